@@ -1,0 +1,220 @@
+//! The names of a note: its real path, the id agents use, its content's hash, and its slot in memory.
+
+use std::fmt;
+use std::sync::Arc;
+
+use unicode_normalization::{UnicodeNormalization, is_nfc_quick};
+
+/// A path inside the vault with its true spelling: `/` between parts, never absolute, never leaving the root.
+///
+/// Constructed only by [`VaultPath::parse`], so whoever holds one need not check it again.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VaultPath(Arc<str>);
+
+/// Why a text is not a path inside the vault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// Nothing there.
+    #[error("the path is empty")]
+    Empty,
+    /// Starts at the file system's root, a drive or a home folder.
+    #[error("the path is absolute; give it from the vault's root")]
+    Absolute,
+    /// Has a part such as `..`, `.` or an empty one.
+    #[error("the path has an empty, `.` or `..` part; it must stay inside the vault")]
+    Escapes,
+    /// Has a NUL, another control character or a backslash.
+    #[error("the path has a control character or a backslash")]
+    Character,
+    /// A part, or the whole, is longer than file systems allow.
+    #[error("the path is too long: at most 255 bytes a part and 4,000 in all")]
+    TooLong,
+}
+
+impl VaultPath {
+    /// Checks a path given by a person, an agent or a file system walk.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        if text.is_empty() {
+            return Err(PathError::Empty);
+        }
+        if text.starts_with(['/', '~', '\\']) || text.as_bytes().get(1) == Some(&b':') && text.is_char_boundary(1) {
+            return Err(PathError::Absolute);
+        }
+        if text.chars().any(|c| c.is_control() || c == '\\') {
+            return Err(PathError::Character);
+        }
+        if text.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Err(PathError::Escapes);
+        }
+        if text.len() > 4000 || text.split('/').any(|part| part.len() > 255) {
+            return Err(PathError::TooLong);
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The id this file is known by.
+    pub fn note_id(&self) -> NoteId {
+        NoteId::new(&self.0)
+    }
+
+    /// The last part, extension included.
+    pub fn file_name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or(&self.0)
+    }
+
+    /// The last part without its extension.
+    pub fn stem(&self) -> &str {
+        let name = self.file_name();
+        name.rfind('.').filter(|dot| *dot > 0).map_or(name, |dot| &name[..dot])
+    }
+
+    /// The folder it lies in, without a trailing slash; empty at the root.
+    pub fn folder(&self) -> &str {
+        self.0.rfind('/').map_or("", |slash| &self.0[..slash])
+    }
+
+    /// How many folders it lies below the root.
+    pub fn depth(&self) -> usize {
+        self.0.matches('/').count()
+    }
+
+    /// Whether its extension says that it is a note: `md` or `markdown`, in any case.
+    pub fn is_markdown(&self) -> bool {
+        self.file_name()
+            .rsplit_once('.')
+            .is_some_and(|(_, ext)| ext.eq_ignore_ascii_case("md") || ext.eq_ignore_ascii_case("markdown"))
+    }
+}
+
+impl fmt::Display for VaultPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for VaultPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", &*self.0)
+    }
+}
+
+/// What agents call a note: its path from the root, lowercased. A key, never a file path.
+///
+/// [`NoteId::new`] lowercases, so no other code does.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NoteId(Arc<str>);
+
+impl NoteId {
+    /// The id for whatever spelling was given.
+    pub fn new(text: &str) -> Self {
+        Self(text.to_lowercase().into())
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for NoteId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for NoteId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", &*self.0)
+    }
+}
+
+/// A note's slot in a snapshot and its row in a store. Small, dense, and reused once its note is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NoteKey(pub u32);
+
+impl NoteKey {
+    /// The slot as an index.
+    pub fn slot(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The BLAKE3 hash of a file's bytes: the version of a note.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ContentHash(pub [u8; 32]);
+
+impl ContentHash {
+    /// Hashes a file's bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+}
+
+impl fmt::Debug for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0[..6].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The form in which names are compared: Unicode NFC, lowercased.
+///
+/// Ids are only lowercased, since they must stay the path; comparing what people type needs both.
+pub fn fold(text: &str) -> String {
+    if text.is_ascii() || is_nfc_quick(text.chars()) == unicode_normalization::IsNormalized::Yes {
+        text.to_lowercase()
+    } else {
+        text.nfc().collect::<String>().to_lowercase()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_could_leave_the_vault_is_never_a_vault_path() {
+        for (text, error) in [
+            ("", PathError::Empty),
+            ("/etc/passwd", PathError::Absolute),
+            ("~/notes.md", PathError::Absolute),
+            ("C:/notes.md", PathError::Absolute),
+            ("\\\\server\\share.md", PathError::Absolute),
+            ("../a.md", PathError::Escapes),
+            ("a/../../b.md", PathError::Escapes),
+            ("a//b.md", PathError::Escapes),
+            ("./a.md", PathError::Escapes),
+            ("a/", PathError::Escapes),
+            ("a\\..\\b.md", PathError::Character),
+            ("a\0.md", PathError::Character),
+            ("a\n.md", PathError::Character),
+        ] {
+            assert_eq!(VaultPath::parse(text), Err(error), "{text:?}");
+        }
+        assert_eq!(VaultPath::parse(&"x".repeat(256)), Err(PathError::TooLong));
+    }
+
+    #[test]
+    fn a_path_knows_its_parts() {
+        let path = VaultPath::parse("Notes/Deep/Graph.Core.md").unwrap();
+        assert_eq!(path.note_id().as_str(), "notes/deep/graph.core.md");
+        assert_eq!(
+            (path.folder(), path.file_name(), path.stem(), path.depth()),
+            ("Notes/Deep", "Graph.Core.md", "Graph.Core", 2)
+        );
+        assert!(path.is_markdown());
+        assert!(VaultPath::parse("a.MARKDOWN").unwrap().is_markdown());
+        assert!(!VaultPath::parse("a.txt").unwrap().is_markdown());
+        assert!(!VaultPath::parse("md").unwrap().is_markdown());
+    }
+
+    #[test]
+    fn names_fold_across_case_and_normal_form() {
+        assert_eq!(fold("Cafe\u{301}"), fold("CAFÉ"));
+        assert_eq!(fold("か\u{3099}"), fold("が"));
+    }
+}

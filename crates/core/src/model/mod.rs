@@ -1,0 +1,13 @@
+//! The nouns: a note and its parts, the ids it is known by, and values found in its frontmatter.
+//!
+//! None of these types is serialisable: a wire shape is a promise, made in `tools`, and a row is a store's own affair.
+
+mod id;
+mod link;
+mod note;
+mod value;
+
+pub use id::{ContentHash, NoteId, NoteKey, PathError, VaultPath, fold};
+pub use link::{Link, LinkSyntax, LinkType};
+pub use note::{FileStat, Note, Section, Tag, Warning};
+pub use value::Value;

@@ -1,0 +1,15 @@
+//! What the domain needs from outside, in its own words. Each port is implemented by one crate and by `testkit`.
+//!
+//! Ports are synchronous: every implementation we have or plan (files, SQLite, tantivy, a database client) blocks or
+//! computes, and a front door runs a whole call on one worker thread. They take batches and have no closure transactions,
+//! so that a store across a network can implement them.
+
+mod clock;
+mod note_store;
+mod vault_files;
+
+pub use clock::{Clock, SystemClock};
+pub use note_store::{Loaded, NoteChange, NoteStore, StoreError, TextHit, TextHits, TextMatch, TextQuery};
+pub use vault_files::{
+    FileChange, FileContent, Kept, KeptReason, ListedFile, Listing, VaultError, VaultFiles, WriteError,
+};

@@ -1,0 +1,117 @@
+//! What the index remembers between runs: derived from the files, and may be deleted at any time.
+
+use crate::model::{FileStat, Note, NoteKey};
+
+/// Keeps the catalog of notes and the text index as one.
+///
+/// Everything here can be rebuilt from the vault, so a store that finds itself damaged, of another format or of another
+/// `fingerprint` starts empty rather than failing.
+pub trait NoteStore: Send + Sync {
+    /// Everything kept by earlier runs with this fingerprint (the parser's version and the settings that shape a note).
+    /// Called once, before anything else.
+    fn load(&self, fingerprint: &str) -> Result<Loaded, StoreError>;
+
+    /// The one write door. All changes or none, seen by every later call, kept through a kill of the process. A power
+    /// cut may take the newest changes: the vault still has them.
+    fn apply(&self, changes: &[NoteChange<'_>]) -> Result<(), StoreError>;
+
+    /// The sections that match best, best first, ties by key and section. Sees every change applied before.
+    fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError>;
+
+    /// Looks for damage; each finding is a sentence. Slow: reads everything.
+    fn check(&self) -> Result<Vec<String>, StoreError>;
+}
+
+/// What a store remembered.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// In no particular order, keys unique.
+    pub notes: Vec<(NoteKey, Note)>,
+    /// Notes of the list above whose text did not reach the text index before a crash: to be put again.
+    pub text_missing: Vec<NoteKey>,
+}
+
+/// One change of the catalog.
+#[derive(Debug, Clone, Copy)]
+pub enum NoteChange<'a> {
+    /// A new note, or a new version of one.
+    Put {
+        /// Its slot.
+        key: NoteKey,
+        /// What is known of it.
+        note: &'a Note,
+        /// The file's whole text; the note's section ranges point into it.
+        text: &'a str,
+    },
+    /// Same bytes, another time.
+    Touch {
+        /// Its slot.
+        key: NoteKey,
+        /// The new stat.
+        stat: FileStat,
+    },
+    /// Gone. The slot may be used again, also later in the same list.
+    Remove {
+        /// Its slot.
+        key: NoteKey,
+    },
+}
+
+/// A search by words.
+#[derive(Debug, Clone)]
+pub struct TextQuery {
+    /// As typed.
+    pub text: String,
+    /// At most this many sections.
+    pub limit: usize,
+}
+
+/// The outcome of a search by words.
+#[derive(Debug, Default)]
+pub struct TextHits {
+    /// Best first.
+    pub hits: Vec<TextHit>,
+    /// How far the query had to be relaxed to find them.
+    pub matched: TextMatch,
+}
+
+/// One section found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextHit {
+    /// Its note.
+    pub key: NoteKey,
+    /// Its index in the note's sections.
+    pub section: usize,
+    /// BM25; comparable within one answer only.
+    pub score: f32,
+}
+
+/// How strictly a query was taken. Users complain most of a strict AND that finds nothing, so it is relaxed step by step,
+/// and said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TextMatch {
+    /// The words stand together as typed.
+    #[default]
+    Phrase,
+    /// Every word occurs.
+    AllWords,
+    /// Some word occurs.
+    AnyWord,
+}
+
+/// Why a store failed.
+#[derive(Debug, thiserror::Error)]
+#[error("the index {action} failed: {source}")]
+pub struct StoreError {
+    /// What it was doing, as a verb in a sentence: "load", "update", "search".
+    pub action: &'static str,
+    /// What went wrong, for the log.
+    pub source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl StoreError {
+    /// Wraps a backend's error with what was being done.
+    pub fn new(action: &'static str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self { action, source: source.into() }
+    }
+}
