@@ -1,9 +1,22 @@
 //! The domain of Quipu, pure: what a note is, how text becomes a graph, and what may be done to it.
 //!
-//! Nothing here opens a file, a database or a socket. What lasts is reached through [`ports`].
+//! Nothing here opens a file, a database or a socket. What lasts is reached through [`ports`];
+//! a front door holds one [`Knowledge`] and asks it everything.
 
 #![warn(missing_docs)]
 
 pub mod model;
 pub mod parse;
 pub mod ports;
+
+pub mod graph;
+pub mod index;
+pub mod notes;
+pub mod search;
+
+mod knowledge;
+mod session;
+mod warnings;
+
+pub use knowledge::{Knowledge, Parts, ReadNote};
+pub use session::Session;

@@ -35,3 +35,74 @@ pub fn parse(text: &str) -> Parsed {
         ..Parsed::default()
     }
 }
+
+#[derive(Debug, Clone, Default)]
+/// stub
+pub struct TitleRule;
+/// stub
+pub fn decode(bytes: Vec<u8>) -> (String, Option<String>) {
+    (String::from_utf8_lossy(&bytes).into_owned(), None)
+}
+/// stub
+pub fn has_frontmatter(_text: &str) -> bool {
+    false
+}
+/// stub
+pub fn read_note(
+    path: &crate::model::VaultPath,
+    content: &crate::ports::FileContent,
+    _rule: &TitleRule,
+) -> (crate::model::Note, String) {
+    let text = decode(content.bytes.clone()).0;
+    let p = parse(&text);
+    (
+        crate::model::Note {
+            path: path.clone(),
+            id: path.note_id(),
+            stat: content.stat,
+            hash: content.hash,
+            title: path.stem().to_owned(),
+            tags: p.tags,
+            aliases: p.aliases,
+            properties: p.properties,
+            links: p.links,
+            sections: p.sections,
+            body_start: 0,
+            warnings: vec![],
+        },
+        text,
+    )
+}
+#[derive(Debug, thiserror::Error)]
+#[error("stub")]
+/// stub
+pub struct SpliceError;
+/// stub
+pub struct FrontmatterEdit;
+impl FrontmatterEdit {
+    /// stub
+    pub fn title(_: &str) -> Self {
+        Self
+    }
+    /// stub
+    pub fn tags(_: &[String]) -> Self {
+        Self
+    }
+}
+/// stub
+pub fn splice_frontmatter(text: &[u8], _e: &[FrontmatterEdit]) -> Result<Vec<u8>, SpliceError> {
+    Ok(text.to_vec())
+}
+/// stub
+pub fn new_note_text(_t: Option<&str>, _g: &[String], c: &str) -> Result<String, SpliceError> {
+    Ok(c.to_owned())
+}
+/// stub
+pub struct LinkSite {
+    /** l */
+    pub link: Link,
+}
+/// stub
+pub fn rewrite_targets(text: &str, mut _f: impl FnMut(&LinkSite) -> Option<String>) -> Result<String, SpliceError> {
+    Ok(text.to_owned())
+}

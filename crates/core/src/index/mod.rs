@@ -1,0 +1,16 @@
+//! Files to graph: reads what changed, resolves links in a second pass, and publishes an immutable snapshot.
+//!
+//! One writer at a time; readers hold a snapshot and never wait.
+
+mod indexer;
+mod names;
+mod resolve;
+mod snapshot;
+mod sync;
+
+pub(crate) use indexer::Writer;
+pub use indexer::{IndexError, Indexer};
+pub use names::{NameMatch, best_match, exact_match};
+pub use snapshot::{HubMetric, ResolvedLink, Snapshot, TagMode};
+pub(crate) use sync::Written;
+pub use sync::{Progress, Scope, SyncReport};

@@ -1,0 +1,209 @@
+//! From a link's target to the note it means.
+//!
+//! All names a note answers to are kept under a loose hash, so that one look-up gives the few candidates and the rules then
+//! compare real strings. The same hash tells which notes must be resolved again when a note comes, goes or changes its names.
+
+use rustc_hash::FxHashMap;
+
+use crate::model::{Link, LinkSyntax, Note, NoteKey, VaultPath, fold};
+
+/// Everything needed to resolve a link.
+#[derive(Debug, Default)]
+pub(super) struct Resolver {
+    names: Vec<Option<Names>>,
+    by_hash: FxHashMap<u64, Vec<NoteKey>>,
+}
+
+/// The folded names of one note.
+#[derive(Debug, PartialEq, Eq)]
+struct Names {
+    path: VaultPath,
+    /// Without extension.
+    folded_path: Box<str>,
+    folded_folder_length: usize,
+    aliases: Box<[Box<str>]>,
+    title: Box<str>,
+}
+
+impl Names {
+    fn new(note: &Note) -> Self {
+        let folded_path: Box<str> = without_extension(&fold(note.path.as_str())).into();
+        Self {
+            path: note.path.clone(),
+            folded_folder_length: folded_path.rfind('/').unwrap_or(0),
+            folded_path,
+            aliases: note.aliases.iter().map(|alias| fold(alias).into()).collect(),
+            title: fold(&note.title).into(),
+        }
+    }
+
+    fn stem(&self) -> &str {
+        self.folded_path.rsplit('/').next().unwrap_or(&self.folded_path)
+    }
+
+    fn folder(&self) -> &str {
+        &self.folded_path[..self.folded_folder_length]
+    }
+
+    fn hashes(&self) -> Vec<u64> {
+        let mut hashes: Vec<u64> = std::iter::once(self.stem())
+            .chain(self.aliases.iter().map(|alias| &**alias))
+            .chain([&*self.title])
+            .map(loose_hash)
+            .collect();
+        hashes.sort_unstable();
+        hashes.dedup();
+        hashes
+    }
+}
+
+impl Resolver {
+    /// Lets a note answer to its names. Returns the hashes under which links may now mean something else, empty when the
+    /// names are those it had.
+    pub(super) fn insert(&mut self, key: NoteKey, note: &Note) -> Vec<u64> {
+        let names = Names::new(note);
+        if self.names.get(key.slot()).is_some_and(|known| known.as_ref() == Some(&names)) {
+            return Vec::new();
+        }
+        let mut touched = self.remove(key);
+        let hashes = names.hashes();
+        for hash in &hashes {
+            self.by_hash.entry(*hash).or_default().push(key);
+        }
+        if self.names.len() <= key.slot() {
+            self.names.resize_with(key.slot() + 1, || None);
+        }
+        self.names[key.slot()] = Some(names);
+        touched.extend(hashes);
+        touched
+    }
+
+    /// Forgets a note's names; returns the hashes under which links may now mean something else.
+    pub(super) fn remove(&mut self, key: NoteKey) -> Vec<u64> {
+        let Some(names) = self.names.get_mut(key.slot()).and_then(Option::take) else { return Vec::new() };
+        let hashes = names.hashes();
+        for hash in &hashes {
+            if let Some(keys) = self.by_hash.get_mut(hash) {
+                keys.retain(|other| *other != key);
+                if keys.is_empty() {
+                    self.by_hash.remove(hash);
+                }
+            }
+        }
+        hashes
+    }
+
+    /// The note a link of `source` means, if there is one.
+    pub(super) fn resolve(&self, source: &Note, link: &Link) -> Option<NoteKey> {
+        let target = fold(&link.target);
+        let target = without_extension(&target);
+        let source_folder = fold(source.path.folder());
+        let ask = Question {
+            resolver: self,
+            candidates: self.by_hash.get(&hash_of_target(&link.target))?,
+            source_folder: &source_folder,
+        };
+        let rooted = target.trim_start_matches('/');
+        match link.syntax {
+            LinkSyntax::Markdown => {
+                let relative = if target.starts_with('/') { None } else { join(&source_folder, target) };
+                relative.and_then(|path| ask.path(&path)).or_else(|| ask.path(&join("", rooted)?))
+            }
+            LinkSyntax::Wiki | LinkSyntax::Embed | LinkSyntax::Frontmatter if target.contains('/') => {
+                let dotted = target.starts_with("./") || target.starts_with("../");
+                let relative =
+                    if dotted { join(&source_folder, target).and_then(|path| ask.path(&path)) } else { None };
+                relative.or_else(|| ask.path(rooted)).or_else(|| ask.suffix(rooted))
+            }
+            LinkSyntax::Wiki | LinkSyntax::Embed | LinkSyntax::Frontmatter => ask
+                .best(|names, same| same(names.stem(), target))
+                .or_else(|| ask.best(|names, same| names.aliases.iter().any(|alias| same(alias, target))))
+                .or_else(|| ask.best(|names, same| same(&names.title, target))),
+        }
+    }
+}
+
+/// The hash under which a link's candidates are found: that of the last part of its target.
+pub(super) fn hash_of_target(target: &str) -> u64 {
+    let folded = fold(target);
+    loose_hash(without_extension(&folded).rsplit('/').next().unwrap_or_default())
+}
+
+/// One link's candidates and where it stands.
+struct Question<'a> {
+    resolver: &'a Resolver,
+    candidates: &'a [NoteKey],
+    source_folder: &'a str,
+}
+
+type Same = fn(&str, &str) -> bool;
+
+impl Question<'_> {
+    fn path(&self, path: &str) -> Option<NoteKey> {
+        self.best(|names, same| same(&names.folded_path, path))
+    }
+
+    fn suffix(&self, path: &str) -> Option<NoteKey> {
+        self.best(|names, same| {
+            let start = names.folded_path.len().checked_sub(path.len());
+            // Spaces and dashes are one byte each, so an exchanged spelling has the same length.
+            start.is_some_and(|start| {
+                names.folded_path.is_char_boundary(start)
+                    && (start == 0 || names.folded_path.as_bytes()[start - 1] == b'/')
+                    && same(&names.folded_path[start..], path)
+            })
+        })
+    }
+
+    /// The best candidate a rule admits: as written before spaces and dashes exchanged; then same folder, shallowest,
+    /// alphabetical.
+    fn best(&self, admits: impl Fn(&Names, Same) -> bool) -> Option<NoteKey> {
+        let exactly: Same = |a, b| a == b;
+        [exactly, loosely_equal].into_iter().find_map(|same| {
+            self.candidates
+                .iter()
+                .filter_map(|key| Some((*key, self.resolver.names[key.slot()].as_ref()?)))
+                .filter(|(_, names)| admits(names, same))
+                .min_by(|(_, a), (_, b)| self.preference(a).cmp(&self.preference(b)))
+                .map(|(key, _)| key)
+        })
+    }
+
+    fn preference<'n>(&self, names: &'n Names) -> (bool, usize, &'n str) {
+        (names.folder() != self.source_folder, names.path.depth(), names.path.as_str())
+    }
+}
+
+fn without_extension(folded: &str) -> &str {
+    folded
+        .strip_suffix(".md")
+        .or_else(|| folded.strip_suffix(".markdown"))
+        .filter(|rest| !rest.is_empty())
+        .unwrap_or(folded)
+}
+
+/// A relative path from a folder, `.` and `..` walked; `None` when it leaves the vault.
+fn join(folder: &str, relative: &str) -> Option<String> {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in relative.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+fn loosely_equal(a: &str, b: &str) -> bool {
+    a.len() == b.len() && a.bytes().zip(b.bytes()).all(|(a, b)| a == b || matches!((a, b), (b' ', b'-') | (b'-', b' ')))
+}
+
+/// FNV-1a with dashes as spaces. A collision only adds a candidate that the rules then refuse.
+fn loose_hash(folded: &str) -> u64 {
+    folded.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(if byte == b'-' { b' ' } else { byte })).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}

@@ -1,0 +1,258 @@
+//! The whole vault at one moment: what every read works on. Immutable, shared, cheap to make anew after a small change.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use rustc_hash::FxHashSet;
+
+use super::names::NameTable;
+use crate::graph::{Graph, pagerank};
+use crate::model::{Link, Note, NoteId, NoteKey, VaultPath, fold};
+
+/// Notes, their order and their links at one moment.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    entries: Vec<Option<Entry>>,
+    /// By id, then path. Two files whose paths differ only in case stand together, the owner of the id first.
+    order: Vec<NoteKey>,
+    /// Files whose id belongs to another file.
+    shadowed: FxHashSet<NoteKey>,
+    graph: Graph,
+    ranks: OnceLock<Vec<f64>>,
+    tags: OnceLock<BTreeMap<String, Vec<NoteKey>>>,
+    names: OnceLock<NameTable>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) note: Arc<Note>,
+    /// What each of the note's links means, in the same order.
+    pub(super) targets: Arc<[Option<NoteKey>]>,
+}
+
+/// A link and the note it means.
+#[derive(Debug, Clone, Copy)]
+pub struct ResolvedLink<'a> {
+    /// As written.
+    pub link: &'a Link,
+    /// `None` when no note answers to it.
+    pub target: Option<NoteKey>,
+}
+
+/// What makes a note central.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HubMetric {
+    /// Notes linking to it.
+    InDegree,
+    /// Notes it links to.
+    OutDegree,
+    /// Links from notes that are themselves central.
+    PageRank,
+}
+
+/// How several tags are taken together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TagMode {
+    /// At least one.
+    Any,
+    /// Every one.
+    All,
+}
+
+impl Snapshot {
+    pub(super) fn new(
+        entries: Vec<Option<Entry>>,
+        order: Vec<NoteKey>,
+        shadowed: FxHashSet<NoteKey>,
+        graph: Graph,
+    ) -> Self {
+        Self { entries, order, shadowed, graph, ..Self::default() }
+    }
+
+    /// The parts a successor is made from.
+    pub(super) fn parts(&self) -> (Vec<Option<Entry>>, Vec<NoteKey>, FxHashSet<NoteKey>) {
+        (self.entries.clone(), self.order.clone(), self.shadowed.clone())
+    }
+
+    /// Every file, by id and then path; those whose id belongs to another file included.
+    pub fn files(&self) -> impl ExactSizeIterator<Item = NoteKey> + '_ {
+        self.order.iter().copied()
+    }
+
+    /// Every note that owns its id, by id.
+    pub fn notes(&self) -> impl Iterator<Item = NoteKey> + '_ {
+        self.order.iter().copied().filter(|key| !self.is_shadowed(*key))
+    }
+
+    /// A note by its slot.
+    ///
+    /// # Panics
+    /// When the key is not of this snapshot.
+    pub fn note(&self, key: NoteKey) -> &Note {
+        &self.entry(key).note
+    }
+
+    /// A note by its slot, if the slot is in use.
+    pub fn get(&self, key: NoteKey) -> Option<&Note> {
+        self.entries.get(key.slot())?.as_ref().map(|entry| &*entry.note)
+    }
+
+    fn entry(&self, key: NoteKey) -> &Entry {
+        self.entries[key.slot()].as_ref().expect("the key comes from this snapshot")
+    }
+
+    /// The note that owns an id.
+    pub fn find(&self, id: &NoteId) -> Option<NoteKey> {
+        self.with_id(id).first().copied()
+    }
+
+    /// The file at a path: with just this spelling, else in any case when only one file answers to it.
+    pub fn find_file(&self, path: &str) -> Option<NoteKey> {
+        let same = self.with_id(&NoteId::new(path));
+        same.iter().copied().find(|key| self.note(*key).path.as_str() == path).or(match same {
+            [only] => Some(*only),
+            _ => None,
+        })
+    }
+
+    /// The file at a path, spelled just so.
+    pub fn find_exact(&self, path: &VaultPath) -> Option<NoteKey> {
+        self.with_id(&path.note_id()).iter().copied().find(|key| self.note(*key).path == *path)
+    }
+
+    /// The files with an id, the owner first.
+    fn with_id(&self, id: &NoteId) -> &[NoteKey] {
+        let start = self.order.partition_point(|key| self.note(*key).id < *id);
+        let count = self.order[start..].iter().take_while(|key| self.note(**key).id == *id).count();
+        &self.order[start..start + count]
+    }
+
+    /// The notes whose id starts with a prefix, in order of id.
+    pub fn with_id_prefix<'a>(&'a self, prefix: &NoteId) -> impl Iterator<Item = NoteKey> + 'a {
+        let start = self.order.partition_point(|key| self.note(*key).id < *prefix);
+        let prefix = prefix.clone();
+        self.order[start..]
+            .iter()
+            .copied()
+            .take_while(move |key| self.note(*key).id.as_str().starts_with(prefix.as_str()))
+            .filter(|key| !self.is_shadowed(*key))
+    }
+
+    /// Every file at a path or in the folder of that name, spelled just so.
+    pub fn files_below(&self, path: &VaultPath) -> Vec<NoteKey> {
+        let id = path.note_id();
+        let start = self.order.partition_point(|key| self.note(*key).id < id);
+        self.order[start..]
+            .iter()
+            .copied()
+            .take_while(|key| self.note(*key).id.as_str().starts_with(id.as_str()))
+            .filter(|key| {
+                let rest = self.note(*key).path.as_str().strip_prefix(path.as_str());
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            })
+            .collect()
+    }
+
+    /// Whether another file, differing only in case, owns this file's id. Such a file is a document but not in the graph.
+    pub fn is_shadowed(&self, key: NoteKey) -> bool {
+        self.shadowed.contains(&key)
+    }
+
+    /// A note's links in order of appearance.
+    pub fn links(&self, key: NoteKey) -> impl Iterator<Item = ResolvedLink<'_>> {
+        let entry = self.entry(key);
+        entry.note.links.iter().zip(entry.targets.iter()).map(|(link, target)| ResolvedLink { link, target: *target })
+    }
+
+    /// The links of a note that no note answers to and that are no attachments.
+    pub fn broken_links(&self, key: NoteKey) -> impl Iterator<Item = &Link> {
+        self.links(key)
+            .filter(|resolved| resolved.target.is_none() && !resolved.link.is_attachment())
+            .map(|resolved| resolved.link)
+    }
+
+    /// Who links to whom.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The notes that link to this one, by id.
+    pub fn incoming(&self, key: NoteKey) -> Vec<NoteKey> {
+        let mut sources = self.graph.incoming(key).to_vec();
+        sources.sort_by_key(|source| &self.note(*source).id);
+        sources
+    }
+
+    /// The first of the shortest ways from one note to another, by id.
+    pub fn shortest_path(&self, source: NoteKey, target: NoteKey) -> Option<Vec<NoteKey>> {
+        self.graph.shortest_path(source, target, |key| &self.note(key).id)
+    }
+
+    /// The most central notes, best first, ties by id.
+    pub fn hubs(&self, metric: HubMetric, limit: usize) -> Vec<(NoteKey, f64)> {
+        let score = |key: NoteKey| match metric {
+            HubMetric::InDegree => self.graph.incoming(key).len() as f64,
+            HubMetric::OutDegree => self.graph.out(key).len() as f64,
+            HubMetric::PageRank => self.ranks().get(key.slot()).copied().unwrap_or_default(),
+        };
+        let mut hubs: Vec<(NoteKey, f64)> = self.notes().map(|key| (key, score(key))).collect();
+        let by_score = |a: &(NoteKey, f64), b: &(NoteKey, f64)| {
+            b.1.total_cmp(&a.1).then_with(|| self.note(a.0).id.cmp(&self.note(b.0).id))
+        };
+        if limit < hubs.len() {
+            hubs.select_nth_unstable_by(limit, by_score);
+            hubs.truncate(limit);
+        }
+        hubs.sort_by(by_score);
+        hubs
+    }
+
+    fn ranks(&self) -> &[f64] {
+        self.ranks.get_or_init(|| pagerank(&self.graph, &self.notes().collect::<Vec<_>>()))
+    }
+
+    /// The notes with these tags or with tags nested below them, by id.
+    pub fn tagged(&self, tags: &[String], mode: TagMode) -> Vec<NoteKey> {
+        let mut wanted: Vec<String> = tags.iter().map(|tag| fold(tag.trim().trim_start_matches('#'))).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut found: BTreeMap<&NoteId, (NoteKey, usize)> = BTreeMap::new();
+        for tag in &wanted {
+            for key in self.with_tag(tag) {
+                found.entry(&self.note(key).id).or_insert((key, 0)).1 += 1;
+            }
+        }
+        let enough = match mode {
+            TagMode::Any => 1,
+            TagMode::All => wanted.len(),
+        };
+        found.into_values().filter(|(_, hits)| *hits >= enough).map(|(key, _)| key).collect()
+    }
+
+    /// The notes with one tag, or nested below it, each once.
+    fn with_tag(&self, folded: &str) -> Vec<NoteKey> {
+        let tags = self.tags.get_or_init(|| {
+            let mut tags: BTreeMap<String, Vec<NoteKey>> = BTreeMap::new();
+            for key in self.notes() {
+                for tag in &self.note(key).tags {
+                    tags.entry(tag.folded.clone()).or_default().push(key);
+                }
+            }
+            tags
+        });
+        let mut keys: Vec<NoteKey> = tags
+            .range(folded.to_owned()..)
+            .take_while(|(tag, _)| tag.starts_with(folded))
+            .filter(|(tag, _)| tag.len() == folded.len() || tag.as_bytes()[folded.len()] == b'/')
+            .flat_map(|(_, keys)| keys.iter().copied())
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    /// The names by which notes are found when people mistype them.
+    pub(super) fn name_table(&self) -> &NameTable {
+        self.names.get_or_init(|| NameTable::new(self))
+    }
+}

@@ -1,0 +1,193 @@
+//! One vault, open: the single thing a front door holds. It composes; the verbs live in their own rooms.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::index::{IndexError, Indexer, Progress, Scope, Snapshot, SyncReport};
+use crate::model::{Note, NoteId, NoteKey, VaultPath};
+use crate::parse::{TitleRule, decode};
+use crate::ports::{
+    Clock, FileContent, Kept, NoteStore, StoreError, TextHits, TextQuery, VaultError, VaultFiles, WriteError,
+};
+use crate::search::Lines;
+use crate::session::Session;
+use crate::warnings::WarningLog;
+
+/// A vault that can be asked and written.
+pub struct Knowledge {
+    pub(crate) vault: Arc<dyn VaultFiles>,
+    pub(crate) indexer: Indexer,
+    pub(crate) lines: Lines,
+    store: Arc<dyn NoteStore>,
+    warnings: Arc<WarningLog>,
+}
+
+/// What a vault is made of.
+pub struct Parts {
+    /// The user's files.
+    pub vault: Arc<dyn VaultFiles>,
+    /// What is remembered between runs.
+    pub store: Arc<dyn NoteStore>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Where titles come from.
+    pub title_rule: TitleRule,
+}
+
+/// A note with its text, both of the same version.
+pub struct ReadNote {
+    /// The vault as it was then.
+    pub snapshot: Arc<Snapshot>,
+    /// Which note.
+    pub key: NoteKey,
+    /// The whole file, decoded.
+    pub text: String,
+}
+
+impl ReadNote {
+    /// What is known of it.
+    pub fn note(&self) -> &Note {
+        self.snapshot.note(self.key)
+    }
+
+    /// Its text behind the frontmatter and the blank lines that set it off.
+    pub fn body(&self) -> &str {
+        &self.text[body_start(self.note(), &self.text)..]
+    }
+}
+
+/// Where a note's own text starts. Blank lines behind a frontmatter belong to it: they come and go with it.
+pub(crate) fn body_start(note: &Note, text: &str) -> usize {
+    let Some(body) = text.get(note.body_start..) else { return 0 };
+    let blank = if note.body_start == 0 { 0 } else { body.len() - body.trim_start_matches(['\n', '\r']).len() };
+    note.body_start + blank
+}
+
+impl Knowledge {
+    /// Composes a vault. Nothing is read before [`Knowledge::start`].
+    pub fn new(parts: Parts) -> Self {
+        let warnings = Arc::new(WarningLog::default());
+        let Parts { vault, store, clock, title_rule } = parts;
+        Self {
+            indexer: Indexer::new(vault.clone(), store.clone(), clock, title_rule, warnings.clone()),
+            lines: Lines::default(),
+            vault,
+            store,
+            warnings,
+        }
+    }
+
+    /// Loads what was remembered and reads what changed since. Calls may come in meanwhile; see [`Knowledge::wait_ready`].
+    pub fn start(&self, progress: &(dyn Fn(Progress) + Sync)) -> Result<SyncReport, IndexError> {
+        self.indexer.start(progress)
+    }
+
+    /// Waits for the end of [`Knowledge::start`]; `false` when it takes longer.
+    pub fn wait_ready(&self, timeout: Duration) -> bool {
+        self.indexer.wait_ready(timeout)
+    }
+
+    /// Reads what changed.
+    pub fn sync(&self, scope: &Scope, progress: &(dyn Fn(Progress) + Sync)) -> Result<SyncReport, IndexError> {
+        self.indexer.sync(scope, progress)
+    }
+
+    /// The vault at this moment.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.indexer.snapshot()
+    }
+
+    /// A note by its id, in any case, as the file is now: a change that nobody told of is taken in first.
+    pub fn read(&self, session: &Session, id: &str) -> Result<Option<ReadNote>, IndexError> {
+        self.read_found(session, id, |snapshot| snapshot.find(&NoteId::new(id)))
+    }
+
+    /// A file by its path, with its true spelling or in any case when that is unambiguous, as it is now.
+    pub fn read_file(&self, session: &Session, path: &str) -> Result<Option<ReadNote>, IndexError> {
+        self.read_found(session, path, |snapshot| snapshot.find_file(path))
+    }
+
+    fn read_found(
+        &self,
+        session: &Session,
+        name: &str,
+        find: impl Fn(&Snapshot) -> Option<NoteKey>,
+    ) -> Result<Option<ReadNote>, IndexError> {
+        // Twice at most: a file that changes faster than it is read is answered as it was read last.
+        for last in [false, true] {
+            let snapshot = self.snapshot();
+            let known = find(&snapshot);
+            let path = match known {
+                Some(key) => snapshot.note(key).path.clone(),
+                None => match VaultPath::parse(name) {
+                    Ok(path) => path,
+                    Err(_) => return Ok(None),
+                },
+            };
+            let content = self.vault.read(&path)?;
+            match (known, content) {
+                (None, None) => return Ok(None),
+                (Some(key), Some(content)) if last || snapshot.note(key).hash == content.hash => {
+                    return Ok(Some(self.shown(session, snapshot, key, content)));
+                }
+                _ if last || !self.wait_ready(Duration::ZERO) => return Ok(None),
+                _ => self.sync(&Scope::Below(vec![path]), &|_| {})?,
+            };
+        }
+        Ok(None)
+    }
+
+    fn shown(&self, session: &Session, snapshot: Arc<Snapshot>, key: NoteKey, content: FileContent) -> ReadNote {
+        session.show(&snapshot.note(key).id, content.hash);
+        ReadNote { text: decode(content.bytes).0, snapshot, key }
+    }
+
+    /// The text of several notes of one snapshot, for a list. A file that is gone or cannot be read has none; one that
+    /// changed is given as it is now.
+    pub fn bodies(&self, session: &Session, snapshot: &Arc<Snapshot>, keys: &[NoteKey]) -> Vec<Option<String>> {
+        let body = |key: &NoteKey| {
+            let content = self.vault.read(&snapshot.note(*key).path).ok()??;
+            let read = self.shown(session, snapshot.clone(), *key, content);
+            Some(read.body().to_owned())
+        };
+        keys.iter().map(body).collect()
+    }
+
+    /// The sections that match some words best.
+    pub fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
+        self.store.search_text(query)
+    }
+
+    /// Looks for damage in the index.
+    pub fn check_store(&self) -> Result<Vec<String>, StoreError> {
+        self.store.check()
+    }
+
+    /// What this client has not been told yet.
+    pub fn warnings(&self, session: &Session) -> Vec<String> {
+        self.warnings.take(session)
+    }
+
+    /// Versions that writes replaced or deleted, newest first.
+    pub fn kept(&self) -> Result<Vec<Kept>, VaultError> {
+        self.vault.kept()
+    }
+
+    /// Brings a kept version back, and into the index.
+    pub fn restore(&self, kept: &Kept) -> Result<(), RestoreError> {
+        self.vault.restore(kept)?;
+        self.sync(&Scope::Below(vec![kept.path.clone()]), &|_| {})?;
+        Ok(())
+    }
+}
+
+/// Why a version could not be brought back.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// It could not be put in place.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// It is in place, and the index could not take it in.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+}

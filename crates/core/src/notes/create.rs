@@ -1,0 +1,45 @@
+//! A new note.
+
+use super::NoteError;
+use crate::index::Written;
+use crate::model::VaultPath;
+use crate::ports::FileChange;
+use crate::session::Session;
+use crate::{Knowledge, ReadNote, parse};
+
+/// A note to be made.
+#[derive(Debug, Clone)]
+pub struct NewNote<'a> {
+    /// Its path, lowercased before use; ends in `.md`.
+    pub id: &'a str,
+    /// Its text, written exactly so.
+    pub content: &'a str,
+    /// Put into the frontmatter when given.
+    pub title: Option<&'a str>,
+    /// Put into the frontmatter when there are any.
+    pub tags: &'a [String],
+}
+
+impl Knowledge {
+    /// Makes a note. On disk when this returns, and seen by every later call.
+    pub fn create_note(&self, session: &Session, new: &NewNote<'_>) -> Result<ReadNote, NoteError> {
+        let lowercased = new.id.to_lowercase();
+        let path = VaultPath::parse(&lowercased).map_err(|error| NoteError::bad_path(new.id, error))?;
+        if !lowercased.ends_with(".md") || path.stem().is_empty() {
+            return Err(NoteError::bad_id(new.id, "it must end in .md"));
+        }
+        let text = parse::new_note_text(new.title, new.tags, new.content)
+            .map_err(|reason| NoteError::Frontmatter { path: path.clone(), reason })?;
+
+        let mut writer = self.indexer.writer();
+        if let Some(key) = self.snapshot().find(&path.note_id()) {
+            return Err(NoteError::Exists { existing: self.snapshot().note(key).path.clone() });
+        }
+        let bytes = text.into_bytes();
+        let stats = self.vault.apply(&[FileChange::Create { path: path.clone(), bytes: bytes.clone() }])?;
+        let stat = stats.first().copied().flatten().expect("a created file has a stat");
+        self.indexer.adopt(&mut writer, vec![Written::new(path.clone(), bytes.clone(), stat)]);
+        let key = self.snapshot().find_exact(&path).expect("the note was just taken in");
+        Ok(self.written(session, key, bytes))
+    }
+}

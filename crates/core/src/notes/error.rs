@@ -1,0 +1,103 @@
+//! Why a write was refused or failed. In every case the vault is as it was.
+
+use crate::index::IndexError;
+use crate::model::{NoteId, PathError, VaultPath};
+use crate::parse::SpliceError;
+use crate::ports::WriteError;
+
+/// Why a note could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum NoteError {
+    /// The id cannot be a note's path.
+    #[error("`id` {id:?} is not a note path: {reason}")]
+    BadId {
+        /// As given.
+        id: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The title cannot be a file's name.
+    #[error("`title` {title:?} cannot be a file name: {reason}")]
+    BadTitle {
+        /// As given.
+        title: String,
+        /// Why not.
+        reason: String,
+    },
+    /// An update that changes nothing.
+    #[error("give at least one of `title`, `content` and `tags`")]
+    NothingToDo,
+    /// There is a note or another file already.
+    #[error("{existing} already exists; choose another name or update that note")]
+    Exists {
+        /// What is there.
+        existing: VaultPath,
+    },
+    /// No such note.
+    #[error("no note has the id {id}")]
+    NotFound {
+        /// What was asked for.
+        id: NoteId,
+    },
+    /// Others link to it.
+    #[error("cannot rename {path}: {count} note(s) link to it; pass `update_links: true` to rewrite their links too")]
+    LinkIntegrity {
+        /// The note to be renamed.
+        path: VaultPath,
+        /// How many notes link to it.
+        count: usize,
+    },
+    /// A link cannot be written so that it means the renamed note.
+    #[error("cannot rename {path}: the link to {target} in {source_path} cannot be rewritten; edit it by hand first")]
+    LinkNotRewritable {
+        /// The note to be renamed.
+        path: VaultPath,
+        /// Where the link is.
+        source_path: VaultPath,
+        /// What it says.
+        target: String,
+    },
+    /// Someone else changed it.
+    #[error(
+        "{path} was changed elsewhere since you last read it; nothing was written. Read it again, then repeat the change"
+    )]
+    ChangedElsewhere {
+        /// Which file.
+        path: VaultPath,
+    },
+    /// Its frontmatter cannot be edited without touching what was not asked for.
+    #[error("cannot edit the frontmatter of {path}: {reason}")]
+    Frontmatter {
+        /// Which file.
+        path: VaultPath,
+        /// Why not.
+        reason: SpliceError,
+    },
+    /// The file system said no.
+    #[error(transparent)]
+    Write(WriteError),
+    /// The vault could not be read.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+}
+
+impl NoteError {
+    pub(super) fn bad_id(id: &str, reason: impl Into<String>) -> Self {
+        Self::BadId { id: id.to_owned(), reason: reason.into() }
+    }
+
+    pub(super) fn bad_path(id: &str, error: PathError) -> Self {
+        Self::bad_id(id, error.to_string())
+    }
+}
+
+impl From<WriteError> for NoteError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Changed { path } | WriteError::Missing { path } => Self::ChangedElsewhere { path },
+            WriteError::Exists { existing } => Self::Exists { existing },
+            WriteError::Refused { path, reason } => Self::bad_id(path.as_str(), reason),
+            WriteError::Write { .. } => Self::Write(error),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Changing notes: every write an agent can ask for, guarded so that nobody's edit is lost.
+
+mod create;
+mod delete;
+mod error;
+mod rename;
+mod update;
+
+pub use create::NewNote;
+pub use error::NoteError;
+pub use update::NoteUpdate;
+
+use crate::Knowledge;
+use crate::index::IndexError;
+use crate::model::{NoteId, NoteKey};
+use crate::ports::FileContent;
+use crate::session::Session;
+use crate::{ReadNote, parse};
+
+impl Knowledge {
+    /// The note to be written and its bytes, after making sure that the writer knows them.
+    ///
+    /// A client that was shown the note must have been shown just this version. One that was not is held to the version
+    /// the index knows: an edit made elsewhere that not even the index has seen is never written over.
+    fn expect_known(&self, session: &Session, id: &str) -> Result<Option<(NoteKey, FileContent)>, NoteError> {
+        let id = NoteId::new(id);
+        let snapshot = self.snapshot();
+        let Some(key) = snapshot.find(&id) else { return Ok(None) };
+        let note = snapshot.note(key);
+        let Some(content) = self.vault.read(&note.path).map_err(IndexError::from)? else { return Ok(None) };
+        let expected = session.shown(&id).unwrap_or(note.hash);
+        if content.hash != expected {
+            return Err(NoteError::ChangedElsewhere { path: note.path.clone() });
+        }
+        Ok(Some((key, content)))
+    }
+
+    /// Lets a file that was made elsewhere a moment ago be written. A note already known is left alone: taking in an edit
+    /// of it here would pass for the writer having seen it.
+    fn take_in_unknown(&self, id: &str) -> Result<(), IndexError> {
+        if self.snapshot().find(&NoteId::new(id)).is_none() {
+            self.read(&Session::default(), id)?;
+        }
+        Ok(())
+    }
+
+    /// The note as it is after a write, shown to the writer.
+    fn written(&self, session: &Session, key: NoteKey, bytes: Vec<u8>) -> ReadNote {
+        let snapshot = self.snapshot();
+        let note = snapshot.note(key);
+        session.show(&note.id, note.hash);
+        ReadNote { text: parse::decode(bytes).0, snapshot, key }
+    }
+}

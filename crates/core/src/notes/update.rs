@@ -1,0 +1,95 @@
+//! New text, tags or title for a note. What was not asked to change keeps every byte.
+
+use super::NoteError;
+use super::rename::Rename;
+use crate::index::Written;
+use crate::knowledge::body_start;
+use crate::model::{NoteId, VaultPath};
+use crate::parse::FrontmatterEdit;
+use crate::ports::FileChange;
+use crate::session::Session;
+use crate::{Knowledge, ReadNote, parse};
+
+/// What is to become of a note.
+#[derive(Debug, Clone, Default)]
+pub struct NoteUpdate<'a> {
+    /// Which note, in any case.
+    pub id: &'a str,
+    /// A new title: goes into the frontmatter and renames the file.
+    pub title: Option<&'a str>,
+    /// A new text. One that brings its own frontmatter replaces the old frontmatter too.
+    pub content: Option<&'a str>,
+    /// The only tags it shall have in its frontmatter.
+    pub tags: Option<&'a [String]>,
+    /// Whether links to it follow a rename; without it, a note that others link to is not renamed.
+    pub update_links: bool,
+}
+
+impl Knowledge {
+    /// Changes a note. On disk when this returns, links rewritten in the same step, seen by every later call.
+    pub fn update_note(&self, session: &Session, update: &NoteUpdate<'_>) -> Result<ReadNote, NoteError> {
+        if update.title.is_none() && update.content.is_none() && update.tags.is_none() {
+            return Err(NoteError::NothingToDo);
+        }
+        self.take_in_unknown(update.id)?;
+        let mut writer = self.indexer.writer();
+        let not_found = || NoteError::NotFound { id: NoteId::new(update.id) };
+        let (key, current) = self.expect_known(session, update.id)?.ok_or_else(not_found)?;
+        let snapshot = self.snapshot();
+        let note = snapshot.note(key);
+
+        let mut bytes = current.bytes;
+        if let Some(content) = update.content {
+            let kept =
+                if parse::has_frontmatter(content) { 0 } else { body_start(note, &parse::decode(bytes.clone()).0) };
+            bytes.truncate(kept);
+            bytes.extend_from_slice(content.as_bytes());
+        }
+        let title = update.title.map(str::trim);
+        let edits: Vec<FrontmatterEdit> = title
+            .map(|title| FrontmatterEdit::title(title))
+            .into_iter()
+            .chain(update.tags.map(|tags| FrontmatterEdit::tags(tags)))
+            .collect();
+        let bytes = parse::splice_frontmatter(&bytes, &edits)
+            .map_err(|reason| NoteError::Frontmatter { path: note.path.clone(), reason })?;
+
+        let target = match title {
+            Some(title) => renamed_path(&note.path, title)?,
+            None => note.path.clone(),
+        };
+        if target == note.path {
+            let change = FileChange::Replace { path: target.clone(), expected: current.hash, bytes: bytes.clone() };
+            let stats = self.vault.apply(&[change])?;
+            let stat = stats.first().copied().flatten().expect("a replaced file has a stat");
+            self.indexer.adopt(&mut writer, vec![Written::new(target, bytes.clone(), stat)]);
+            return Ok(self.written(session, key, bytes));
+        }
+        let linked_by = snapshot.graph().incoming(key).len();
+        let id_changes = target.note_id() != note.id;
+        if id_changes && linked_by > 0 && !update.update_links {
+            return Err(NoteError::LinkIntegrity { path: note.path.clone(), count: linked_by });
+        }
+        let rename = Rename { snapshot: &snapshot, key, to: target, expected: current.hash, bytes };
+        let bytes = self.rename(&mut writer, rename)?;
+        session.forget(&note.id);
+        Ok(self.written(session, key, bytes))
+    }
+}
+
+/// The same folder with the title as the file's name.
+fn renamed_path(path: &VaultPath, title: &str) -> Result<VaultPath, NoteError> {
+    let bad = |reason: &str| NoteError::BadTitle { title: title.to_owned(), reason: reason.to_owned() };
+    if title.is_empty() {
+        return Err(bad("it is empty"));
+    }
+    if title.contains(['/', '\\']) {
+        return Err(bad("it has a slash"));
+    }
+    if title == path.stem() {
+        return Ok(path.clone());
+    }
+    let folder = path.folder();
+    let slash = if folder.is_empty() { "" } else { "/" };
+    VaultPath::parse(&format!("{folder}{slash}{title}.md")).map_err(|error| bad(&error.to_string()))
+}

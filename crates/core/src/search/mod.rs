@@ -1,0 +1,5 @@
+//! Finding: by lines, as a documentation reader greps. Ranked text search is the store's; fusion will live here.
+
+mod lines;
+
+pub use lines::{LineMatch, Lines};
