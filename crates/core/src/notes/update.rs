@@ -47,9 +47,9 @@ impl Knowledge {
         }
         let title = update.title.map(str::trim);
         let edits: Vec<FrontmatterEdit> = title
-            .map(|title| FrontmatterEdit::title(title))
+            .map(FrontmatterEdit::title)
             .into_iter()
-            .chain(update.tags.map(|tags| FrontmatterEdit::tags(tags)))
+            .chain(update.tags.map(FrontmatterEdit::tags))
             .collect();
         let bytes = parse::splice_frontmatter(&bytes, &edits)
             .map_err(|reason| NoteError::Frontmatter { path: note.path.clone(), reason })?;

@@ -59,7 +59,7 @@ impl Knowledge {
             .collect();
         let total = found.len();
         // The files came by id, and a stable sort leaves ties so.
-        found.sort_by(|a, b| b.score.cmp(&a.score));
+        found.sort_by_key(|hit| std::cmp::Reverse(hit.score));
         found.truncate(limit);
         found.par_iter_mut().for_each(|hit| hit.excerpts = self.excerpts(snapshot, hit.key, &query));
         (found, total)
