@@ -46,11 +46,8 @@ impl Knowledge {
             bytes.extend_from_slice(content.as_bytes());
         }
         let title = update.title.map(str::trim);
-        let edits: Vec<FrontmatterEdit> = title
-            .map(FrontmatterEdit::title)
-            .into_iter()
-            .chain(update.tags.map(FrontmatterEdit::tags))
-            .collect();
+        let edits: Vec<FrontmatterEdit> =
+            title.map(FrontmatterEdit::title).into_iter().chain(update.tags.map(FrontmatterEdit::tags)).collect();
         let bytes = parse::splice_frontmatter(&bytes, &edits)
             .map_err(|reason| NoteError::Frontmatter { path: note.path.clone(), reason })?;
 
