@@ -92,7 +92,8 @@ impl<'b> Pass<'b> {
     fn run(&mut self, mut events: OffsetIter<'b>, offset: usize) {
         while let Some((event, range)) = events.next() {
             let range = range.start + offset..range.end + offset;
-            if let Some(link) = self.links.last_mut() {
+            let closes_link = matches!(event, Event::End(TagEnd::Link | TagEnd::Image));
+            if let Some(link) = self.links.last_mut().filter(|_| !closes_link) {
                 link.content_end = link.content_end.max(range.end);
             }
             match event {
@@ -382,7 +383,7 @@ mod tests {
             "[x](y.md \" #a\")",
             "<i title=' #a'>",
             "<!-- #a -->",
-            "$ #a$ $x #a$",
+            "$x #a$",
             "%% #a %%",
             "&#35;a",
             "#",

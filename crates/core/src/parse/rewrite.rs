@@ -148,3 +148,37 @@ fn apply(text: &str, edits: &[Edit]) -> String {
     }
     written + &text[done..]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every link becomes one to `target`; gives the text and how many were refused.
+    fn check(text: &str, target: &str, expected: &str, refused: usize) {
+        let rewritten = rewrite_targets(text, |_| Some(target.to_owned()));
+        assert_eq!((rewritten.text.as_str(), rewritten.refused.len()), (expected, refused), "{text:?}");
+    }
+
+    #[test]
+    fn only_the_target_changes() {
+        check("x [[ a #h|b]] ![[a]] y", "c d", "x [[ c d #h|b]] ![[c d]] y", 0);
+        check("|[[a\\|b]]|\n|-|\n", "c", "|[[c\\|b]]|\n|-|\n", 0);
+        check("[t](a.md#h 'x') [u](<a.md>)", "b (c).md", "[t](b%20%28c%29.md#h 'x') [u](<b (c).md>)", 0);
+        check("[t](a\\_b.md#x\\_y)", "c.md", "[t](c.md#x_y)", 0);
+        check("[t][r] [r]\n\n[r]: a.md 'T'\n", "b.md", "[t][r] [r]\n\n[r]: b.md 'T'\n", 0);
+        check("---\nreferences: a # c\n---\n", "b", "---\nreferences: b # c\n---\n", 0);
+        check("---\nreferences: [a, '[[b#h|x]]']\n---\n", "c", "---\nreferences: [c, '[[c#h|x]]']\n---\n", 0);
+        check("---\nreferences: [[a]]\n---\n", "b, c", "---\nreferences: [[\"b, c\"]]\n---\n", 0);
+        check("---\nextends: \"\\x61\"\n---\n", "é", "---\nextends: \"é\"\n---\n", 0);
+        check("`[[a]]` %%[[a]]%%", "b", "`[[a]]` %%[[a]]%%", 0);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_left_and_reported() {
+        check("[[a]] [t](a.md)", "b#c.md", "[[a]] [t](b%23c.md)", 1);
+        check("[[a]]", "b|c", "[[a]]", 1);
+        check("[[a]]", "", "[[a]]", 1);
+        check("[t](a.md)", "not-a-note.png", "[t](a.md)", 1);
+        check("[[a]] `code` and [[b]]", "x`y", "[[a]] `code` and [[x`y]]", 1);
+    }
+}

@@ -304,3 +304,116 @@ fn newline(text: &[u8]) -> &'static str {
         _ => "\n",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn title(text: &str) -> FrontmatterEdit {
+        FrontmatterEdit::Title(text.to_owned())
+    }
+
+    fn tags(items: &[&str]) -> FrontmatterEdit {
+        FrontmatterEdit::Tags(items.iter().map(ToString::to_string).collect())
+    }
+
+    fn check(before: &str, edit: FrontmatterEdit, after: &str) {
+        let spliced = splice_frontmatter(before.as_bytes(), &[edit]).map(|bytes| String::from_utf8(bytes).unwrap());
+        assert_eq!(spliced.as_deref(), Ok(after), "{before:?}");
+    }
+
+    #[test]
+    fn only_the_value_changes() {
+        check("---\ntitle: Old  # why\nx: 1\n---\nbody", title("New"), "---\ntitle: New  # why\nx: 1\n---\nbody");
+        check("---\ntitle:   'Old'\n---\n", title("It's"), "---\ntitle:   'It''s'\n---\n");
+        check("---\n\"title\": \"Old\" # c\n---\n", title("a: b"), "---\n\"title\": \"a: b\" # c\n---\n");
+        check("---\ntitle: # c\nx: 1\n---\n", title("New"), "---\ntitle: New # c\nx: 1\n---\n");
+        check("---\ntitle:\n---\n", title("2024"), "---\ntitle: \"2024\"\n---\n");
+        check("---\r\ntitle: Old\r\n---\r\nb\r\n", title("New"), "---\r\ntitle: New\r\n---\r\nb\r\n");
+        check("---\ntitle: |\n  Old\n  text\n\n# c\nx: 1\n---\n", title("New"), "---\ntitle: New\n\n# c\nx: 1\n---\n");
+        check("---\ntitle: Old\n  text # c\nx: 1\n---\n", title("New"), "---\ntitle: New # c\nx: 1\n---\n");
+        check("---\ntitle: # c\n  - a\n  - b\nx: 1\n---\n", title("New"), "---\ntitle: New # c\nx: 1\n---\n");
+        check("---\na: é\ntitle: ö\n---\n", title("ü"), "---\na: é\ntitle: ü\n---\n");
+    }
+
+    #[test]
+    fn a_list_keeps_its_style() {
+        check("---\ntags: [a,  b] # c\n---\n", tags(&["a", "x, y"]), "---\ntags: [a, \"x, y\"] # c\n---\n");
+        check("---\ntags: # c\n- a\n- b\n# d\nx: 1\n---\n", tags(&["z"]), "---\ntags: # c\n- z\n# d\nx: 1\n---\n");
+        check("---\ntags:\n    - a\n---\n", tags(&["b", "c"]), "---\ntags:\n    - b\n    - c\n---\n");
+        check("---\ntags:\n  - a\n  -\nx: 1\n---\n", tags(&["b"]), "---\ntags:\n  - b\nx: 1\n---\n");
+        check("---\ntags: a, b # c\nx: 1\n---\n", tags(&["z"]), "---\ntags: # c\n  - z\nx: 1\n---\n");
+        check("---\ntags:\nx: 1\n---\n", tags(&["z"]), "---\ntags:\n  - z\nx: 1\n---\n");
+        check("---\ntags: [a,\n  b] # c\nx: 1\n---\n", tags(&["z"]), "---\ntags: # c\n  - z\nx: 1\n---\n");
+        check("---\ntags:\n  - a\nx: 1\n---\n", tags(&[]), "---\ntags: []\nx: 1\n---\n");
+        check("---\ntags: []\n---\n", tags(&["#a"]), "---\ntags: [\"#a\"]\n---\n");
+        check("---\ntag: a\n---\n", tags(&["b"]), "---\ntag:\n  - b\n---\n");
+        check("---\ntag: a\ntags: [b]\n---\n", tags(&["c"]), "---\ntags: [c]\n---\n");
+    }
+
+    #[test]
+    fn what_is_missing_is_added_at_the_end_or_made() {
+        check("---\nx: 1 # c\n---\nbody", title("T"), "---\nx: 1 # c\ntitle: T\n---\nbody");
+        check("---\n  x: 1\n---\n", tags(&["a"]), "---\n  x: 1\n  tags:\n    - a\n---\n");
+        check("---\n---\nbody", title("T"), "---\ntitle: T\n---\nbody");
+        check("---\r\n...\r\nb", tags(&["a"]), "---\r\ntags:\r\n  - a\r\n...\r\nb");
+        check("body", title("T"), "---\ntitle: T\n---\nbody");
+        check("", tags(&["a"]), "---\ntags:\n  - a\n---\n");
+        check("a\r\nb", title("T"), "---\r\ntitle: T\r\n---\r\na\r\nb");
+        check("\u{FEFF}body", title("T"), "\u{FEFF}---\ntitle: T\n---\nbody");
+        check("---\nprose\n---\nmore", title("T"), "---\ntitle: T\n---\n---\nprose\n---\nmore");
+    }
+
+    #[test]
+    fn a_key_can_be_removed_with_its_lines() {
+        let remove = |key: &str| FrontmatterEdit::Remove(key.to_owned());
+        check("---\na: 1\n# c\ntags:\n  - x\n\nb: 2\n---\n", remove("tags"), "---\na: 1\n# c\n\nb: 2\n---\n");
+        check("---\ntitle: T\n---\nb", remove("title"), "---\n---\nb");
+        check("---\na: 1\n---\nb", remove("title"), "---\na: 1\n---\nb");
+        check("b", remove("title"), "b");
+    }
+
+    #[test]
+    fn a_key_that_says_it_already_is_left_alone() {
+        for (text, edit) in [
+            ("---\ntitle: 'T' # c\n---\n", title("T")),
+            ("---\ntitle: 2024\n---\n", title("2024")),
+            ("---\ntags: a, b\n---\n", tags(&["a", "b"])),
+            ("---\ntags: ['#a', b]\n---\n", tags(&["a", "b"])),
+            ("---\ntags:\n---\n", tags(&[])),
+        ] {
+            check(text, edit, text);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_edited_safely_is_refused() {
+        for (text, message) in [
+            ("---\na: b: c\n---\n", "the frontmatter is not valid YAML (line 2: "),
+            ("---\n- a\n---\n", "the frontmatter is a list"),
+            ("---\n{title: a}\n---\n", "the frontmatter cannot be edited without rewriting it"),
+            ("---\n? title\n: a\n---\n", "the frontmatter cannot be edited without rewriting it"),
+            ("---\ntitle: &a\n  - x\nb: *a\n---\n", "the frontmatter cannot be edited without rewriting it"),
+        ] {
+            let error = splice_frontmatter(text.as_bytes(), &[title("T")]).expect_err(text);
+            assert!(error.to_string().starts_with(message), "{error}");
+        }
+        assert!(splice_frontmatter(b"---\na: \xFF\n---\n", &[title("T")]).is_err());
+        let broken_body = splice_frontmatter(b"---\ntitle: a\n---\n\xFF", &[title("T")]).unwrap();
+        assert_eq!(broken_body, b"---\ntitle: T\n---\n\xFF");
+    }
+
+    #[test]
+    fn a_new_note_has_frontmatter_only_when_there_is_something_to_say() {
+        let some = ["a".to_owned()];
+        for (title, tags, content, expected) in [
+            (None, &[][..], "text", "text"),
+            (Some("T"), &some[..], "text", "---\ntitle: T\ntags:\n  - a\n---\ntext"),
+            (Some("T"), &[][..], "---\nx: 1\n---\ntext\n", "---\nx: 1\ntitle: T\n---\ntext\n"),
+            (None, &some[..], "", "---\ntags:\n  - a\n---\n"),
+        ] {
+            assert_eq!(new_note_text(title, tags, content).as_deref(), Ok(expected));
+        }
+        assert!(new_note_text(Some("T"), &[], "---\na: b: c\n---\n").is_err());
+    }
+}

@@ -141,6 +141,8 @@ impl<'y> Reader<'y> {
                 if self.documents > 1 { Err(error(at, "it holds more than one document")) } else { Ok(()) }
             }
             Event::Scalar(text, style, anchor, tag) => {
+                let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                let range = if is_block { self.with_block_header(range) } else { range };
                 self.note_written(&range);
                 self.scalar(&text, style, anchor, tag.as_deref(), range, at)
             }
@@ -322,6 +324,14 @@ impl<'y> Reader<'y> {
         start..start + length
     }
 
+    /// The range of a block scalar from its `|` or `>`: the parser counts from the first line of text.
+    fn with_block_header(&self, range: Range<usize>) -> Range<usize> {
+        let before = self.yaml.get(self.written_end..range.start).unwrap_or_default().trim_end();
+        let line = before.rfind('\n').map_or(0, |at| at + 1);
+        let header = before[line..].find(['|', '>']).map(|at| self.written_end + line + at);
+        header.unwrap_or(range.start)..range.end
+    }
+
     fn byte(&self, marker: Marker) -> usize {
         if self.byte_of_char.is_empty() {
             marker.index().min(self.yaml.len())
@@ -432,14 +442,14 @@ mod tests {
             ("a: x\r\n  y\r\nb:\r\n  c: d\r\n", vec![("a", "x\r\n  y"), ("b", "c: d")]),
             ("{a: b, c: [d]}", vec![("a", "b"), ("c", "[d]")]),
             ("a:\n  -\nb: 1\n", vec![("a", "-"), ("b", "1")]),
+            ("a: |\n  x\n\n# c\nb: >- # d\n\n  y\n", vec![("a", "|\n  x\n\n"), ("b", ">- # d\n\n  y\n")]),
+            ("a: |\nb: 1", vec![("a", "|\n"), ("b", "1")]),
         ] {
             let found = entries(yaml);
             let found: Vec<_> =
                 found.iter().map(|entry| (&yaml[entry.key_range.clone()], &yaml[entry.value_range.clone()])).collect();
             assert_eq!(found, expected, "{yaml:?}");
         }
-        let block = &entries("a: |\n  text\n  more\n\n# c\nb: 1\n")[0];
-        assert_eq!(block.value, Value::Text("text\nmore\n".into()));
     }
 
     #[test]
