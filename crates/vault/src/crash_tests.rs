@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
 
 use quipu_core::model::{ContentHash, VaultPath};
 use quipu_core::ports::{FileChange, VaultFiles, WriteError};
 
-use crate::step::fault::with_steps;
-use crate::{FolderVault, VaultOptions};
+use crate::step::fault::{set_lacking, with_steps};
+use crate::{FolderVault, VaultOptions, WatchEvent, WatchOptions, watch};
 
 const BEFORE: [(&str, &str); 4] = [("a.md", "old a"), ("b.md", "old b"), ("c.md", "old c"), ("d/e.md", "untouched")];
 
@@ -35,6 +37,43 @@ fn one_change_that_fails_or_is_killed_at_any_step_is_done_or_not_done() {
     let case_change = || vec![move_to("a.md", "A.md", "old a", "new a")];
     for_every_step(case_change, Fault::Error);
     for_every_step(case_change, Fault::Crash);
+}
+
+#[test]
+fn file_systems_that_can_do_less_lose_nothing_either() {
+    let lacking: [&'static [&'static str]; 4] =
+        [&["exchange"], &["no-replace"], &["link"], &["exchange", "no-replace", "link"]];
+    for abilities in lacking {
+        set_lacking(abilities);
+        for fault in [Fault::Error, Fault::Crash] {
+            for_every_step(four_changes, fault);
+        }
+        for change in four_changes() {
+            for_every_step(|| vec![change.clone()], Fault::Crash);
+        }
+    }
+    set_lacking(&[]);
+}
+
+#[test]
+fn a_vault_with_more_folders_than_watches_is_polled_and_a_person_is_told() {
+    let home = home();
+    let vault = Arc::new(open(home.path()));
+    let (sender, events) = std::sync::mpsc::channel();
+    let options = WatchOptions { poll_every: Duration::from_millis(20), ..WatchOptions::default() };
+    let full = |step: &str| match step {
+        "watch" => Err(io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error())),
+        _ => Ok(()),
+    };
+    let watcher = with_steps(full, || watch(&vault, options, move |event| drop(sender.send(event)))).unwrap();
+    std::fs::write(home.path().join("a.md"), "edited by hand").unwrap();
+    let patience = Duration::from_secs(20);
+    match events.recv_timeout(patience).unwrap() {
+        WatchEvent::Warning(text) => assert!(text.contains("max_user_watches"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(events.recv_timeout(patience).unwrap(), WatchEvent::Changed(vec![path("a.md")]));
+    drop(watcher);
 }
 
 #[test]
@@ -312,7 +351,9 @@ fn collect(root: &Path, folder: &Path, found: &RefCell<BTreeMap<String, String>>
 }
 
 fn home() -> tempfile::TempDir {
-    let home = tempfile::tempdir().unwrap();
+    // Thousands of syncs: a memory disk, where there is one, makes them quick and changes nothing else.
+    let memory = Path::new("/dev/shm");
+    let home = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
     for (path, text) in BEFORE {
         let path = home.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -1,7 +1,4 @@
 //! Which files are notes: walk, single path, git and the `ignore` crate must all say the same.
-#![expect(clippy::disallowed_methods, reason = "tests play the user, who edits files directly")]
-
-mod common;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Home, listed, path, tree};
+use crate::home::{Home, listed, path, tree};
 use proptest::prelude::*;
 use quipu_core::ports::VaultFiles;
 use quipu_vault::{FolderVault, OpenError, VaultOptions};

@@ -1,10 +1,8 @@
 //! Two programs writing one vault: the test runs itself again as the other one.
 
-mod common;
-
 use std::process::{Command, Stdio};
 
-use common::{Home, path};
+use crate::home::{Home, path};
 use quipu_core::ports::{FileChange, VaultFiles, WriteError};
 use quipu_vault::{FolderVault, VaultOptions};
 
@@ -43,7 +41,7 @@ fn no_update_of_two_processes_is_lost() {
     let home = Home::new(&[("counter.md", "0"), ("even.md", "marker")]);
     let spawn = || {
         Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "counts_up_when_told_to", "--nocapture"])
+            .args(["--exact", "processes::counts_up_when_told_to", "--nocapture"])
             .env(VAULT, home.folder.path())
             .stdout(Stdio::null())
             .spawn()

@@ -1,7 +1,4 @@
 //! Reading notes, and everything that is there instead of one.
-#![expect(clippy::disallowed_methods, reason = "tests play the user, who edits files directly")]
-
-mod common;
 
 use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
@@ -9,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{Home, listed, path};
+use crate::home::{Home, listed, path};
 use quipu_core::model::ContentHash;
 use quipu_core::ports::{VaultError, VaultFiles};
 
@@ -83,7 +80,7 @@ fn a_vault_whose_folder_is_gone_is_an_error_and_not_empty() {
     assert!(is_gone(vault.read(&path("a.md")).unwrap_err()));
     assert!(is_gone(vault.find_any_case(&path("a.md")).unwrap_err()));
     assert!(is_gone(vault.kept().unwrap_err()));
-    assert!(vault.apply(&[common::create("b.md", "b")]).is_err());
+    assert!(vault.apply(&[crate::home::create("b.md", "b")]).is_err());
     std::fs::rename(home.at("elsewhere"), home.at("vault")).unwrap();
     assert_eq!(listed(&vault), ["a.md"]);
 }

@@ -1,7 +1,4 @@
 //! What a watcher tells, with kernel events and by polling.
-#![expect(clippy::disallowed_methods, reason = "tests play the user, who edits files directly")]
-
-mod common;
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
@@ -9,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use common::{Home, create, path, replace};
+use crate::home::{Home, create, path, replace};
 use quipu_core::ports::VaultFiles;
 use quipu_vault::{FolderVault, WatchEvent, WatchOptions, Watcher, watch};
 
