@@ -1,6 +1,7 @@
 //! What the store does with a folder that is owned, damaged or of another format.
 
 #![expect(clippy::disallowed_methods, reason = "breaks the store's own files")]
+#![expect(clippy::unwrap_used, reason = "what a test shares fails as the test does")]
 
 use std::path::Path;
 
@@ -126,10 +127,9 @@ fn texts_put_again_only_in_part_are_still_missing_at_the_next_load() {
     assert!(!again.text_missing.contains(key));
 }
 
-#[test]
-fn a_check_finds_what_opening_did_not() {
-    let folder = filled();
-    for entry in std::fs::read_dir(folder.path().join("text")).unwrap() {
+/// As a disk would, or a power cut.
+fn spoil_positions(folder: &Path) {
+    for entry in std::fs::read_dir(folder.join("text")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "pos") {
             let mut bytes = std::fs::read(&path).unwrap();
@@ -137,6 +137,21 @@ fn a_check_finds_what_opening_did_not() {
             std::fs::write(&path, bytes).unwrap();
         }
     }
+}
+
+#[test]
+fn a_text_index_spoiled_by_a_power_cut_is_started_anew() {
+    let folder = filled();
+    spoil_positions(folder.path());
+    // Without it the store was not closed.
+    std::fs::remove_file(folder.path().join("text/synced.json")).unwrap();
+    starts_anew(folder.path(), "is damaged", 300);
+}
+
+#[test]
+fn a_check_finds_what_opening_did_not() {
+    let folder = filled();
+    spoil_positions(folder.path());
     let store = EmbeddedStore::open(folder.path()).unwrap();
     store.load("damage").unwrap();
     let findings = store.check().unwrap();

@@ -3,6 +3,8 @@
 //! The test runs itself as the writer. Step `n` of the history is the same in every process, so the writer's number of
 //! finished steps says what the store must hold.
 
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "what a test shares fails as the test does")]
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -126,7 +128,7 @@ fn model_after(steps: u64) -> Model {
 
 /// A change that owns what it brings.
 enum Step {
-    Put(u32, Note, String),
+    Put(u32, Box<Note>, String),
     Touch(u32, FileStat),
     Remove(u32),
 }
@@ -155,7 +157,7 @@ fn step(number: u64, model: &mut Model) -> Vec<Step> {
                 let text = format!("x{}y{} common words", letters(number), letters(index as u64));
                 let note = note(&format!("n{key}.md"), &text);
                 model.insert(key, (note.clone(), text.clone()));
-                Step::Put(key, note, text)
+                Step::Put(key, Box::new(note), text)
             }
         });
     }
@@ -163,11 +165,13 @@ fn step(number: u64, model: &mut Model) -> Vec<Step> {
 }
 
 fn changes(steps: &[Step]) -> Vec<NoteChange<'_>> {
-    let change = |step| match step {
-        &Step::Put(key, ref note, ref text) => NoteChange::Put { key: NoteKey(key), note, text },
-        &Step::Touch(key, stat) => NoteChange::Touch { key: NoteKey(key), stat },
-        &Step::Remove(key) => NoteChange::Remove { key: NoteKey(key) },
-    };
+    fn change(step: &Step) -> NoteChange<'_> {
+        match step {
+            Step::Put(key, note, text) => NoteChange::Put { key: NoteKey(*key), note, text },
+            Step::Touch(key, stat) => NoteChange::Touch { key: NoteKey(*key), stat: *stat },
+            Step::Remove(key) => NoteChange::Remove { key: NoteKey(*key) },
+        }
+    }
     steps.iter().map(change).collect()
 }
 

@@ -1,5 +1,7 @@
 //! What finds what: words, compounds, scripts without spaces, and how strictly a query is taken.
 
+#![expect(clippy::unwrap_used, reason = "what a test shares fails as the test does")]
+
 use proptest::prelude::*;
 use quipu_core::model::{NoteKey, Tag};
 use quipu_core::ports::{NoteChange, NoteStore, TextHits, TextMatch, TextQuery};
