@@ -168,6 +168,7 @@ pub(crate) fn allowed(schema: &Value) -> String {
     };
     let kinds: Vec<String> = types(schema)
         .map(|kind| match kind {
+            "string" if is_only_not_empty(schema) => "a string that is not empty".to_owned(),
             "string" => lengths("a string", span(schema, "minLength", "maxLength"), "characters"),
             "integer" => numbers("a whole number"),
             "number" => numbers("a number"),
@@ -183,6 +184,10 @@ pub(crate) fn allowed(schema: &Value) -> String {
         })
         .collect();
     if kinds.is_empty() { "any value".to_owned() } else { kinds.join(" or ") }
+}
+
+fn is_only_not_empty(schema: &Value) -> bool {
+    limit(schema, "minLength") == Some(1.0) && limit(schema, "maxLength").is_none()
 }
 
 fn plural(items: &Value) -> &'static str {
@@ -221,7 +226,7 @@ fn unknown(name: &str, place: &str, properties: &Map<String, Value>) -> Misfit {
     wrong(format!("`{name}` is not an argument of this tool{hint} ({takes})"))
 }
 
-/// The candidate that was probably meant: at most a third of the letters differ.
+/// The candidate that was probably meant: one starts with the other, or at most a third of the letters differ.
 pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let plain = |text: &str| text.to_lowercase().replace(['-', '_', ' '], "");
     let word = plain(word);
@@ -229,25 +234,34 @@ pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str>
     if word.len() > 64 {
         return None;
     }
-    let distances = candidates.iter().map(|candidate| (edits(&word, &plain(candidate)), *candidate));
-    let (distance, near) = distances.min_by_key(|(distance, _)| *distance)?;
-    let starts_alike = !word.is_empty() && (plain(near).starts_with(&word) || word.starts_with(&plain(near)));
-    (starts_alike || distance * 3 <= word.chars().count().max(near.len())).then_some(near)
+    let unlikeness = |candidate: &str| {
+        let candidate = plain(candidate);
+        let starts_alike = word.len() >= 3 && (candidate.starts_with(&word) || word.starts_with(&candidate));
+        (!starts_alike, edits(&word, &candidate))
+    };
+    let rated = candidates.iter().map(|candidate| (unlikeness(candidate), *candidate));
+    let ((starts_otherwise, distance), near) = rated.min_by_key(|(unlikeness, _)| *unlikeness)?;
+    (!starts_otherwise || distance * 3 <= word.chars().count().max(near.len())).then_some(near)
 }
 
-/// Letters to insert, remove or replace to make one word of the other.
+/// Letters to insert, remove, replace or swap with their neighbour to make one word of the other.
 fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (above, a) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], above + 1);
-        for (column, b) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            if i == 0 || j == 0 {
+                table[i][j] = i + j;
+                continue;
+            }
+            let replaced = table[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            table[i][j] = replaced.min(table[i - 1][j] + 1).min(table[i][j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                table[i][j] = table[i][j].min(table[i - 2][j - 2] + 1);
+            }
         }
     }
-    row[b.len()]
+    table[a.len()][b.len()]
 }
 
 fn inside(place: &str, name: &str) -> String {
@@ -364,7 +378,10 @@ mod tests {
             (json!({"sizes": {}}), "`sizes` is an object; it must be a list of whole numbers"),
             (json!({"to": true}), "`to` is true; it must be a whole number or a string"),
             (json!({"steps": [{}]}), "`steps[0].name` is missing; it must be a string"),
-            (json!({"steps": [{"name": "a", "count": 10}]}), "`steps[0].count` is 10; it must be a whole number of at most 9"),
+            (
+                json!({"steps": [{"name": "a", "count": 10}]}),
+                "`steps[0].count` is 10; it must be a whole number of at most 9",
+            ),
             (
                 json!({"steps": [{"name": "a", "cuont": 1}]}),
                 "`steps[0].cuont` is not an argument of this tool; did you mean `count`? (allowed: `name`, `count`)",

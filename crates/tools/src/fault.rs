@@ -94,10 +94,7 @@ impl From<IndexError> for Fault {
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
         tracing::error!(%error, "the index failed");
-        Self::new(
-            FaultKind::Provider,
-            format!("the index {} failed; the server's log has the details", error.action),
-        )
+        Self::new(FaultKind::Provider, format!("the index {} failed; the server's log has the details", error.action))
     }
 }
 

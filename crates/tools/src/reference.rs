@@ -11,7 +11,8 @@ use crate::tool::{Access, ToolInfo, Toolset};
 
 /// Every tool of a registry with its arguments.
 pub fn reference(registry: &Registry) -> String {
-    let mut page = String::from("# Tools\n\nThis page is generated from the tools themselves; edit their files instead.\n");
+    let mut page =
+        String::from("# Tools\n\nThis page is generated from the tools themselves; edit their files instead.\n");
     for toolset in Toolset::ALL {
         let tools: Vec<&ToolInfo> = registry.tools().filter(|tool| tool.toolset == toolset).collect();
         if !tools.is_empty() {

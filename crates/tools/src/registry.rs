@@ -190,3 +190,114 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("not a text")
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::Desk;
+
+    #[test]
+    fn an_unknown_tool_is_an_error_of_the_protocol() {
+        let desk = Desk::new("");
+        for (name, message) in [
+            ("get_nodes", "Unknown tool: get_nodes; did you mean get_node?"),
+            ("search", "Unknown tool: search; did you mean search_docs?"),
+            ("rm -rf", "Unknown tool: rm -rf"),
+            ("", "Unknown tool: "),
+        ] {
+            let expected = json!({"protocol": {"code": -32602, "message": message}});
+            assert_eq!(desk.call(name, json!({})), expected);
+        }
+    }
+
+    #[test]
+    fn only_what_is_wanted_exists() {
+        let desk = Desk::new("");
+        let names = |toolsets: &[Toolset], read_only| -> Vec<&str> {
+            let options = RegistryOptions { toolsets: toolsets.to_vec(), read_only };
+            Registry::new(desk.knowledge.clone(), options).tools().map(|tool| tool.name).collect()
+        };
+        assert_eq!(names(&[Toolset::Docs], false), ["list_documents", "get_document", "search_docs"]);
+        assert_eq!(names(&[], false), [""; 0]);
+        let reading = names(&[Toolset::Docs, Toolset::Notes], true);
+        assert_eq!((reading.len(), reading[0], reading[11]), (12, "get_node", "search_docs"));
+        let options = RegistryOptions { read_only: true, ..RegistryOptions::default() };
+        let called = Registry::new(desk.knowledge.clone(), options).call("create_node", json!({}), &desk.session);
+        assert!(matches!(called.reply, Reply::Protocol { code: -32602, .. }));
+    }
+
+    #[test]
+    fn a_warning_is_told_once_to_each_client() {
+        let desk = Desk::new("//- a.md\n[[nowhere]]\n//- b.md\n---\ntags: [x\n---\n");
+        let told = |session: &Session| desk.registry.call("get_hubs", json!({}), session).warnings;
+        let first = told(&desk.session);
+        assert_eq!(first.len(), 2, "{first:?}");
+        assert_eq!(first[0], "a.md: broken link to nowhere");
+        assert!(told(&desk.session).is_empty());
+        assert_eq!(told(&Session::default()), first, "another client has not heard it yet");
+    }
+
+    #[test]
+    fn a_change_behind_the_back_is_told_to_those_who_read_it() {
+        let desk = Desk::new("//- a.md\nold\n");
+        desk.call("get_node", json!({"id": "a.md"}));
+        desk.vault.put("a.md", "new\n");
+        desk.knowledge.sync(&quipu_core::index::Scope::EveryByte, &|_| {}).unwrap();
+        let warnings = desk.called("list_nodes", json!({})).warnings;
+        assert_eq!(warnings, ["a.md: changed on disk since you read it; read it again before writing"]);
+        assert!(desk.called("list_nodes", json!({})).warnings.is_empty());
+    }
+
+    #[test]
+    fn a_call_before_the_first_index_is_answered_and_says_so() {
+        let mut desk = Desk::not_started("//- a.md\n");
+        desk.registry.patience = Duration::ZERO;
+        let called = desk.called("list_nodes", json!({}));
+        assert_eq!(called.reply, Reply::Answer(json!({"nodes": [], "total": 0})));
+        assert!(called.warnings[0].starts_with("the vault is still being indexed: 0 files are known"), "{called:?}");
+        desk.knowledge.start(&|_| {}).unwrap();
+        assert_eq!(desk.called("list_nodes", json!({})).warnings, [""; 0]);
+    }
+
+    #[test]
+    fn a_call_waits_for_the_first_index() {
+        let desk = Desk::not_started("//- a.md\n");
+        std::thread::scope(|scope| {
+            let call = scope.spawn(|| desk.registry.call("list_nodes", json!({}), &desk.session));
+            desk.knowledge.start(&|_| {}).unwrap();
+            let called = call.join().unwrap();
+            assert_eq!(called.reply, Reply::Answer(json!({"nodes": [{"id": "a.md", "title": "A"}], "total": 1})));
+        });
+    }
+
+    struct Panics;
+
+    impl Tool for Panics {
+        type Params = std::collections::BTreeMap<String, u8>;
+        type Output = u8;
+        const NAME: &'static str = "panics";
+        const DESCRIPTION: &'static str = "For the test below.";
+        const ACCESS: Access = Access::Read;
+        const IDEMPOTENT: bool = true;
+
+        fn call(_call: &Call<'_>, _params: Self::Params) -> Result<u8, Fault> {
+            panic!("secret path /home/ada")
+        }
+    }
+
+    #[test]
+    fn a_panic_inside_a_tool_stays_inside() {
+        for (toolset, text) in [
+            (Toolset::Notes, r#"{"error":{"code":"PROVIDER_ERROR","message":"internal error"}}"#),
+            (Toolset::Docs, "Error: internal error"),
+        ] {
+            let mut desk = Desk::new("");
+            desk.registry.entries.push(Entry::new::<Panics>(toolset));
+            let called = desk.registry.call("panics", json!({}), &desk.session);
+            assert_eq!(called.reply, Reply::Failure(text.into()));
+            assert_eq!(desk.call("get_hubs", json!({})), json!([]), "the next call is answered");
+        }
+    }
+}

@@ -133,3 +133,58 @@ fn id_of(uri: &str) -> Option<String> {
     let path = uri.strip_prefix(PREFIX)?;
     percent_decode_str(path).decode_utf8().ok().map(std::borrow::Cow::into_owned)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Desk;
+
+    #[test]
+    fn notes_are_listed_page_by_page() {
+        let desk = Desk::new("//- b c.md\n---\ntitle: Bee\n---\n//- A/ü?.md\n//- z.md\nzz\n//- Z.md\n");
+        let first = desk.registry.resources(None, 2);
+        let uris = |page: &ResourcePage| page.resources.iter().map(|one| one.uri.clone()).collect::<Vec<_>>();
+        assert_eq!(uris(&first), ["quipu://note/a/%C3%BC%3F.md", "quipu://note/b%20c.md"]);
+        assert_eq!((first.resources[1].name.as_str(), first.resources[1].title.as_str()), ("b c.md", "Bee"));
+        assert_eq!(first.resources[1].last_modified, "2025-01-29T10:30:00.000Z");
+
+        // What comes and goes between two pages neither repeats nor hides anything.
+        desk.vault.remove("b c.md");
+        desk.vault.put("aa.md", "");
+        desk.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
+        let second = desk.registry.resources(first.next_cursor.as_deref(), 2);
+        assert_eq!((uris(&second), second.next_cursor), (vec!["quipu://note/z.md".to_owned()], None));
+        assert_eq!(desk.registry.resources(None, 0).resources.len(), 1, "a page of nothing would never end");
+    }
+
+    #[test]
+    fn a_resource_is_the_whole_file() {
+        let desk = Desk::new("//- Notes/B c.md\n---\ntitle: Bee\n---\nText.\n");
+        let read = |uri: &str| desk.registry.read_resource(&desk.session, uri).unwrap();
+        let text = read("quipu://note/notes/b%20c.md").unwrap();
+        assert_eq!(text.uri, "quipu://note/notes/b%20c.md");
+        assert_eq!(text.text, "---\ntitle: Bee\n---\nText.\n");
+        for uri in
+            ["quipu://note/missing.md", "quipu://note/../etc/passwd", "quipu://note/%ff.md", "file:///etc/passwd", ""]
+        {
+            assert_eq!(read(uri), None, "{uri}");
+        }
+    }
+
+    #[test]
+    fn reading_a_resource_counts_as_reading_the_note() {
+        let desk = Desk::new("//- a.md\nold\n");
+        desk.registry.read_resource(&desk.session, "quipu://note/a.md").unwrap();
+        desk.vault.put("a.md", "edited elsewhere");
+        let (code, _) = desk.fails("update_node", serde_json::json!({"id": "a.md", "content": "mine"}));
+        assert_eq!(code, "PROVIDER_ERROR");
+    }
+
+    #[test]
+    fn an_id_is_completed() {
+        let desk = Desk::new("//- notes/a.md\n//- Notes/b.md\n//- other.md\n");
+        let completion = desk.registry.complete_note_id("NOTES/", 1);
+        assert_eq!(completion, Completion { values: vec!["notes/a.md".into()], total: 2 });
+        assert_eq!(desk.registry.complete_note_id("x", 100).total, 0);
+    }
+}

@@ -46,3 +46,51 @@ impl Tool for FindPath {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::check;
+
+    const CHAIN: &str = "\
+//- notes/intro.md
+[[basics]] [[detour]]
+//- notes/basics.md
+[[advanced]]
+//- notes/detour.md
+[[detour-2]]
+//- notes/detour-2.md
+[[advanced]]
+//- notes/advanced.md
+";
+
+    #[test]
+    fn the_shortest_way() {
+        let path = ["notes/intro.md", "notes/basics.md", "notes/advanced.md"];
+        let arguments = json!({"source": "notes/intro.md", "target": "Notes/Advanced.md"});
+        check(CHAIN, "find_path", arguments, json!({"path": path, "length": 2}));
+    }
+
+    #[test]
+    fn from_a_note_to_itself_is_no_step() {
+        let arguments = json!({"source": "notes/intro.md", "target": "notes/intro.md"});
+        check(CHAIN, "find_path", arguments, json!({"path": ["notes/intro.md"], "length": 0}));
+    }
+
+    #[test]
+    fn links_are_one_way_and_missing_notes_have_no_path() {
+        for (source, target) in
+            [("notes/advanced.md", "notes/intro.md"), ("notes/intro.md", "x.md"), ("x.md", "x.md"), ("", "")]
+        {
+            check(CHAIN, "find_path", json!({"source": source, "target": target}), json!(null));
+        }
+    }
+
+    #[test]
+    fn of_two_shortest_ways_the_first_by_id() {
+        let vault = "//- s.md\n[[b]] [[a]]\n//- a.md\n[[t]]\n//- b.md\n[[t]]\n//- t.md\n";
+        let arguments = json!({"source": "s.md", "target": "t.md"});
+        check(vault, "find_path", arguments, json!({"path": ["s.md", "a.md", "t.md"], "length": 2}));
+    }
+}

@@ -76,3 +76,63 @@ fn written(metric: Metric, score: f64) -> Number {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of notes")]
     Number::from(score as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::{Desk, check};
+
+    const STAR: &str = "\
+//- notes/index.md
+[[glossary]]
+//- notes/glossary.md
+//- notes/a.md
+[[index]] [[glossary]]
+//- notes/b.md
+[[index]] and again [[index]]
+//- notes/c.md
+[[index]] [[c]] [[nowhere]]
+";
+
+    #[test]
+    fn the_most_linked_first_and_ties_by_id() {
+        let hubs = json!([
+            {"id": "notes/index.md", "title": "Index", "score": 3},
+            {"id": "notes/glossary.md", "title": "Glossary", "score": 2},
+            {"id": "notes/a.md", "title": "A", "score": 0}
+        ]);
+        check(STAR, "get_hubs", json!({"limit": 3}), hubs);
+    }
+
+    #[test]
+    fn the_most_linking_first() {
+        let hubs = json!([
+            {"id": "notes/a.md", "title": "A", "score": 2},
+            {"id": "notes/b.md", "title": "B", "score": 1}
+        ]);
+        check(STAR, "get_hubs", json!({"metric": "out_degree", "limit": 2}), hubs);
+    }
+
+    #[test]
+    fn ranks_add_up_to_one() {
+        let answer = Desk::new(STAR).call("get_hubs", json!({"metric": "pagerank"}));
+        let hubs = answer.as_array().unwrap();
+        assert_eq!(hubs[0]["id"], "notes/glossary.md", "all that index has goes to it: {answer}");
+        let sum: f64 = hubs.iter().map(|hub| hub["score"].as_f64().unwrap()).sum();
+        assert!((sum - 1.0).abs() < 0.001, "{answer}");
+        assert_eq!(hubs[4]["id"], "notes/c.md", "ties by id: {answer}");
+    }
+
+    #[test]
+    fn an_unknown_metric_is_refused() {
+        let (code, message) = Desk::new(STAR).fails("get_hubs", json!({"metric": "fame"}));
+        assert_eq!(code, "INVALID_PARAMS");
+        assert_eq!(message, "`metric` is \"fame\"; it must be one of \"in_degree\", \"out_degree\", \"pagerank\"");
+    }
+
+    #[test]
+    fn an_empty_vault_has_none() {
+        check("", "get_hubs", json!(null), json!([]));
+    }
+}

@@ -1,7 +1,6 @@
 //! A note in the words of this toolset: the shape that most of its tools answer with.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use quipu_core::ReadNote;
 use quipu_core::index::Snapshot;
@@ -51,7 +50,7 @@ impl Node {
     /// Notes among others, with the beginning of their text when a length is given.
     pub(super) fn list(
         call: &Call<'_>,
-        snapshot: &Arc<Snapshot>,
+        snapshot: &Snapshot,
         keys: &[NoteKey],
         content_chars: Option<usize>,
     ) -> Vec<Self> {

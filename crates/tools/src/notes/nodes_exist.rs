@@ -34,3 +34,28 @@ impl Tool for NodesExist {
         Ok(ids.map(|id| (id.to_string(), snapshot.find(&id).is_some())).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::{Desk, check};
+
+    #[test]
+    fn each_id_once_and_lowercased() {
+        let vault = "//- recipes/Bulgogi.md\n";
+        let arguments =
+            json!({"ids": ["recipes/BULGOGI.md", "recipes/bulgogi.md", "recipes/nonexistent.md", "recipes"]});
+        let expected = json!({"recipes/bulgogi.md": true, "recipes/nonexistent.md": false, "recipes": false});
+        check(vault, "nodes_exist", arguments, expected);
+        check(vault, "nodes_exist", json!({"ids": []}), json!({}));
+    }
+
+    #[test]
+    fn a_list_has_an_end() {
+        let desk = Desk::new("");
+        let ids = vec!["x"; 1001];
+        let message = "`ids` has 1001 items; it must be a list of at most 1000 strings";
+        assert_eq!(desk.fails("nodes_exist", json!({"ids": ids})), ("INVALID_PARAMS".into(), message.into()));
+    }
+}

@@ -23,8 +23,7 @@ pub(crate) struct Params {
     /// Only notes with this tag.
     tag: Option<String>,
     /// Only ids that start so.
-    #[serde(default)]
-    path: String,
+    path: Option<String>,
 }
 
 #[derive(Default, Deserialize, Serialize, JsonSchema)]
@@ -64,7 +63,7 @@ impl Tool for ResolveNodes {
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Resolved>, Fault> {
         let snapshot = call.knowledge.snapshot();
         let tag = params.tag.as_deref().map(|tag| Tag::new(tag).folded);
-        let prefix = NoteId::new(&params.path);
+        let prefix = NoteId::new(&params.path.unwrap_or_default());
         let admits = |note: &Note| {
             note.id.as_str().starts_with(prefix.as_str()) && tag.as_ref().is_none_or(|tag| note.has_tag(tag))
         };
@@ -76,15 +75,19 @@ impl Tool for ResolveNodes {
                 "`strategy` \"semantic\" needs an embedding model and this server has none; use \"fuzzy\", or configure [embedding]",
             )),
         };
-        params.names.into_iter().map(|query| {
-            let found = find(&query)?.map(|found| NameMatch { score: rounded(found.score), ..found });
-            let found = found.filter(|found| found.score >= params.threshold || found.score == 1.0);
-            Ok(Resolved {
-                r#match: found.map(|found| snapshot.note(found.key).id.to_string()),
-                score: found.map_or(0.0, |found| found.score),
-                query,
+        params
+            .names
+            .into_iter()
+            .map(|query| {
+                let found = find(&query)?.map(|found| NameMatch { score: rounded(found.score), ..found });
+                let found = found.filter(|found| found.score >= params.threshold || found.score == 1.0);
+                Ok(Resolved {
+                    r#match: found.map(|found| snapshot.note(found.key).id.to_string()),
+                    score: found.map_or(0.0, |found| found.score),
+                    query,
+                })
             })
-        }).collect()
+            .collect()
     }
 }
 
@@ -96,3 +99,84 @@ fn rounded(score: f64) -> f64 {
 }
 
 const HALF_STEP: f64 = 0.005;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::testing::{Desk, check};
+
+    const KITCHEN: &str = "\
+//- recipes/bulgogi.md
+---
+tags: [korean/beef]
+aliases: [Fire Meat]
+---
+//- recipes/chicken.md
+//- old/bulgogi.md
+//- pie.md
+---
+title: Crème Brûlée
+---
+";
+
+    fn resolved(query: &str, id: Option<&str>, score: f64) -> Value {
+        json!({"query": query, "match": id, "score": score})
+    }
+
+    #[test]
+    fn typos_by_likeness() {
+        let arguments = json!({"names": ["bulgogi", "chikken"], "threshold": 0.5, "path": "recipes/"});
+        let expected = json!([
+            resolved("bulgogi", Some("recipes/bulgogi.md"), 1.0),
+            resolved("chikken", Some("recipes/chicken.md"), 0.67)
+        ]);
+        check(KITCHEN, "resolve_nodes", arguments, expected);
+    }
+
+    #[test]
+    fn the_threshold_is_held_against_what_is_shown() {
+        let hit = json!([resolved("chikken", Some("recipes/chicken.md"), 0.67)]);
+        check(KITCHEN, "resolve_nodes", json!({"names": ["chikken"], "threshold": 0.67}), hit);
+        let miss = json!([resolved("chikken", None, 0.0)]);
+        check(KITCHEN, "resolve_nodes", json!({"names": ["chikken"], "threshold": "0.68"}), miss.clone());
+        check(KITCHEN, "resolve_nodes", json!({"names": ["chikken"]}), miss);
+    }
+
+    #[test]
+    fn exactly_by_title_alias_or_file_name() {
+        let names = ["BULGOGI", "fire meat", "CRÈME brûlée", "Cre\u{300}me Brûlée", "Pie", "chikken", ""];
+        let expected = json!([
+            resolved(names[0], Some("old/bulgogi.md"), 1.0),
+            resolved(names[1], Some("recipes/bulgogi.md"), 1.0),
+            resolved(names[2], Some("pie.md"), 1.0),
+            resolved(names[3], Some("pie.md"), 1.0),
+            resolved(names[4], Some("pie.md"), 1.0),
+            resolved(names[5], None, 0.0),
+            resolved(names[6], None, 0.0)
+        ]);
+        check(KITCHEN, "resolve_nodes", json!({"names": names, "strategy": "exact"}), expected);
+    }
+
+    #[test]
+    fn only_among_those_with_a_tag() {
+        let expected = json!([resolved("bulgogi", Some("recipes/bulgogi.md"), 1.0), resolved("chicken", None, 0.0)]);
+        check(KITCHEN, "resolve_nodes", json!({"names": ["bulgogi", "chicken"], "tag": "Korean"}), expected);
+    }
+
+    #[test]
+    fn no_names_no_answers() {
+        check(KITCHEN, "resolve_nodes", json!({"names": []}), json!([]));
+    }
+
+    #[test]
+    fn meaning_needs_a_model() {
+        let desk = Desk::new(KITCHEN);
+        let (code, message) = desk.fails("resolve_nodes", json!({"names": ["x"], "strategy": "semantic"}));
+        assert_eq!(code, "PROVIDER_ERROR");
+        assert!(message.contains("use \"fuzzy\", or configure [embedding]"), "{message}");
+        let (code, message) = desk.fails("resolve_nodes", json!({"names": ["x"], "threshold": 1.5}));
+        assert_eq!(code, "INVALID_PARAMS");
+        assert_eq!(message, "`threshold` is 1.5; it must be a number from 0 to 1");
+    }
+}
