@@ -1,0 +1,102 @@
+//! The store's folder: who owns it, and starting empty where what lies in it is of no use.
+
+#![expect(clippy::disallowed_methods, reason = "the lock file is the store's own")]
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+
+use crate::catalog::{Catalog, CatalogError};
+use crate::text::{TextIndex, TextOpenError};
+
+/// Why a store could not be opened. None of these is cured by deleting the folder.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has it open.
+    #[error("the index in {} is in use by another process", folder.display())]
+    Owned {
+        /// The store's folder.
+        folder: PathBuf,
+    },
+    /// The file system said no: read-only, full, no permission.
+    #[error("cannot open the index in {}: {source}", folder.display())]
+    Failed {
+        /// The store's folder.
+        folder: PathBuf,
+        /// What went wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// The opened parts.
+pub(crate) struct Folder {
+    pub(crate) catalog: Catalog,
+    pub(crate) text: TextIndex,
+    pub(crate) lock: File,
+    /// What had to be started anew, as sentences.
+    pub(crate) notices: Vec<String>,
+}
+
+/// Opens both parts for this process alone.
+pub(crate) fn open(folder: &Path) -> Result<Folder, OpenError> {
+    let lock = own(folder)?;
+    let mut notices = Vec::new();
+    let catalog = open_catalog(folder, &mut notices).map_err(|error| failed(folder, error))?;
+    let text = open_text(folder, &mut notices).map_err(|error| failed(folder, error))?;
+    Ok(Folder { catalog, text, lock, notices })
+}
+
+/// The bytes of all files, the catalog's and the text's.
+pub(crate) fn bytes_on_disk(folder: &Path) -> std::io::Result<u64> {
+    let mut sum = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        sum += match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => bytes_on_disk(&entry.path())?,
+            Ok(metadata) => metadata.len(),
+            // Merging removes files at any time.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+            Err(error) => return Err(error),
+        };
+    }
+    Ok(sum)
+}
+
+/// The operating system drops the lock with the process, however that ends.
+fn own(folder: &Path) -> Result<File, OpenError> {
+    std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join("index.lock"));
+    let lock = lock.map_err(|error| failed(folder, error))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Owned { folder: folder.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(failed(folder, error)),
+    }
+}
+
+fn open_catalog(folder: &Path, notices: &mut Vec<String>) -> Result<Catalog, CatalogError> {
+    let file = folder.join("catalog.db");
+    match Catalog::open(&file) {
+        Err(error) if error.is_damage() => {
+            notices.push(format!("The index was started anew, since its catalog could not be used: {error}."));
+            Catalog::remove_file(&file)?;
+            Catalog::open(&file)
+        }
+        outcome => outcome,
+    }
+}
+
+fn open_text(folder: &Path, notices: &mut Vec<String>) -> Result<TextIndex, TextOpenError> {
+    let folder = folder.join("text");
+    match TextIndex::open(&folder) {
+        Err(TextOpenError::Damaged(reason)) => {
+            notices.push(format!("The text index was started anew, since it could not be used: {reason}."));
+            TextIndex::remove_folder(&folder).map_err(|error| TextOpenError::Failed(error.into()))?;
+            TextIndex::open(&folder)
+        }
+        outcome => outcome,
+    }
+}
+
+fn failed(folder: &Path, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> OpenError {
+    OpenError::Failed { folder: folder.to_owned(), source: source.into() }
+}
