@@ -1,4 +1,31 @@
 //! A file's text to a note's parts. Never fails: odd input is data plus a warning.
+//!
+//! Reading: `frontmatter` (over `yaml`), then `markdown` for the body. Writing is here too, since it must know exactly
+//! what reading sees: `splice` edits frontmatter, `rewrite` gives links new targets, both without touching other bytes.
+
+mod comments;
+mod destination;
+mod frontmatter;
+mod link_site;
+mod markdown;
+mod read_note;
+mod rewrite;
+mod scalar;
+mod sections;
+mod splice;
+mod tags;
+mod title;
+mod wikilink;
+mod yaml;
+
+#[cfg(test)]
+mod properties_test;
+
+pub use link_site::LinkSite;
+pub use read_note::read_note;
+pub use rewrite::{RefusedTarget, Rewritten, rewrite_targets};
+pub use splice::{FrontmatterEdit, SpliceError, new_note_text, splice_frontmatter};
+pub use title::{TitleRule, TitleSource};
 
 use crate::model::{Link, Section, Tag, Value};
 
@@ -20,9 +47,9 @@ pub struct Parsed {
     pub properties: Vec<(String, Value)>,
     /// In order of appearance; frontmatter links first.
     pub links: Vec<Link>,
-    /// They cover the body without gap or overlap; at least one.
+    /// They cover the body without gap or overlap; at least one, and the first is the preamble.
     pub sections: Vec<Section>,
-    /// Where the body starts.
+    /// Where the body starts: behind the frontmatter, or behind a byte order mark.
     pub body_start: usize,
     /// What was odd.
     pub warnings: Vec<String>,
@@ -30,79 +57,25 @@ pub struct Parsed {
 
 /// Reads a file's text.
 pub fn parse(text: &str) -> Parsed {
+    let (front, body_start) = frontmatter::read(text);
+    let body = markdown::read(&text[body_start..]);
+    let first_heading = body.headings.iter().find(|heading| heading.level == 1 && !heading.hidden);
     Parsed {
-        sections: vec![Section { heading: None, level: 0, range: 0..text.len(), text_start: 0 }],
-        ..Parsed::default()
+        title: front.title,
+        first_heading: first_heading.map(|heading| heading.text.clone()).filter(|text| !text.is_empty()),
+        tags: tags::distinct(front.tags.iter().chain(&body.tags)),
+        aliases: front.aliases,
+        properties: front.properties,
+        links: front.sites.into_iter().chain(body.sites).map(|site| site.link).collect(),
+        sections: sections::split(text, body_start, body.headings),
+        body_start,
+        warnings: front.warnings,
     }
 }
 
-#[derive(Debug, Clone, Default)]
-/// stub
-pub struct TitleRule;
-/// stub
-pub fn decode(bytes: Vec<u8>) -> (String, Option<String>) {
-    (String::from_utf8_lossy(&bytes).into_owned(), None)
-}
-/// stub
-pub fn has_frontmatter(_text: &str) -> bool {
-    false
-}
-/// stub
-pub fn read_note(
-    path: &crate::model::VaultPath,
-    content: &crate::ports::FileContent,
-    _rule: &TitleRule,
-) -> (crate::model::Note, String) {
-    let text = decode(content.bytes.clone()).0;
-    let p = parse(&text);
-    (
-        crate::model::Note {
-            path: path.clone(),
-            id: path.note_id(),
-            stat: content.stat,
-            hash: content.hash,
-            title: path.stem().to_owned(),
-            tags: p.tags,
-            aliases: p.aliases,
-            properties: p.properties,
-            links: p.links,
-            sections: p.sections,
-            body_start: 0,
-            warnings: vec![],
-        },
-        text,
-    )
-}
-#[derive(Debug, thiserror::Error)]
-#[error("stub")]
-/// stub
-pub struct SpliceError;
-/// stub
-pub struct FrontmatterEdit;
-impl FrontmatterEdit {
-    /// stub
-    pub fn title(_: &str) -> Self {
-        Self
-    }
-    /// stub
-    pub fn tags(_: &[String]) -> Self {
-        Self
-    }
-}
-/// stub
-pub fn splice_frontmatter(text: &[u8], _e: &[FrontmatterEdit]) -> Result<Vec<u8>, SpliceError> {
-    Ok(text.to_vec())
-}
-/// stub
-pub fn new_note_text(_t: Option<&str>, _g: &[String], c: &str) -> Result<String, SpliceError> {
-    Ok(c.to_owned())
-}
-/// stub
-pub struct LinkSite {
-    /** l */
-    pub link: Link,
-}
-/// stub
-pub fn rewrite_targets(text: &str, mut _f: impl FnMut(&LinkSite) -> Option<String>) -> Result<String, SpliceError> {
-    Ok(text.to_owned())
+/// The links of a text and where they stand, in the order of [`Parsed::links`].
+pub fn link_sites(text: &str) -> Vec<LinkSite> {
+    let (front, body_start) = frontmatter::read(text);
+    let body = markdown::read(&text[body_start..]);
+    front.sites.into_iter().chain(body.sites.into_iter().map(|site| site.shifted(body_start))).collect()
 }

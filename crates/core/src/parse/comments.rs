@@ -1,0 +1,64 @@
+//! `%%comments%%`, which Obsidian hides and Markdown knows nothing of.
+//!
+//! A comment within a line ends in the same paragraph; one that opens a line may run over many. A mark without a partner
+//! is just text, so that `100%%` hides nothing.
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+/// Pairs the marks found in running text.
+pub(super) struct Comments<'b> {
+    body: &'b str,
+    /// No mark anywhere, as in most notes.
+    none: bool,
+    block: usize,
+    open: Option<Mark>,
+    found: Vec<Range<usize>>,
+}
+
+struct Mark {
+    at: usize,
+    block: usize,
+    opens_line: bool,
+}
+
+impl<'b> Comments<'b> {
+    pub(super) fn new(body: &'b str) -> Self {
+        let none = memmem::find(body.as_bytes(), b"%%").is_none();
+        Self { body, none, block: 0, open: None, found: Vec::new() }
+    }
+
+    /// Another paragraph, heading, list item or cell starts.
+    pub(super) fn next_block(&mut self) {
+        self.block += 1;
+    }
+
+    /// Takes a piece of running text, outside code, formulas and links.
+    pub(super) fn text(&mut self, range: &Range<usize>) {
+        if self.none {
+            return;
+        }
+        for at in memmem::find_iter(&self.body.as_bytes()[range.clone()], b"%%") {
+            let at = range.start + at;
+            let before = &self.body[..at];
+            if before.ends_with('\\') {
+                continue;
+            }
+            match self.open.take() {
+                Some(open) if open.opens_line || open.block == self.block => self.found.push(open.at..at + 2),
+                _ => {
+                    let line_start = before.trim_end_matches([' ', '\t', '>']);
+                    let opens_line = line_start.is_empty() || line_start.ends_with('\n');
+                    self.open = Some(Mark { at, block: self.block, opens_line });
+                }
+            }
+        }
+    }
+
+    /// Whether a place lies in a comment. To be asked when all text was taken.
+    pub(super) fn hide(&self, at: usize) -> bool {
+        let behind = self.found.partition_point(|comment| comment.end <= at);
+        self.found.get(behind).is_some_and(|comment| comment.contains(&at))
+    }
+}

@@ -1,0 +1,178 @@
+//! Destinations of Markdown links: which of them name a note, where they stand, and how a path is written as one.
+
+use std::ops::Range;
+
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+
+use super::link_site::TargetForm;
+
+/// What would end a destination, start other syntax, or be read as part of a URL.
+const IN_ANGLES: AsciiSet = CONTROLS
+    .add(b'%')
+    .add(b'#')
+    .add(b'?')
+    .add(b'<')
+    .add(b'>')
+    .add(b'\\')
+    .add(b'&')
+    .add(b'`')
+    .add(b'|')
+    .add(b'$')
+    .add(b'[')
+    .add(b']')
+    .add(b':');
+const BARE: AsciiSet = IN_ANGLES.add(b' ').add(b'(').add(b')').add(b'"').add(b'\'').add(b'*').add(b'~');
+
+/// The note a destination names.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Destination {
+    /// Decoded, `/` between parts.
+    pub(super) path: String,
+    pub(super) fragment: Option<String>,
+}
+
+/// Reads a destination as the Markdown parser gives it, escapes and entities already resolved.
+///
+/// `None` unless it is a relative path, or one from the vault's root, to a Markdown file.
+pub(super) fn read(url: &str) -> Option<Destination> {
+    let path = &url[..path_length(url)];
+    if path.starts_with("//") || has_scheme(path) {
+        return None;
+    }
+    let path = decode(path).replace('\\', "/");
+    let (_, extension) = path.rsplit_once('.')?;
+    if !(extension.eq_ignore_ascii_case("md") || extension.eq_ignore_ascii_case("markdown")) {
+        return None;
+    }
+    let fragment = url.split_once('#').map(|(_, fragment)| decode(fragment)).filter(|fragment| !fragment.is_empty());
+    Some(Destination { path, fragment })
+}
+
+/// Where the path of a destination stands in the source, and how a new one is to be written there.
+///
+/// `source` is the whole text, `at` the first byte behind `(` or behind the colon of a definition.
+pub(super) fn locate(source: &str, at: usize, url: &str) -> (Range<usize>, TargetForm) {
+    // A destination may follow on the next line of a quote.
+    let skipped = source[at..].find(|c: char| !c.is_ascii_whitespace() && c != '>').unwrap_or(0);
+    let start = at + skipped;
+    let in_angles = source[start..].starts_with('<');
+    let start = start + usize::from(in_angles);
+    let raw = start..start + raw_length(&source.as_bytes()[start..], in_angles);
+    let written = &source[raw.clone()];
+    if written.contains(['\\', '&']) {
+        let rest = url[path_length(url)..].to_owned();
+        let whole = raw.start - usize::from(in_angles)..raw.end + usize::from(in_angles);
+        return (whole, TargetForm::Escaped { rest });
+    }
+    let form = if in_angles { TargetForm::Angle } else { TargetForm::Bare };
+    (start..start + path_length(written), form)
+}
+
+/// Writes a path so that it can stand as a destination.
+pub(super) fn encode(path: &str, in_angles: bool) -> String {
+    encode_ascii(path, if in_angles { &IN_ANGLES } else { &BARE })
+}
+
+/// Writes what follows a path, `#fragment` or `?query`, where escapes had to be undone.
+pub(super) fn encode_rest(rest: &str) -> String {
+    const REST: AsciiSet = BARE.remove(b'%').remove(b'#').remove(b'?').remove(b':').remove(b'&');
+    encode_ascii(rest, &REST)
+}
+
+/// Other scripts stay as they are: people read these files.
+fn encode_ascii(text: &str, set: &'static AsciiSet) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_ascii() {
+            encoded.extend(utf8_percent_encode(c.encode_utf8(&mut [0; 4]), set));
+        } else {
+            encoded.push(c);
+        }
+    }
+    encoded
+}
+
+/// The length of the source of a destination, from its first byte behind `<`, if there is one.
+fn raw_length(bytes: &[u8], in_angles: bool) -> usize {
+    let mut open_parens = 0_usize;
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' if bytes.get(at + 1).is_some_and(u8::is_ascii_punctuation) => at += 1,
+            b'>' if in_angles => break,
+            _ if in_angles => {}
+            b'(' => open_parens += 1,
+            b')' if open_parens == 0 => break,
+            b')' => open_parens -= 1,
+            byte if *byte <= b' ' => break,
+            _ => {}
+        }
+        at += 1;
+    }
+    at.min(bytes.len())
+}
+
+/// The length of what comes before `#fragment` or `?query`.
+fn path_length(url: &str) -> usize {
+    url.find(['#', '?']).unwrap_or(url.len())
+}
+
+fn has_scheme(path: &str) -> bool {
+    path.split_once(':').is_some_and(|(scheme, _)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
+    })
+}
+
+/// Percent-decoded; as it is where that gives no UTF-8.
+fn decode(text: &str) -> String {
+    percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), |decoded| decoded.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_relative_markdown_files_are_destinations() {
+        for (url, path, fragment) in [
+            ("a.md", "a.md", None),
+            ("../b/My%20Note.MD#a%20b", "../b/My Note.MD", Some("a b")),
+            ("/from/root.markdown?x=1#y", "/from/root.markdown", Some("y")),
+            ("dir\\a.md", "dir/a.md", None),
+            ("%E6%97%A5.md", "日.md", None),
+            ("%FF.md", "%FF.md", None),
+            ("a%3Ab.md", "a:b.md", None),
+            ("a.md#", "a.md", None),
+        ] {
+            let expected = Destination { path: path.into(), fragment: fragment.map(str::to_owned) };
+            assert_eq!(read(url), Some(expected), "{url:?}");
+        }
+        for url in ["https://x.org/a.md", "//x.org/a.md", "#a.md", "a.png", "a", "mailto:a@b.md", "", "C:/a.md", "md"] {
+            assert_eq!(read(url), None, "{url:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_found_in_its_source() {
+        for (source, url, expected) in [
+            ("a.md)", "a.md", "a.md"),
+            ("  a(b).md#x 'title')", "a(b).md#x", "a(b).md"),
+            ("<my note.md?x>)", "my note.md?x", "my note.md"),
+            ("a\\(b.md#x)", "a(b.md#x", "a\\(b.md#x"),
+            ("\n> a.md)", "a.md", "a.md"),
+        ] {
+            assert_eq!(&source[locate(source, 0, url).0], expected, "{source:?}");
+        }
+    }
+
+    #[test]
+    fn a_written_path_reads_back() {
+        for path in ["a b (c).md", "50% #1?.md", "日本 語.md", "a&amp;b.md", "x:y.md", "a`b$c|d.md", "é\u{a0}.md"] {
+            for in_angles in [false, true] {
+                assert_eq!(decode(&encode(path, in_angles)), path);
+            }
+        }
+        assert_eq!(encode("日本 語.md", false), "日本%20語.md");
+    }
+}

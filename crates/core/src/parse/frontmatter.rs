@@ -1,0 +1,274 @@
+//! Frontmatter: where the block lies, and what its YAML says of the note.
+
+use std::ops::Range;
+
+use super::link_site::{LinkSite, TargetForm};
+use super::scalar::{Style, resolve_plain};
+use super::yaml::{self, Document, Entry, ScalarSite, YamlError};
+use super::{tags, wikilink};
+use crate::model::{Link, LinkSyntax, LinkType, Value};
+
+/// The mark some editors put in front of a file. It is kept, and is no part of the content.
+pub(super) const BYTE_ORDER_MARK: &str = "\u{FEFF}";
+
+/// The lines between the fences.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Block {
+    /// The YAML, from behind the opening line to the start of the closing one.
+    pub(super) yaml: Range<usize>,
+    /// Behind the closing line.
+    pub(super) body_start: usize,
+}
+
+/// Finds the block: `---` on the very first line, up to a line `---` or `...`. Takes bytes, so that a body that is not
+/// UTF-8 does not matter.
+pub(super) fn find(text: &[u8]) -> Option<Block> {
+    let mark = content_start(text);
+    let mut line = line_at(text, mark);
+    if line.trimmed(text) != b"---" {
+        return None;
+    }
+    let yaml_start = line.next;
+    while line.next < text.len() {
+        line = line_at(text, line.next);
+        if matches!(line.trimmed(text), b"---" | b"...") {
+            return Some(Block { yaml: yaml_start..line.start, body_start: line.next });
+        }
+    }
+    None
+}
+
+/// Where the text starts: behind a byte order mark.
+pub(super) fn content_start(text: &[u8]) -> usize {
+    if text.starts_with(BYTE_ORDER_MARK.as_bytes()) { BYTE_ORDER_MARK.len() } else { 0 }
+}
+
+struct Line {
+    start: usize,
+    next: usize,
+}
+
+impl Line {
+    fn trimmed<'t>(&self, text: &'t [u8]) -> &'t [u8] {
+        text[self.start..self.next].trim_ascii_end()
+    }
+}
+
+fn line_at(text: &[u8], start: usize) -> Line {
+    Line { start, next: memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |at| start + at + 1) }
+}
+
+/// What frontmatter says of its note.
+#[derive(Debug, Default)]
+pub(super) struct Frontmatter {
+    pub(super) title: Option<String>,
+    pub(super) tags: Vec<String>,
+    pub(super) aliases: Vec<String>,
+    pub(super) properties: Vec<(String, Value)>,
+    pub(super) sites: Vec<LinkSite>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Reads the frontmatter of a text, and tells where the body starts. What cannot be read is body.
+pub(super) fn read(text: &str) -> (Frontmatter, usize) {
+    let whole = content_start(text.as_bytes());
+    let Some(block) = find(text.as_bytes()) else { return (Frontmatter::default(), whole) };
+    let unread = |warning: String| (Frontmatter { warnings: vec![warning], ..Frontmatter::default() }, whole);
+    match yaml::read(&text[block.yaml.clone()]) {
+        Ok(Document::Mapping(mapping)) => (interpret(mapping.entries, block.yaml.start), block.body_start),
+        Ok(Document::Empty) => (Frontmatter::default(), block.body_start),
+        Ok(Document::Scalar | Document::List) => {
+            unread("the frontmatter is not a list of `key: value` lines; it was read as part of the text".to_owned())
+        }
+        Err(error) => unread(format!("{}; it was read as part of the text", describe(&error))),
+    }
+}
+
+/// The fault in words, with the line of the file it is on.
+pub(super) fn describe(error: &YamlError) -> String {
+    format!("the frontmatter is not valid YAML (line {}: {})", error.line + 1, error.reason)
+}
+
+fn interpret(entries: Vec<Entry>, yaml_start: usize) -> Frontmatter {
+    let mut read = Frontmatter::default();
+    for Entry { key, value, scalars, .. } in entries {
+        match key.as_str() {
+            "title" => {
+                read.title = title(&value);
+                continue;
+            }
+            "tags" => {
+                read.tags.extend(tags::frontmatter_tags(&value));
+                continue;
+            }
+            "tag" => read.tags.extend(tags::frontmatter_tags(&value)),
+            "aliases" | "alias" => read.aliases.extend(aliases(&value)),
+            "doc_type" => read.warnings.extend(doc_type_warning(&value)),
+            _ => {}
+        }
+        if let Some(link_type) = LinkType::from_name(&key) {
+            let sites = scalars.into_iter().filter_map(|scalar| link_site(scalar, link_type));
+            read.sites.extend(sites.map(|site| site.shifted(yaml_start)));
+        }
+        read.properties.push((key, value));
+    }
+    read
+}
+
+/// A title that counts: a text that is not empty, or a number.
+pub(super) fn title(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::Text(_) | Value::Int(_) | Value::Float(_) => value.to_plain_text()?,
+        _ => return None,
+    };
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+fn aliases(value: &Value) -> Vec<String> {
+    let items = match value {
+        Value::List(items) => items.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let texts = items.iter().filter_map(Value::to_plain_text).map(|text| text.trim().to_owned());
+    texts.filter(|text| !text.is_empty()).collect()
+}
+
+fn doc_type_warning(value: &Value) -> Option<String> {
+    const DOC_TYPES: [&str; 10] =
+        ["spec", "design", "adr", "guide", "api", "meeting", "todo", "other", "db-schema", "config"];
+    let known = value == &Value::Null || value.as_text().is_some_and(|text| DOC_TYPES.contains(&text));
+    let given = value.to_plain_text().unwrap_or_else(|| "a list or mapping".to_owned());
+    (!known).then(|| format!("doc_type `{given}` is unknown and counts as `other`; known are {}", DOC_TYPES.join(", ")))
+}
+
+/// A link from a scalar below a link type's key: `x`, `"[[x]]"`, or the `x` of an unquoted `[[x]]`, which YAML takes for
+/// a list in a list.
+fn link_site(scalar: ScalarSite, link_type: LinkType) -> Option<LinkSite> {
+    let ScalarSite { range, text, style, in_flow } = scalar;
+    let trimmed = text.trim();
+    let is_url = trimmed.contains("://") || trimmed.starts_with("mailto:");
+    let is_nothing = style == Style::Plain && matches!(resolve_plain(&text), Value::Null | Value::Bool(_));
+    if is_url || is_nothing {
+        return None;
+    }
+    let inner = trimmed.strip_prefix("[[").and_then(|inner| inner.strip_suffix("]]")).unwrap_or(trimmed);
+    let inner_start = inner.as_ptr() as usize - text.as_ptr() as usize;
+    let read = wikilink::read(inner, LinkSyntax::Frontmatter)?;
+    let target = inner_start + read.target_range.start..inner_start + read.target_range.end;
+    // Without escapes or folded lines the text stands in the file as it is, behind its quote.
+    let quote = usize::from(matches!(style, Style::SingleQuoted | Style::DoubleQuoted));
+    let is_verbatim = style != Style::Block && text.len() + 2 * quote == range.len();
+    let target_range =
+        if is_verbatim { range.start + quote + target.start..range.start + quote + target.end } else { range.clone() };
+    Some(LinkSite {
+        link: Link { link_type, ..read.link },
+        range: range.clone(),
+        target_range,
+        form: TargetForm::Yaml { scalar: range, text, target, style, in_flow },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::{link_sites, parse};
+
+    #[test]
+    fn the_block_is_found_only_at_the_very_start() {
+        for (text, expected) in [
+            ("---\na: 1\n---\nbody", Some((4..9, 13))),
+            ("---\n---\n", Some((4..4, 8))),
+            ("---  \na: 1\n...\nbody", Some((6..11, 15))),
+            ("---\r\na: 1\r\n---\r\nbody", Some((5..11, 16))),
+            ("\u{FEFF}---\na: 1\n---", Some((7..12, 15))),
+            ("---\na: 1\n --- \n---", Some((4..15, 18))),
+            ("\n---\na: 1\n---\n", None),
+            (" ---\na: 1\n---\n", None),
+            ("----\na: 1\n---\n", None),
+            ("---\na: 1\n", None),
+            ("---", None),
+            ("", None),
+        ] {
+            let found = find(text.as_bytes()).map(|block| (block.yaml, block.body_start));
+            assert_eq!(found, expected, "{text:?}");
+        }
+    }
+
+    /// The parts as `title; tags; aliases; keys of properties`.
+    fn check(yaml: &str, expected: &str) {
+        let text = format!("---\n{yaml}\n---\nbody");
+        let parsed = parse(&text);
+        let tags: Vec<_> = parsed.tags.iter().map(|tag| tag.name.as_str()).collect();
+        let keys: Vec<_> = parsed.properties.iter().map(|(key, _)| key.as_str()).collect();
+        let title = parsed.title.as_deref().unwrap_or("-");
+        let shown = format!("{title}; {}; {}; {}", tags.join(","), parsed.aliases.join(","), keys.join(","));
+        assert_eq!(shown, expected, "{yaml:?}");
+        assert_eq!((&text[parsed.body_start..], parsed.warnings.len()), ("body", 0), "{yaml:?}");
+    }
+
+    #[test]
+    fn keys_with_a_meaning_are_read_leniently() {
+        check("title: T\ntags: [a, '#b', 3, true, ~]\nx: 1", "T; a,b,3,true; ; x");
+        check("title: 2024", "2024; ; ; ");
+        check("title: ' '", "-; ; ; ");
+        check("title: [x]", "-; ; ; ");
+        check("title: true", "-; ; ; ");
+        check("title:", "-; ; ; ");
+        check("tags: a, b  #c", "-; a,b; ; ");
+        check("tags: 'a, b  #c'", "-; a,b,c; ; ");
+        check("tags:\n- y\n- on\n- Y", "-; y,on; ; ");
+        check("tag: a\ntags: [b]", "-; a,b; ; tag");
+        check("aliases: [x, y z]\nalias: One, Two", "-; ; x,y z,One, Two; aliases,alias");
+        check("", "-; ; ; ");
+        check("# only a comment", "-; ; ; ");
+        check("doc_type: spec", "-; ; ; doc_type");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_text_with_a_warning() {
+        for (text, warning) in [
+            ("---\na: 1\na: 2\n---\nx", "the frontmatter is not valid YAML (line 3: the key `a` is there twice)"),
+            ("---\ntitle: foo: bar\n---\n", "the frontmatter is not valid YAML (line 2: "),
+            ("---\na:\n\t- b\n---\n", "the frontmatter is not valid YAML (line 3: "),
+            ("---\nJust prose.\n---\n", "the frontmatter is not a list of `key: value` lines"),
+            ("---\n- a\n---\n", "the frontmatter is not a list of `key: value` lines"),
+        ] {
+            let parsed = parse(text);
+            assert_eq!((parsed.body_start, parsed.warnings.len()), (0, 1), "{text:?}");
+            assert!(parsed.warnings[0].starts_with(warning), "{:?}", parsed.warnings);
+        }
+        let unknown = parse("---\ndoc_type: poem\n---\n");
+        assert!(unknown.warnings[0].starts_with("doc_type `poem` is unknown"), "{:?}", unknown.warnings);
+    }
+
+    /// Each link as `type target#fragment|label @bytes of the target`.
+    fn check_links(yaml: &str, expected: &[&str]) {
+        let text = format!("---\n{yaml}\n---\n");
+        let shown: Vec<_> = link_sites(&text)
+            .iter()
+            .map(|site| {
+                let link = &site.link;
+                let fragment = link.fragment.as_ref().map(|it| format!("#{it}")).unwrap_or_default();
+                let label = link.label.as_ref().map(|it| format!("|{it}")).unwrap_or_default();
+                let bytes = &text[site.target_range.clone()];
+                format!("{} {}{fragment}{label} @{bytes}", link.link_type.name(), link.target)
+            })
+            .collect();
+        assert_eq!(shown, expected, "{yaml:?}");
+    }
+
+    #[test]
+    fn lists_under_a_link_type_are_links() {
+        check_links("references: a", &["references a @a"]);
+        check_links("depends_on: [a b, \"[[c#d|e]]\"]", &["depends_on a b @a b", "depends_on c#d|e @c"]);
+        check_links("implements: [[Föö]]", &["implements Föö @Föö"]);
+        check_links(
+            "extends:\n  - [[a]]\n  - '[[b]]'\n  - c.md",
+            &["extends a @a", "extends b @b", "extends c.md @c.md"],
+        );
+        check_links("conflicts_with: [2024, '', ~, true, {x: y}]", &["conflicts_with 2024 @2024"]);
+        check_links("references: [https://x.org/a, mailto:a@b.c]", &[]);
+        check_links("references: \"a\\u0062c\"", &["references abc @\"a\\u0062c\""]);
+        check_links("up: [[a]]\nnested: {references: b}", &[]);
+    }
+}

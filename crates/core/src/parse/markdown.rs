@@ -1,0 +1,408 @@
+//! One pass over a body's Markdown: links, headings, running text.
+//!
+//! What Markdown has no word for is done here: `%%comments%%`, and dollars that are prices rather than formulas.
+
+use std::ops::Range;
+
+use pulldown_cmark::{CowStr, Event, LinkType as MarkdownLink, OffsetIter, Options, Parser, Tag, TagEnd};
+
+use super::comments::Comments;
+use super::link_site::{LinkSite, TargetForm};
+use super::{destination, tags, wikilink};
+use crate::model::{Link, LinkSyntax, LinkType};
+
+const OPTIONS: Options = Options::ENABLE_TABLES
+    .union(Options::ENABLE_FOOTNOTES)
+    .union(Options::ENABLE_STRIKETHROUGH)
+    .union(Options::ENABLE_TASKLISTS)
+    .union(Options::ENABLE_MATH)
+    .union(Options::ENABLE_WIKILINKS);
+
+/// Pictures in pictures may be nested without end; so many of them get a label.
+const MAX_LABELS: usize = 8;
+
+/// What a body's Markdown says. Ranges are those of the body.
+#[derive(Debug, Default)]
+pub(super) struct Markdown {
+    pub(super) sites: Vec<LinkSite>,
+    /// Headings that stand in no quote, list or other block.
+    pub(super) headings: Vec<Heading>,
+    pub(super) tags: Vec<String>,
+}
+
+/// A heading at the top level.
+#[derive(Debug)]
+pub(super) struct Heading {
+    pub(super) level: u8,
+    pub(super) text: String,
+    pub(super) range: Range<usize>,
+    /// Whether it stands in a comment.
+    pub(super) hidden: bool,
+}
+
+/// Reads a body.
+pub(super) fn read(body: &str) -> Markdown {
+    let mut pass = Pass::new(body);
+    pass.run(Parser::new_ext(body, OPTIONS).into_offset_iter(), 0);
+    pass.finish()
+}
+
+struct Pass<'b> {
+    body: &'b str,
+    depth: usize,
+    in_code: bool,
+    /// The heading being read, with the depth it stands at.
+    heading: Option<(Heading, usize)>,
+    links: Vec<OpenLink<'b>>,
+    /// Running text whose end may still be extended: the parser hands out `#a_b` in three pieces.
+    running: Range<usize>,
+    tags: Vec<(usize, &'b str)>,
+    comments: Comments<'b>,
+    found: Markdown,
+}
+
+/// A link whose end was not seen yet.
+struct OpenLink<'b> {
+    kind: MarkdownLink,
+    is_image: bool,
+    url: CowStr<'b>,
+    /// Where its definition stands, for a reference link.
+    definition: Option<Range<usize>>,
+    label: String,
+    /// Where the last thing inside ends.
+    content_end: usize,
+}
+
+impl<'b> Pass<'b> {
+    fn new(body: &'b str) -> Self {
+        Self {
+            body,
+            depth: 0,
+            in_code: false,
+            heading: None,
+            links: Vec::new(),
+            running: 0..0,
+            tags: Vec::new(),
+            comments: Comments::new(body),
+            found: Markdown::default(),
+        }
+    }
+
+    /// Takes all events of a parser over the part of the body that starts at `offset`.
+    fn run(&mut self, mut events: OffsetIter<'b>, offset: usize) {
+        while let Some((event, range)) = events.next() {
+            let range = range.start + offset..range.end + offset;
+            let closes_link = matches!(event, Event::End(TagEnd::Link | TagEnd::Image));
+            if let Some(link) = self.links.last_mut().filter(|_| !closes_link) {
+                link.content_end = link.content_end.max(range.end);
+            }
+            match event {
+                Event::Start(tag) => self.start(tag, &range, &events, offset),
+                Event::End(tag) => self.end(tag, range),
+                Event::Text(text) if !self.in_code => self.text(&text, &range),
+                Event::InlineMath(_) if offset == 0 && self.is_price(&range) => {
+                    let part = &self.body[range.clone()];
+                    let without_math = OPTIONS.difference(Options::ENABLE_MATH);
+                    let depth = self.depth;
+                    self.run(Parser::new_ext(part, without_math).into_offset_iter(), range.start);
+                    self.depth = depth;
+                }
+                Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => self.shown(&text),
+                Event::SoftBreak | Event::HardBreak => self.shown(" "),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether something in dollars is two prices: a formula does not end in front of a digit.
+    fn is_price(&self, range: &Range<usize>) -> bool {
+        self.body.as_bytes().get(range.end).is_some_and(u8::is_ascii_digit)
+    }
+
+    fn start(&mut self, tag: Tag<'b>, range: &Range<usize>, events: &OffsetIter<'b>, offset: usize) {
+        if !is_inline(&tag) {
+            self.comments.next_block();
+        }
+        match tag {
+            Tag::CodeBlock(_) => self.in_code = true,
+            Tag::Heading { level, .. } => {
+                let heading = Heading { level: level as u8, text: String::new(), range: range.clone(), hidden: false };
+                self.heading = Some((heading, self.depth));
+            }
+            Tag::Link { link_type, dest_url, id, .. } => {
+                self.open_link(link_type, false, dest_url, &id, range, events, offset);
+            }
+            Tag::Image { link_type, dest_url, id, .. } => {
+                self.open_link(link_type, true, dest_url, &id, range, events, offset);
+            }
+            _ => {}
+        }
+        self.depth += 1;
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "they are the parts of one event")]
+    fn open_link(
+        &mut self,
+        kind: MarkdownLink,
+        is_image: bool,
+        url: CowStr<'b>,
+        id: &str,
+        range: &Range<usize>,
+        events: &OffsetIter<'b>,
+        offset: usize,
+    ) {
+        let is_reference = matches!(kind, MarkdownLink::Reference | MarkdownLink::Collapsed | MarkdownLink::Shortcut);
+        let definition = is_reference.then(|| {
+            let definitions = events.reference_definitions();
+            let by_url = || definitions.iter().find(|(_, definition)| definition.dest == url).map(|(_, found)| found);
+            definitions.get(id).or_else(by_url).map(|found| found.span.start + offset..found.span.end + offset)
+        });
+        let content_end = range.start + 1 + usize::from(is_image);
+        let definition = definition.flatten();
+        self.links.push(OpenLink { kind, is_image, url, definition, label: String::new(), content_end });
+    }
+
+    fn end(&mut self, tag: TagEnd, range: Range<usize>) {
+        self.depth = self.depth.saturating_sub(1);
+        match tag {
+            TagEnd::CodeBlock => self.in_code = false,
+            TagEnd::Heading(_) => {
+                if let Some((heading, 0)) = self.heading.take() {
+                    self.found.headings.push(Heading { text: heading.text.trim().to_owned(), ..heading });
+                }
+            }
+            TagEnd::Link | TagEnd::Image => {
+                let Some(link) = self.links.pop() else { return };
+                if let Some(around) = self.links.last_mut() {
+                    around.content_end = around.content_end.max(range.end);
+                }
+                self.found.sites.extend(link.close(self.body, range));
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, text: &str, range: &Range<usize>) {
+        self.shown(text);
+        if !self.links.is_empty() {
+            return;
+        }
+        self.comments.text(range);
+        if self.running.end == range.start {
+            self.running.end = range.end;
+        } else {
+            self.close_running_text();
+            self.running = range.clone();
+        }
+    }
+
+    /// Adds to whatever shows text: the heading and the links around it.
+    fn shown(&mut self, text: &str) {
+        if let Some((heading, _)) = &mut self.heading {
+            heading.text.push_str(text);
+        }
+        for link in self.links.iter_mut().take(MAX_LABELS) {
+            link.label.push_str(text);
+        }
+    }
+
+    fn close_running_text(&mut self) {
+        let start = self.running.start;
+        let before = self.body[..start].chars().next_back();
+        let found = tags::inline_tags(&self.body[self.running.clone()], before);
+        self.tags.extend(found.map(|(at, tag)| (start + at, tag)));
+    }
+
+    fn finish(mut self) -> Markdown {
+        self.close_running_text();
+        let comments = self.comments;
+        self.found.sites.retain(|site| !comments.hide(site.range.start));
+        let tags = self.tags.into_iter().filter(|(at, _)| !comments.hide(*at));
+        self.found.tags = tags.map(|(_, tag)| tag.to_owned()).collect();
+        for heading in &mut self.found.headings {
+            heading.hidden = comments.hide(heading.range.start);
+        }
+        self.found
+    }
+}
+
+impl OpenLink<'_> {
+    /// The link, if it is one to a note.
+    fn close(self, body: &str, range: Range<usize>) -> Option<LinkSite> {
+        if matches!(self.kind, MarkdownLink::WikiLink { .. }) {
+            let syntax = if self.is_image { LinkSyntax::Embed } else { LinkSyntax::Wiki };
+            let opening = 2 + usize::from(self.is_image);
+            let inner = body.get(range.start + opening..range.end.checked_sub(2)?)?;
+            let wiki = wikilink::read(inner, syntax)?;
+            let start = range.start + opening;
+            let target_range = start + wiki.target_range.start..start + wiki.target_range.end;
+            return Some(LinkSite { link: wiki.link, range, target_range, form: TargetForm::Wiki });
+        }
+        let found = destination::read(&self.url)?;
+        // Between what a link shows and its destination stand white space, `]` and `(`.
+        let (from, opener) = match &self.definition {
+            Some(definition) => (definition.start + label_length(&body[definition.clone()]), "]:"),
+            None => (self.content_end.min(range.end), "]("),
+        };
+        let until = self.definition.as_ref().map_or(range.end, |definition| definition.end);
+        let at = from + body.get(from..until)?.find(opener)? + opener.len();
+        let (target_range, form) = destination::locate(body, at, &self.url);
+        let label = self.label.trim();
+        let link = Link {
+            syntax: LinkSyntax::Markdown,
+            target: found.path,
+            fragment: found.fragment,
+            label: (!label.is_empty()).then(|| label.to_owned()),
+            link_type: LinkType::default(),
+        };
+        Some(LinkSite { link, range, target_range, form })
+    }
+}
+
+/// Where the label of a definition `[label]: …` ends.
+fn label_length(definition: &str) -> usize {
+    let mut escaped = false;
+    let closes = |byte: u8| {
+        let closes = byte == b']' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        closes
+    };
+    definition.bytes().position(closes).unwrap_or(0)
+}
+
+fn is_inline(tag: &Tag<'_>) -> bool {
+    matches!(tag, Tag::Emphasis | Tag::Strong | Tag::Strikethrough | Tag::Link { .. } | Tag::Image { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::LinkSyntax;
+    use crate::parse::{link_sites, parse};
+
+    /// Each link as `kind target#fragment|label @bytes of the target`, kind being `[[`, `![[` or `](`.
+    fn check(text: &str, expected: &[&str]) {
+        let shown: Vec<_> = link_sites(text)
+            .iter()
+            .map(|site| {
+                let link = &site.link;
+                let kind = match link.syntax {
+                    LinkSyntax::Wiki => "[[",
+                    LinkSyntax::Embed => "![[",
+                    LinkSyntax::Markdown => "](",
+                    LinkSyntax::Frontmatter => "---",
+                };
+                let fragment = link.fragment.as_ref().map(|it| format!("#{it}")).unwrap_or_default();
+                let label = link.label.as_ref().map(|it| format!("|{it}")).unwrap_or_default();
+                format!("{kind} {}{fragment}{label} @{}", link.target, &text[site.target_range.clone()])
+            })
+            .collect();
+        assert_eq!(shown, expected, "{text:?}");
+    }
+
+    #[test]
+    fn wikilinks_are_found_wherever_text_runs() {
+        check("[[a]] and [[b|c]]", &["[[ a @a", "[[ b|c @b"]);
+        check("![[e.png|200]] ![[n#h]]", &["![[ e.png|200 @e.png", "![[ n#h @n"]);
+        check("- [[a]]\n> [!note] [[b]]\n\n# [[c]]\n", &["[[ a @a", "[[ b @b", "[[ c @c"]);
+        check("|x|\n|-|\n|[[a\\|b]]|\n", &["[[ a|b @a"]);
+        check("text[^1]\n\n[^1]: see [[a]]\n", &["[[ a @a"]);
+        check("- [ ] do [[a]]", &["[[ a @a"]);
+        check("**[[a]]** ~~[[b]]~~ *x [[c]]*", &["[[ a @a", "[[ b @b", "[[ c @c"]);
+        check("[[ 日本 語 #見出し|表示]]。[[x\\y]]", &["[[ 日本 語#見出し|表示 @日本 語", "[[ x/y @x\\y"]);
+        check("\u{FEFF}[[a]]", &["[[ a @a"]);
+        check("---\nreferences: f\n---\n[[a]]", &["--- f @f", "[[ a @a"]);
+        check("[[a_b*c*]] [[A & B]]", &["[[ a_b*c* @a_b*c*", "[[ A & B @A & B"]);
+    }
+
+    #[test]
+    fn what_only_looks_like_a_wikilink_is_none() {
+        for text in [
+            "`[[a]]`",
+            "```\n[[a]]\n```",
+            "    [[a]]",
+            "<!-- [[a]] -->",
+            "x <!-- [[a]] --> y",
+            "$[[a]]$",
+            "$$\n[[a]]\n$$",
+            "\\[[a]]",
+            "[[]]",
+            "[[#here]]",
+            "[[a\nb]]",
+            "[[a",
+            "%%[[a]]%%",
+            "x %%[[a]] y%% z",
+            "%%\n\n[[a]]\n\n- [[b]]\n\n%%\n",
+            "<div>\n[[a]]\n</div>",
+        ] {
+            check(text, &[]);
+        }
+        check("100%% [[a]]\n\n50%% [[b]]", &["[[ a @a", "[[ b @b"]);
+        check("`%%` [[a]] `%%`", &["[[ a @a"]);
+        check("from $5 for [[a]]/$6 each", &["[[ a @a"]);
+    }
+
+    #[test]
+    fn markdown_links_count_when_they_lead_to_a_note() {
+        check("[t](a.md)", &["]( a.md|t @a.md"]);
+        check("[*t* `c`](<my note.md#h> 'title')", &["]( my note.md#h|t c @my note.md"]);
+        check("[t](my%20note.MD?q#a%20b)", &["]( my note.MD#a b|t @my%20note.MD"]);
+        check("[t](../x/a(1).markdown)", &["]( ../x/a(1).markdown|t @../x/a(1).markdown"]);
+        check("![p](a.md) [](/r.md)", &["]( a.md|p @a.md", "]( /r.md @/r.md"]);
+        check("[![i](x.png)](a.md)", &["]( a.md|i @a.md"]);
+        check("[a \\] b](c.md)", &["]( c.md|a ] b @c.md"]);
+        check("[t](a\\_b.md#x)", &["]( a_b.md#x|t @a\\_b.md#x"]);
+        check("> [t](\n> a.md)", &["]( a.md|t @a.md"]);
+        check("[t](https://x.org/a.md) [u](a.png) [v](#h) <https://x.org/b.md> [w](//x/a.md)", &[]);
+        check("`[t](a.md)` \\[t](a.md)", &[]);
+    }
+
+    #[test]
+    fn reference_links_point_into_their_definition() {
+        check("[t][R] and [r]\n\n[r]: <a b.md> 'T'\n", &["]( a b.md|t @a b.md", "]( a b.md|r @a b.md"]);
+        check("[t][a \\] b]\n\n[a \\] b]:\n  c.md#h\n", &["]( c.md#h|t @c.md"]);
+        check("[[w]]\n\n[w]: w.md 'made by an editor'\n", &["[[ w @w"]);
+    }
+
+    fn check_tags(text: &str, expected: &[&str]) {
+        let parsed = parse(text);
+        assert_eq!(parsed.tags.iter().map(|tag| tag.name.as_str()).collect::<Vec<_>>(), expected, "{text:?}");
+    }
+
+    #[test]
+    fn tags_stand_in_running_text() {
+        check_tags("#a #b_c_d\n#e\n- #f\n> #g\n", &["a", "b_c_d", "e", "f", "g"]);
+        check_tags("---\ntags: [x]\n---\n#X #y", &["x", "y"]);
+        check_tags("# Title #t\n## #u\n", &["t", "u"]);
+        for text in [
+            "`#a`",
+            "```\n#a\n```",
+            "\\#a",
+            "https://x.org/#a",
+            "[[x #a]]",
+            "[x](#a)",
+            "[x](y.md \" #a\")",
+            "<i title=' #a'>",
+            "<!-- #a -->",
+            "$x #a$",
+            "%% #a %%",
+            "&#35;a",
+            "#",
+            "a#b",
+        ] {
+            check_tags(text, &[]);
+        }
+    }
+
+    #[test]
+    fn the_first_top_level_heading_is_kept() {
+        for (text, expected) in [
+            ("x\n\n# A *b*\n# C", Some("A b")),
+            ("A\n===\n", Some("A")),
+            ("## A\n", None),
+            ("> # A\n\n```\n# B\n```\n", None),
+            ("%%\n# A\n%%\n# B\n", Some("B")),
+        ] {
+            assert_eq!(parse(text).first_heading.as_deref(), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! A file's bytes to a note.
+
+use super::{TitleRule, parse};
+use crate::model::{Note, VaultPath};
+use crate::ports::FileContent;
+
+/// Reads a file, and returns its text beside the note: the note's ranges point into it.
+///
+/// Bytes that are not UTF-8 become `U+FFFD` in the text, with a warning; the file keeps them.
+pub fn read_note(path: &VaultPath, content: &FileContent, title_rule: &TitleRule) -> (Note, String) {
+    let mut decoding_warning = None;
+    let text = match std::str::from_utf8(&content.bytes) {
+        Ok(text) => text.to_owned(),
+        Err(error) => {
+            let at = error.valid_up_to();
+            decoding_warning =
+                Some(format!("it is not UTF-8 (first at byte {at}); what cannot be read is shown as \u{FFFD}"));
+            String::from_utf8_lossy(&content.bytes).into_owned()
+        }
+    };
+    let parsed = parse(&text);
+    let note = Note {
+        path: path.clone(),
+        id: path.note_id(),
+        stat: content.stat,
+        hash: content.hash,
+        title: title_rule.title(&parsed, path),
+        tags: parsed.tags,
+        aliases: parsed.aliases,
+        properties: parsed.properties,
+        links: parsed.links,
+        sections: parsed.sections,
+        body_start: parsed.body_start,
+        warnings: decoding_warning.into_iter().chain(parsed.warnings).collect(),
+    };
+    (note, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ContentHash, FileStat};
+
+    fn read(bytes: &[u8]) -> (Note, String) {
+        let stat = FileStat { modified_ns: 1, size: bytes.len() as u64 };
+        let content = FileContent { bytes: bytes.to_vec(), stat, hash: ContentHash::of(bytes) };
+        read_note(&VaultPath::parse("Dir/some-note.md").unwrap(), &content, &TitleRule::default())
+    }
+
+    #[test]
+    fn a_file_becomes_a_note() {
+        let (note, text) = read(b"---\ntags: [a]\nstatus: done\n---\n# H\n[[b]] #c\n");
+        assert_eq!((note.id.as_str(), note.title.as_str()), ("dir/some-note.md", "Some Note"));
+        assert_eq!(note.tags.iter().map(|tag| tag.name.as_str()).collect::<Vec<_>>(), ["a", "c"]);
+        assert_eq!(note.links[0].target, "b");
+        assert_eq!(&text[note.body_start..], "# H\n[[b]] #c\n");
+        assert!(note.warnings.is_empty());
+    }
+
+    #[test]
+    fn bytes_that_are_not_text_lose_nothing_else() {
+        let (note, text) = read(b"---\ntitle: T\n---\nab\xFFcd [[x]]");
+        assert_eq!((note.title.as_str(), note.links.len()), ("T", 1));
+        assert!(text.ends_with("ab\u{FFFD}cd [[x]]"));
+        assert_eq!(note.warnings, ["it is not UTF-8 (first at byte 19); what cannot be read is shown as \u{FFFD}"]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_in_the_text_and_not_in_the_content() {
+        let (note, text) = read("\u{FEFF}# H".as_bytes());
+        assert_eq!((&text[note.body_start..], text.len()), ("# H", 6));
+        let (note, _) = read("\u{FEFF}---\ntitle: T\n---\n".as_bytes());
+        assert_eq!(note.title, "T");
+    }
+}

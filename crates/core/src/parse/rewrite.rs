@@ -1,0 +1,184 @@
+//! New targets for the links of a text, every other byte untouched.
+//!
+//! The outcome is read again: a target that would not read back, or would change another link, is refused.
+
+use std::ops::Range;
+
+use super::link_site::{LinkSite, TargetForm};
+use super::{destination, link_sites, scalar, wikilink};
+use crate::model::Link;
+
+/// A text with new targets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rewritten {
+    /// The text.
+    pub text: String,
+    /// What could not be written and was left as it was.
+    pub refused: Vec<RefusedTarget>,
+}
+
+/// A link that kept its target, since the new one cannot be written in its syntax and place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedTarget {
+    /// The link as it stays.
+    pub link: Link,
+    /// What it should have become.
+    pub target: String,
+}
+
+/// Gives links new targets: `new_target` names one, or `None` to leave a link alone.
+///
+/// Fragments, labels and everything else stay byte for byte. Links that share a definition share its target: the first
+/// answer counts.
+pub fn rewrite_targets(text: &str, mut new_target: impl FnMut(&LinkSite) -> Option<String>) -> Rewritten {
+    let sites = link_sites(text);
+    let mut edits: Vec<Edit> = Vec::new();
+    let mut refused = Vec::new();
+    for (index, site) in sites.iter().enumerate() {
+        let Some(target) = new_target(site).filter(|target| *target != site.link.target) else { continue };
+        match edits.iter_mut().find(|edit| edit.target_range == site.target_range) {
+            Some(edit) if edit.target == target => edit.sites.push(index),
+            Some(_) => refused.push((index, target)),
+            None => match replacement(site, &target) {
+                Some((range, written)) => edits.push(Edit {
+                    target_range: site.target_range.clone(),
+                    range,
+                    written,
+                    target,
+                    sites: vec![index],
+                }),
+                None => refused.push((index, target)),
+            },
+        }
+    }
+    let mut accepted = Vec::new();
+    accept(text, &sites, &mut accepted, edits, &mut refused);
+    refused.sort_by_key(|(index, _)| *index);
+    let refused = refused.into_iter().map(|(index, target)| RefusedTarget { link: sites[index].link.clone(), target });
+    Rewritten { text: apply(text, &accepted), refused: refused.collect() }
+}
+
+#[derive(Clone)]
+struct Edit {
+    target_range: Range<usize>,
+    /// What is replaced: the target, or all of a YAML scalar.
+    range: Range<usize>,
+    written: String,
+    target: String,
+    /// The links it gives a new target.
+    sites: Vec<usize>,
+}
+
+/// What to write where, or `None` where the syntax cannot hold the target.
+fn replacement(site: &LinkSite, target: &str) -> Option<(Range<usize>, String)> {
+    let range = site.target_range.clone();
+    match &site.form {
+        TargetForm::Wiki => wikilink::can_hold(target).then(|| (range, target.to_owned())),
+        TargetForm::Bare => Some((range, destination::encode(target, false))),
+        TargetForm::Angle => Some((range, destination::encode(target, true))),
+        TargetForm::Escaped { rest } => {
+            Some((range, destination::encode(target, false) + &destination::encode_rest(rest)))
+        }
+        TargetForm::Yaml { scalar, text, target: place, style, in_flow } => wikilink::can_hold(target).then(|| {
+            let text = format!("{}{target}{}", &text[..place.start], &text[place.end..]);
+            (scalar.clone(), scalar::write(&text, *style, *in_flow))
+        }),
+    }
+}
+
+/// Keeps the candidates that read back, halving until the ones that do not stand alone.
+fn accept(
+    text: &str,
+    sites: &[LinkSite],
+    accepted: &mut Vec<Edit>,
+    candidates: Vec<Edit>,
+    refused: &mut Vec<(usize, String)>,
+) {
+    if candidates.is_empty() {
+        return;
+    }
+    let before = accepted.len();
+    accepted.extend(candidates.iter().cloned());
+    if reads_back(text, sites, accepted) {
+        return;
+    }
+    accepted.truncate(before);
+    if let [edit] = candidates.as_slice() {
+        refused.extend(edit.sites.iter().map(|index| (*index, edit.target.clone())));
+        return;
+    }
+    let mut first = candidates;
+    let second = first.split_off(first.len() / 2);
+    accept(text, sites, accepted, first, refused);
+    accept(text, sites, accepted, second, refused);
+}
+
+/// Whether the edited text has the same links, but for the new targets.
+fn reads_back(text: &str, sites: &[LinkSite], edits: &[Edit]) -> bool {
+    let mut expected: Vec<Link> = sites.iter().map(|site| site.link.clone()).collect();
+    for edit in edits {
+        for index in &edit.sites {
+            expected[*index].target.clone_from(&edit.target);
+        }
+    }
+    let found = link_sites(&apply(text, edits));
+    // What a link shows may follow its target, so labels are not compared.
+    let same = |found: &LinkSite, expected: &Link| {
+        found.link.target == expected.target
+            && found.link.syntax == expected.syntax
+            && found.link.fragment == expected.fragment
+            && found.link.link_type == expected.link_type
+    };
+    found.len() == expected.len() && found.iter().zip(&expected).all(|(found, expected)| same(found, expected))
+}
+
+fn apply(text: &str, edits: &[Edit]) -> String {
+    let mut ordered: Vec<&Edit> = edits.iter().collect();
+    ordered.sort_by_key(|edit| edit.range.start);
+    let mut written = String::with_capacity(text.len());
+    let mut done = 0;
+    for edit in ordered {
+        // No two ranges overlap in Markdown as we know it. If they did, the outcome would not read back.
+        if edit.range.start < done {
+            continue;
+        }
+        written.push_str(&text[done..edit.range.start]);
+        written.push_str(&edit.written);
+        done = edit.range.end;
+    }
+    written + &text[done..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every link becomes one to `target`; gives the text and how many were refused.
+    fn check(text: &str, target: &str, expected: &str, refused: usize) {
+        let rewritten = rewrite_targets(text, |_| Some(target.to_owned()));
+        assert_eq!((rewritten.text.as_str(), rewritten.refused.len()), (expected, refused), "{text:?}");
+    }
+
+    #[test]
+    fn only_the_target_changes() {
+        check("x [[ a #h|b]] ![[a]] y", "c d", "x [[ c d #h|b]] ![[c d]] y", 0);
+        check("|[[a\\|b]]|\n|-|\n", "c", "|[[c\\|b]]|\n|-|\n", 0);
+        check("[t](a.md#h 'x') [u](<a.md>)", "b (c).md", "[t](b%20%28c%29.md#h 'x') [u](<b (c).md>)", 0);
+        check("[t](a\\_b.md#x\\_y)", "c.md", "[t](c.md#x_y)", 0);
+        check("[t][r] [r]\n\n[r]: a.md 'T'\n", "b.md", "[t][r] [r]\n\n[r]: b.md 'T'\n", 0);
+        check("---\nreferences: a # c\n---\n", "b", "---\nreferences: b # c\n---\n", 0);
+        check("---\nreferences: [a, '[[b#h|x]]']\n---\n", "c", "---\nreferences: [c, '[[c#h|x]]']\n---\n", 0);
+        check("---\nreferences: [[a]]\n---\n", "b, c", "---\nreferences: [[\"b, c\"]]\n---\n", 0);
+        check("---\nextends: \"\\x61\"\n---\n", "é", "---\nextends: \"é\"\n---\n", 0);
+        check("`[[a]]` %%[[a]]%%", "b", "`[[a]]` %%[[a]]%%", 0);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_left_and_reported() {
+        check("[[a]] [t](a.md)", "b#c.md", "[[a]] [t](b%23c.md)", 1);
+        check("[[a]]", "b|c", "[[a]]", 1);
+        check("[[a]]", "", "[[a]]", 1);
+        check("[t](a.md)", "not-a-note.png", "[t](a.md)", 1);
+        check("[[a]] `code` and [[b]]", "x`y", "[[a]] `code` and [[x`y]]", 1);
+    }
+}

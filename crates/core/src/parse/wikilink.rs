@@ -1,0 +1,88 @@
+//! The inside of `[[target#heading|label]]`.
+
+use std::ops::Range;
+
+use crate::model::{Link, LinkSyntax, LinkType};
+
+/// A wikilink's parts; the range is that of the target within the text given.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct WikiLink {
+    pub(super) link: Link,
+    pub(super) target_range: Range<usize>,
+}
+
+/// Reads what stands between the brackets. `None` where it names no note: a line break, or only an anchor in this note.
+pub(super) fn read(inner: &str, syntax: LinkSyntax) -> Option<WikiLink> {
+    if inner.contains(['\n', '\r']) {
+        return None;
+    }
+    let (before_label, label) = match inner.split_once('|') {
+        // In a table the bar is escaped; the backslash belongs to the bar.
+        Some((before, label)) => (before.strip_suffix('\\').unwrap_or(before), label.trim()),
+        None => (inner, ""),
+    };
+    let (path, fragment) = before_label.split_once('#').unwrap_or((before_label, ""));
+    let written = path.trim();
+    if written.is_empty() {
+        return None;
+    }
+    let start = path.len() - path.trim_start().len();
+    let link_type = LinkType::from_name(label);
+    let link = Link {
+        syntax,
+        target: written.replace('\\', "/"),
+        fragment: non_empty(fragment.trim()),
+        label: if link_type.is_some() { None } else { non_empty(label) },
+        link_type: link_type.unwrap_or_default(),
+    };
+    Some(WikiLink { link, target_range: start..start + written.len() })
+}
+
+/// Whether a target can stand in a wikilink and be read back as it is.
+pub(super) fn can_hold(target: &str) -> bool {
+    !target.is_empty()
+        && target.trim() == target
+        && !target.contains(['[', ']', '|', '#', '\\'])
+        && !target.contains(char::is_control)
+}
+
+fn non_empty(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(inner: &str, expected: Option<(&str, Option<&str>, Option<&str>, LinkType)>) {
+        let found = read(inner, LinkSyntax::Wiki);
+        let parts = found.as_ref().map(|wiki| {
+            let link = &wiki.link;
+            (link.target.as_str(), link.fragment.as_deref(), link.label.as_deref(), link.link_type)
+        });
+        assert_eq!(parts, expected, "{inner:?}");
+        if let Some(wiki) = found {
+            assert_eq!(inner[wiki.target_range].replace('\\', "/"), wiki.link.target);
+        }
+    }
+
+    #[test]
+    fn the_inside_of_a_wikilink_has_up_to_three_parts() {
+        use LinkType::{DependsOn, References};
+        check("a", Some(("a", None, None, References)));
+        check("  spaced  ", Some(("spaced", None, None, References)));
+        check("a|b", Some(("a", None, Some("b"), References)));
+        check("a\\|b", Some(("a", None, Some("b"), References)));
+        check("a |", Some(("a", None, None, References)));
+        check("a#h", Some(("a", Some("h"), None, References)));
+        check("a#^block|b", Some(("a", Some("^block"), Some("b"), References)));
+        check("a#h#i", Some(("a", Some("h#i"), None, References)));
+        check("dir\\a.md", Some(("dir/a.md", None, None, References)));
+        check("a|depends_on", Some(("a", None, None, DependsOn)));
+        check("a|Depends_On", Some(("a", None, Some("Depends_On"), References)));
+        check("日本 語#見出し", Some(("日本 語", Some("見出し"), None, References)));
+        check("#h", None);
+        check(" |b", None);
+        check("a\nb", None);
+    }
+}

@@ -1,0 +1,497 @@
+//! YAML text to values, with the byte ranges that editing needs.
+//!
+//! Built straight from parser events: nothing is recursive, and depth, aliases and repeated keys are refused while
+//! reading, before they cost anything.
+
+use std::ops::Range;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, Tag};
+
+use super::scalar::{Style, resolve_plain};
+use crate::model::{LinkType, Value};
+
+/// Deeper than any real frontmatter, and shallow enough for every reader of a [`Value`] to recurse.
+const MAX_DEPTH: usize = 64;
+/// How much aliases may add, counted as bytes of text and 16 for each value.
+const MAX_ALIAS_WEIGHT: usize = 1 << 20;
+/// Frontmatter is a header; whatever is larger is not one.
+const MAX_BYTES: usize = 1 << 20;
+
+/// What a YAML text holds.
+#[derive(Debug)]
+pub(super) enum Document {
+    Empty,
+    Mapping(Mapping),
+    /// Valid YAML that cannot be frontmatter.
+    Scalar,
+    List,
+}
+
+/// The top-level mapping.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    pub(super) entries: Vec<Entry>,
+    /// Written in braces.
+    pub(super) in_flow: bool,
+}
+
+/// One top-level key.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    pub(super) key_range: Range<usize>,
+    pub(super) value: Value,
+    /// From the value's first to its last byte; empty, behind the key, where nothing is written.
+    pub(super) value_range: Range<usize>,
+    /// How the value was written, where it is a scalar.
+    pub(super) style: Option<Style>,
+    /// The scalars of the value and of the lists in it, kept only under the name of a link type.
+    pub(super) scalars: Vec<ScalarSite>,
+}
+
+/// A scalar and where it stands.
+#[derive(Debug, Clone)]
+pub(super) struct ScalarSite {
+    pub(super) range: Range<usize>,
+    pub(super) text: String,
+    pub(super) style: Style,
+    pub(super) in_flow: bool,
+}
+
+/// Why a text is not YAML, or not such as we read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct YamlError {
+    /// From 1, within the YAML.
+    pub(super) line: usize,
+    pub(super) reason: String,
+}
+
+/// Reads a text that should hold one document.
+pub(super) fn read(yaml: &str) -> Result<Document, YamlError> {
+    if yaml.len() > MAX_BYTES {
+        return Err(YamlError { line: 1, reason: format!("it is larger than {MAX_BYTES} bytes") });
+    }
+    let mut reader = Reader::new(yaml);
+    for event in Parser::new_from_str(yaml) {
+        let (event, span) = event?;
+        reader.take(event, span)?;
+    }
+    Ok(reader.finish())
+}
+
+struct Reader<'y> {
+    yaml: &'y str,
+    /// The byte at which each character starts; empty for ASCII, where they are the same.
+    byte_of_char: Vec<usize>,
+    stack: Vec<Frame>,
+    anchors: FxHashMap<usize, Value>,
+    alias_weight: usize,
+    documents: usize,
+    root: Option<Document>,
+    /// What was read of the top-level entry that is being read.
+    key: Option<(String, Range<usize>)>,
+    started: Option<usize>,
+    written_end: usize,
+    style: Option<Style>,
+    scalars: Vec<ScalarSite>,
+}
+
+enum Frame {
+    Root { entries: Vec<Entry>, seen: FxHashSet<String>, in_flow: bool },
+    List { items: Vec<Value>, anchor: usize, in_flow: bool },
+    Map { entries: Vec<(String, Value)>, seen: FxHashSet<String>, key: Option<String>, anchor: usize, in_flow: bool },
+}
+
+impl Frame {
+    fn in_flow(&self) -> bool {
+        match self {
+            Self::Root { in_flow, .. } | Self::List { in_flow, .. } | Self::Map { in_flow, .. } => *in_flow,
+        }
+    }
+}
+
+impl<'y> Reader<'y> {
+    fn new(yaml: &'y str) -> Self {
+        let byte_of_char =
+            if yaml.is_ascii() { Vec::new() } else { yaml.char_indices().map(|(byte, _)| byte).collect() };
+        Self {
+            yaml,
+            byte_of_char,
+            stack: Vec::new(),
+            anchors: FxHashMap::default(),
+            alias_weight: 0,
+            documents: 0,
+            root: None,
+            key: None,
+            started: None,
+            written_end: 0,
+            style: None,
+            scalars: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlError> {
+        let range = self.written_range(span);
+        let at = span.start;
+        match event {
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+            Event::DocumentStart(_) => {
+                self.documents += 1;
+                if self.documents > 1 { Err(error(at, "it holds more than one document")) } else { Ok(()) }
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                let range = if is_block { self.with_block_header(range) } else { range };
+                self.note_written(&range);
+                self.scalar(&text, style, anchor, tag.as_deref(), range, at)
+            }
+            Event::Alias(id) => {
+                self.note_written(&range);
+                let value = self.expand_alias(id, at)?;
+                self.complete(value, None, 0, at)
+            }
+            Event::SequenceStart(anchor, _) => {
+                let in_flow = self.note_start(&range) == Some(b'[');
+                self.push(Frame::List { items: Vec::new(), anchor, in_flow }, at)
+            }
+            Event::MappingStart(anchor, _) => {
+                let in_flow = self.note_start(&range) == Some(b'{');
+                let seen = FxHashSet::default();
+                if self.stack.is_empty() {
+                    self.started = None;
+                    self.push(Frame::Root { entries: Vec::new(), seen, in_flow }, at)
+                } else {
+                    self.push(Frame::Map { entries: Vec::new(), seen, key: None, anchor, in_flow }, at)
+                }
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                self.note_written(&range);
+                match self.stack.pop() {
+                    Some(Frame::List { items, anchor, .. }) => self.complete(Value::List(items), None, anchor, at),
+                    Some(Frame::Map { entries, anchor, .. }) => self.complete(Value::Map(entries), None, anchor, at),
+                    Some(Frame::Root { entries, in_flow, .. }) => {
+                        self.root = Some(Document::Mapping(Mapping { entries, in_flow }));
+                        Ok(())
+                    }
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn finish(self) -> Document {
+        self.root.unwrap_or(Document::Empty)
+    }
+
+    /// Remembers where something written starts and ends. What is only implied has no width and is nowhere.
+    fn note_written(&mut self, range: &Range<usize>) {
+        if !range.is_empty() {
+            self.started.get_or_insert(range.start);
+            self.written_end = self.written_end.max(range.end);
+        }
+    }
+
+    /// Remembers where a list or mapping starts, and returns its first byte.
+    fn note_start(&mut self, range: &Range<usize>) -> Option<u8> {
+        self.started.get_or_insert(range.start);
+        self.written_end = self.written_end.max(range.end);
+        self.yaml.as_bytes().get(range.start).copied()
+    }
+
+    fn push(&mut self, frame: Frame, at: Marker) -> Result<(), YamlError> {
+        if self.stack.len() >= MAX_DEPTH {
+            return Err(error(at, "it is nested too deeply"));
+        }
+        self.stack.push(frame);
+        Ok(())
+    }
+
+    fn scalar(
+        &mut self,
+        text: &str,
+        style: ScalarStyle,
+        anchor: usize,
+        tag: Option<&Tag>,
+        range: Range<usize>,
+        at: Marker,
+    ) -> Result<(), YamlError> {
+        let value = scalar_value(text, style, tag).ok_or_else(|| error(at, "a value does not fit its tag"))?;
+        let style = match style {
+            ScalarStyle::Plain => Style::Plain,
+            ScalarStyle::SingleQuoted => Style::SingleQuoted,
+            ScalarStyle::DoubleQuoted => Style::DoubleQuoted,
+            ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
+        };
+        let below_link_type = self.key.as_ref().is_some_and(|(key, _)| LinkType::from_name(key).is_some());
+        let in_lists_only = self.stack.iter().skip(1).all(|frame| matches!(frame, Frame::List { .. }));
+        if self.stack.len() == 1 && self.key.is_some() {
+            self.style = Some(style);
+        }
+        if below_link_type && in_lists_only && !range.is_empty() {
+            let in_flow = self.stack.last().is_some_and(Frame::in_flow);
+            self.scalars.push(ScalarSite { range, text: text.to_owned(), style, in_flow });
+        }
+        self.complete(value, Some(text), anchor, at)
+    }
+
+    /// A whole value was read: it belongs to the innermost open list or mapping.
+    fn complete(
+        &mut self,
+        value: Value,
+        scalar_text: Option<&str>,
+        anchor: usize,
+        at: Marker,
+    ) -> Result<(), YamlError> {
+        if anchor > 0 {
+            self.anchors.insert(anchor, value.clone());
+        }
+        // Keys keep their spelling: `1.0` stays `1.0`.
+        let key_text = |value: &Value| scalar_text.map_or_else(|| flow_text(value), str::to_owned);
+        match self.stack.last_mut() {
+            None => {
+                self.root = match value {
+                    Value::Null => None,
+                    Value::List(_) => Some(Document::List),
+                    _ => Some(Document::Scalar),
+                };
+            }
+            Some(Frame::List { items, .. }) => items.push(value),
+            Some(Frame::Map { entries, seen, key, .. }) => match key.take() {
+                None => *key = Some(new_key(key_text(&value), seen, at)?),
+                Some(key) => entries.push((key, value)),
+            },
+            Some(Frame::Root { entries, seen, .. }) => match self.key.take() {
+                None => {
+                    let start = self.started.take().unwrap_or(self.written_end);
+                    self.key = Some((new_key(key_text(&value), seen, at)?, start..self.written_end.max(start)));
+                }
+                Some((key, key_range)) => {
+                    let start = self.started.take().unwrap_or(key_range.end);
+                    // A list that is not indented is said to start behind its first dash.
+                    let before = self.yaml[key_range.end..start.max(key_range.end)].trim_end();
+                    let behind_dash = matches!(value, Value::List(_)) && before.ends_with('-');
+                    let start = if behind_dash { key_range.end + before.len() - 1 } else { start };
+                    let value_range = start..end_with_empty_items(self.yaml, &value, self.written_end.max(start));
+                    let scalars = std::mem::take(&mut self.scalars);
+                    let style = self.style.take();
+                    entries.push(Entry { key, key_range, value, value_range, style, scalars });
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn expand_alias(&mut self, id: usize, at: Marker) -> Result<Value, YamlError> {
+        let value = self.anchors.get(&id).ok_or_else(|| error(at, "an alias stands inside its own anchor"))?;
+        let (weight, depth) = measure(value);
+        self.alias_weight += weight;
+        if self.alias_weight > MAX_ALIAS_WEIGHT || self.stack.len() + depth > MAX_DEPTH {
+            return Err(error(at, "its aliases add up to too much"));
+        }
+        Ok(value.clone())
+    }
+
+    /// The bytes of a span, without the white space and the comment that the parser counts to a quoted scalar or a
+    /// bracket.
+    fn written_range(&self, span: Span) -> Range<usize> {
+        let (start, end) = (self.byte(span.start), self.byte(span.end));
+        let source = self.yaml.as_bytes().get(start..end).unwrap_or_default();
+        let length = match source.first() {
+            Some(b'[' | b']' | b'{' | b'}') => 1,
+            Some(b'"') => {
+                let mut escaped = false;
+                let closes = |byte: &u8| {
+                    let closes = *byte == b'"' && !escaped;
+                    escaped = *byte == b'\\' && !escaped;
+                    closes
+                };
+                source[1..].iter().position(closes).map_or(source.len(), |at| at + 2)
+            }
+            Some(b'\'') => {
+                let mut at = 1;
+                while let Some(quote) = memchr::memchr(b'\'', &source[at..]) {
+                    at += quote + 1;
+                    if source.get(at) != Some(&b'\'') {
+                        break;
+                    }
+                    at += 1;
+                }
+                at
+            }
+            _ => source.len(),
+        };
+        start..start + length
+    }
+
+    /// The range of a block scalar from its `|` or `>`: the parser counts from the first line of text.
+    fn with_block_header(&self, range: Range<usize>) -> Range<usize> {
+        let before = self.yaml.get(self.written_end..range.start).unwrap_or_default().trim_end();
+        let line = before.rfind('\n').map_or(0, |at| at + 1);
+        let header = before[line..].find(['|', '>']).map(|at| self.written_end + line + at);
+        header.unwrap_or(range.start)..range.end
+    }
+
+    fn byte(&self, marker: Marker) -> usize {
+        if self.byte_of_char.is_empty() {
+            marker.index().min(self.yaml.len())
+        } else {
+            self.byte_of_char.get(marker.index()).copied().unwrap_or(self.yaml.len())
+        }
+    }
+}
+
+/// The end of a value, moved behind dashes that nothing follows: the parser does not tell where those stand.
+fn end_with_empty_items(yaml: &str, value: &Value, mut end: usize) -> usize {
+    if matches!(value, Value::List(items) if items.last() == Some(&Value::Null)) {
+        while let Some(rest) = yaml[end..].trim_start().strip_prefix('-') {
+            if !rest.is_empty() && !rest.starts_with(char::is_whitespace) {
+                break;
+            }
+            end = yaml.len() - rest.len();
+        }
+    }
+    end
+}
+
+/// What a scalar means, or `None` where its tag says what it cannot be.
+fn scalar_value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Option<Value> {
+    let as_text = || Value::Text(text.to_owned());
+    let Some(tag) = tag else {
+        return Some(if style == ScalarStyle::Plain { resolve_plain(text) } else { as_text() });
+    };
+    let is_core = tag.is_yaml_core_schema();
+    match (tag.suffix.as_str(), resolve_plain(text)) {
+        ("int", value @ Value::Int(_)) | ("bool", value @ Value::Bool(_)) | ("null", value @ Value::Null)
+            if is_core =>
+        {
+            Some(value)
+        }
+        ("float", value @ (Value::Int(_) | Value::Float(_))) if is_core => Some(value),
+        ("int" | "bool" | "null" | "float", _) if is_core => None,
+        // `! x` and `!!str x` are text by the book; tags of others say nothing we know.
+        (suffix, value) => {
+            let is_text = is_core || suffix.is_empty() || style != ScalarStyle::Plain;
+            Some(if is_text { as_text() } else { value })
+        }
+    }
+}
+
+fn new_key(key: String, seen: &mut FxHashSet<String>, at: Marker) -> Result<String, YamlError> {
+    if seen.insert(key.clone()) { Ok(key) } else { Err(error(at, &format!("the key `{key}` is there twice"))) }
+}
+
+/// A list or mapping that stands as a key, written on one line.
+fn flow_text(value: &Value) -> String {
+    match value {
+        Value::List(items) => format!("[{}]", items.iter().map(flow_text).collect::<Vec<_>>().join(", ")),
+        Value::Map(entries) => {
+            let pairs: Vec<_> = entries.iter().map(|(key, value)| format!("{key}: {}", flow_text(value))).collect();
+            format!("{{{}}}", pairs.join(", "))
+        }
+        scalar => scalar.to_plain_text().unwrap_or_default(),
+    }
+}
+
+/// The weight of a value, see [`MAX_ALIAS_WEIGHT`], and how many levels it has. Recursion ends at [`MAX_DEPTH`].
+fn measure(value: &Value) -> (usize, usize) {
+    let sum = |(weight, depth): (usize, usize), (w, d): (usize, usize)| (weight + w, depth.max(d + 1));
+    match value {
+        Value::Text(text) => (16 + text.len(), 0),
+        Value::List(items) => items.iter().map(measure).fold((16, 1), sum),
+        Value::Map(entries) => entries
+            .iter()
+            .map(|(key, value)| {
+                let (weight, depth) = measure(value);
+                (weight + key.len() + 16, depth)
+            })
+            .fold((16, 1), sum),
+        _ => (16, 0),
+    }
+}
+
+fn error(at: Marker, reason: &str) -> YamlError {
+    YamlError { line: at.line(), reason: reason.to_owned() }
+}
+
+impl From<ScanError> for YamlError {
+    fn from(error: ScanError) -> Self {
+        Self { line: error.marker().line(), reason: error.info().to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(yaml: &str) -> Vec<Entry> {
+        match read(yaml) {
+            Ok(Document::Mapping(mapping)) => mapping.entries,
+            other => panic!("{yaml:?} is {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_top_level_key_and_value_knows_its_bytes() {
+        for (yaml, expected) in [
+            ("a: b\n", vec![("a", "b")]),
+            ("é: ü # ö\n\"x\": 'y' # z\n", vec![("é", "ü"), ("\"x\"", "'y'")]),
+            ("a:\nb: [1, 2] # c\n", vec![("a", ""), ("b", "[1, 2]")]),
+            ("a:\n  - 1\n  - x: 2 # c\n\n# d\nb: 3", vec![("a", "- 1\n  - x: 2"), ("b", "3")]),
+            ("a:\n- 1\n- 2\nb: {c: d}\n", vec![("a", "- 1\n- 2"), ("b", "{c: d}")]),
+            ("a: x\r\n  y\r\nb:\r\n  c: d\r\n", vec![("a", "x\r\n  y"), ("b", "c: d")]),
+            ("{a: b, c: [d]}", vec![("a", "b"), ("c", "[d]")]),
+            ("a:\n  -\nb: 1\n", vec![("a", "-"), ("b", "1")]),
+            ("a: |\n  x\n\n# c\nb: >- # d\n\n  y\n", vec![("a", "|\n  x\n\n"), ("b", ">- # d\n\n  y\n")]),
+            ("a: |\nb: 1", vec![("a", "|\n"), ("b", "1")]),
+        ] {
+            let found = entries(yaml);
+            let found: Vec<_> =
+                found.iter().map(|entry| (&yaml[entry.key_range.clone()], &yaml[entry.value_range.clone()])).collect();
+            assert_eq!(found, expected, "{yaml:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_broken_or_out_of_bounds_is_refused_with_its_line() {
+        let bomb = (0..9).fold("a: &a0 [x, x]\n".to_owned(), |yaml, n| {
+            let aliases = vec![format!("*a{n}"); 9].join(", ");
+            yaml + &format!("b{n}: &a{} [{aliases}]\n", n + 1)
+        });
+        let long_bomb = format!("a: &a {}\nb: [{}]", "x".repeat(10_000), vec!["*a"; 1000].join(","));
+        for (yaml, line) in [
+            ("a: 1\nb: 2\na: 3\n", 3),
+            ("a:\n  x: 1\n  x: 2\n", 3),
+            ("title: foo: bar\n", 1),
+            ("a:\n\t- b\n", 2),
+            ("a: @x", 1),
+            ("a: 1\n--- \nb: 2", 2),
+            ("up: [[A]], [[B]]", 1),
+            ("a: !!int x", 1),
+            (&bomb, 6),
+            (&long_bomb, 2),
+            (&format!("a: {}", "[".repeat(3000)), 1),
+            (&format!("a:\n{}x", "- ".repeat(3000)), 2),
+            (&"a: b\n".repeat(300_000), 1),
+        ] {
+            let error = read(yaml).expect_err(&yaml[..yaml.len().min(80)]);
+            assert_eq!(error.line, line, "{error:?} in {:?}", &yaml[..yaml.len().min(80)]);
+        }
+    }
+
+    #[test]
+    fn keys_become_text_and_aliases_their_values() {
+        let found: Vec<_> =
+            entries("1.0: a\n? [x, y]\n: b\nc: &c {d: 1}\ne: *c\n").into_iter().map(|e| (e.key, e.value)).collect();
+        let map = Value::Map(vec![("d".into(), Value::Int(1))]);
+        assert_eq!(
+            found,
+            [
+                ("1.0".into(), Value::Text("a".into())),
+                ("[x, y]".into(), Value::Text("b".into())),
+                ("c".into(), map.clone()),
+                ("e".into(), map),
+            ]
+        );
+    }
+}
