@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::index::{IndexError, Indexer, Progress, Scope, Snapshot, SyncReport};
 use crate::model::{Note, NoteId, NoteKey, VaultPath};
-use crate::parse::{TitleRule, decode};
+use crate::parse::{TitleRule, decode, text_start};
 use crate::ports::{
     Clock, FileContent, Kept, NoteStore, StoreError, TextHits, TextQuery, VaultError, VaultFiles, WriteError,
 };
@@ -52,15 +52,8 @@ impl ReadNote {
 
     /// Its text behind the frontmatter and the blank lines that set it off.
     pub fn body(&self) -> &str {
-        &self.text[body_start(self.note(), &self.text)..]
+        &self.text[text_start(self.text.as_bytes())..]
     }
-}
-
-/// Where a note's own text starts. Blank lines behind a frontmatter belong to it: they come and go with it.
-pub(crate) fn body_start(note: &Note, text: &str) -> usize {
-    let Some(body) = text.get(note.body_start..) else { return 0 };
-    let blank = if note.body_start == 0 { 0 } else { body.len() - body.trim_start_matches(['\n', '\r']).len() };
-    note.body_start + blank
 }
 
 impl Knowledge {
@@ -139,7 +132,7 @@ impl Knowledge {
 
     fn shown(&self, session: &Session, snapshot: Arc<Snapshot>, key: NoteKey, content: FileContent) -> ReadNote {
         session.show(&snapshot.note(key).id, content.hash);
-        ReadNote { text: decode(content.bytes).0, snapshot, key }
+        ReadNote { text: decode(content.bytes), snapshot, key }
     }
 
     /// The text of several notes of one snapshot, for a list. A file that is gone or cannot be read has none; one that

@@ -207,3 +207,120 @@ fn loose_hash(folded: &str) -> u64 {
         (hash ^ u64::from(if byte == b'-' { b' ' } else { byte })).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ContentHash, FileStat, LinkType};
+
+    fn note(path: &str, title: &str, aliases: &[&str]) -> Note {
+        let path = VaultPath::parse(path).unwrap();
+        Note {
+            id: path.note_id(),
+            stat: FileStat { modified_ns: 0, size: 0 },
+            hash: ContentHash::of(b""),
+            title: title.to_owned(),
+            tags: Vec::new(),
+            aliases: aliases.iter().map(|&alias| alias.to_owned()).collect(),
+            properties: Vec::new(),
+            links: Vec::new(),
+            sections: Vec::new(),
+            body_start: 0,
+            warnings: Vec::new(),
+            path,
+        }
+    }
+
+    /// Resolves `target`, written in `source`, in a vault of `path`, `path = title` or `path = title | alias`.
+    fn check(vault: &[&str], source: &str, syntax: LinkSyntax, target: &str, expected: Option<&str>) {
+        let notes: Vec<Note> = vault
+            .iter()
+            .map(|line| {
+                let (path, names) = line.split_once(" = ").unwrap_or((line, ""));
+                let (title, alias) = names.split_once(" | ").unwrap_or((names, ""));
+                note(path, title, if alias.is_empty() { &[] } else { std::slice::from_ref(&alias) })
+            })
+            .collect();
+        // Whatever the order of insertion, the answer is the same.
+        for reversed in [false, true] {
+            let mut resolver = Resolver::default();
+            let mut slots: Vec<usize> = (0..notes.len()).collect();
+            if reversed {
+                slots.reverse();
+            }
+            for slot in slots {
+                resolver.insert(NoteKey(u32::try_from(slot).unwrap()), &notes[slot]);
+            }
+            let link = Link {
+                syntax,
+                target: target.to_owned(),
+                fragment: None,
+                label: None,
+                link_type: LinkType::References,
+            };
+            let found = resolver.resolve(&note(source, "", &[]), &link).map(|key| notes[key.slot()].path.as_str());
+            assert_eq!(found, expected, "{target} in {source}");
+        }
+    }
+
+    #[test]
+    fn a_markdown_link_is_relative_to_its_folder_then_to_the_root() {
+        let vault = ["guides/setup.md", "setup.md", "guides/deep/more.md", "api/My Page.md"];
+        let markdown = LinkSyntax::Markdown;
+        check(&vault, "guides/a.md", markdown, "setup.md", Some("guides/setup.md"));
+        check(&vault, "guides/a.md", markdown, "./deep/more.md", Some("guides/deep/more.md"));
+        check(&vault, "guides/deep/a.md", markdown, "../setup.md", Some("guides/setup.md"));
+        check(&vault, "api/a.md", markdown, "setup.md", Some("setup.md"));
+        check(&vault, "api/a.md", markdown, "/guides/setup.md", Some("guides/setup.md"));
+        check(&vault, "x.md", markdown, "API/my-page.md", Some("api/My Page.md"));
+        check(&vault, "x.md", markdown, "../setup.md", None);
+        check(&vault, "x.md", markdown, "more.md", None);
+    }
+
+    #[test]
+    fn a_wikilink_with_a_slash_is_a_path_then_the_end_of_one() {
+        let vault = ["a/notes/x.md", "notes/x.md", "b/deep/notes/x.md", "b/onlynotes/x.md"];
+        let wiki = LinkSyntax::Wiki;
+        check(&vault, "b/s.md", wiki, "notes/x", Some("notes/x.md"));
+        check(&vault, "b/s.md", wiki, "deep/notes/x", Some("b/deep/notes/x.md"));
+        check(&vault, "b/s.md", wiki, "Deep/Notes/X.md", Some("b/deep/notes/x.md"));
+        check(&vault, "b/s.md", wiki, "y/x", None);
+        check(&vault, "a/notes/s.md", wiki, "../../notes/x", Some("notes/x.md"));
+        check(&vault, "a/s.md", wiki, "./notes/x", Some("a/notes/x.md"));
+    }
+
+    #[test]
+    fn a_bare_wikilink_is_a_stem_then_an_alias_then_a_title() {
+        let vault = ["a/Core.md = The Middle | Kernel", "b/kernel.md = Core", "c/other.md = Kernel | Nothing"];
+        let wiki = LinkSyntax::Wiki;
+        check(&vault, "s.md", wiki, "core", Some("a/Core.md"));
+        check(&vault, "s.md", wiki, "Kernel", Some("b/kernel.md"));
+        check(&vault, "s.md", wiki, "the middle", Some("a/Core.md"));
+        check(&vault, "s.md", wiki, "nothing", Some("c/other.md"));
+        check(&vault, "s.md", wiki, "nobody", None);
+    }
+
+    #[test]
+    fn ties_go_to_the_same_folder_then_the_shallowest_then_the_first() {
+        let vault = ["z/y/x/n.md", "b/n.md", "a/n.md", "c/d/n.md"];
+        check(&vault, "c/d/s.md", LinkSyntax::Wiki, "n", Some("c/d/n.md"));
+        check(&vault, "q/s.md", LinkSyntax::Wiki, "n", Some("a/n.md"));
+    }
+
+    #[test]
+    fn spaces_and_dashes_are_exchanged_only_when_nothing_fits_as_written() {
+        let vault = ["my note.md", "deep/my-note.md"];
+        check(&vault, "s.md", LinkSyntax::Wiki, "my-note", Some("deep/my-note.md"));
+        check(&vault, "s.md", LinkSyntax::Wiki, "My Note", Some("my note.md"));
+        check(&["my note.md"], "s.md", LinkSyntax::Wiki, "my-note", Some("my note.md"));
+        check(&["a-b c.md"], "s.md", LinkSyntax::Wiki, "a b-c", Some("a-b c.md"));
+    }
+
+    #[test]
+    fn names_meet_across_case_and_unicode_form() {
+        check(&["Cafe\u{301}.md"], "s.md", LinkSyntax::Wiki, "CAFÉ", Some("Cafe\u{301}.md"));
+        check(&["日本/が.md"], "s.md", LinkSyntax::Wiki, "か\u{3099}", Some("日本/が.md"));
+        check(&["v1.2.md"], "s.md", LinkSyntax::Wiki, "v1.2", Some("v1.2.md"));
+        check(&["Node.js.md"], "s.md", LinkSyntax::Wiki, "node.js", Some("Node.js.md"));
+    }
+}

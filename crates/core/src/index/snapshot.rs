@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 
 use super::names::NameTable;
 use crate::graph::{Graph, pagerank};
-use crate::model::{Link, Note, NoteId, NoteKey, VaultPath, fold};
+use crate::model::{Link, Note, NoteId, NoteKey, Tag, VaultPath};
 
 /// Notes, their order and their links at one moment.
 #[derive(Debug, Default)]
@@ -19,7 +19,8 @@ pub struct Snapshot {
     shadowed: FxHashSet<NoteKey>,
     graph: Graph,
     ranks: OnceLock<Vec<f64>>,
-    tags: OnceLock<BTreeMap<String, Vec<NoteKey>>>,
+    /// Under each folded tag, places in `order`.
+    tags: OnceLock<BTreeMap<String, Vec<u32>>>,
     names: OnceLock<NameTable>,
 }
 
@@ -213,42 +214,42 @@ impl Snapshot {
 
     /// The notes with these tags or with tags nested below them, by id.
     pub fn tagged(&self, tags: &[String], mode: TagMode) -> Vec<NoteKey> {
-        let mut wanted: Vec<String> = tags.iter().map(|tag| fold(tag.trim().trim_start_matches('#'))).collect();
+        let mut wanted: Vec<String> = tags.iter().map(|tag| Tag::new(tag).folded).collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let mut found: BTreeMap<&NoteId, (NoteKey, usize)> = BTreeMap::new();
-        for tag in &wanted {
-            for key in self.with_tag(tag) {
-                found.entry(&self.note(key).id).or_insert((key, 0)).1 += 1;
-            }
-        }
+        let mut places: Vec<u32> = wanted.iter().flat_map(|tag| self.places_with_tag(tag)).collect();
+        places.sort_unstable();
         let enough = match mode {
             TagMode::Any => 1,
             TagMode::All => wanted.len(),
         };
-        found.into_values().filter(|(_, hits)| *hits >= enough).map(|(key, _)| key).collect()
+        places
+            .chunk_by(|a, b| a == b)
+            .filter(|same| same.len() >= enough)
+            .map(|same| self.order[same[0] as usize])
+            .collect()
     }
 
-    /// The notes with one tag, or nested below it, each once.
-    fn with_tag(&self, folded: &str) -> Vec<NoteKey> {
+    /// Where in the order the notes with one tag, or one nested below it, stand; each once.
+    fn places_with_tag(&self, folded: &str) -> Vec<u32> {
         let tags = self.tags.get_or_init(|| {
-            let mut tags: BTreeMap<String, Vec<NoteKey>> = BTreeMap::new();
-            for key in self.notes() {
-                for tag in &self.note(key).tags {
-                    tags.entry(tag.folded.clone()).or_default().push(key);
+            let mut tags: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+            for (place, key) in (0_u32..).zip(&self.order) {
+                for tag in self.note(*key).tags.iter().filter(|_| !self.is_shadowed(*key)) {
+                    tags.entry(tag.folded.clone()).or_default().push(place);
                 }
             }
             tags
         });
-        let mut keys: Vec<NoteKey> = tags
+        let mut places: Vec<u32> = tags
             .range(folded.to_owned()..)
             .take_while(|(tag, _)| tag.starts_with(folded))
             .filter(|(tag, _)| tag.len() == folded.len() || tag.as_bytes()[folded.len()] == b'/')
-            .flat_map(|(_, keys)| keys.iter().copied())
+            .flat_map(|(_, places)| places.iter().copied())
             .collect();
-        keys.sort_unstable();
-        keys.dedup();
-        keys
+        places.sort_unstable();
+        places.dedup();
+        places
     }
 
     /// The names by which notes are found when people mistype them.

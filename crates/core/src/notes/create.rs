@@ -1,6 +1,6 @@
 //! A new note.
 
-use super::NoteError;
+use super::{NoteError, clean_tags};
 use crate::index::Written;
 use crate::model::VaultPath;
 use crate::ports::FileChange;
@@ -28,7 +28,7 @@ impl Knowledge {
         if !lowercased.ends_with(".md") || path.stem().is_empty() {
             return Err(NoteError::bad_id(new.id, "it must end in .md"));
         }
-        let text = parse::new_note_text(new.title, new.tags, new.content)
+        let text = parse::new_note_text(new.title, &clean_tags(new.tags), new.content)
             .map_err(|reason| NoteError::Frontmatter { path: path.clone(), reason })?;
 
         let mut writer = self.indexer.writer();

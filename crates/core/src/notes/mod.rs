@@ -12,7 +12,7 @@ pub use update::NoteUpdate;
 
 use crate::Knowledge;
 use crate::index::IndexError;
-use crate::model::{NoteId, NoteKey};
+use crate::model::{NoteId, NoteKey, Tag};
 use crate::ports::FileContent;
 use crate::session::Session;
 use crate::{ReadNote, parse};
@@ -49,6 +49,11 @@ impl Knowledge {
         let snapshot = self.snapshot();
         let note = snapshot.note(key);
         session.show(&note.id, note.hash);
-        ReadNote { text: parse::decode(bytes).0, snapshot, key }
+        ReadNote { text: parse::decode(bytes), snapshot, key }
     }
+}
+
+/// Tags as they are written into frontmatter: without `#`, none empty.
+fn clean_tags(tags: &[String]) -> Vec<String> {
+    tags.iter().map(|tag| Tag::new(tag).name).filter(|tag| !tag.is_empty()).collect()
 }

@@ -92,10 +92,9 @@ fn follow_links(
         }
         new
     });
-    match (failed, rewritten) {
-        (Some(error), _) => Err(error),
-        (None, Ok(rewritten)) => Ok(rewritten.into_bytes()),
-        (None, Err(_)) => Err(source.links.first().map_or(NoteError::NothingToDo, stuck)),
+    match failed.or_else(|| rewritten.refused.first().map(|refused| stuck(&refused.link))) {
+        Some(error) => Err(error),
+        None => Ok(rewritten.text.into_bytes()),
     }
 }
 

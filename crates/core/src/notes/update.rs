@@ -1,9 +1,8 @@
 //! New text, tags or title for a note. What was not asked to change keeps every byte.
 
-use super::NoteError;
 use super::rename::Rename;
+use super::{NoteError, clean_tags};
 use crate::index::Written;
-use crate::knowledge::body_start;
 use crate::model::{NoteId, VaultPath};
 use crate::parse::FrontmatterEdit;
 use crate::ports::FileChange;
@@ -40,16 +39,14 @@ impl Knowledge {
 
         let mut bytes = current.bytes;
         if let Some(content) = update.content {
-            let kept =
-                if parse::has_frontmatter(content) { 0 } else { body_start(note, &parse::decode(bytes.clone()).0) };
-            bytes.truncate(kept);
+            bytes.truncate(if parse::has_frontmatter(content) { 0 } else { parse::text_start(&bytes) });
             bytes.extend_from_slice(content.as_bytes());
         }
         let title = update.title.map(str::trim);
         let edits: Vec<FrontmatterEdit> = title
-            .map(|title| FrontmatterEdit::title(title))
+            .map(|title| FrontmatterEdit::Title(title.to_owned()))
             .into_iter()
-            .chain(update.tags.map(|tags| FrontmatterEdit::tags(tags)))
+            .chain(update.tags.map(|tags| FrontmatterEdit::Tags(clean_tags(tags))))
             .collect();
         let bytes = parse::splice_frontmatter(&bytes, &edits)
             .map_err(|reason| NoteError::Frontmatter { path: note.path.clone(), reason })?;

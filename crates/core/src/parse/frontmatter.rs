@@ -84,6 +84,26 @@ pub(super) fn read(text: &str) -> (Frontmatter, usize) {
     }
 }
 
+/// Whether a text brings frontmatter that can be read.
+pub fn has_frontmatter(text: &str) -> bool {
+    find(text.as_bytes()).is_some_and(|block| matches!(yaml::read(&text[block.yaml]), Ok(Document::Mapping(_))))
+}
+
+/// Where a file's own text starts: behind the frontmatter and the blank lines that set it off from the text, which come
+/// and go with it. Counts bytes of the file, which differ from those of the decoded text where it is not UTF-8.
+pub fn text_start(bytes: &[u8]) -> usize {
+    let whole = content_start(bytes);
+    let Some(block) = find(bytes) else { return whole };
+    match yaml::read(&String::from_utf8_lossy(&bytes[block.yaml])) {
+        Ok(Document::Mapping(_) | Document::Empty) => {
+            let body = &bytes[block.body_start..];
+            let blank = body.iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
+            block.body_start + blank
+        }
+        Ok(Document::Scalar | Document::List) | Err(_) => whole,
+    }
+}
+
 /// The fault in words, with the line of the file it is on.
 pub(super) fn describe(error: &YamlError) -> String {
     format!("the frontmatter is not valid YAML (line {}: {})", error.line + 1, error.reason)

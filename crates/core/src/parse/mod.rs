@@ -21,8 +21,9 @@ mod yaml;
 #[cfg(test)]
 mod properties_test;
 
+pub use frontmatter::{has_frontmatter, text_start};
 pub use link_site::LinkSite;
-pub use read_note::read_note;
+pub use read_note::{decode, read_note};
 pub use rewrite::{RefusedTarget, Rewritten, rewrite_targets};
 pub use splice::{FrontmatterEdit, SpliceError, new_note_text, splice_frontmatter};
 pub use title::{TitleRule, TitleSource};

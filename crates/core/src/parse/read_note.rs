@@ -8,16 +8,11 @@ use crate::ports::FileContent;
 ///
 /// Bytes that are not UTF-8 become `U+FFFD` in the text, with a warning; the file keeps them.
 pub fn read_note(path: &VaultPath, content: &FileContent, title_rule: &TitleRule) -> (Note, String) {
-    let mut decoding_warning = None;
-    let text = match std::str::from_utf8(&content.bytes) {
-        Ok(text) => text.to_owned(),
-        Err(error) => {
-            let at = error.valid_up_to();
-            decoding_warning =
-                Some(format!("it is not UTF-8 (first at byte {at}); what cannot be read is shown as \u{FFFD}"));
-            String::from_utf8_lossy(&content.bytes).into_owned()
-        }
-    };
+    let decoding_warning = std::str::from_utf8(&content.bytes).err().map(|error| {
+        let at = error.valid_up_to();
+        format!("it is not UTF-8 (first at byte {at}); what cannot be read is shown as \u{FFFD}")
+    });
+    let text = decode(content.bytes.clone());
     let parsed = parse(&text);
     let note = Note {
         path: path.clone(),
@@ -34,6 +29,11 @@ pub fn read_note(path: &VaultPath, content: &FileContent, title_rule: &TitleRule
         warnings: decoding_warning.into_iter().chain(parsed.warnings).collect(),
     };
     (note, text)
+}
+
+/// A file's bytes as text; what is not UTF-8 becomes `U+FFFD`.
+pub fn decode(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 #[cfg(test)]

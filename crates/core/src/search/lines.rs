@@ -11,9 +11,8 @@ use rustc_hash::FxHashMap;
 
 use crate::Knowledge;
 use crate::index::Snapshot;
-use crate::knowledge::body_start;
 use crate::model::{ContentHash, NoteKey, fold};
-use crate::parse::decode;
+use crate::parse::{decode, text_start};
 
 const TITLE_SCORE: usize = 10;
 const TAG_SCORE: usize = 5;
@@ -59,7 +58,7 @@ impl Knowledge {
             .collect();
         let total = found.len();
         // The files came by id, and a stable sort leaves ties so.
-        found.sort_by(|a, b| b.score.cmp(&a.score));
+        found.sort_by_key(|hit| std::cmp::Reverse(hit.score));
         found.truncate(limit);
         found.par_iter_mut().for_each(|hit| hit.excerpts = self.excerpts(snapshot, hit.key, &query));
         (found, total)
@@ -74,8 +73,8 @@ impl Knowledge {
         }
         let Ok(Some(content)) = self.vault.read(&note.path) else { return "".into() };
         let hash = content.hash;
-        let text = decode(content.bytes).0;
-        let body: Arc<str> = spaced(&fold(&text[body_start(note, &text)..])).into();
+        let text = decode(content.bytes);
+        let body: Arc<str> = spaced(&fold(&text[text_start(text.as_bytes())..])).into();
         if hash == note.hash {
             let mut bodies = bodies();
             // Versions that no note has any more are dropped once they may be half of all.
@@ -92,8 +91,8 @@ impl Knowledge {
     fn excerpts(&self, snapshot: &Snapshot, key: NoteKey, query: &Query) -> Vec<String> {
         let note = snapshot.note(key);
         let Ok(Some(content)) = self.vault.read(&note.path) else { return Vec::new() };
-        let text = decode(content.bytes).0;
-        let lines: Vec<&str> = text[body_start(note, &text)..].lines().collect();
+        let text = decode(content.bytes);
+        let lines: Vec<&str> = text[text_start(text.as_bytes())..].lines().collect();
         let matching = lines.iter().enumerate().filter(|(_, line)| query.is_in(&spaced(&fold(line))));
         matching
             .take(MAX_EXCERPTS)
