@@ -97,6 +97,7 @@ impl Config {
                 return Err(ConfigError { place: FILE.into(), message: error.to_string(), hint });
             }
         };
+        warn_of_unknown_variables();
         Self::read(&text, |name| std::env::var(name).ok())
     }
 
@@ -120,7 +121,9 @@ impl Config {
             let message = error.message().replace('\n', ", ");
             ConfigError { place, message, hint: "the file is TOML: `key = [\"value\"]`, one key a line".into() }
         })?;
-        for (key, value) in table.get_ref() {
+        let mut entries: Vec<_> = table.get_ref().iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        for (key, value) in entries {
             let place = line(key.span().start);
             let name = key.get_ref();
             let Some(known) = KEYS.iter().find(|known| known.name == name) else {
@@ -140,6 +143,17 @@ impl Config {
             (known.set)(self, words)?;
         }
         Ok(())
+    }
+}
+
+/// Variables are shared with other programs and versions, so one that is not known is no error.
+fn warn_of_unknown_variables() {
+    let known = || KEYS.iter().map(|key| key.variable).chain(["QUIPU_VAULT", "QUIPU_LOG"]);
+    for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
+        if name.starts_with("QUIPU_") && !known().any(|known| known == name) {
+            let meant = nearest(&name, known()).map_or(String::new(), |near| format!("; did you mean {near}?"));
+            tracing::warn!("{name} is not a setting{meant}");
+        }
     }
 }
 
@@ -206,7 +220,7 @@ fn wrong_type(place: &Place, key: &str) -> ConfigError {
 pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     known
-        .map(|name| (name, strsim::jaro(&word, name)))
+        .map(|name| (name, strsim::jaro(&word, &name.to_lowercase())))
         .filter(|(_, likeness)| *likeness > 0.7)
         .max_by(|a, b| a.1.total_cmp(&b.1))
         .map(|(name, _)| name)

@@ -35,7 +35,6 @@ use output::Output;
     version,
     arg_required_else_help = true,
     subcommand_required = true,
-    disable_help_subcommand = true,
     after_help = "\
 Examples:
   quipu serve ~/notes             give an agent the notes in ~/notes

@@ -1,6 +1,6 @@
 //! What most commands begin with: find the vault, read its settings, open it, and bring the index up to date.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quipu_core::index::SyncReport;
@@ -8,14 +8,17 @@ use quipu_tools::{Registry, RegistryOptions, Toolset};
 
 use super::Shared;
 use super::failure::Failure;
-use super::output::Output;
+use super::output::{Line, Output};
 use super::progress::Meter;
 use crate::compose::{self, ComposeError, IndexPlace, OpenVault, WhyMemory, Wish};
 use crate::config::Config;
 
+/// An index that takes longer to make is worth keeping.
+const NOTICEABLE: Duration = Duration::from_secs(2);
+
 /// A vault found and its settings read; nothing is open yet.
 pub(crate) struct Located {
-    pub(crate) root: std::path::PathBuf,
+    pub(crate) root: PathBuf,
     pub(crate) config: Config,
 }
 
@@ -45,6 +48,9 @@ impl Located {
     pub(crate) fn ready(self, wish: Wish, output: &Output) -> Result<Ready, Failure> {
         let open = self.open(wish, false)?;
         let (report, took) = start(&open, output)?;
+        if open.index == IndexPlace::Memory(WhyMemory::NotYet) && took > NOTICEABLE {
+            output.aside(&Line::new().dim("`quipu index` keeps an index in .quipu/, so that the next answer is quick"));
+        }
         Ok(Ready { open, config: self.config, report, took })
     }
 }

@@ -5,7 +5,6 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -61,57 +60,64 @@ impl Serve {
         let toolsets = self.toolsets.as_deref().or(located.config.toolsets.as_deref());
         let registry = Arc::new(open.registry(toolsets, self.read_only));
 
-        let stopping = Arc::new(AtomicBool::new(false));
-        let watcher = if self.no_watch { None } else { start_watching(&open, &stopping) };
         let on_terminal = std::io::stdin().is_terminal();
         if on_terminal {
             greet(&open, registry.tools().count(), output);
         }
-        start_indexing(&open, on_terminal)?;
+        let keeper = Keeper { open: open.clone(), watches: !self.no_watch, on_terminal };
+        // The handle holds the watcher. A first pass that still runs when the client leaves is not waited for.
+        let kept_current = std::thread::Builder::new().name("keeper".into()).spawn(move || keeper.keep_current());
+        let kept_current = kept_current.context("while starting to index")?;
         let outcome = crate::serve::stdio::serve(open.knowledge.clone(), registry);
-        stopping.store(true, Ordering::Relaxed);
-        drop(watcher);
+        drop(kept_current);
         outcome?;
         Ok(Outcome::Fine)
     }
 }
 
-/// Starts the first pass on a thread of its own, which nobody waits for: a client that leaves early is not held up.
-fn start_indexing(open: &Arc<OpenVault>, on_terminal: bool) -> Result<(), Failure> {
-    let open = open.clone();
-    let index = move || {
+/// Brings the index up to date and keeps it so.
+struct Keeper {
+    open: Arc<OpenVault>,
+    watches: bool,
+    on_terminal: bool,
+}
+
+impl Keeper {
+    /// Watches first and indexes then, so that no change falls between. Watching ends when the answer is dropped.
+    fn keep_current(&self) -> Option<Watcher> {
+        let watcher = if self.watches { self.start_watching() } else { None };
+        self.index();
+        watcher
+    }
+
+    fn index(&self) {
         let output = Output::new();
-        match opened::start(&open, &output) {
-            Ok((report, took)) if on_terminal => {
+        match opened::start(&self.open, &output) {
+            Ok((report, took)) if self.on_terminal => {
                 let notes = format!("{} notes, indexed in {}", report.total, seconds(took));
                 output.aside(&Line::new().plain(notes));
             }
             Ok((report, took)) => tracing::info!(notes = report.total, took = seconds(took), "indexed"),
-            Err(Failure::Told { message, .. }) => warn(&open.knowledge, &message),
+            Err(Failure::Told { message, .. }) => warn(&self.open.knowledge, &message),
             Err(Failure::PipeClosed) => {}
         }
-    };
-    let thread = std::thread::Builder::new().name("first index".into()).spawn(index);
-    thread.map(drop).context("while starting to index").map_err(Failure::from)
-}
+    }
 
-/// Lets every change be taken in. Where that is not possible, serving goes on without.
-fn start_watching(open: &OpenVault, stopping: &Arc<AtomicBool>) -> Option<Watcher> {
-    let (knowledge, stopping) = (open.knowledge.clone(), stopping.clone());
-    let on_change = move |event| {
-        // A change during the first pass must wait for it: only then is there something to add it to.
-        while !knowledge.wait_ready(Duration::from_millis(200)) {
-            if stopping.load(Ordering::Relaxed) {
-                return;
+    /// Where watching is not possible, serving goes on without.
+    fn start_watching(&self) -> Option<Watcher> {
+        let knowledge = self.open.knowledge.clone();
+        let on_change = move |event| {
+            // A change during the first pass waits for it: only then is there something to add it to.
+            while !knowledge.wait_ready(Duration::from_secs(60)) {}
+            take_in(&knowledge, event);
+        };
+        match watch(&self.open.vault, WatchOptions::default(), on_change) {
+            Ok(watcher) => Some(watcher),
+            Err(error) => {
+                let message = format!("{error}; a change by another program is seen when its note is read");
+                warn(&self.open.knowledge, &message);
+                None
             }
-        }
-        take_in(&knowledge, event);
-    };
-    match watch(&open.vault, WatchOptions::default(), on_change) {
-        Ok(watcher) => Some(watcher),
-        Err(error) => {
-            warn(&open.knowledge, &format!("{error}; changes made by other programs are seen when a note is read"));
-            None
         }
     }
 }
