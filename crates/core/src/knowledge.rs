@@ -106,7 +106,9 @@ impl Knowledge {
         name: &str,
         find: impl Fn(&Snapshot) -> Option<NoteKey>,
     ) -> Result<Option<ReadNote>, IndexError> {
-        // Twice at most: a file that changes faster than it is read is answered as it was read last.
+        // Twice at most: a file that changes faster than it is read is answered as it was read last, and so is one that
+        // the first pass over the vault has yet to reach.
+        let indexing = !self.wait_ready(Duration::ZERO);
         for last in [false, true] {
             let snapshot = self.snapshot();
             let known = find(&snapshot);
@@ -120,10 +122,10 @@ impl Knowledge {
             let content = self.vault.read(&path)?;
             match (known, content) {
                 (None, None) => return Ok(None),
-                (Some(key), Some(content)) if last || snapshot.note(key).hash == content.hash => {
+                (Some(key), Some(content)) if last || indexing || snapshot.note(key).hash == content.hash => {
                     return Ok(Some(self.shown(session, snapshot, key, content)));
                 }
-                _ if last || !self.wait_ready(Duration::ZERO) => return Ok(None),
+                _ if last || indexing => return Ok(None),
                 _ => self.sync(&Scope::Below(vec![path]), &|_| {})?,
             };
         }
@@ -137,11 +139,12 @@ impl Knowledge {
 
     /// The text of several notes of one snapshot, for a list. A file that is gone or cannot be read has none; one that
     /// changed is given as it is now.
-    pub fn bodies(&self, session: &Session, snapshot: &Arc<Snapshot>, keys: &[NoteKey]) -> Vec<Option<String>> {
+    ///
+    /// None of them counts as shown: a client that saw a few lines of a new version must not write over all of it.
+    pub fn bodies(&self, snapshot: &Snapshot, keys: &[NoteKey]) -> Vec<Option<String>> {
         let body = |key: &NoteKey| {
-            let content = self.vault.read(&snapshot.note(*key).path).ok()??;
-            let read = self.shown(session, snapshot.clone(), *key, content);
-            Some(read.body().to_owned())
+            let text = decode(self.vault.read(&snapshot.note(*key).path).ok()??.bytes);
+            Some(text[text_start(text.as_bytes())..].to_owned())
         };
         keys.iter().map(body).collect()
     }
