@@ -1,7 +1,5 @@
 //! The store's folder: who owns it, and starting empty where what lies in it is of no use.
 
-#![expect(clippy::disallowed_methods, reason = "the lock file is the store's own")]
-
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 

@@ -24,7 +24,7 @@ struct NoteRow<'a> {
     warnings: Vec<&'a str>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 struct TagRow<'a> {
     name: &'a str,
     /// `None` where it equals the name, as it mostly does.
@@ -43,7 +43,7 @@ enum ValueRow<'a> {
     Map(Vec<(&'a str, ValueRow<'a>)>),
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 struct LinkRow<'a> {
     syntax: SyntaxRow,
     target: &'a str,
@@ -52,7 +52,7 @@ struct LinkRow<'a> {
     link_type: TypeRow,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 enum SyntaxRow {
     Wiki,
     Embed,
@@ -60,7 +60,7 @@ enum SyntaxRow {
     Frontmatter,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 enum TypeRow {
     References,
     DependsOn,
@@ -69,7 +69,7 @@ enum TypeRow {
     ConflictsWith,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 struct SectionRow<'a> {
     heading: Option<&'a str>,
     level: u8,

@@ -1,5 +1,7 @@
 //! The port's rules, over both kinds of the embedded store.
 
+#![expect(clippy::unwrap_used, reason = "what a test shares fails as the test does")]
+
 use quipu_store_embedded::EmbeddedStore;
 use quipu_testkit::store_conformance::Shelf;
 use tempfile::TempDir;

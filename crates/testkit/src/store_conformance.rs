@@ -308,9 +308,9 @@ pub fn nothing_typed_is_an_error_and_no_words_find_nothing(shelf: &impl Shelf) {
 /// Best first, ties by key and section.
 pub fn hits_are_limited_and_in_order(shelf: &impl Shelf) {
     let store = opened(shelf);
-    let mut texts = vec!["alpha"; 30];
+    let mut texts = vec!["alpha"; 90];
     texts[17] = "alpha alpha";
-    for chunk in [25, 30] {
+    for chunk in [30, 90] {
         put_all(&store, &texts[..chunk]);
         let search =
             |limit| store.search_text(&TextQuery { text: "alpha".to_owned(), limit }).expect("it searches").hits;

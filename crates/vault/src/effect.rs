@@ -204,7 +204,9 @@ impl Effect {
                 dir.remove_file(&self.temporary)
             }
             (Some(_), Some(placed)) if placed == new => {
-                dir.exchange(&self.temporary, &self.name)?;
+                if !dir.exchange(&self.temporary, &self.name)? {
+                    return dir.rename(&self.temporary, &self.name);
+                }
                 if version_of(dir, &self.temporary)? == Some(new) {
                     return dir.remove_file(&self.temporary);
                 }

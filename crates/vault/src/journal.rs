@@ -1,8 +1,8 @@
 //! What a write is about to do, told to whoever comes after a crash.
 //!
-//! Written before the first file is touched and removed when the last one is in place. Several effects are undone after a
-//! crash, since their end is the removal of a journal that is known to be on disk. One effect alone is a single rename,
-//! done or not: its journal is only for tidying up, is never synced, and so must never undo.
+//! Written before the first file is touched and given another name when the last one is in place: several effects that a
+//! crash cut short are undone before that moment and tidied up after it. One effect alone is a single rename, done or
+//! not: its journal is only for tidying up, is never synced, and so must never undo.
 
 use std::io::{self, Read, Write};
 
@@ -14,6 +14,7 @@ use crate::rules::OWN_FOLDER;
 use crate::step;
 
 const NAME: &str = "journal.json";
+const DONE_NAME: &str = "journal.done.json";
 const UNSYNCED_NAME: &str = "journal.json.new";
 
 /// One write.
@@ -30,7 +31,7 @@ const FORMAT: u32 = 1;
 /// Whether a write was left unfinished.
 pub(crate) fn is_pending(root: &Dir) -> io::Result<bool> {
     match root.open(OWN_FOLDER) {
-        Ok(own) => Ok(own.see(NAME)?.is_some()),
+        Ok(own) => Ok(own.see(NAME)?.is_some() || own.see(DONE_NAME)?.is_some()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
@@ -38,29 +39,40 @@ pub(crate) fn is_pending(root: &Dir) -> io::Result<bool> {
 
 /// Finishes or undoes what the last writer left. The caller holds the lock.
 pub(crate) fn recover(root: &Dir, own: &Dir) -> io::Result<()> {
-    if own.see(NAME)?.is_none() {
-        return Ok(());
+    if let Some(done) = read(own, DONE_NAME)? {
+        done.effects.iter().try_for_each(|effect| effect.drop_displaced(root))?;
+    }
+    if let Some(journal) = read(own, NAME)? {
+        match journal.effects.as_slice() {
+            [only] => only.finish(root)?,
+            _ => journal.undo_effects(root)?,
+        }
+        remove_made(root, &journal.made)?;
+    }
+    for name in [DONE_NAME, NAME] {
+        if own.see(name)?.is_some() {
+            own.remove_file(name)?;
+            own.sync()?;
+        }
+    }
+    Ok(())
+}
+
+fn read(own: &Dir, name: &str) -> io::Result<Option<Journal>> {
+    if own.see(name)?.is_none() {
+        return Ok(None);
     }
     let mut bytes = Vec::new();
-    own.open_file(NAME)?.read_to_end(&mut bytes)?;
+    own.open_file(name)?.read_to_end(&mut bytes)?;
     match serde_json::from_slice::<Journal>(&bytes) {
-        Ok(journal) if journal.format == FORMAT => {
-            if let [only] = journal.effects.as_slice() {
-                only.finish(root)?;
-            } else {
-                journal.undo_effects(root)?;
-            }
-            remove_made(root, &journal.made)?;
-        }
+        Ok(journal) if journal.format == FORMAT => Ok(Some(journal)),
         Ok(journal) => {
             let message = format!("the journal has format {}; a newer Quipu must finish it", journal.format);
-            return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+            Err(io::Error::new(io::ErrorKind::Unsupported, message))
         }
         // One that must be heeded was synced before it got its name, so this is the trace of a single effect.
-        Err(_) => {}
+        Err(_) => Ok(None),
     }
-    own.remove_file(NAME)?;
-    own.sync()
 }
 
 impl Journal {
@@ -85,20 +97,19 @@ impl Journal {
         Ok(())
     }
 
-    /// The end of the write: from here on nothing is undone.
+    /// The end of the write: once this returns, or the program ends behind it, nothing is undone.
     pub(crate) fn close(&self, root: &Dir, own: &Dir) -> io::Result<()> {
         step::before("close")?;
         if self.must_be_undone() {
-            own.remove_file(NAME)?;
-            own.sync()?;
+            own.rename(NAME, DONE_NAME)?;
+            if let Err(error) = own.sync() {
+                own.rename(DONE_NAME, NAME)?;
+                return Err(error);
+            }
         }
-        // What cannot be removed now is a leftover, found by the next walk.
-        for effect in &self.effects {
-            let _ = effect.drop_displaced(root);
-        }
-        if !self.must_be_undone() {
-            own.remove_file(NAME)?;
-        }
+        // What cannot be tidied up now is left, with the journal, to the next writer: the write itself is done.
+        let tidied = self.effects.iter().try_for_each(|effect| effect.drop_displaced(root));
+        let _ = tidied.and_then(|()| own.remove_file(if self.must_be_undone() { DONE_NAME } else { NAME }));
         Ok(())
     }
 
@@ -106,8 +117,9 @@ impl Journal {
     pub(crate) fn undo(&self, root: &Dir, own: &Dir) -> io::Result<()> {
         self.undo_effects(root)?;
         remove_made(root, &self.made)?;
-        own.remove_file(NAME)?;
-        own.remove_file(UNSYNCED_NAME)?;
+        for name in [NAME, UNSYNCED_NAME] {
+            own.remove_file(name)?;
+        }
         own.sync()
     }
 

@@ -22,5 +22,8 @@ mod write;
 
 mod watch;
 
+#[cfg(test)]
+mod crash_tests;
+
 pub use folder_vault::{FolderVault, OpenError, VaultOptions};
 pub use watch::{WatchError, WatchEvent, WatchOptions, Watcher, watch};

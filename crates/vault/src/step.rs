@@ -9,12 +9,19 @@ pub(crate) fn before(_effect: &'static str) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Whether the file system is taken to lack something it could have, so that tests see what is done without it.
+#[cfg(not(test))]
+#[inline]
+pub(crate) fn lacks(_ability: &'static str) -> bool {
+    false
+}
+
 #[cfg(test)]
-pub(crate) use fault::before;
+pub(crate) use fault::{before, lacks};
 
 #[cfg(test)]
 pub(crate) mod fault {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
     use std::io;
 
     type Hook = Box<dyn FnMut(&'static str) -> io::Result<()>>;
@@ -22,6 +29,16 @@ pub(crate) mod fault {
     thread_local! {
         // A write stays on the thread that asked for it, so tests that run side by side do not meet.
         static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
+        static LACKING: Cell<&'static [&'static str]> = const { Cell::new(&[]) };
+    }
+
+    pub(crate) fn lacks(ability: &'static str) -> bool {
+        LACKING.get().contains(&ability)
+    }
+
+    /// From here on this thread's file system lacks these abilities.
+    pub(crate) fn set_lacking(abilities: &'static [&'static str]) {
+        LACKING.set(abilities);
     }
 
     pub(crate) fn before(effect: &'static str) -> io::Result<()> {

@@ -46,7 +46,7 @@ pub(crate) fn list(vault: &FolderVault) -> Result<Listing, VaultError> {
     let root = Folder::root(vault).map_err(|source| VaultError::Read { path: ".".to_owned(), source })?;
     // Unlike any other folder, a root that cannot be read is no empty vault.
     root.dir.entries().map_err(|source| VaultError::Read { path: ".".to_owned(), source })?;
-    let walked = walk(vault, Arc::new(root));
+    let walked = walk(vault, &Arc::new(root));
     vault.remember_leftovers(&walked.leftovers);
     Ok(listing(walked))
 }
@@ -55,7 +55,7 @@ pub(crate) fn list(vault: &FolderVault) -> Result<Listing, VaultError> {
 pub(crate) fn list_below(vault: &FolderVault, path: &VaultPath) -> Result<Listing, VaultError> {
     let fail = |source| VaultError::Read { path: path.to_string(), source };
     match find(vault, path).map_err(fail)? {
-        Found::Folder(folder) => Ok(listing(walk(vault, folder))),
+        Found::Folder(folder) => Ok(listing(walk(vault, &folder))),
         Found::Note(spot) => {
             let seen = vault
                 .open_root()
@@ -70,9 +70,9 @@ pub(crate) fn list_below(vault: &FolderVault, path: &VaultPath) -> Result<Listin
 }
 
 /// Walks a folder and everything below it. What cannot be read becomes a warning.
-pub(crate) fn walk(vault: &FolderVault, start: Arc<Folder>) -> Walked {
+pub(crate) fn walk(vault: &FolderVault, start: &Arc<Folder>) -> Walked {
     let walked = Mutex::new(Walked::default());
-    rayon::scope(|scope| visit(scope, vault, &start, &walked));
+    rayon::scope(|scope| visit(scope, vault, start, &walked));
     let mut walked = walked.into_inner().unwrap_or_else(PoisonError::into_inner);
     walked.files.par_sort_unstable_by(|a, b| a.path.cmp(&b.path));
     walked.folders.sort_unstable_by(|a, b| a.path.cmp(&b.path));

@@ -162,22 +162,23 @@ impl Writer {
 
 /// Everything resolved anew: the first time, and when much has changed.
 fn rebuilt(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snapshot {
-    let (mut entries, _, _) = before.parts();
+    let (mut entries, _, mut renamed) = before.parts();
     writer.wanted = None;
     for (key, note) in staged {
-        match &note {
-            Some(note) => drop(writer.resolver.insert(key, note)),
-            None => drop(writer.resolver.remove(key)),
-        }
         put(&mut entries, key, note);
+        renamed.insert(key);
     }
-    let resolver = &writer.resolver;
-    entries.par_iter_mut().flatten().for_each(|entry| entry.targets = targets_of(resolver, &entry.note));
-
     let mut order: Vec<NoteKey> = (0..entries.len()).filter(|slot| entries[*slot].is_some()).map(key_of_slot).collect();
     order.par_sort_unstable_by(|a, b| place(&entries, *a).cmp(&place(&entries, *b)));
     let shadowed: FxHashSet<NoteKey> =
         order.windows(2).filter(|pair| id(&entries, pair[0]) == id(&entries, pair[1])).map(|pair| pair[1]).collect();
+
+    // Whoever came, went, or owned no id before or now.
+    for key in renamed.iter().chain(&shadowed) {
+        answer_to_names(&mut writer.resolver, &entries, &shadowed, *key);
+    }
+    let resolver = &writer.resolver;
+    entries.par_iter_mut().flatten().for_each(|entry| entry.targets = targets_of(resolver, &entry.note));
     let rows: Vec<Vec<NoteKey>> = (0..entries.len()).map(|slot| row(&entries, &shadowed, key_of_slot(slot))).collect();
     Snapshot::new(entries, order, shadowed, Graph::new(&rows))
 }
@@ -204,14 +205,8 @@ fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snaps
                 stale.insert(heir);
             }
         }
-        match &note {
-            Some(note) => {
-                touched.extend(resolver.insert(key, note));
-                for link in &note.links {
-                    wanted.entry(hash_of_target(&link.target)).or_default().push(key);
-                }
-            }
-            None => touched.extend(resolver.remove(key)),
+        for link in note.iter().flat_map(|note| &note.links) {
+            wanted.entry(hash_of_target(&link.target)).or_default().push(key);
         }
         let added = note.as_ref().map(|note| (note.id.clone(), note.path.clone()));
         put(&mut entries, key, note);
@@ -225,14 +220,16 @@ fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snaps
 
     // Whether a file owns its id depends on its neighbours in the order only.
     for key in &stale {
-        let Some(entry) = entries.get(key.slot()).and_then(Option::as_ref) else { continue };
-        let at = order.partition_point(|other| place(&entries, *other) < (&entry.note.id, &entry.note.path));
-        let owned_by_other = at > 0 && *id(&entries, order[at - 1]) == entry.note.id;
-        if owned_by_other {
-            shadowed.insert(*key)
-        } else {
-            shadowed.remove(key)
-        };
+        if let Some(entry) = entries.get(key.slot()).and_then(Option::as_ref) {
+            let at = order.partition_point(|other| place(&entries, *other) < (&entry.note.id, &entry.note.path));
+            let owned_by_other = at > 0 && *id(&entries, order[at - 1]) == entry.note.id;
+            if owned_by_other {
+                shadowed.insert(*key)
+            } else {
+                shadowed.remove(key)
+            };
+        }
+        touched.extend(answer_to_names(resolver, &entries, &shadowed, *key));
     }
     stale.extend(touched.iter().filter_map(|hash| wanted.get(hash)).flatten());
 
@@ -246,6 +243,20 @@ fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snaps
         rows.push((key, row(&entries, &shadowed, key)));
     }
     Snapshot::new(entries, order, shadowed, before.graph().with_rows(rows))
+}
+
+/// Lets a slot's note answer to its names, or to none when it is gone or another file owns its id. Returns the hashes under
+/// which links may now mean something else.
+fn answer_to_names(
+    resolver: &mut Resolver,
+    entries: &[Option<Entry>],
+    shadowed: &FxHashSet<NoteKey>,
+    key: NoteKey,
+) -> Vec<u64> {
+    match entries.get(key.slot()).and_then(Option::as_ref).filter(|_| !shadowed.contains(&key)) {
+        Some(entry) => resolver.insert(key, &entry.note),
+        None => resolver.remove(key),
+    }
 }
 
 fn targets_of(resolver: &Resolver, note: &Note) -> Arc<[Option<NoteKey>]> {

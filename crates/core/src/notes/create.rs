@@ -1,7 +1,7 @@
 //! A new note.
 
 use super::{NoteError, clean_tags};
-use crate::index::Written;
+use crate::index::{IndexError, Written};
 use crate::model::VaultPath;
 use crate::ports::FileChange;
 use crate::session::Session;
@@ -32,8 +32,12 @@ impl Knowledge {
             .map_err(|reason| NoteError::Frontmatter { path: path.clone(), reason })?;
 
         let mut writer = self.indexer.writer();
-        if let Some(key) = self.snapshot().find(&path.note_id()) {
-            return Err(NoteError::Exists { existing: self.snapshot().note(key).path.clone() });
+        let snapshot = self.snapshot();
+        if let Some(existing) = snapshot.find(&path.note_id()).map(|key| snapshot.note(key).path.clone())
+            // What was deleted elsewhere a moment ago is still known, and makes room all the same.
+            && self.vault.read(&existing).map_err(IndexError::from)?.is_some()
+        {
+            return Err(NoteError::Exists { existing });
         }
         let bytes = text.into_bytes();
         let stats = self.vault.apply(&[FileChange::Create { path: path.clone(), bytes: bytes.clone() }])?;

@@ -97,15 +97,14 @@ impl<'b> Pass<'b> {
                 link.content_end = link.content_end.max(range.end);
             }
             match event {
-                Event::Start(tag) => self.start(tag, &range, &events, offset),
+                Event::Start(tag) => self.start(tag, &range, |label, url| definition(&events, label, url, offset)),
                 Event::End(tag) => self.end(tag, range),
                 Event::Text(text) if !self.in_code => self.text(&text, &range),
-                Event::InlineMath(_) if offset == 0 && self.is_price(&range) => {
-                    let part = &self.body[range.clone()];
+                Event::InlineMath(_) if self.is_price(&range) => {
+                    // Without formulas this goes one level deep and no further.
                     let without_math = OPTIONS.difference(Options::ENABLE_MATH);
-                    let depth = self.depth;
-                    self.run(Parser::new_ext(part, without_math).into_offset_iter(), range.start);
-                    self.depth = depth;
+                    let part = Parser::new_ext(&self.body[range.clone()], without_math);
+                    self.run(part.into_offset_iter(), range.start);
                 }
                 Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => self.shown(&text),
                 Event::SoftBreak | Event::HardBreak => self.shown(" "),
@@ -119,47 +118,32 @@ impl<'b> Pass<'b> {
         self.body.as_bytes().get(range.end).is_some_and(u8::is_ascii_digit)
     }
 
-    fn start(&mut self, tag: Tag<'b>, range: &Range<usize>, events: &OffsetIter<'b>, offset: usize) {
+    fn start(&mut self, tag: Tag<'b>, range: &Range<usize>, definition: impl Fn(&str, &str) -> Option<Range<usize>>) {
         if !is_inline(&tag) {
             self.comments.next_block();
         }
+        let is_image = matches!(tag, Tag::Image { .. });
         match tag {
             Tag::CodeBlock(_) => self.in_code = true,
             Tag::Heading { level, .. } => {
                 let heading = Heading { level: level as u8, text: String::new(), range: range.clone(), hidden: false };
                 self.heading = Some((heading, self.depth));
             }
-            Tag::Link { link_type, dest_url, id, .. } => {
-                self.open_link(link_type, false, dest_url, &id, range, events, offset);
-            }
-            Tag::Image { link_type, dest_url, id, .. } => {
-                self.open_link(link_type, true, dest_url, &id, range, events, offset);
+            Tag::Link { link_type, dest_url, id, .. } | Tag::Image { link_type, dest_url, id, .. } => {
+                let is_reference =
+                    matches!(link_type, MarkdownLink::Reference | MarkdownLink::Collapsed | MarkdownLink::Shortcut);
+                self.links.push(OpenLink {
+                    kind: link_type,
+                    is_image,
+                    definition: if is_reference { definition(&id, &dest_url) } else { None },
+                    url: dest_url,
+                    label: String::new(),
+                    content_end: range.start + 1 + usize::from(is_image),
+                });
             }
             _ => {}
         }
         self.depth += 1;
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "they are the parts of one event")]
-    fn open_link(
-        &mut self,
-        kind: MarkdownLink,
-        is_image: bool,
-        url: CowStr<'b>,
-        id: &str,
-        range: &Range<usize>,
-        events: &OffsetIter<'b>,
-        offset: usize,
-    ) {
-        let is_reference = matches!(kind, MarkdownLink::Reference | MarkdownLink::Collapsed | MarkdownLink::Shortcut);
-        let definition = is_reference.then(|| {
-            let definitions = events.reference_definitions();
-            let by_url = || definitions.iter().find(|(_, definition)| definition.dest == url).map(|(_, found)| found);
-            definitions.get(id).or_else(by_url).map(|found| found.span.start + offset..found.span.end + offset)
-        });
-        let content_end = range.start + 1 + usize::from(is_image);
-        let definition = definition.flatten();
-        self.links.push(OpenLink { kind, is_image, url, definition, label: String::new(), content_end });
     }
 
     fn end(&mut self, tag: TagEnd, range: Range<usize>) {
@@ -257,6 +241,14 @@ impl OpenLink<'_> {
         };
         Some(LinkSite { link, range, target_range, form })
     }
+}
+
+/// Where the definition stands that a reference with this label and destination goes back to.
+fn definition(events: &OffsetIter<'_>, label: &str, url: &str, offset: usize) -> Option<Range<usize>> {
+    let definitions = events.reference_definitions();
+    let by_url = || definitions.iter().map(|(_, found)| found).find(|found| &*found.dest == url);
+    let span = &definitions.get(label).or_else(by_url)?.span;
+    Some(span.start + offset..span.end + offset)
 }
 
 /// Where the label of a definition `[label]: …` ends.

@@ -16,11 +16,14 @@ use quipu_core::model::{Note, NoteKey};
 use quipu_core::ports::{TextHit, TextHits, TextQuery};
 use tantivy::collector::TopDocs;
 use tantivy::collector::sort_key::{SortBySimilarityScore, SortByStaticFastValue};
-use tantivy::directory::MmapDirectory;
+use tantivy::directory::RamDirectory;
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, UserOperation};
 use tantivy::query::Query;
-use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, Order, ReloadPolicy, Searcher, TantivyDocument, Term};
+use tantivy::{
+    DocAddress, Index, IndexReader, IndexSettings, IndexWriter, Order, ReloadPolicy, Searcher, TantivyDocument, Term,
+};
 
+use super::directory::{UnsyncedDirectory, damaged_files};
 use super::query::QueryWords;
 use super::schema::{self, Fields, PLACE, key_and_section};
 use super::tokenizer::{self, WordTokenizer};
@@ -37,6 +40,9 @@ const FULL_BYTES: usize = 16 << 20;
 const COMMIT_BYTES: usize = 48 << 20;
 /// For each of tantivy's threads; 15 MB is the least it takes.
 const ARENA_BYTES: usize = 32 << 20;
+
+/// How many more hits than wanted are taken, in search of ties.
+const TIES: usize = 32;
 
 /// How far the text index has come: the catalog's epoch and the last list of changes it has.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -76,6 +82,8 @@ pub(crate) enum TextOpenError {
 pub(crate) struct TextIndex {
     shared: Arc<Shared>,
     feeder: Option<JoinHandle<()>>,
+    /// `None` in memory.
+    directory: Option<UnsyncedDirectory>,
 }
 
 struct Shared {
@@ -121,26 +129,30 @@ impl TextIndex {
     /// Opens the index in a folder, which is made where there is none.
     pub(crate) fn open(folder: &Path) -> Result<Self, TextOpenError> {
         std::fs::create_dir_all(folder).map_err(|error| TextOpenError::Failed(error.into()))?;
-        let directory = MmapDirectory::open(folder).map_err(|error| TextOpenError::Failed(error.into()))?;
+        let directory = UnsyncedDirectory::open(folder).map_err(|error| TextOpenError::Failed(error.into()))?;
         let exists = Index::exists(&directory).map_err(|error| TextOpenError::Failed(error.into()))?;
-        if !exists {
-            let (schema, fields) = schema::schema();
-            let index = Index::create(directory, schema, settings()).map_err(TextOpenError::Failed)?;
-            return Self::start(index, fields).map_err(TextOpenError::Failed);
-        }
-        let index = Index::open(directory).map_err(sort_out)?;
         let (schema, fields) = schema::schema();
+        if !exists {
+            let index = Index::create(directory.clone(), schema, settings()).map_err(TextOpenError::Failed)?;
+            return Self::start(index, fields, Some(directory)).map_err(TextOpenError::Failed);
+        }
+        let index = Index::open(directory.clone()).map_err(sort_out)?;
         if index.schema() != schema {
             return Err(TextOpenError::Damaged("its fields are those of another version of Quipu".to_owned()));
         }
-        Self::start(index, fields).map_err(sort_out)
+        if !directory.is_synced()
+            && let Some(file) = damaged_files(&index).map_err(sort_out)?.first()
+        {
+            return Err(TextOpenError::Damaged(format!("{} is damaged", file.display())));
+        }
+        Self::start(index, fields, Some(directory)).map_err(sort_out)
     }
 
     /// An empty index that lasts as long as it is open.
     pub(crate) fn in_memory() -> tantivy::Result<Self> {
         let (schema, fields) = schema::schema();
-        let index = Index::create(tantivy::directory::RamDirectory::create(), schema, settings())?;
-        Self::start(index, fields)
+        let index = Index::create(RamDirectory::create(), schema, settings())?;
+        Self::start(index, fields, None)
     }
 
     /// Removes the folder. It must not be open.
@@ -151,7 +163,7 @@ impl TextIndex {
         }
     }
 
-    fn start(index: Index, fields: Fields) -> tantivy::Result<Self> {
+    fn start(index: Index, fields: Fields, directory: Option<UnsyncedDirectory>) -> tantivy::Result<Self> {
         index.tokenizers().register(tokenizer::NAME, WordTokenizer);
         let reader = index
             .reader_builder()
@@ -173,7 +185,7 @@ impl TextIndex {
             let shared = Arc::clone(&shared);
             move || shared.feed_until_closed()
         })?;
-        Ok(Self { shared, feeder: Some(feeder) })
+        Ok(Self { shared, feeder: Some(feeder), directory })
     }
 
     /// How far the index had come when it was last committed; `None` where that is unknown.
@@ -235,10 +247,8 @@ impl TextIndex {
     /// What tantivy's checksums find wrong, as sentences.
     pub(crate) fn check(&self) -> tantivy::Result<Vec<String>> {
         self.shared.catch_up()?;
-        let mut damaged: Vec<_> = self.shared.index.validate_checksum()?.into_iter().collect();
-        damaged.sort();
         let sentence = |file: std::path::PathBuf| format!("The text index is damaged in {}.", file.display());
-        Ok(damaged.into_iter().map(sentence).collect())
+        Ok(damaged_files(&self.shared.index)?.into_iter().map(sentence).collect())
     }
 }
 
@@ -249,7 +259,12 @@ impl Drop for TextIndex {
         if self.feeder.take().is_some_and(|feeder| feeder.join().is_err()) {
             tracing::error!("the text index's thread ended in a panic");
         }
-        if let Err(error) = self.shared.catch_up() {
+        let finished = self.shared.catch_up().and_then(|()| {
+            // Ends merges that are under way, so that nothing is written behind the sync.
+            lock(&self.shared.writer).writer = None;
+            self.directory.as_ref().map_or(Ok(()), |directory| directory.sync(&self.shared.index))
+        });
+        if let Err(error) = finished {
             tracing::warn!("the text index could not be finished and is completed at the next start: {error}");
         }
     }
@@ -414,13 +429,32 @@ fn settings() -> IndexSettings {
 
 /// The best sections: by score, ties by key and section.
 fn best(searcher: &Searcher, query: &dyn Query, limit: usize) -> tantivy::Result<Vec<TextHit>> {
+    // By score alone tantivy may skip what cannot win, but leaves out ties as it likes. So some more are taken: where the
+    // last of these scores less than the last wanted, no tie was left out.
+    let more = limit.saturating_add(TIES);
+    let found = searcher.search(query, &TopDocs::with_limit(more).order_by_score())?;
+    let is_complete = found.len() < more || found[more - 1].0 < found[limit - 1].0;
     let by_place = (SortByStaticFastValue::<u64>::for_field(PLACE), Order::Asc);
-    let collector = TopDocs::with_limit(limit).order_by((SortBySimilarityScore, by_place));
-    let hit = |((score, place), _): ((f32, Option<u64>), _)| {
-        let (key, section) = key_and_section(place?);
-        Some(TextHit { key: NoteKey(key), section, score })
+    let mut hits: Vec<(f32, u64)> = if is_complete {
+        let place = |(score, address): (f32, DocAddress)| {
+            let places = searcher.segment_reader(address.segment_ord).fast_fields().u64(PLACE)?;
+            Ok(places.first(address.doc_id).map(|place| (score, place)))
+        };
+        found.into_iter().filter_map(|found| place(found).transpose()).collect::<tantivy::Result<_>>()?
+    } else {
+        let collector = TopDocs::with_limit(limit).order_by((SortBySimilarityScore, by_place));
+        let found = searcher.search(query, &collector)?;
+        found.into_iter().filter_map(|((score, place), _)| Some((score, place?))).collect()
     };
-    Ok(searcher.search(query, &collector)?.into_iter().filter_map(hit).collect())
+    hits.sort_by(|(score, place), (other_score, other_place)| {
+        other_score.total_cmp(score).then_with(|| place.cmp(other_place))
+    });
+    hits.truncate(limit);
+    let hit = |(score, place)| {
+        let (key, section) = key_and_section(place);
+        TextHit { key: NoteKey(key), section, score }
+    };
+    Ok(hits.into_iter().map(hit).collect())
 }
 
 /// Tells a damaged index from a disk that does not let itself be read or written.

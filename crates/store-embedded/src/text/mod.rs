@@ -3,6 +3,7 @@
 //! Stemming, typing errors and the language of a text belong in [`words`] and [`query`]: both sides of the index go
 //! through the first, only the asking side through the second.
 
+mod directory;
 mod index;
 mod query;
 mod schema;

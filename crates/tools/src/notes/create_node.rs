@@ -121,6 +121,13 @@ mod tests {
     }
 
     #[test]
+    fn a_note_deleted_elsewhere_makes_room() {
+        let desk = Desk::new("//- a.md\nold\n");
+        desk.vault.remove("a.md");
+        assert_eq!(desk.call("create_node", json!({"id": "a.md", "content": "new"}))["content"], "new");
+    }
+
+    #[test]
     fn what_cannot_be_a_note_is_refused() {
         let desk = Desk::new("");
         for id in [

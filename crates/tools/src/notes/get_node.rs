@@ -220,6 +220,23 @@ All around [[GraphCore]].
     }
 
     #[test]
+    fn a_file_without_an_id_of_its_own_is_linked_to_by_nobody() {
+        let vault = "//- Twin.md\n//- twin.md\n---\naliases: [low]\n---\n//- x.md\n[[low]] [[twin]]\n";
+        let desk = Desk::new(vault);
+        let links = json!([{"id": "low", "title": "low"}, {"id": "twin.md", "title": "Twin"}]);
+        let answer = desk.call("get_node", json!({"id": "x.md", "depth": 1}));
+        assert_eq!((&answer["links"], &answer["outgoingCount"]), (&links, &json!(1)));
+        // When the owner goes, the other has the id, and all its names.
+        desk.vault.remove("Twin.md");
+        desk.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
+        let answer = desk.call("get_node", json!({"id": "x.md", "depth": 1}));
+        assert_eq!(
+            (&answer["links"], &answer["outgoingCount"]),
+            (&json!([{"id": "twin.md", "title": "Twin"}]), &json!(1))
+        );
+    }
+
+    #[test]
     fn odd_characters_survive_the_way() {
         let text = "tab\t bell\u{7} escape\u{1b} nul\u{0} \u{2028}\u{202e} 👨‍👩‍👧 \"quoted\" \\\n";
         let desk = Desk::new("");

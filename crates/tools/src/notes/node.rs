@@ -28,7 +28,6 @@ pub(crate) struct Node {
     properties: Map<String, serde_json::Value>,
 }
 
-/// Where a note links to.
 #[derive(Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 struct LinkInfo {
     /// The node's id; the target as written when no node answers to it.

@@ -187,6 +187,37 @@ Not a link: `[[Old Name]]`, and [[Older Name]].
     }
 
     #[test]
+    fn links_by_title_alias_and_frontmatter_follow_too() {
+        let desk = Desk::new(
+            "\
+//- deep/bar.md
+---
+title: Foo
+aliases: [Nick]
+---
+//- a.md
+---
+depends_on: [\"[[Foo]]\", \"[[deep/bar]]\"]
+---
+By title [[Foo]], by alias [[Nick]], by file [[bar]].
+",
+        );
+        let arguments = json!({"id": "deep/bar.md", "title": "Baz", "update_links": true});
+        assert_eq!(desk.call("update_node", arguments)["id"], "deep/baz.md");
+        let expected = "---\ndepends_on: [\"[[Baz]]\", \"[[deep/Baz]]\"]\n---\n\
+            By title [[Baz]], by alias [[Nick]], by file [[Baz]].\n";
+        assert_eq!(desk.vault.text("a.md").unwrap(), expected);
+        assert_eq!(desk.call("get_neighbors", json!({"id": "deep/baz.md"}))[0]["id"], "a.md");
+    }
+
+    #[test]
+    fn a_link_that_would_mean_another_note_is_written_with_its_path() {
+        let desk = Desk::new("//- x/old.md\n//- y/taken.md\n//- y/a.md\n[[old]] [[taken]]\n");
+        desk.call("update_node", json!({"id": "x/old.md", "title": "Taken", "update_links": true}));
+        assert_eq!(desk.vault.text("y/a.md").unwrap(), "[[x/Taken]] [[taken]]\n");
+    }
+
+    #[test]
     fn an_edit_made_elsewhere_is_never_written_over() {
         let desk = Desk::new(NOTE);
         desk.call("get_node", json!({"id": "notes/plan.md"}));

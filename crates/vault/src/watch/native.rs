@@ -82,7 +82,7 @@ impl Native {
             reached_by: BTreeMap::new(),
             linked_files: BTreeMap::new(),
         };
-        native.add_below(vault, Arc::new(root))?;
+        native.add_below(vault, &Arc::new(root))?;
         Ok(native)
     }
 
@@ -113,7 +113,7 @@ impl Native {
             match find(vault, &path) {
                 Ok(Found::Folder(folder)) => {
                     if !self.folders.contains_key(path.as_str()) {
-                        self.add_below(vault, folder)?;
+                        self.add_below(vault, &folder)?;
                     }
                     changed.insert(path);
                 }
@@ -149,10 +149,10 @@ impl Native {
 
     /// Watches a folder and those below it. A folder made and filled at once is watched before it is told of, so what
     /// was put into it before is found by looking, and what comes after by its watch.
-    fn add_below(&mut self, vault: &FolderVault, folder: Arc<Folder>) -> Result<(), PlaceError> {
+    fn add_below(&mut self, vault: &FolderVault, folder: &Arc<Folder>) -> Result<(), PlaceError> {
         // Watched first and read second, level by level, until a reading finds no folder that was not watched.
         loop {
-            let Walked { folders, linked_files, .. } = walk(vault, Arc::clone(&folder));
+            let Walked { folders, linked_files, .. } = walk(vault, folder);
             for (real, path) in linked_files {
                 self.linked_files.entry(real).or_default().insert(path);
             }

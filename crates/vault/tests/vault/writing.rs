@@ -1,11 +1,8 @@
 //! The write door and the trash, byte for byte.
-#![expect(clippy::disallowed_methods, reason = "tests play the user, who edits files directly")]
-
-mod common;
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use common::{Home, create, delete, listed, move_to, path, replace};
+use crate::home::{Home, create, delete, listed, move_to, path, replace};
 use quipu_core::ports::{FileChange, Kept, KeptReason, VaultFiles, WriteError};
 use quipu_vault::{FolderVault, VaultOptions};
 

@@ -1,6 +1,4 @@
 //! A vault in a temporary folder.
-#![allow(dead_code, reason = "each test file uses its part")]
-#![expect(clippy::disallowed_methods, reason = "tests play the user, who edits files directly")]
 
 use std::path::{Path, PathBuf};
 
