@@ -44,7 +44,9 @@ pub(crate) fn run(binary: &Path, rounds: u64, seed: u64) -> anyhow::Result<()> {
             Ok(count) => acknowledged += count,
             Err(error) => {
                 let kept = home.keep();
-                return Err(error.context(format!("round {round}, seed {seed}; the vault is kept in {}", kept.display())));
+                return Err(
+                    error.context(format!("round {round}, seed {seed}; the vault is kept in {}", kept.display()))
+                );
             }
         }
     }

@@ -10,6 +10,7 @@
 mod bench;
 mod crash;
 mod deny;
+mod docs;
 mod test;
 
 mod data;
@@ -27,7 +28,8 @@ cargo xtask test [--quick]                 everything that can break; --quick le
 cargo xtask crash [--rounds N] [--seed N]  kills the server in the middle of writes and looks at what is left
 cargo xtask bench [--sizes 1k,10k,100k] [--write]
                                            times the release build against the budgets; --write keeps the table in docs/
-cargo xtask deny                           licences, bans and sources of every dependency (installs cargo-deny once)";
+cargo xtask deny                           licences, bans and sources of every dependency (installs cargo-deny once)
+cargo xtask docs                           writes the generated pages of docs/ anew";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -47,6 +49,7 @@ fn main() -> anyhow::Result<()> {
             bench::run(&sizes.split(',').map(bench::size).collect::<anyhow::Result<Vec<_>>>()?, options.has("--write"))
         }
         "deny" => deny::run(),
+        "docs" => docs::run(),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
             Ok(())

@@ -26,7 +26,8 @@ pub(crate) fn install() -> anyhow::Result<()> {
     for (name, pins) in [("python-1", "requirements-1.txt"), ("python-2", "requirements-2.txt")] {
         install_once(name, pins, |place, pins| {
             // `ensurepip` is what Debian keeps apart from Python.
-            if shell::run(command("python3", &["-c", "import ensurepip"]).stderr(std::process::Stdio::null())).is_err() {
+            if shell::run(command("python3", &["-c", "import ensurepip"]).stderr(std::process::Stdio::null())).is_err()
+            {
                 install_system_packages("python3-venv", &["python3-venv"])?;
             }
             shell::run(command("python3", &["-m", "venv"]).arg(place))?;
@@ -68,7 +69,10 @@ pub(crate) fn system_package(program: &str, packages: &[&str]) -> anyhow::Result
 fn install_system_packages(program: &str, packages: &[&str]) -> anyhow::Result<()> {
     let is_root = shell::output(&mut command("id", &["-u"]))?.trim() == "0";
     if !is_root || !shell::exists("apt-get") {
-        bail!("`{program}` is missing; install it (Debian: apt-get install {}), or run `test --quick`", packages.join(" "));
+        bail!(
+            "`{program}` is missing; install it (Debian: apt-get install {}), or run `test --quick`",
+            packages.join(" ")
+        );
     }
     let apt = |arguments: &[&str]| shell::run(command("apt-get", arguments).env("DEBIAN_FRONTEND", "noninteractive"));
     apt(&["update", "--quiet=2"])?;

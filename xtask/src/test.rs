@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use crate::shell::{self, Profile, cargo};
 use crate::steps::{ONE, Steps};
-use crate::{crash, data, peers};
+use crate::{crash, data, deny, peers};
 
 /// Crash rounds here; `cargo xtask crash` runs more.
 const CRASH_ROUNDS: u64 = 60;
@@ -50,6 +50,10 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<()> {
         steps.step("crash rounds", |tally| {
             *tally = ONE;
             crash::run(&binary, CRASH_ROUNDS, crash::SEED)
+        });
+        steps.step("licences, bans and sources", |tally| {
+            *tally = ONE;
+            deny::run()
         });
         steps.step("peers: installing", |_| peers::install());
         for (name, check) in peers::CHECKS {

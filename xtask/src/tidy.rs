@@ -11,10 +11,7 @@ use crate::shell::{self, cargo};
 /// What a crate must not be built on, directly or not.
 const WALLS: [(&str, &[&str]); 5] = [
     ("quipu-core", &["rusqlite", "tantivy", "rmcp", "axum", "notify", "tokio", "serde", "serde_json"]),
-    (
-        "quipu-tools",
-        &["rusqlite", "tantivy", "rmcp", "axum", "notify", "tokio", "quipu-vault", "quipu-store-embedded"],
-    ),
+    ("quipu-tools", &["rusqlite", "tantivy", "rmcp", "axum", "notify", "tokio", "quipu-vault", "quipu-store-embedded"]),
     ("quipu-vault", &["rusqlite", "tantivy", "rmcp", "axum", "tokio", "quipu-tools", "quipu-store-embedded"]),
     ("quipu-store-embedded", &["rmcp", "axum", "notify", "tokio", "quipu-tools", "quipu-vault"]),
     ("quipu", &["quipu-testkit"]),
@@ -26,7 +23,10 @@ fn no_crate_is_built_on_what_its_room_forbids() {
         let built_on = dependencies(name);
         assert!(built_on.contains(name), "cargo tree listed nothing for {name}");
         for other in forbidden.iter().chain(&["quipu-testkit"]) {
-            assert!(!built_on.contains(*other), "{name} is built on {other}; `cargo tree -p {name} -e normal -i {other}`");
+            assert!(
+                !built_on.contains(*other),
+                "{name} is built on {other}; `cargo tree -p {name} -e normal -i {other}`"
+            );
         }
     }
 }
@@ -34,7 +34,16 @@ fn no_crate_is_built_on_what_its_room_forbids() {
 /// The listing form on purpose: `cargo tree -i` exits well when it finds nothing and badly for a name it does not know.
 fn dependencies(name: &str) -> BTreeSet<String> {
     let tree = shell::output(&mut cargo(&[
-        "tree", "--locked", "--package", name, "--edges", "normal", "--prefix", "none", "--format", "{p}",
+        "tree",
+        "--locked",
+        "--package",
+        name,
+        "--edges",
+        "normal",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
     ]));
     let first_word = |line: &str| line.split(' ').next().unwrap_or_default().to_owned();
     tree.unwrap().lines().map(first_word).collect()

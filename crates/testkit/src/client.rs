@@ -91,7 +91,11 @@ impl Wire {
     fn request(&mut self, method: &str, params: &Value) -> io::Result<Answer> {
         let id = self.send(method, params)?;
         let answer = self.receive()?;
-        if answer.id == id { Ok(answer) } else { Err(io::Error::other(format!("answer to another request: {answer:?}"))) }
+        if answer.id == id {
+            Ok(answer)
+        } else {
+            Err(io::Error::other(format!("answer to another request: {answer:?}")))
+        }
     }
 
     /// Sends a tool call without waiting; returns its id.

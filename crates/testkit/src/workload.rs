@@ -44,7 +44,11 @@ pub fn kinds(ids: &[String], calls_a_kind: usize) -> Vec<Kind> {
         kind("resolve_nodes, exact", "resolve_nodes", &|r| json!({ "names": [stem(id(r))], "strategy": "exact" })),
         kind("resolve_nodes, fuzzy", "resolve_nodes", &|r| json!({ "names": [mistyped(stem(id(r)))] })),
         kind("nodes_exist", "nodes_exist", &|r| json!({ "ids": [id(r), id(r), "no/such.md"] })),
-        kind("list_documents of a section", "list_documents", &|r| json!({ "section": format!("area{}", r.below(20)) })),
+        kind(
+            "list_documents of a section",
+            "list_documents",
+            &|r| json!({ "section": format!("area{}", r.below(20)) }),
+        ),
         kind("get_document", "get_document", &|r| json!({ "path": id(r) })),
         kind("search_docs, common word", "search_docs", &|r| json!({ "query": word(r.below(10)) })),
         kind("search_docs, one word", "search_docs", &|r| json!({ "query": some_word(r) })),

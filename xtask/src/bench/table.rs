@@ -49,14 +49,19 @@ impl Table {
         for notes in sizes {
             let _ = write!(page, " {notes} |");
         }
-        let _ = write!(page, " grows as n^ | budget 1k / 10k / 100k | |\n|---|{}---:|---|---|", "---:|".repeat(sizes.len()));
+        let _ = write!(
+            page,
+            " grows as n^ | budget 1k / 10k / 100k | |\n|---|{}---:|---|---|",
+            "---:|".repeat(sizes.len())
+        );
         for row in &self.rows {
             let _ = write!(page, "\n| {} |", row.label);
             for notes in sizes {
                 let figure = row.figures.iter().find(|(at, _)| at == notes);
                 let _ = write!(page, " {} |", figure.map_or(String::new(), |(_, figure)| figure.shown()));
             }
-            let budget = row.budget.map_or(String::new(), |[a, b, c]| format!("{} / {} / {}", shown(a), shown(b), shown(c)));
+            let budget =
+                row.budget.map_or(String::new(), |[a, b, c]| format!("{} / {} / {}", shown(a), shown(b), shown(c)));
             let _ = write!(page, " {} | {budget} | {} |", row.exponents(), row.verdict());
         }
         page.push('\n');
