@@ -60,7 +60,8 @@ pub(crate) fn start(open: &OpenVault, output: &Output) -> Result<(SyncReport, Du
     let meter = Meter::start();
     let report = open.knowledge.start(&|progress| meter.update(progress, output));
     let took = meter.finish(output);
-    let report = report.map_err(|error| Failure::failed(format!("cannot index {}: {error}", open.vault.root().display())))?;
+    let report =
+        report.map_err(|error| Failure::failed(format!("cannot index {}: {error}", open.vault.root().display())))?;
     for notice in open.store.notices() {
         tracing::warn!("{notice}");
     }

@@ -43,6 +43,9 @@ pub(crate) struct Serve {
     /// Offer no tool that changes notes. The index is still kept in .quipu/.
     #[arg(long)]
     read_only: bool,
+    /// Serve over HTTP at http://ADDRESS/mcp instead, for clients on this machine only.
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<std::net::SocketAddr>,
 }
 
 fn toolset_parser() -> impl TypedValueParser<Value = Toolset> {
@@ -68,7 +71,10 @@ impl Serve {
         // The handle holds the watcher. A first pass that still runs when the client leaves is not waited for.
         let kept_current = std::thread::Builder::new().name("keeper".into()).spawn(move || keeper.keep_current());
         let kept_current = kept_current.context("while starting to index")?;
-        let outcome = crate::serve::stdio::serve(open.knowledge.clone(), registry);
+        let outcome = match self.http {
+            Some(address) => crate::serve::http::serve(open.knowledge.clone(), registry, address),
+            None => crate::serve::stdio::serve(open.knowledge.clone(), registry),
+        };
         drop(kept_current);
         outcome?;
         Ok(Outcome::Fine)
@@ -146,7 +152,9 @@ fn greet(open: &OpenVault, tools: usize, output: &Output) {
     let program = std::env::current_exe().map_or_else(|_| "quipu".to_owned(), |path| path.display().to_string());
     let server = serde_json::json!({ "mcpServers": { "quipu": { "command": program, "args": ["serve", vault] } } });
     let claude = format!("claude mcp add quipu -- {} serve {}", shell_quoted(&program), shell_quoted(&vault));
-    output.aside(&Line::new().plain("serving ").bold(vault).plain(format!(" over standard input and output, {tools} tools")));
+    output.aside(
+        &Line::new().plain("serving ").bold(vault).plain(format!(" over standard input and output, {tools} tools")),
+    );
     output.aside(&Line::new().dim("This is for a client to start, not to type into. Ctrl-C ends it. To connect one:"));
     output.aside(&Line::new().plain(format!("  {claude}")));
     output.aside(&Line::new().dim("or, in the configuration of other clients:"));
