@@ -194,12 +194,7 @@ fn chosen<T: Copy>(words: &[Word], kind: &str, known: &[(&str, T)]) -> Result<Ve
     words.iter().map(|word| find(word).ok_or_else(|| unknown(&word.place, kind, &word.text, names.clone()))).collect()
 }
 
-fn unknown<'a>(
-    place: &Place,
-    kind: &str,
-    word: &str,
-    known: impl Iterator<Item = &'a str> + Clone,
-) -> ConfigError {
+fn unknown<'a>(place: &Place, kind: &str, word: &str, known: impl Iterator<Item = &'a str> + Clone) -> ConfigError {
     let all = known.clone().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let hint = match nearest(word, known) {
         Some(near) => format!("did you mean `{near}`? There are {all}"),
@@ -275,7 +270,10 @@ mod tests {
                 "unknown key `http`\nhint: there are `title_from`, `include`, `exclude`, `toolsets`",
             ),
             ("exclude = \"a\"\n", "`exclude` must be a list of strings\nhint: write it as: exclude = [\"…\", \"…\"]"),
-            ("# ok\ninclude = [1]\n", "`include` must be a list of strings\nhint: write it as: include = [\"…\", \"…\"]"),
+            (
+                "# ok\ninclude = [1]\n",
+                "`include` must be a list of strings\nhint: write it as: include = [\"…\", \"…\"]",
+            ),
         ] {
             let error = read(text, &[]).unwrap_err();
             assert!(error.ends_with(expected), "{text:?} gave {error:?}");

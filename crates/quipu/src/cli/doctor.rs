@@ -86,7 +86,7 @@ impl Doctor {
                 output.aside(&Line::new().dim("the index was not looked at: another quipu process has it open"));
             }
         }
-        Ok(if self.check && problems > 0 { Outcome::Found } else { Outcome::Fine })
+        Ok(if self.check && problems > 0 { Outcome::Negative } else { Outcome::Fine })
     }
 }
 
@@ -186,7 +186,9 @@ fn read_everything(open: &OpenVault) -> Result<Files, Failure> {
     let listing = open.vault.list().map_err(|error| Failure::failed(error.to_string()))?;
     let read = |path: &VaultPath| match open.vault.read(path) {
         Ok(_) => None,
-        Err(quipu_core::ports::VaultError::Read { path, source }) => Some(Finding { path, message: source.to_string() }),
+        Err(quipu_core::ports::VaultError::Read { path, source }) => {
+            Some(Finding { path, message: source.to_string() })
+        }
     };
     let left_out = listing.warnings.into_iter().map(|warning| Finding { path: warning.path, message: warning.message });
     Ok(Files {

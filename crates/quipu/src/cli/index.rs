@@ -64,10 +64,9 @@ impl Index {
             let ms = u64::try_from(ready.took.as_millis()).unwrap_or(u64::MAX);
             output.json(&Answer { added, changed, removed, unreadable, total, ms, index })?;
         } else {
-            let line = Line::new().bold(format!("{total} notes")).plain(format!(
-                " ({added} added, {changed} changed, {removed} removed) in {}",
-                seconds(ready.took)
-            ));
+            let line = Line::new()
+                .bold(format!("{total} notes"))
+                .plain(format!(" ({added} added, {changed} changed, {removed} removed) in {}", seconds(ready.took)));
             output.line(&line)?;
         }
         if unreadable > 0 {

@@ -35,8 +35,9 @@ fn existing(told: &Path, origin: &str) -> Result<PathBuf, Failure> {
 }
 
 fn nearest() -> Result<PathBuf, Failure> {
-    let here = std::env::current_dir()
-        .map_err(|error| Failure::usage(format!("the current folder cannot be used: {error}")).hint("give --vault DIR"))?;
+    let here = std::env::current_dir().map_err(|error| {
+        Failure::usage(format!("the current folder cannot be used: {error}")).hint("give --vault DIR")
+    })?;
     if let Some(vault) = here.ancestors().find(|folder| folder.join(".quipu").is_dir()) {
         return Ok(vault.to_owned());
     }

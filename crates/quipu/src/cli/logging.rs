@@ -12,7 +12,8 @@ const VARIABLE: &str = "QUIPU_LOG";
 pub(crate) fn start(verbose: u8) -> Result<(), Failure> {
     let filter = match std::env::var(VARIABLE) {
         Ok(text) if !text.trim().is_empty() => EnvFilter::try_new(&text).map_err(|error| {
-            Failure::usage(format!("{VARIABLE}={text}: {error}")).hint(format!("try {VARIABLE}=debug or {VARIABLE}=warn"))
+            Failure::usage(format!("{VARIABLE}={text}: {error}"))
+                .hint(format!("try {VARIABLE}=debug or {VARIABLE}=warn"))
         })?,
         _ => EnvFilter::new(match verbose {
             0 => "warn",

@@ -25,7 +25,6 @@ pub(crate) struct Located {
 /// A vault whose index is up to date.
 pub(crate) struct Ready {
     pub(crate) open: OpenVault,
-    pub(crate) config: Config,
     /// What the index had to take in.
     pub(crate) report: SyncReport,
     pub(crate) took: Duration,
@@ -51,7 +50,7 @@ impl Located {
         if open.index == IndexPlace::Memory(WhyMemory::NotYet) && took > NOTICEABLE {
             output.aside(&Line::new().dim("`quipu index` keeps an index in .quipu/, so that the next answer is quick"));
         }
-        Ok(Ready { open, config: self.config, report, took })
+        Ok(Ready { open, report, took })
     }
 }
 
@@ -60,7 +59,8 @@ pub(crate) fn start(open: &OpenVault, output: &Output) -> Result<(SyncReport, Du
     let meter = Meter::start();
     let report = open.knowledge.start(&|progress| meter.update(progress, output));
     let took = meter.finish(output);
-    let report = report.map_err(|error| Failure::failed(format!("cannot index {}: {error}", open.vault.root().display())))?;
+    let report =
+        report.map_err(|error| Failure::failed(format!("cannot index {}: {error}", open.vault.root().display())))?;
     for notice in open.store.notices() {
         tracing::warn!("{notice}");
     }

@@ -104,7 +104,8 @@ impl Output {
 
     /// The answer as one line of JSON.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string(value).map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))?;
+        let text =
+            serde_json::to_string(value).map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))?;
         self.write(&escape_for_json(&text))?;
         self.write("\n")
     }

@@ -146,7 +146,9 @@ fn greet(open: &OpenVault, tools: usize, output: &Output) {
     let program = std::env::current_exe().map_or_else(|_| "quipu".to_owned(), |path| path.display().to_string());
     let server = serde_json::json!({ "mcpServers": { "quipu": { "command": program, "args": ["serve", vault] } } });
     let claude = format!("claude mcp add quipu -- {} serve {}", shell_quoted(&program), shell_quoted(&vault));
-    output.aside(&Line::new().plain("serving ").bold(vault).plain(format!(" over standard input and output, {tools} tools")));
+    output.aside(
+        &Line::new().plain("serving ").bold(vault).plain(format!(" over standard input and output, {tools} tools")),
+    );
     output.aside(&Line::new().dim("This is for a client to start, not to type into. Ctrl-C ends it. To connect one:"));
     output.aside(&Line::new().plain(format!("  {claude}")));
     output.aside(&Line::new().dim("or, in the configuration of other clients:"));

@@ -90,11 +90,7 @@ impl Status {
             links: count_links(&snapshot),
             tags: count_tags(&snapshot),
             index,
-            since: Since {
-                added: ready.report.added,
-                changed: ready.report.changed,
-                removed: ready.report.removed,
-            },
+            since: Since { added: ready.report.added, changed: ready.report.changed, removed: ready.report.removed },
             ms: u64::try_from(ready.took.as_millis()).unwrap_or(u64::MAX),
         };
         if self.json {
@@ -122,7 +118,9 @@ impl Answer {
         let index = match place {
             IndexPlace::Folder(folder) => format!("{}, {kept}", folder.display()),
             IndexPlace::Memory(WhyMemory::Owned) => format!("in use by another quipu process, {kept}"),
-            IndexPlace::Memory(WhyMemory::Unwritable(reason)) => format!("in memory, its folder cannot be used: {reason}"),
+            IndexPlace::Memory(WhyMemory::Unwritable(reason)) => {
+                format!("in memory, its folder cannot be used: {reason}")
+            }
             IndexPlace::Memory(WhyMemory::NotYet) => "none yet; `quipu index` makes one".to_owned(),
         };
         output.line(&row("index", index))?;

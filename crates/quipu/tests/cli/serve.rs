@@ -15,8 +15,7 @@ struct Server {
 impl Server {
     fn start(vault: &Sandbox, arguments: &[&str]) -> Self {
         let mut command = vault.command(&[&["serve"], arguments].concat());
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let mut server = Self { child, stdout, last_id: 0 };
         let client = serde_json::json!({ "name": "test", "version": "1" });
@@ -112,7 +111,8 @@ fn flags_choose_the_tools() {
     let vault = Sandbox::example();
     let mut server = Server::start(&vault, &["--read-only", "--toolsets", "notes"]);
     let tools = server.ask("tools/list", &serde_json::json!({}));
-    let names: Vec<&str> = tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"get_node"), "{names:?}");
     assert!(!names.contains(&"create_node") && !names.contains(&"get_document"), "{names:?}");
     server.end();

@@ -36,12 +36,13 @@ fn status_as_json_has_the_fields_that_help_names() {
 fn the_vault_is_found_from_a_folder_inside_it() {
     let vault = Sandbox::example();
     vault.run(&["index"]).expect(0);
-    let inside = vault.ran(vault.command(&["status", "--json"]).current_dir(vault.root().join("log")).output().unwrap());
+    let inside =
+        vault.ran(vault.command(&["status", "--json"]).current_dir(vault.root().join("log")).output().unwrap());
     assert_eq!(inside.expect(0).json()["notes"], 16);
     let told = vault.ran(vault.command(&["status", "--json"]).env("QUIPU_VAULT", "log").output().unwrap());
     assert_eq!(told.expect(0).json()["notes"], 2, "the environment wins over looking around");
-    let flag =
-        vault.ran(vault.command(&["status", "--json", "--vault", "people"]).env("QUIPU_VAULT", "log").output().unwrap());
+    let flag = vault
+        .ran(vault.command(&["status", "--json", "--vault", "people"]).env("QUIPU_VAULT", "log").output().unwrap());
     assert_eq!(flag.expect(0).json()["notes"], 1, "the flag wins over the environment");
 }
 
