@@ -3,6 +3,8 @@
 mod cli;
 mod compose;
 mod config;
+mod mcp;
+mod serve;
 
 fn main() -> std::process::ExitCode {
     cli::run()

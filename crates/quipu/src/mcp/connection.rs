@@ -1,0 +1,145 @@
+//! One client: what it asks is handed to the tools and the vault, on a worker thread, with its own session.
+
+use std::sync::{Arc, OnceLock};
+
+use quipu_core::Session;
+#[expect(deprecated, reason = "older clients set a log level all the same")]
+use rmcp::model::SetLevelRequestParams;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData, Implementation,
+    InitializeRequestParams, InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::Value;
+
+use super::server::Server;
+use super::{answer, resources};
+
+type Context = RequestContext<RoleServer>;
+
+/// The library's handler for one connection.
+pub(super) struct Connection {
+    server: Server,
+    session: Arc<Session>,
+    /// As the client first called itself.
+    client: OnceLock<String>,
+}
+
+impl Connection {
+    pub(super) fn new(server: Server) -> Self {
+        Self { server, session: Arc::default(), client: OnceLock::new() }
+    }
+
+    fn meet(&self, client: &Implementation, version: &ProtocolVersion) {
+        if self.client.set(client.name.clone()).is_ok() {
+            tracing::info!(client = client.name, client_version = client.version, protocol = %version, "client connected");
+        }
+    }
+
+    /// Whether a request is of the generation without handshake. Also notes who is asking: such clients say so with
+    /// every request. One that never said anything is of the older kind.
+    fn is_modern(&self, context: &Context) -> bool {
+        let version = context.protocol_version();
+        if self.client.get().is_none()
+            && let (Some(client), Some(version)) = (context.client_info(), &version)
+        {
+            self.meet(&client, version);
+        }
+        version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+    }
+}
+
+impl ServerHandler for Connection {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_completions().build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("quipu", env!("CARGO_PKG_VERSION")).with_title("Quipu"))
+            .with_instructions(self.server.instructions())
+    }
+
+    /// Remembers the version agreed on, not the one asked for: it decides what later answers look like.
+    async fn initialize(
+        &self,
+        mut request: InitializeRequestParams,
+        context: Context,
+    ) -> Result<InitializeResult, ErrorData> {
+        let agreed = self.negotiate_initialize(&request)?;
+        self.meet(&request.client_info, &agreed.protocol_version);
+        request.protocol_version = agreed.protocol_version.clone();
+        context.peer.set_peer_info(request);
+        Ok(agreed)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: Context,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools = self.server.tools(self.is_modern(&context));
+        Ok(ListToolsResult::with_all_items(tools.to_vec()))
+    }
+
+    async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Result<CallToolResponse, ErrorData> {
+        let modern = self.is_modern(&context);
+        let session = self.session.clone();
+        let work = move |server: &Server| {
+            let arguments = Value::Object(request.arguments.unwrap_or_default());
+            answer::result(server.registry().call(&request.name, arguments, &session), modern)
+        };
+        let result = self.server.on_worker(context.ct.cancelled(), work).await??;
+        Ok(result.into())
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: Context,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        let work = move |server: &Server| resources::list(server.indexed(), cursor.as_deref());
+        Ok(self.server.on_worker(context.ct.cancelled(), work).await?)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: Context,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(vec![resources::template()]))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: Context,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let session = self.session.clone();
+        let work = move |server: &Server| resources::read(server.indexed(), &session, &request.uri);
+        let result = self.server.on_worker(context.ct.cancelled(), work).await??;
+        Ok(result.into())
+    }
+
+    async fn complete(&self, request: CompleteRequestParams, context: Context) -> Result<CompleteResult, ErrorData> {
+        let work = move |server: &Server| resources::complete(server.registry(), &request);
+        let completion = self.server.on_worker(context.ct.cancelled(), work).await??;
+        Ok(CompleteResult::new(completion))
+    }
+
+    /// There are none, and none are announced; the library would answer with an empty list.
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: Context,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    /// Taken and not followed: this server sends its clients no log messages.
+    #[expect(deprecated, reason = "older clients set a log level all the same")]
+    async fn set_level(&self, _: SetLevelRequestParams, _: Context) -> Result<(), ErrorData> {
+        Ok(())
+    }
+}
