@@ -12,8 +12,11 @@ use anyhow::bail;
 use crate::shell::{self, command};
 use crate::steps::Tally;
 
+/// Holds the binary against a peer.
+type Check = fn(&Path, &mut Tally) -> anyhow::Result<()>;
+
 /// The peers by name, in the order they run.
-pub(crate) const CHECKS: [(&str, fn(&Path, &mut Tally) -> anyhow::Result<()>); 4] = [
+pub(crate) const CHECKS: [(&str, Check); 4] = [
     ("peers: Python client, first generation", |binary, tally| python_client("python-1", binary, tally)),
     ("peers: Python client, newest", |binary, tally| python_client("python-2", binary, tally)),
     ("peers: inspector", inspector),

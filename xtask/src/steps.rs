@@ -13,13 +13,6 @@ pub(crate) struct Tally {
 pub(crate) const ONE: Tally = Tally { passed: 1, failed: 0 };
 
 impl Tally {
-    /// Takes in the last line of the conformance suite: `Total: 12 passed, 3 failed`.
-    pub(crate) fn read_total(&mut self, line: &str) {
-        if let Some(counts) = line.trim().strip_prefix("Total: ") {
-            self.read(counts);
-        }
-    }
-
     /// Takes in a line such as `test result: FAILED. 12 passed; 1 failed; …` or `3 passed, 0 failed`.
     pub(crate) fn read(&mut self, line: &str) {
         let counts =

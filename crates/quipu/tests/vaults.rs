@@ -42,12 +42,19 @@ fn every_note_of_a_vault_is_listed_and_nothing_in_it_changes() {
     assert!(listed > 10_000, "only {listed} notes in {}", data.display());
 }
 
-/// Links that the other readers see and we do not, each with the reason.
-const NOT_LINKS: [(&str, &str, &str); 1] = [(
-    "test data/comments_markdown_style.md",
-    "test data/comments_html_style.md",
-    "it stands in an Obsidian comment, between `%%` and `%%`",
-)];
+/// Links that the other readers take otherwise, each with the reason.
+const TAKEN_OTHERWISE: [(&str, &str, &str); 7] = [
+    ("test data/comments_markdown_style.md", "test data/comments_html_style.md", COMMENT),
+    ("boris mann.md", "library/core/snippet/task.md", ALPHABET),
+    ("debug registration issues.md", "library/core/snippet/task.md", ALPHABET),
+    ("matrix bot.md", "library/core/snippet/template.md", ALPHABET),
+    ("journal/2023-01-29.md", "gloria.md", NEARER),
+    ("journal/2023-02-17.md", "gloria.md", NEARER),
+    ("journal/2024-07-20.md", "gloria.md", NEARER),
+];
+const COMMENT: &str = "it stands in an Obsidian comment, between `%%` and `%%`";
+const ALPHABET: &str = "a name in two folders of the same depth means the first by alphabet; they compare case first";
+const NEARER: &str = "a name also in the note's own folder means that one";
 
 #[test]
 fn every_link_that_two_other_readers_agree_on_is_an_edge() {
@@ -56,21 +63,24 @@ fn every_link_that_two_other_readers_agree_on_is_an_edge() {
     for (name, root) in oracles(&data) {
         let copy = Copied::new(&root);
         let mut server = copy.serve();
-        let ours = edges(&mut server);
-        for edge in read_edges(&data, &format!("{name}.consensus.tsv")) {
-            compared += 1;
-            let excused = NOT_LINKS.iter().any(|(source, target, _)| (*source, *target) == (&edge.0, &edge.1));
-            if ours.contains(&edge) == excused {
-                missing.push(format!("{name}: {} -> {}", edge.0, edge.1));
+        for (source, target) in read_edges(&data, &format!("{name}.consensus.tsv"), &copy.twins()) {
+            // A note's own list of links is bounded; a way of one step is the link itself.
+            let found = find_path(&mut server, &source, &target);
+            let is_edge = found.is_some_and(|way| way["length"] == u64::from(source != target));
+            let is_excused = TAKEN_OTHERWISE.iter().any(|(from, to, _)| (*from, *to) == (&source, &target));
+            if is_edge == is_excused {
+                missing.push(format!("{name}: {source} -> {target}"));
             }
+            compared += 1;
         }
     }
     assert!(missing.is_empty(), "{} of {compared}:\n{}", missing.len(), missing.join("\n"));
     assert!(compared > 25_000, "only {compared} links compared");
 }
 
-/// The other program sees fewer links than we do in most vaults, since it knows no aliases and no titles. Where the graphs
-/// are equal, every figure must be; where ours has more edges, ways may only be shorter and degrees only higher.
+/// The other program sees other links than we do in some vaults: it knows no aliases and no titles, and follows links in
+/// places that we pass over. Where the graphs are equal every figure must be; where ours only has more edges, ways may only be
+/// shorter.
 #[test]
 fn the_graph_is_the_one_that_networkx_sees() {
     let Some(data) = data() else { return };
@@ -78,57 +88,53 @@ fn the_graph_is_the_one_that_networkx_sees() {
     for (name, root) in oracles(&data) {
         let copy = Copied::new(&root);
         let mut server = copy.serve();
-        let oracle: Value =
-            serde_json::from_slice(&fs::read(oracle_file(&data, &format!("{name}.graph.json"))).unwrap()).unwrap();
-        let without_loops = |edges: Edges| -> Edges { edges.into_iter().filter(|(from, to)| from != to).collect() };
-        let theirs = without_loops(read_edges(&data, oracle["edge_source"].as_str().unwrap()));
-        let ours = without_loops(edges(&mut server));
-        let is_equal = ours == theirs;
-        let is_superset = ours.is_superset(&theirs);
-        println!(
-            "{name}: {} edges, {} of theirs, {} of theirs not ours{}",
-            ours.len(),
-            theirs.len(),
-            theirs.difference(&ours).count(),
-            if is_equal { ", equal" } else { "" }
-        );
-        equal_graphs += usize::from(is_equal);
-        for (key, metric) in [("top_in", "in_degree"), ("top_out", "out_degree"), ("top_pagerank", "pagerank")] {
-            if is_equal {
+        let oracle = fs::read(oracle_file(&data, &format!("{name}.graph.json"))).unwrap();
+        let oracle: Value = serde_json::from_slice(&oracle).unwrap();
+        let is_no_loop = |(from, to): &(String, String)| from != to;
+        let mut theirs = read_edges(&data, oracle["edge_source"].as_str().unwrap(), &copy.twins());
+        theirs.retain(is_no_loop);
+        let mut ours = edges(&mut server);
+        ours.retain(is_no_loop);
+        let (is_equal, has_all) = (ours == theirs, ours.is_superset(&theirs));
+        let lacking = theirs.difference(&ours).count();
+        println!("{name}: {} edges, theirs {}, of which {lacking} are not ours", ours.len(), theirs.len());
+        for way in oracle["directed_path_lengths"].as_array().unwrap().iter().filter(|_| has_all) {
+            let found = find_path(&mut server, id(&way[0]), id(&way[1])).expect("there is a way for them");
+            let (found, length) = (found["length"].as_u64(), way[2].as_u64());
+            assert!(if is_equal { found == length } else { found <= length }, "{name}: {way}, ours {found:?}");
+        }
+        if is_equal {
+            equal_graphs += 1;
+            for (key, metric) in [("top_in", "in_degree"), ("top_out", "out_degree"), ("top_pagerank", "pagerank")] {
                 compare_hubs(&mut server, &oracle[key], metric, &name);
             }
-        }
-        for way in oracle["directed_path_lengths"].as_array().unwrap() {
-            let found = find_path(&mut server, &way[0], &way[1]);
-            let (found, length) = (found.as_ref().and_then(|way| way["length"].as_u64()), way[2].as_u64());
-            let holds = if is_equal { found == length } else { found.is_some() && found <= length };
-            assert!(holds || !is_superset, "{name}: {way}, ours {found:?}");
-        }
-        for pair in oracle["directed_unreachable"].as_array().unwrap().iter().filter(|_| is_equal) {
-            assert_eq!(find_path(&mut server, &pair[0], &pair[1]), None, "{name}: {pair}");
+            for pair in oracle["directed_unreachable"].as_array().unwrap() {
+                assert_eq!(find_path(&mut server, id(&pair[0]), id(&pair[1])), None, "{name}: {pair}");
+            }
         }
     }
-    assert!(equal_graphs >= 2, "only {equal_graphs} graphs are equal");
+    assert!(equal_graphs >= 3, "only {equal_graphs} graphs are equal");
+}
+
+fn id(path: &Value) -> &str {
+    path.as_str().unwrap()
 }
 
 fn compare_hubs(server: &mut Client, top: &Value, metric: &str, name: &str) {
     let hubs = server.call("get_hubs", &json!({ "metric": metric, "limit": 50 })).unwrap().expect_value();
-    let scores = |list: &Value, score: &dyn Fn(&Value) -> f64| -> Vec<f64> {
-        list.as_array().unwrap().iter().map(score).collect()
-    };
-    let theirs = scores(top, &|hub| hub[1].as_f64().unwrap());
-    let ours = scores(&hubs, &|hub| hub["score"].as_f64().unwrap());
-    for (place, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
-        assert!((ours - theirs).abs() < 1e-5, "{name}: {metric} at place {place}: {ours}, theirs {theirs}");
+    for (place, (ours, theirs)) in hubs.as_array().unwrap().iter().zip(top.as_array().unwrap()).enumerate() {
+        let (ours, theirs) = (ours["score"].as_f64().unwrap(), theirs[1].as_f64().unwrap());
+        // Ranks are told in four digits.
+        assert!((ours - theirs).abs() <= theirs * 1e-3, "{name}: {metric} at place {place}: {ours}, theirs {theirs}");
     }
 }
 
-fn find_path(server: &mut Client, source: &Value, target: &Value) -> Option<Value> {
+fn find_path(server: &mut Client, source: &str, target: &str) -> Option<Value> {
     let found = server.call("find_path", &json!({ "source": source, "target": target })).unwrap().expect_value();
     (!found.is_null()).then_some(found)
 }
 
-/// Every link of every note that leads to a note.
+/// Every link of every note that leads to a note, of notes with fewer than a hundred.
 fn edges(server: &mut Client) -> Edges {
     let ids: BTreeSet<String> = ids(server).into_iter().collect();
     let mut edges = Edges::new();
@@ -177,6 +183,12 @@ impl Copied {
     fn serve(&self) -> Client {
         let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
         Client::spawn(command.arg("serve").arg(self.folder.path()).env_remove("QUIPU_VAULT")).unwrap()
+    }
+
+    /// The notes whose id belongs to another file, which differs only in case and comes first in byte order.
+    fn twins(&self) -> BTreeSet<String> {
+        let mut owned = BTreeSet::new();
+        self.state().into_keys().filter(|path| is_note(path) && !owned.insert(path.to_lowercase())).collect()
     }
 
     /// Bytes and times of every file outside `.quipu`, by path.
@@ -232,11 +244,14 @@ fn oracle_file(data: &Path, name: &str) -> PathBuf {
     data.join("oracle-links/oracle-links").join(name)
 }
 
-fn read_edges(data: &Path, file: &str) -> Edges {
+/// Edges between notes, by id. What another file of the same id says is left out: it is no node of the graph.
+fn read_edges(data: &Path, file: &str, twins: &BTreeSet<String>) -> Edges {
     let text = fs::read_to_string(oracle_file(data, file)).unwrap();
-    // Pictures and other attachments are edges of theirs, and none of ours.
-    let pairs = text.lines().skip(1).map(|line| line.split_once('\t').unwrap()).filter(|(_, target)| is_note(target));
-    pairs.map(|(source, target)| (source.to_lowercase(), target.to_lowercase())).collect()
+    let pairs = text.lines().skip(1).map(|line| line.split_once('\t').unwrap());
+    pairs
+        .filter(|(source, target)| is_note(target) && !twins.contains(*source))
+        .map(|(source, target)| (source.to_lowercase(), target.to_lowercase()))
+        .collect()
 }
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {
