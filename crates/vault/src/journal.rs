@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
-use crate::beneath::Dir;
+use crate::beneath::{Dir, is_no_folder};
 use crate::effect::{Effect, remove_made};
 use crate::rules::OWN_FOLDER;
 use crate::step;
@@ -32,7 +32,8 @@ const FORMAT: u32 = 1;
 pub(crate) fn is_pending(root: &Dir) -> io::Result<bool> {
     match root.open(OWN_FOLDER) {
         Ok(own) => Ok(own.see(NAME)?.is_some() || own.see(DONE_NAME)?.is_some()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        // A file of that name holds no journal. The notes can still be read; the first write says what is wrong.
+        Err(error) if is_no_folder(&error) => Ok(false),
         Err(error) => Err(error),
     }
 }

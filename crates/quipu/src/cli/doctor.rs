@@ -86,7 +86,7 @@ impl Doctor {
                 output.aside(&Line::new().dim("the index was not looked at: another quipu process has it open"));
             }
         }
-        Ok(if self.check && problems > 0 { Outcome::Found } else { Outcome::Fine })
+        Ok(if self.check && problems > 0 { Outcome::Negative } else { Outcome::Fine })
     }
 }
 

@@ -23,7 +23,8 @@ Examples:
   quipu index --json | jq .total")]
 pub(crate) struct Index {
     /// The folder of notes.
-    vault: Option<PathBuf>,
+    #[arg(value_name = "VAULT")]
+    folder: Option<PathBuf>,
     /// Forget what the index held and read every file again.
     #[arg(long)]
     rebuild: bool,
@@ -47,7 +48,7 @@ struct Answer {
 impl Index {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let wish = if self.rebuild { Wish::Rebuild } else { Wish::Keep };
-        let ready = opened::locate(self.vault.as_deref(), shared)?.ready(wish, output)?;
+        let ready = opened::locate(self.folder.as_deref(), shared)?.ready(wish, output)?;
         if self.rebuild && ready.open.index == IndexPlace::Memory(WhyMemory::Owned) {
             return Err(Failure::failed("the index is in use by another quipu process and was not rebuilt")
                 .hint("stop that process, then run this again"));

@@ -44,7 +44,7 @@ Examples:
 
 Exit codes:
   0  it went well
-  1  it ran, and failed or found what it was asked to look for
+  1  it ran and failed, or the answer is no: nothing found, problems with `doctor --check`
   2  the command line or the configuration is wrong; nothing was done"
 )]
 struct Cli {
@@ -83,8 +83,8 @@ enum Command {
 enum Outcome {
     /// All is well.
     Fine,
-    /// It found what it was asked to look for: exit code 1.
-    Found,
+    /// The answer is no: nothing was found, or something is wrong that was asked about. Exit code 1.
+    Negative,
 }
 
 /// Runs the command the program was started with.
@@ -97,7 +97,7 @@ pub(crate) fn run() -> ExitCode {
     match outcome.and_then(|outcome| output.finish().map(|()| outcome)) {
         // Whoever reads has seen enough: `quipu status | head -1` is no error.
         Ok(Outcome::Fine) | Err(Failure::PipeClosed) => ExitCode::SUCCESS,
-        Ok(Outcome::Found) => ExitCode::from(1),
+        Ok(Outcome::Negative) => ExitCode::from(1),
         Err(Failure::Told { code, message, hint }) => {
             output.error(&message, hint.as_deref());
             ExitCode::from(code.number())

@@ -25,7 +25,6 @@ pub(crate) struct Located {
 /// A vault whose index is up to date.
 pub(crate) struct Ready {
     pub(crate) open: OpenVault,
-    pub(crate) config: Config,
     /// What the index had to take in.
     pub(crate) report: SyncReport,
     pub(crate) took: Duration,
@@ -51,7 +50,7 @@ impl Located {
         if open.index == IndexPlace::Memory(WhyMemory::NotYet) && took > NOTICEABLE {
             output.aside(&Line::new().dim("`quipu index` keeps an index in .quipu/, so that the next answer is quick"));
         }
-        Ok(Ready { open, config: self.config, report, took })
+        Ok(Ready { open, report, took })
     }
 }
 

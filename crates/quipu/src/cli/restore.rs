@@ -75,14 +75,14 @@ impl Restore {
             output.json(&Restored { path: wanted.path.as_str(), version: &wanted.version, replaced })?;
             return Ok(Outcome::Fine);
         }
-        output.line(&Line::new().plain("restored ").bold(wanted.path.to_string()).plain(format!(
-            ", as it was {} at {}",
-            before(wanted.reason),
-            at(wanted)
-        )))?;
+        let path = Line::new().bold(wanted.path.to_string());
+        if was_there && replaced.is_none() {
+            output.line(&path.plain(" is that version already; nothing was changed"))?;
+            return Ok(Outcome::Fine);
+        }
+        output.line(&path.plain(format!(" is again as it was {} at {}", before(wanted.reason), at(wanted))))?;
         output.line(&Line::new().plain(match replaced {
             Some(replaced) => format!("the file that was there is kept as {}", replaced.version),
-            None if was_there => "the file that was there is the same; nothing was changed".to_owned(),
             None => "no file was there".to_owned(),
         }))?;
         Ok(Outcome::Fine)

@@ -72,7 +72,7 @@ impl Search {
         } else {
             answer.print(output)?;
         }
-        Ok(if answer.hits.is_empty() { Outcome::Found } else { Outcome::Fine })
+        Ok(if answer.hits.is_empty() { Outcome::Negative } else { Outcome::Fine })
     }
 }
 

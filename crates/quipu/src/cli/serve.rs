@@ -1,8 +1,9 @@
-//! `quipu serve`: opens the vault, keeps its index current, and lets a client in over standard input and output.
+//! `quipu serve`: opens the vault, keeps its index current, and lets clients in.
 //!
 //! It answers at once; indexing and watching begin beside.
 
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,25 +16,32 @@ use quipu_core::index::Scope;
 use quipu_core::model::Warning;
 use quipu_tools::Toolset;
 use quipu_vault::{WatchEvent, WatchOptions, Watcher, watch};
+use serde_json::json;
 
 use super::output::{Line, Output};
 use super::progress::seconds;
 use super::{Failure, Outcome, Shared, opened};
 use crate::compose::{OpenVault, Wish};
 
-/// Give an agent the vault, over standard input and output (MCP).
+/// Give agents the vault, over standard input and output or over HTTP (MCP).
 ///
-/// A client starts this program and speaks to it. Started by hand it says how to connect one.
+/// A client starts this program and speaks to it. Started by hand it says how to connect one. With --http it serves many
+/// clients on this machine at once.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   quipu serve ~/notes                          on a terminal: says how to connect a client
   claude mcp add quipu -- quipu serve ~/notes  connects Claude Code
+  quipu serve ~/notes --http 127.0.0.1:7777    serves at http://127.0.0.1:7777/mcp
   quipu serve ~/notes --read-only              offers no tool that changes notes
   quipu serve ~/notes --toolsets notes         offers one toolset only")]
 pub(crate) struct Serve {
     /// The folder of notes.
-    vault: Option<PathBuf>,
+    #[arg(value_name = "VAULT")]
+    folder: Option<PathBuf>,
+    /// Serve over HTTP at this address, which must be of this machine alone.
+    #[arg(long, value_name = "ADDRESS", value_parser = own_address)]
+    http: Option<SocketAddr>,
     /// Do not watch for changes made by other programs. Notes that are read are still as they are on disk.
     #[arg(long)]
     no_watch: bool,
@@ -53,9 +61,15 @@ fn toolset_parser() -> impl TypedValueParser<Value = Toolset> {
         .map(|name| Toolset::from_name(&name).expect("clap lets no other word through"))
 }
 
+fn own_address(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text.parse().map_err(|error| format!("{error}; write it as 127.0.0.1:7777"))?;
+    // There is no authentication yet.
+    if address.ip().is_loopback() { Ok(address) } else { Err("other machines could reach it; use 127.0.0.1".into()) }
+}
+
 impl Serve {
     pub(super) fn run(self, shared: &Shared, output: &Output) -> Result<Outcome, Failure> {
-        let located = opened::locate(self.vault.as_deref(), shared)?;
+        let located = opened::locate(self.folder.as_deref(), shared)?;
         let open = Arc::new(located.open(Wish::Keep, self.read_only)?);
         if let Some(why) = open.why_not_kept() {
             tracing::warn!("{why}");
@@ -63,17 +77,20 @@ impl Serve {
         let toolsets = self.toolsets.as_deref().or(located.config.toolsets.as_deref());
         let registry = Arc::new(open.registry(toolsets, self.read_only));
 
-        let on_terminal = std::io::stdin().is_terminal();
+        let on_terminal = match self.http {
+            None => std::io::stdin().is_terminal(),
+            Some(_) => std::io::stderr().is_terminal(),
+        };
         if on_terminal {
-            greet(&open, registry.tools().count(), output);
+            greet(&open, self.http, registry.tools().count(), output);
         }
         let keeper = Keeper { open: open.clone(), watches: !self.no_watch, on_terminal };
         // The handle holds the watcher. A first pass that still runs when the client leaves is not waited for.
         let kept_current = std::thread::Builder::new().name("keeper".into()).spawn(move || keeper.keep_current());
         let kept_current = kept_current.context("while starting to index")?;
         let outcome = match self.http {
-            Some(address) => crate::serve::http::serve(open.knowledge.clone(), registry, address),
             None => crate::serve::stdio::serve(open.knowledge.clone(), registry),
+            Some(address) => crate::serve::http::serve(open.knowledge.clone(), registry, address),
         };
         drop(kept_current);
         outcome?;
@@ -160,18 +177,32 @@ fn warn(knowledge: &Knowledge, message: &str) {
 }
 
 /// What somebody who started this by hand wants to know.
-fn greet(open: &OpenVault, tools: usize, output: &Output) {
+fn greet(open: &OpenVault, http: Option<SocketAddr>, tools: usize, output: &Output) {
     let vault = open.vault.root().display().to_string();
-    let program = std::env::current_exe().map_or_else(|_| "quipu".to_owned(), |path| path.display().to_string());
-    let server = serde_json::json!({ "mcpServers": { "quipu": { "command": program, "args": ["serve", vault] } } });
-    let claude = format!("claude mcp add quipu -- {} serve {}", shell_quoted(&program), shell_quoted(&vault));
-    output.aside(
-        &Line::new().plain("serving ").bold(vault).plain(format!(" over standard input and output, {tools} tools")),
-    );
-    output.aside(&Line::new().dim("This is for a client to start, not to type into. Ctrl-C ends it. To connect one:"));
-    output.aside(&Line::new().plain(format!("  {claude}")));
-    output.aside(&Line::new().dim("or, in the configuration of other clients:"));
-    output.aside(&Line::new().plain(format!("  {server}")));
+    let way = match http {
+        None => "over standard input and output".to_owned(),
+        Some(address) => format!("at http://{address}/mcp"),
+    };
+    let (claude, server) = match http {
+        None => {
+            let program =
+                std::env::current_exe().map_or_else(|_| "quipu".to_owned(), |path| path.display().to_string());
+            (
+                format!("claude mcp add quipu -- {} serve {}", shell_quoted(&program), shell_quoted(&vault)),
+                json!({ "command": program, "args": ["serve", vault] }),
+            )
+        }
+        Some(address) => {
+            let url = format!("http://{address}/mcp");
+            (format!("claude mcp add --transport http quipu {url}"), json!({ "type": "http", "url": url }))
+        }
+    };
+    let say = |line: Line| output.aside(&line);
+    say(Line::new().plain("serving ").bold(vault).plain(format!(" {way}, {tools} tools")));
+    say(Line::new().dim("This is for a client to speak to; Ctrl-C ends it. To connect one:"));
+    say(Line::new().plain(format!("  {claude}")));
+    say(Line::new().dim("or, in the configuration of other clients:"));
+    say(Line::new().plain(format!("  {}", json!({ "mcpServers": { "quipu": server } }))));
 }
 
 /// A word as a shell takes it literally.

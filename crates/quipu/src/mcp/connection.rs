@@ -7,9 +7,9 @@ use quipu_core::Session;
 use rmcp::model::SetLevelRequestParams;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData, Implementation,
-    InitializeRequestParams, InitializeResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig,
+    InitializeRequestParams, InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -126,6 +126,15 @@ impl ServerHandler for Connection {
         let work = move |server: &Server| resources::complete(server.registry(), &request);
         let completion = self.server.on_worker(context.ct.cancelled(), work).await??;
         Ok(CompleteResult::new(completion))
+    }
+
+    /// There are none, and none are announced; the library would answer with an empty list.
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: Context,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
     }
 
     /// Taken and not followed: this server sends its clients no log messages.

@@ -70,9 +70,11 @@ where
     }
 }
 
-/// The same server over HTTP, at `/mcp`. Only this machine's names are taken for its own, and no web page may talk to it.
+/// The same server over HTTP, at `/mcp`. Only this machine's names are taken for its own, and only its own web pages may
+/// talk to it: without the second, any page a person visits could.
 pub(crate) fn http_routes(server: Server) -> axum::Router {
-    let config = StreamableHttpServerConfig::default().enforce_origin_validation();
+    let own_pages = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
+    let config = StreamableHttpServerConfig::default().with_allowed_origins(own_pages).enforce_origin_validation();
     let connect = move || Ok(Connection::new(server.clone()));
     let service = StreamableHttpService::new(connect, Arc::new(LocalSessionManager::default()), config);
     axum::Router::new().nest_service("/mcp", service)

@@ -16,7 +16,7 @@ fn a_tool_can_write() {
     let vault = Sandbox::example();
     let arguments = r#"{"id": "log/2025-08-01.md", "title": "A dry day", "content": "Nothing fell. [[Rain Gauge]]"}"#;
     vault.run(&["call", "create_node", arguments]).expect(0);
-    assert!(vault.read("log/2025-08-01.md").ends_with("Nothing fell. [[Rain Gauge]]\n"));
+    assert!(vault.read("log/2025-08-01.md").ends_with("Nothing fell. [[Rain Gauge]]"));
     let again = vault.run(&["call", "create_node", arguments]).expect(1);
     assert_eq!(again.json()["error"]["code"], "NODE_EXISTS", "stdout has what the agent is told");
     check("call_fails", &again);

@@ -58,7 +58,7 @@ impl Sandbox {
         std::fs::read_to_string(self.root().join(path)).unwrap()
     }
 
-    /// Every file and its bytes, what is below `.quipu/` left out.
+    /// Every file and its bytes, a link and where it leads; what is below `.quipu/` left out.
     pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
         collect(&self.root(), &mut files);
@@ -155,7 +155,10 @@ fn copy(from: &Path, to: &Path) {
 fn collect(folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
-        if entry.file_type().unwrap().is_dir() {
+        let kind = entry.file_type().unwrap();
+        if kind.is_symlink() {
+            files.insert(entry.path(), std::fs::read_link(entry.path()).unwrap().into_os_string().into_encoded_bytes());
+        } else if kind.is_dir() {
             if entry.file_name() != ".quipu" {
                 collect(&entry.path(), files);
             }

@@ -14,7 +14,7 @@ fn search_finds_sections_and_says_when_it_was_relaxed() {
 #[test]
 fn search_as_json_is_one_value() {
     let vault = Sandbox::example();
-    let ran = vault.run(&["search", "six metres", "--json", "--limit", "1"]).expect(0);
+    let ran = vault.run(&["search", "telltale", "--json", "--limit", "1"]).expect(0);
     assert_eq!(ran.stdout.lines().count(), 1, "{ran}");
     let answer = ran.json();
     assert_eq!(answer["matched"], "phrase");
