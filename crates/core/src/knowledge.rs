@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::index::{IndexError, Indexer, Progress, Scope, Snapshot, SyncReport};
-use crate::model::{Note, NoteId, NoteKey, VaultPath};
+use crate::model::{Note, NoteId, NoteKey, VaultPath, Warning};
 use crate::parse::{TitleRule, decode, text_start};
 use crate::ports::{
     Clock, FileContent, Kept, NoteStore, StoreError, TextHits, TextQuery, VaultError, VaultFiles, WriteError,
@@ -162,6 +162,11 @@ impl Knowledge {
     /// What this client has not been told yet.
     pub fn warnings(&self, session: &Session) -> Vec<String> {
         self.warnings.take(session)
+    }
+
+    /// Tells every client something odd that was found outside the index.
+    pub fn warn(&self, warning: Warning) {
+        self.warnings.push(warning);
     }
 
     /// Versions that writes replaced or deleted, newest first.

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::catalog::{Catalog, CatalogError};
 use crate::text::{TextIndex, TextOpenError};
 
+const CATALOG: &str = "catalog.db";
+const TEXT: &str = "text";
+
 /// Why a store could not be opened. None of these is cured by deleting the folder.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -34,9 +37,13 @@ pub(crate) struct Folder {
     pub(crate) notices: Vec<String>,
 }
 
-/// Opens both parts for this process alone.
-pub(crate) fn open(folder: &Path) -> Result<Folder, OpenError> {
+/// Opens both parts for this process alone; `empty` forgets first what they hold.
+pub(crate) fn open(folder: &Path, empty: bool) -> Result<Folder, OpenError> {
     let lock = own(folder)?;
+    if empty {
+        Catalog::remove_file(&folder.join(CATALOG)).map_err(|error| failed(folder, error))?;
+        TextIndex::remove_folder(&folder.join(TEXT)).map_err(|error| failed(folder, error))?;
+    }
     let mut notices = Vec::new();
     let catalog = open_catalog(folder, &mut notices).map_err(|error| failed(folder, error))?;
     let text = open_text(folder, &mut notices).map_err(|error| failed(folder, error))?;
@@ -72,7 +79,7 @@ fn own(folder: &Path) -> Result<File, OpenError> {
 }
 
 fn open_catalog(folder: &Path, notices: &mut Vec<String>) -> Result<Catalog, CatalogError> {
-    let file = folder.join("catalog.db");
+    let file = folder.join(CATALOG);
     match Catalog::open(&file) {
         Err(error) if error.is_damage() => {
             notices.push(format!("The index was started anew, since its catalog could not be used: {error}."));
@@ -84,7 +91,7 @@ fn open_catalog(folder: &Path, notices: &mut Vec<String>) -> Result<Catalog, Cat
 }
 
 fn open_text(folder: &Path, notices: &mut Vec<String>) -> Result<TextIndex, TextOpenError> {
-    let folder = folder.join("text");
+    let folder = folder.join(TEXT);
     match TextIndex::open(&folder) {
         Err(TextOpenError::Damaged(reason)) => {
             notices.push(format!("The text index was started anew, since it could not be used: {reason}."));

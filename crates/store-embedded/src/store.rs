@@ -40,14 +40,22 @@ impl EmbeddedStore {
     /// Opens the store in a folder, which is made where there is none and belongs to this process until the store is
     /// dropped. What is damaged or of another format is started anew, see [`EmbeddedStore::notices`].
     pub fn open(folder: &Path) -> Result<Self, OpenError> {
-        let parts = folder::open(folder)?;
-        Ok(Self {
+        Ok(Self::of_folder(folder, folder::open(folder, false)?))
+    }
+
+    /// Opens the store in a folder and forgets all that it held.
+    pub fn open_empty(folder: &Path) -> Result<Self, OpenError> {
+        Ok(Self::of_folder(folder, folder::open(folder, true)?))
+    }
+
+    fn of_folder(folder: &Path, parts: folder::Folder) -> Self {
+        Self {
             catalog: Mutex::new(parts.catalog),
             text: parts.text,
             notices: Mutex::new(parts.notices),
             folder: Some(folder.to_owned()),
             _lock: Some(parts.lock),
-        })
+        }
     }
 
     /// An empty store that leaves nothing behind: for a vault that cannot be written or is owned by another process.

@@ -117,6 +117,18 @@ impl FolderVault {
         &self.root
     }
 
+    /// Makes the folder `.quipu`, where an index may be kept beside the notes, unless it is there already. A vault that
+    /// refuses writes to notes may still have one.
+    pub fn make_own_folder(&self) -> io::Result<()> {
+        write::open_own_folder(&self.open_root()?).map(drop)
+    }
+
+    /// Temporary files of ours that the last walk came across while nobody wrote: left by a crash, and removed by the
+    /// next write. Paths from the root, sorted.
+    pub fn leftovers(&self) -> Vec<String> {
+        self.leftovers.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
     pub(crate) fn rules(&self) -> &Rules {
         &self.rules
     }

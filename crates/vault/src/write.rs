@@ -116,6 +116,20 @@ fn open_door(vault: &FolderVault) -> io::Result<Door<'_>> {
     }
     let process = vault.lock_process();
     let root = vault.open_root()?;
+    let own = open_own_folder(&root)?;
+    let lock = own.open_lock(LOCK)?;
+    lock.lock()?;
+    journal::recover(&root, &own)?;
+    for leftover in vault.take_leftovers() {
+        // Temporary files exist only while the lock is held, so this one is nobody's. It is gone, or it can stay.
+        let (folder, name) = split(&leftover);
+        let _ = root.open_below(folder).and_then(|folder| folder.remove_file(name));
+    }
+    Ok(Door { root, own, _process: process, _lock: lock })
+}
+
+/// Opens the folder for what is kept beside the notes. It is made where there is none, and git is told to pass it by.
+pub(crate) fn open_own_folder(root: &Dir) -> io::Result<Dir> {
     let is_new = root.make_folder(OWN_FOLDER)?;
     let own = root.open(OWN_FOLDER)?;
     if is_new {
@@ -129,15 +143,7 @@ fn open_door(vault: &FolderVault) -> io::Result<Door<'_>> {
             Err(error) => return Err(error),
         }
     }
-    let lock = own.open_lock(LOCK)?;
-    lock.lock()?;
-    journal::recover(&root, &own)?;
-    for leftover in vault.take_leftovers() {
-        // Temporary files exist only while the lock is held, so this one is nobody's. It is gone, or it can stay.
-        let (folder, name) = split(&leftover);
-        let _ = root.open_below(folder).and_then(|folder| folder.remove_file(name));
-    }
-    Ok(Door { root, own, _process: process, _lock: lock })
+    Ok(own)
 }
 
 fn plan<'a>(vault: &FolderVault, door: &Door<'_>, changes: &'a [FileChange]) -> Result<Planned<'a>, WriteError> {

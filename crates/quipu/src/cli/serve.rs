@@ -1,0 +1,184 @@
+//! `quipu serve`: opens the vault, keeps its index current, and lets a client in over standard input and output.
+//!
+//! It answers at once. The first indexing runs beside, and watching starts before it so that no change falls between.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use quipu_core::Knowledge;
+use quipu_core::index::Scope;
+use quipu_core::model::Warning;
+use quipu_tools::Toolset;
+use quipu_vault::{WatchEvent, WatchOptions, Watcher, watch};
+
+use super::output::{Line, Output};
+use super::progress::seconds;
+use super::{Failure, Outcome, Shared, opened};
+use crate::compose::{OpenVault, Wish};
+
+/// Give an agent the vault, over standard input and output (MCP).
+///
+/// A client starts this program and speaks to it. Started by hand it says how to connect one.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quipu serve ~/notes                          on a terminal: says how to connect a client
+  claude mcp add quipu -- quipu serve ~/notes  connects Claude Code
+  quipu serve ~/notes --read-only              offers no tool that changes notes
+  quipu serve ~/notes --toolsets notes         offers one toolset only")]
+pub(crate) struct Serve {
+    /// The folder of notes.
+    vault: Option<PathBuf>,
+    /// Do not watch for changes made by other programs. Notes that are read are still as they are on disk.
+    #[arg(long)]
+    no_watch: bool,
+    /// Offer only these toolsets, separated by commas [default: all].
+    #[arg(long, value_delimiter = ',', value_parser = toolset_parser())]
+    toolsets: Option<Vec<Toolset>>,
+    /// Offer no tool that changes notes. The index is still kept in .quipu/.
+    #[arg(long)]
+    read_only: bool,
+    /// Serve over HTTP at http://ADDRESS/mcp instead, for clients on this machine only.
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<std::net::SocketAddr>,
+}
+
+fn toolset_parser() -> impl TypedValueParser<Value = Toolset> {
+    PossibleValuesParser::new(Toolset::ALL.map(Toolset::name))
+        .map(|name| Toolset::from_name(&name).expect("clap lets no other word through"))
+}
+
+impl Serve {
+    pub(super) fn run(self, shared: &Shared, output: &Output) -> Result<Outcome, Failure> {
+        let located = opened::locate(self.vault.as_deref(), shared)?;
+        let open = Arc::new(located.open(Wish::Keep, self.read_only)?);
+        if let Some(why) = open.why_not_kept() {
+            tracing::warn!("{why}");
+        }
+        let toolsets = self.toolsets.as_deref().or(located.config.toolsets.as_deref());
+        let registry = Arc::new(open.registry(toolsets, self.read_only));
+
+        let on_terminal = std::io::stdin().is_terminal();
+        if on_terminal {
+            greet(&open, registry.tools().count(), output);
+        }
+        let keeper = Keeper { open: open.clone(), watches: !self.no_watch, on_terminal };
+        // The handle holds the watcher. A first pass that still runs when the client leaves is not waited for.
+        let kept_current = std::thread::Builder::new().name("keeper".into()).spawn(move || keeper.keep_current());
+        let kept_current = kept_current.context("while starting to index")?;
+        let outcome = match self.http {
+            Some(address) => crate::serve::http::serve(open.knowledge.clone(), registry, address),
+            None => crate::serve::stdio::serve(open.knowledge.clone(), registry),
+        };
+        drop(kept_current);
+        outcome?;
+        Ok(Outcome::Fine)
+    }
+}
+
+/// Brings the index up to date and keeps it so.
+struct Keeper {
+    open: Arc<OpenVault>,
+    watches: bool,
+    on_terminal: bool,
+}
+
+impl Keeper {
+    /// Watches first and indexes then, so that no change falls between. Watching ends when the answer is dropped.
+    fn keep_current(&self) -> Option<Watcher> {
+        let watcher = if self.watches { self.start_watching() } else { None };
+        self.index();
+        watcher
+    }
+
+    fn index(&self) {
+        let output = Output::new();
+        match opened::start(&self.open, &output) {
+            Ok((report, took)) if self.on_terminal => {
+                let notes = format!("{} notes, indexed in {}", report.total, seconds(took));
+                output.aside(&Line::new().plain(notes));
+            }
+            Ok((report, took)) => tracing::info!(notes = report.total, took = seconds(took), "indexed"),
+            Err(Failure::Told { message, .. }) => warn(&self.open.knowledge, &message),
+            Err(Failure::PipeClosed) => {}
+        }
+    }
+
+    /// Where watching is not possible, serving goes on without.
+    fn start_watching(&self) -> Option<Watcher> {
+        let knowledge = self.open.knowledge.clone();
+        let on_change = move |event| {
+            // A change during the first pass waits for it: only then is there something to add it to.
+            while !knowledge.wait_ready(Duration::from_secs(60)) {}
+            take_in(&knowledge, event);
+        };
+        match watch(&self.open.vault, WatchOptions::default(), on_change) {
+            Ok(watcher) => Some(watcher),
+            Err(error) => {
+                let message = format!("{error}; a change by another program is seen when its note is read");
+                warn(&self.open.knowledge, &message);
+                None
+            }
+        }
+    }
+}
+
+fn take_in(knowledge: &Knowledge, event: WatchEvent) {
+    let scope = match event {
+        WatchEvent::Changed(paths) => Scope::Below(paths),
+        WatchEvent::Rescan => Scope::Everything,
+        WatchEvent::Warning(message) => return warn(knowledge, &message),
+    };
+    match knowledge.sync(&scope, &|_| {}) {
+        Ok(report) => tracing::debug!(?report, "took in changes"),
+        Err(error) => warn(knowledge, &format!("a change could not be taken in: {error}")),
+    }
+}
+
+/// Tells the person who reads the log, and every client.
+fn warn(knowledge: &Knowledge, message: &str) {
+    tracing::warn!("{message}");
+    knowledge.warn(Warning { path: ".".into(), message: message.to_owned() });
+}
+
+/// What somebody who started this by hand wants to know.
+fn greet(open: &OpenVault, tools: usize, output: &Output) {
+    let vault = open.vault.root().display().to_string();
+    let program = std::env::current_exe().map_or_else(|_| "quipu".to_owned(), |path| path.display().to_string());
+    let server = serde_json::json!({ "mcpServers": { "quipu": { "command": program, "args": ["serve", vault] } } });
+    let claude = format!("claude mcp add quipu -- {} serve {}", shell_quoted(&program), shell_quoted(&vault));
+    output.aside(
+        &Line::new().plain("serving ").bold(vault).plain(format!(" over standard input and output, {tools} tools")),
+    );
+    output.aside(&Line::new().dim("This is for a client to start, not to type into. Ctrl-C ends it. To connect one:"));
+    output.aside(&Line::new().plain(format!("  {claude}")));
+    output.aside(&Line::new().dim("or, in the configuration of other clients:"));
+    output.aside(&Line::new().plain(format!("  {server}")));
+}
+
+/// A word as a shell takes it literally.
+fn shell_quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_survives_the_shell() {
+        assert_eq!(shell_quoted("/home/me/notes"), "/home/me/notes");
+        assert_eq!(shell_quoted("/home/me/My Notes"), "'/home/me/My Notes'");
+        assert_eq!(shell_quoted("it's $HOME"), r"'it'\''s $HOME'");
+    }
+}
