@@ -7,7 +7,7 @@ mod conformance;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 
 use crate::shell::{self, command};
 use crate::steps::Tally;

@@ -51,9 +51,6 @@ pub(crate) struct Serve {
     /// Offer no tool that changes notes. The index is still kept in .quipu/.
     #[arg(long)]
     read_only: bool,
-    /// Serve over HTTP at http://ADDRESS/mcp instead, for clients on this machine only.
-    #[arg(long, value_name = "ADDRESS")]
-    http: Option<std::net::SocketAddr>,
 }
 
 fn toolset_parser() -> impl TypedValueParser<Value = Toolset> {
