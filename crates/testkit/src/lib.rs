@@ -1,8 +1,13 @@
-//! What tests of several crates share: strict implementations of the ports in memory, vaults written as one string, and
-//! suites that every implementation of a port must pass. For development only; nothing that ships depends on it.
+//! What tests of several crates share: strict implementations of the ports in memory, vaults written as one string or made
+//! from a seed, suites that every implementation of a port must pass, and a client for the built binary. For development
+//! only; nothing that ships depends on it.
 
 pub mod fixture;
 pub mod store_conformance;
+
+pub mod client;
+pub mod generate;
+pub mod workload;
 
 mod fixed_clock;
 mod mem_store;

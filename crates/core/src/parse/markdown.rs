@@ -4,12 +4,12 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{CowStr, Event, LinkType as MarkdownLink, OffsetIter, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, LinkType as MarkdownLink, OffsetIter, Options, Parser, Tag, TagEnd};
 
 use super::comments::Comments;
-use super::link_site::{LinkSite, TargetForm};
-use super::{destination, tags, wikilink};
-use crate::model::{Link, LinkSyntax, LinkType};
+use super::link_site::LinkSite;
+use super::open_link::OpenLink;
+use super::tags;
 
 const OPTIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_FOOTNOTES)
@@ -59,18 +59,6 @@ struct Pass<'b> {
     tags: Vec<(usize, &'b str)>,
     comments: Comments<'b>,
     found: Markdown,
-}
-
-/// A link whose end was not seen yet.
-struct OpenLink<'b> {
-    kind: MarkdownLink,
-    is_image: bool,
-    url: CowStr<'b>,
-    /// Where its definition stands, for a reference link.
-    definition: Option<Range<usize>>,
-    label: String,
-    /// Where the last thing inside ends.
-    content_end: usize,
 }
 
 impl<'b> Pass<'b> {
@@ -210,56 +198,12 @@ impl<'b> Pass<'b> {
     }
 }
 
-impl OpenLink<'_> {
-    /// The link, if it is one to a note.
-    fn close(self, body: &str, range: Range<usize>) -> Option<LinkSite> {
-        if matches!(self.kind, MarkdownLink::WikiLink { .. }) {
-            let syntax = if self.is_image { LinkSyntax::Embed } else { LinkSyntax::Wiki };
-            let opening = 2 + usize::from(self.is_image);
-            let inner = body.get(range.start + opening..range.end.checked_sub(2)?)?;
-            let wiki = wikilink::read(inner, syntax)?;
-            let start = range.start + opening;
-            let target_range = start + wiki.target_range.start..start + wiki.target_range.end;
-            return Some(LinkSite { link: wiki.link, range, target_range, form: TargetForm::Wiki });
-        }
-        let found = destination::read(&self.url)?;
-        // Between what a link shows and its destination stand white space, `]` and `(`.
-        let (from, opener) = match &self.definition {
-            Some(definition) => (definition.start + label_length(&body[definition.clone()]), "]:"),
-            None => (self.content_end.min(range.end), "]("),
-        };
-        let until = self.definition.as_ref().map_or(range.end, |definition| definition.end);
-        let at = from + body.get(from..until)?.find(opener)? + opener.len();
-        let (target_range, form) = destination::locate(body, at, &self.url);
-        let label = self.label.trim();
-        let link = Link {
-            syntax: LinkSyntax::Markdown,
-            target: found.path,
-            fragment: found.fragment,
-            label: (!label.is_empty()).then(|| label.to_owned()),
-            link_type: LinkType::default(),
-        };
-        Some(LinkSite { link, range, target_range, form })
-    }
-}
-
 /// Where the definition stands that a reference with this label and destination goes back to.
 fn definition(events: &OffsetIter<'_>, label: &str, url: &str, offset: usize) -> Option<Range<usize>> {
     let definitions = events.reference_definitions();
     let by_url = || definitions.iter().map(|(_, found)| found).find(|found| &*found.dest == url);
     let span = &definitions.get(label).or_else(by_url)?.span;
     Some(span.start + offset..span.end + offset)
-}
-
-/// Where the label of a definition `[label]: …` ends.
-fn label_length(definition: &str) -> usize {
-    let mut escaped = false;
-    let closes = |byte: u8| {
-        let closes = byte == b']' && !escaped;
-        escaped = byte == b'\\' && !escaped;
-        closes
-    };
-    definition.bytes().position(closes).unwrap_or(0)
 }
 
 fn is_inline(tag: &Tag<'_>) -> bool {

@@ -6,8 +6,11 @@
 mod comments;
 mod destination;
 mod frontmatter;
+mod frontmatter_lines;
 mod link_site;
 mod markdown;
+mod new_note;
+mod open_link;
 mod read_note;
 mod rewrite;
 mod scalar;
@@ -23,9 +26,10 @@ mod properties_test;
 
 pub use frontmatter::{has_frontmatter, text_start};
 pub use link_site::LinkSite;
+pub use new_note::new_note_text;
 pub use read_note::{decode, read_note};
 pub use rewrite::{RefusedTarget, Rewritten, rewrite_targets};
-pub use splice::{FrontmatterEdit, SpliceError, new_note_text, splice_frontmatter};
+pub use splice::{FrontmatterEdit, SpliceError, splice_frontmatter};
 pub use title::{TitleRule, TitleSource};
 
 use crate::model::{Link, Section, Tag, Value};

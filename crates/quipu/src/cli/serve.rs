@@ -1,6 +1,6 @@
 //! `quipu serve`: opens the vault, keeps its index current, and lets clients in.
 //!
-//! It answers at once. The first indexing runs beside, and watching starts before it so that no change falls between.
+//! It answers at once; indexing and watching begin beside.
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -103,10 +103,23 @@ struct Keeper {
 }
 
 impl Keeper {
-    /// Watches first and indexes then, so that no change falls between. Watching ends when the answer is dropped.
+    /// Indexes at once and places the watches beside: on a big vault either takes a while, and a client waits for the
+    /// first only. A change that fell between the two is found by a second look at the times, once both are done.
+    /// Watching ends when the answer is dropped.
     fn keep_current(&self) -> Option<Watcher> {
-        let watcher = if self.watches { self.start_watching() } else { None };
-        self.index();
+        if !self.watches {
+            self.index();
+            return None;
+        }
+        let watcher = std::thread::scope(|scope| {
+            let watcher = scope.spawn(|| self.start_watching());
+            self.index();
+            watcher.join().unwrap_or_else(|_| {
+                warn(&self.open.knowledge, "watching for changes failed to start; changes are seen when a note is read");
+                None
+            })
+        });
+        take_in(&self.open.knowledge, WatchEvent::Rescan);
         watcher
     }
 
