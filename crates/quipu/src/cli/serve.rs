@@ -115,7 +115,10 @@ impl Keeper {
             let watcher = scope.spawn(|| self.start_watching());
             self.index();
             watcher.join().unwrap_or_else(|_| {
-                warn(&self.open.knowledge, "watching for changes failed to start; changes are seen when a note is read");
+                warn(
+                    &self.open.knowledge,
+                    "watching for changes failed to start; changes are seen when a note is read",
+                );
                 None
             })
         });
