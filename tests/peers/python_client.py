@@ -30,7 +30,7 @@ CALLS = [
     ("search_by_tags", {"tags": ["gear"]}, lambda a: [n["id"] for n in a] == ["anchors.md", "knots/bowline.md"]),
     ("random_node", {"tags": ["map"]}, lambda a: a["id"] == "index.md"),
     ("list_nodes", {"path": "knots/"}, lambda a: a["total"] == 2),
-    ("resolve_nodes", {"names": ["bowlime"]}, lambda a: a[0]["match"] == "knots/bowline.md"),
+    ("resolve_nodes", {"names": ["bowlime"], "threshold": 0.6}, lambda a: a[0]["match"] == "knots/bowline.md"),
     ("nodes_exist", {"ids": ["ANCHORS.md", "no.md"]}, lambda a: a == {"anchors.md": True, "no.md": False}),
     ("create_node", {"id": "New.md", "content": "Fresh. [[anchors]]\n"}, lambda a: a["id"] == "new.md"),
     ("update_node", {"id": "new.md", "content": "Changed.\n"}, lambda a: a["content"].strip() == "Changed."),

@@ -102,8 +102,11 @@ impl Model {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
                 Err(error) => return Err(error).context(id.clone()),
             };
-            let allowed = found == *now || coming.take().is_some_and(|coming| coming == found);
-            ensure!(allowed, "{id} is neither as acknowledged nor as sent:\n{found:?}\nacknowledged:\n{now:?}");
+            let coming = coming.take();
+            ensure!(
+                found == *now || coming.as_ref() == Some(&found),
+                "{id} is neither as acknowledged nor as sent:\n{found:?}\nacknowledged:\n{now:?}"
+            );
             *now = found;
             unexplained.retain(|path| path != Path::new(id));
         }
