@@ -52,7 +52,11 @@ pub fn kinds(ids: &[String], calls_a_kind: usize) -> Vec<Kind> {
         kind("get_document", "get_document", &|r| json!({ "path": id(r) })),
         kind("search_docs, common word", "search_docs", &|r| json!({ "query": word(r.below(10)) })),
         kind("search_docs, one word", "search_docs", &|r| json!({ "query": some_word(r) })),
-        kind("search_docs, two words", "search_docs", &|r| json!({ "query": format!("{} {}", some_word(r), word(30)) })),
+        kind(
+            "search_docs, two words",
+            "search_docs",
+            &|r| json!({ "query": format!("{} {}", some_word(r), word(30)) }),
+        ),
     ]
 }
 
