@@ -29,7 +29,7 @@ fn main() -> anyhow::Result<()> {
     knowledge.start(&|_| {})?;
     let snapshot = knowledge.snapshot();
     let ids: Vec<String> = snapshot.notes().map(|key| snapshot.note(key).id.to_string()).collect();
-    let registry = Registry::new(knowledge, &RegistryOptions::default());
+    let registry = Registry::new(knowledge, RegistryOptions::default());
     let session = Session::default();
     for kind in workload::kinds(&ids, calls) {
         let mut times = Vec::with_capacity(calls);

@@ -66,7 +66,7 @@ pub(crate) struct ConfigError {
 struct Key {
     name: &'static str,
     variable: &'static str,
-    set: fn(&mut Config, Vec<Word>) -> Result<(), ConfigError>,
+    set: fn(&mut Config, &[Word]) -> Result<(), ConfigError>,
 }
 
 /// One item of a list, and where it stands.
@@ -107,9 +107,9 @@ impl Config {
         config.take_file(text)?;
         for key in &KEYS {
             let Some(value) = variable(key.variable) else { continue };
-            let words = split_outside_braces(&value);
-            let place = || Place::Variable(key.variable);
-            (key.set)(&mut config, words.into_iter().map(|text| Word { text, place: place() }).collect())?;
+            let word = |text| Word { text, place: Place::Variable(key.variable) };
+            let words: Vec<Word> = split_outside_braces(&value).into_iter().map(word).collect();
+            (key.set)(&mut config, &words)?;
         }
         Ok(config)
     }
@@ -140,7 +140,7 @@ impl Config {
                     _ => return Err(wrong_type(&place, name)),
                 }
             }
-            (known.set)(self, words)?;
+            (known.set)(self, &words)?;
         }
         Ok(())
     }
@@ -157,34 +157,34 @@ fn warn_of_unknown_variables() {
     }
 }
 
-fn set_title_from(config: &mut Config, words: Vec<Word>) -> Result<(), ConfigError> {
+fn set_title_from(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
     const SOURCES: [(&str, TitleSource); 3] = [
         ("frontmatter", TitleSource::Frontmatter),
         ("heading", TitleSource::Heading),
         ("filename", TitleSource::FileName),
     ];
-    config.title_from = TitleRule(chosen(&words, "title source", &SOURCES)?);
+    config.title_from = TitleRule(chosen(words, "title source", &SOURCES)?);
     Ok(())
 }
 
-fn set_include(config: &mut Config, words: Vec<Word>) -> Result<(), ConfigError> {
+fn set_include(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
     config.include = patterns(words);
     Ok(())
 }
 
-fn set_exclude(config: &mut Config, words: Vec<Word>) -> Result<(), ConfigError> {
+fn set_exclude(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
     config.exclude = patterns(words);
     Ok(())
 }
 
-fn set_toolsets(config: &mut Config, words: Vec<Word>) -> Result<(), ConfigError> {
+fn set_toolsets(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
     let toolsets: Vec<(&str, Toolset)> = Toolset::ALL.iter().map(|toolset| (toolset.name(), *toolset)).collect();
-    config.toolsets = Some(chosen(&words, "toolset", &toolsets)?);
+    config.toolsets = Some(chosen(words, "toolset", &toolsets)?);
     Ok(())
 }
 
-fn patterns(words: Vec<Word>) -> Vec<Pattern> {
-    words.into_iter().map(|Word { text: glob, place }| Pattern { glob, place }).collect()
+fn patterns(words: &[Word]) -> Vec<Pattern> {
+    words.iter().map(|word| Pattern { glob: word.text.clone(), place: word.place.clone() }).collect()
 }
 
 /// The values that words stand for.

@@ -2,6 +2,7 @@
 //! graph is the one networkx sees, and not a byte or a time of the vault changes.
 //!
 //! The data is not in the repository. `QUIPU_DATA` names the folder it was unpacked to; without it nothing is compared.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,

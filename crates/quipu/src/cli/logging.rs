@@ -16,7 +16,8 @@ pub(crate) fn start(verbose: u8) -> Result<(), Failure> {
                 .hint(format!("try {VARIABLE}=debug or {VARIABLE}=warn"))
         })?,
         _ => EnvFilter::new(match verbose {
-            0 => "warn",
+            // The protocol library warns of every error a client is answered with.
+            0 => "warn,rmcp=error",
             1 => "info",
             _ => "debug",
         }),

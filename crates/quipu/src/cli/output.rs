@@ -112,12 +112,12 @@ impl Output {
 
     /// Text that is already what the reader expects, such as a shell script.
     pub(crate) fn verbatim(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.stdout.write_all(bytes).map_err(lost)
+        self.stdout.write_all(bytes).map_err(|error| lost(&error))
     }
 
     /// Makes sure that all of the answer has left. A full disk behind `>` shows here.
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
-        self.stdout.flush().map_err(lost)
+        self.stdout.flush().map_err(|error| lost(&error))
     }
 
     /// A line beside the answer, on stderr.
@@ -150,7 +150,7 @@ impl Output {
     }
 
     fn write(&mut self, text: &str) -> Result<(), Failure> {
-        self.stdout.write_all(text.as_bytes()).map_err(lost)
+        self.stdout.write_all(text.as_bytes()).map_err(|error| lost(&error))
     }
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn wants_colour() -> bool {
     !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-fn lost(error: io::Error) -> Failure {
+fn lost(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::PipeClosed,
         _ => Failure::failed(format!("cannot write the answer: {error}")),

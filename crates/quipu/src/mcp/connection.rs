@@ -123,7 +123,7 @@ impl ServerHandler for Connection {
     }
 
     async fn complete(&self, request: CompleteRequestParams, context: Context) -> Result<CompleteResult, ErrorData> {
-        let work = move |server: &Server| resources::complete(server.registry(), &request);
+        let work = move |server: &Server| resources::complete(server.indexed(), &request);
         let completion = self.server.on_worker(context.ct.cancelled(), work).await??;
         Ok(CompleteResult::new(completion))
     }

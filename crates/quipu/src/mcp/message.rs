@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 #[derive(Debug)]
 pub(super) enum Incoming {
     /// To be handled.
-    Message(ClientJsonRpcMessage),
+    Message(Box<ClientJsonRpcMessage>),
     /// To be answered with an error at once.
     Refused(Refusal),
     /// Nothing to do: a blank line, an answer to nothing, a notification that changes nothing here.
@@ -46,7 +46,7 @@ pub(super) fn read(line: &[u8]) -> Incoming {
     }
     // Broken UTF-8 and nesting beyond the parser's limit end here too.
     match serde_json::from_slice(line) {
-        Ok(Value::Object(object)) => read_object(object).unwrap_or_else(Incoming::Refused),
+        Ok(Value::Object(object)) => read_object(object),
         Ok(Value::Array(_)) => refuse(None, "batches are not supported: send one message per line"),
         Ok(_) => refuse(None, "a message is a JSON object"),
         Err(error) => {
@@ -60,36 +60,30 @@ fn refuse(id: Option<RequestId>, message: &str) -> Incoming {
     Incoming::Refused(Refusal::invalid_request(id, message))
 }
 
-fn read_object(mut object: Map<String, Value>) -> Result<Incoming, Refusal> {
+fn read_object(mut object: Map<String, Value>) -> Incoming {
     let has_id = object.contains_key("id");
     let id = object.remove("id").and_then(|id| serde_json::from_value::<RequestId>(id).ok());
     if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        return Err(Refusal::invalid_request(id, "`jsonrpc` must be \"2.0\""));
+        return refuse(id, "`jsonrpc` must be \"2.0\"");
     }
     // This server asks its clients nothing, so an answer answers nothing.
     let is_answer = object.contains_key("result") || object.contains_key("error");
-    let Some(method) = object.remove("method") else {
-        return if is_answer {
-            Ok(Incoming::Nothing)
-        } else {
-            Err(Refusal::invalid_request(id, "`method` is missing"))
-        };
-    };
-    let Value::String(method) = method else {
-        return Err(Refusal::invalid_request(id, "`method` must be a string"));
+    let method = match object.remove("method") {
+        Some(Value::String(method)) => method,
+        Some(_) => return refuse(id, "`method` must be a string"),
+        None if is_answer => return Incoming::Nothing,
+        None => return refuse(id, "`method` is missing"),
     };
     let params = object.remove("params").filter(|params| !params.is_null());
-    if !has_id {
-        let message = notification(method, params).map(JsonRpcMessage::notification);
-        return Ok(message.map_or(Incoming::Nothing, Incoming::Message));
-    }
-    let Some(id) = id else {
-        return Err(Refusal::invalid_request(None, "`id` must be a string or an integer"));
+    let message = match (has_id, id) {
+        (false, _) => notification(method, params).map(JsonRpcMessage::notification),
+        (true, None) => return refuse(None, "`id` must be a string or an integer"),
+        (true, Some(id)) => match request(method, params) {
+            Ok(request) => Some(JsonRpcMessage::request(request, id)),
+            Err(error) => return Incoming::Refused(Refusal { id: Some(id), error }),
+        },
     };
-    match request(method, params) {
-        Ok(request) => Ok(Incoming::Message(JsonRpcMessage::request(request, id))),
-        Err(error) => Err(Refusal { id: Some(id), error }),
-    }
+    message.map_or(Incoming::Nothing, |message| Incoming::Message(Box::new(message)))
 }
 
 fn request(method: String, params: Option<Value>) -> Result<ClientRequest, ErrorData> {
@@ -138,8 +132,10 @@ mod tests {
             Incoming::Refused(Refusal { id, error }) => {
                 format!("{} {}", error.code.0, id.map_or("null".to_owned(), |id| id.to_string()))
             }
-            Incoming::Message(JsonRpcMessage::Request(request)) => request.request.method().to_owned(),
-            Incoming::Message(message) => format!("{message:?}"),
+            Incoming::Message(message) => match *message {
+                JsonRpcMessage::Request(request) => request.request.method().to_owned(),
+                other => format!("{other:?}"),
+            },
             Incoming::Nothing => "nothing".to_owned(),
         }
     }

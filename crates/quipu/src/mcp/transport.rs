@@ -101,7 +101,7 @@ where
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         while self.deadline.is_none() {
             match self.next().await {
-                Some(Incoming::Message(message)) => return Some(message),
+                Some(Incoming::Message(message)) => return Some(*message),
                 Some(Incoming::Refused(refusal)) => self.output.refuse(refusal),
                 Some(Incoming::Nothing) => {}
                 None => self.deadline = Some(Instant::now() + END_GRACE),
@@ -122,8 +122,9 @@ where
 impl<W: AsyncWrite + Send + Unpin + 'static> Output<W> {
     /// Notes a request as in flight and a cancelled one as done.
     fn admit(&self, incoming: Incoming, bytes: usize) -> Incoming {
-        match &incoming {
-            Incoming::Message(JsonRpcMessage::Request(request)) => {
+        let Incoming::Message(message) = &incoming else { return incoming };
+        match &**message {
+            JsonRpcMessage::Request(request) => {
                 let is_handshake = matches!(request.request, ClientRequest::InitializeRequest(_));
                 if !self.in_flight.begin(&request.id, bytes, is_handshake) {
                     // Without its id: the answer that is still to come would be mistaken for this one.
@@ -131,12 +132,12 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Output<W> {
                     return Incoming::Refused(Refusal::invalid_request(None, message));
                 }
             }
-            Incoming::Message(JsonRpcMessage::Notification(notification)) => {
+            JsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification {
                     cancelled.params.request_id.iter().for_each(|id| self.in_flight.finish(id));
                 }
             }
-            _ => {}
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
         }
         incoming
     }

@@ -2,6 +2,7 @@
 //! that an answer comes at all, within [`PATIENCE`].
 
 #![expect(clippy::disallowed_methods, reason = "a test's vault is made here")]
+#![expect(clippy::needless_pass_by_value, reason = "calls read better with `json!` in place")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! The built program over real pipes, spoken to in raw lines: what a client sees, byte for byte.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails, in what it calls too")]
+
 mod client;
 
 mod calls;

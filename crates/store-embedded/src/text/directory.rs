@@ -1,5 +1,5 @@
-//! The text index's files, written without waiting for the disk: a commit that syncs takes a hundred times as long, and
-//! what is lost can be made again.
+//! The text index's files, written without waiting for the disk: that is most of what a commit takes, a search waits for
+//! the commit, and what is lost can be made again.
 //!
 //! The price is that a power cut may leave files that are not what their names say. So `synced.json` is a copy of
 //! tantivy's `meta.json`, made after every file named in it was synced. Where the two are equal the files are whole; where
@@ -47,17 +47,22 @@ impl UnsyncedDirectory {
         }
         let meta = std::fs::read(self.folder.join(META))?;
         for file in index.load_metas()?.list_segment_files() {
-            match File::open(self.folder.join(file)) {
-                Ok(file) => file.sync_data()?,
+            match self.sync_file(&file) {
+                Ok(()) => {}
                 // The list has all that a segment may have, deletions for one.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        File::open(self.folder.join(META))?.sync_data()?;
+        self.sync_file(Path::new(META))?;
         self.sync_names()?;
         tantivy::Directory::atomic_write(self, Path::new(SYNCED), &meta)?;
         Ok(())
+    }
+
+    fn sync_file(&self, file: &Path) -> io::Result<()> {
+        // Windows syncs only what is open for writing.
+        File::options().write(true).open(self.folder.join(file))?.sync_data()
     }
 
     /// Makes the names of files last.

@@ -1,8 +1,5 @@
 //! The text index: takes changes at once, feeds them to tantivy as they pile up, and commits when someone looks or when
-//! it is quiet.
-//!
-//! Changes are kept in memory until they are committed, so a writer that fails (a full disk) is replaced and fed again;
-//! what a crash takes, the catalog knows to be missing.
+//! it is quiet. What a crash takes before that, the catalog knows to be missing.
 
 #![expect(clippy::disallowed_methods, reason = "removes the text index's own folder when it is damaged")]
 
@@ -13,20 +10,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use quipu_core::model::{Note, NoteKey};
-use quipu_core::ports::{TextHit, TextHits, TextQuery};
-use tantivy::collector::TopDocs;
-use tantivy::collector::sort_key::{SortBySimilarityScore, SortByStaticFastValue};
+use quipu_core::ports::{TextHits, TextQuery};
 use tantivy::directory::RamDirectory;
-use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, UserOperation};
-use tantivy::query::Query;
-use tantivy::{
-    DocAddress, Index, IndexReader, IndexSettings, IndexWriter, Order, ReloadPolicy, Searcher, TantivyDocument, Term,
-};
+use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy};
 
 use super::directory::{UnsyncedDirectory, damaged_files};
 use super::query::QueryWords;
-use super::schema::{self, Fields, PLACE, key_and_section};
+use super::ranking::best;
+use super::schema::{self, Fields};
 use super::tokenizer::{self, WordTokenizer};
+use super::writer::{Documents, Mark, TextChange, Writer};
 
 /// How long nothing must change before a commit that no one waits for.
 const QUIET: Duration = Duration::from_secs(1);
@@ -38,35 +31,6 @@ const FEED_BYTES: usize = 2 << 20;
 const FULL_BYTES: usize = 16 << 20;
 /// Text that may be lost to a crash, and is held in memory, before a commit is due though it is not quiet.
 const COMMIT_BYTES: usize = 48 << 20;
-/// For each of tantivy's threads; 15 MB is the least it takes.
-const ARENA_BYTES: usize = 32 << 20;
-
-/// How many more hits than wanted are taken, in search of ties.
-const TIES: usize = 32;
-
-/// How far the text index has come: the catalog's epoch and the last list of changes it has.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Mark {
-    pub(crate) epoch: String,
-    pub(crate) seq: u64,
-}
-
-/// One change for the text index.
-pub(crate) enum TextChange {
-    /// Forget everything.
-    Clear,
-    /// Forget a note.
-    Forget(NoteKey),
-    /// A note that is not in the index.
-    Add(Documents),
-}
-
-/// A note's sections as documents.
-pub(crate) struct Documents {
-    documents: Vec<TantivyDocument>,
-    bytes: usize,
-}
-
 /// Why the folder could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TextOpenError {
@@ -112,15 +76,8 @@ struct Inbox {
     closing: bool,
 }
 
-/// What was taken from the inbox and is not committed.
-#[derive(Default)]
-struct Writer {
-    /// Made at the first change, since it costs threads and memory that a reader has no need of.
-    writer: Option<IndexWriter>,
-    uncommitted: Vec<TextChange>,
-    bytes: usize,
-    /// How many of these the writer has.
-    fed: usize,
+/// How far the inbox had come when it was emptied.
+struct Taken {
     mark: Mark,
     version: u64,
 }
@@ -190,9 +147,7 @@ impl TextIndex {
 
     /// How far the index had come when it was last committed; `None` where that is unknown.
     pub(crate) fn committed(&self) -> Option<Mark> {
-        let payload = self.shared.index.load_metas().ok()?.payload?;
-        let (epoch, seq) = payload.split_once(':')?;
-        Some(Mark { epoch: epoch.to_owned(), seq: seq.parse().ok()? })
+        Mark::from_payload(&self.shared.index.load_metas().ok()?.payload?)
     }
 
     /// The last list of changes committed since the index was opened, 0 before that.
@@ -202,7 +157,7 @@ impl TextIndex {
 
     /// The documents for a note. Its ranges must lie in the text.
     pub(crate) fn documents(&self, key: NoteKey, note: &Note, text: &str) -> Documents {
-        Documents { documents: self.shared.fields.documents(key.0, note, text), bytes: text.len() }
+        Documents::new(key, note, text, &self.shared.fields)
     }
 
     /// Takes changes in order; `mark` is how far the index has come with them. Every later search sees them.
@@ -260,8 +215,7 @@ impl Drop for TextIndex {
             tracing::error!("the text index's thread ended in a panic");
         }
         let finished = self.shared.catch_up().and_then(|()| {
-            // Ends merges that are under way, so that nothing is written behind the sync.
-            lock(&self.shared.writer).writer = None;
+            lock(&self.shared.writer).finish()?;
             self.directory.as_ref().map_or(Ok(()), |directory| directory.sync(&self.shared.index))
         });
         if let Err(error) = finished {
@@ -282,9 +236,9 @@ impl Shared {
 
     fn feed(&self) -> tantivy::Result<()> {
         let mut writer = lock(&self.writer);
-        self.take_inbox(&mut writer);
-        if writer.bytes >= COMMIT_BYTES {
-            self.commit_taken(&mut writer)
+        let taken = self.take_inbox(&mut writer);
+        if writer.uncommitted_bytes() >= COMMIT_BYTES {
+            self.commit_taken(&mut writer, &taken)
         } else {
             writer.feed(&self.index, &self.fields)
         }
@@ -292,26 +246,23 @@ impl Shared {
 
     fn commit(&self) -> tantivy::Result<()> {
         let mut writer = lock(&self.writer);
-        self.take_inbox(&mut writer);
-        if self.visible.load(Ordering::Acquire) == writer.version {
-            return Ok(());
-        }
-        self.commit_taken(&mut writer)
+        let taken = self.take_inbox(&mut writer);
+        let is_done = self.visible.load(Ordering::Acquire) == taken.version;
+        if is_done { Ok(()) } else { self.commit_taken(&mut writer, &taken) }
     }
 
-    fn take_inbox(&self, writer: &mut Writer) {
+    fn take_inbox(&self, writer: &mut Writer) -> Taken {
         let mut inbox = lock(&self.inbox);
-        writer.uncommitted.append(&mut inbox.changes);
-        writer.bytes += std::mem::take(&mut inbox.bytes);
-        writer.mark = inbox.mark.clone();
-        writer.version = inbox.version;
+        writer.take(&mut inbox.changes);
+        inbox.bytes = 0;
+        Taken { mark: inbox.mark.clone(), version: inbox.version }
     }
 
-    fn commit_taken(&self, writer: &mut Writer) -> tantivy::Result<()> {
-        writer.commit(&self.index, &self.fields)?;
+    fn commit_taken(&self, writer: &mut Writer, taken: &Taken) -> tantivy::Result<()> {
+        writer.commit(&self.index, &self.fields, &taken.mark)?;
         self.reader.reload()?;
-        self.visible.store(writer.version, Ordering::Release);
-        self.committed_seq.store(writer.mark.seq, Ordering::Release);
+        self.visible.store(taken.version, Ordering::Release);
+        self.committed_seq.store(taken.mark.seq, Ordering::Release);
         Ok(())
     }
 
@@ -346,115 +297,9 @@ impl Shared {
     }
 }
 
-impl Writer {
-    /// Gives tantivy what it does not have yet. A writer that fails is given up, and all is fed to the next one.
-    fn feed(&mut self, index: &Index, fields: &Fields) -> tantivy::Result<()> {
-        let outcome = self.try_feed(index, fields);
-        if outcome.is_err() {
-            self.writer = None;
-            self.fed = 0;
-        }
-        outcome
-    }
-
-    fn try_feed(&mut self, index: &Index, fields: &Fields) -> tantivy::Result<()> {
-        let writer = match &mut self.writer {
-            Some(writer) => writer,
-            none => none.insert(new_writer(index)?),
-        };
-        for change in &self.uncommitted[self.fed..] {
-            match change {
-                TextChange::Clear => {
-                    writer.delete_all_documents()?;
-                }
-                TextChange::Forget(key) => {
-                    writer.delete_term(Term::from_field_u64(fields.key, key.0.into()));
-                }
-                TextChange::Add(Documents { documents, .. }) => {
-                    let operations: Vec<_> = documents.iter().cloned().map(UserOperation::Add).collect();
-                    writer.run(operations)?;
-                }
-            }
-            self.fed += 1;
-        }
-        Ok(())
-    }
-
-    fn commit(&mut self, index: &Index, fields: &Fields) -> tantivy::Result<()> {
-        self.feed(index, fields)?;
-        let Some(writer) = &mut self.writer else { return Ok(()) };
-        let outcome = writer.prepare_commit().and_then(|mut commit| {
-            commit.set_payload(&format!("{}:{}", self.mark.epoch, self.mark.seq));
-            commit.commit()
-        });
-        self.fed = 0;
-        if let Err(error) = outcome {
-            self.writer = None;
-            return Err(error);
-        }
-        self.uncommitted.clear();
-        self.bytes = 0;
-        Ok(())
-    }
-}
-
-impl TextChange {
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Clear | Self::Forget(_) => 0,
-            Self::Add(documents) => documents.bytes,
-        }
-    }
-}
-
-fn new_writer(index: &Index) -> tantivy::Result<IndexWriter> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let options = IndexWriterOptions::builder()
-        .num_worker_threads(cores.min(2))
-        .memory_budget_per_thread(ARENA_BYTES)
-        .num_merge_threads(1)
-        .build();
-    let writer = index.writer_with_options(options)?;
-    let mut merge_policy = LogMergePolicy::default();
-    // Deleted sections count in BM25's statistics until they are merged away.
-    merge_policy.set_del_docs_ratio_before_merge(0.3);
-    writer.set_merge_policy(Box::new(merge_policy));
-    Ok(writer)
-}
-
 fn settings() -> IndexSettings {
     // Nothing is stored, so there is nothing to compress on a thread of its own.
     IndexSettings { docstore_compress_dedicated_thread: false, ..IndexSettings::default() }
-}
-
-/// The best sections: by score, ties by key and section.
-fn best(searcher: &Searcher, query: &dyn Query, limit: usize) -> tantivy::Result<Vec<TextHit>> {
-    // By score alone tantivy may skip what cannot win, but leaves out ties as it likes. So some more are taken: where the
-    // last of these scores less than the last wanted, no tie was left out.
-    let more = limit.saturating_add(TIES);
-    let found = searcher.search(query, &TopDocs::with_limit(more).order_by_score())?;
-    let is_complete = found.len() < more || found[more - 1].0 < found[limit - 1].0;
-    let by_place = (SortByStaticFastValue::<u64>::for_field(PLACE), Order::Asc);
-    let mut hits: Vec<(f32, u64)> = if is_complete {
-        let place = |(score, address): (f32, DocAddress)| {
-            let places = searcher.segment_reader(address.segment_ord).fast_fields().u64(PLACE)?;
-            Ok(places.first(address.doc_id).map(|place| (score, place)))
-        };
-        found.into_iter().filter_map(|found| place(found).transpose()).collect::<tantivy::Result<_>>()?
-    } else {
-        let collector = TopDocs::with_limit(limit).order_by((SortBySimilarityScore, by_place));
-        let found = searcher.search(query, &collector)?;
-        found.into_iter().filter_map(|((score, place), _)| Some((score, place?))).collect()
-    };
-    hits.sort_by(|(score, place), (other_score, other_place)| {
-        other_score.total_cmp(score).then_with(|| place.cmp(other_place))
-    });
-    hits.truncate(limit);
-    let hit = |(score, place)| {
-        let (key, section) = key_and_section(place);
-        TextHit { key: NoteKey(key), section, score }
-    };
-    Ok(hits.into_iter().map(hit).collect())
 }
 
 /// Tells a damaged index from a disk that does not let itself be read or written.

@@ -6,8 +6,11 @@
 mod directory;
 mod index;
 mod query;
+mod ranking;
 mod schema;
 mod tokenizer;
 mod words;
+mod writer;
 
-pub(crate) use index::{Mark, TextChange, TextIndex, TextOpenError};
+pub(crate) use index::{TextIndex, TextOpenError};
+pub(crate) use writer::{Mark, TextChange};
