@@ -1,3 +1,5 @@
+//! `quipu call`: the same answers that an agent gets.
+
 use crate::sandbox::{Sandbox, check};
 
 #[test]

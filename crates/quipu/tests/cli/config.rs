@@ -1,3 +1,5 @@
+//! The configuration file: what a mistake in it does.
+
 use crate::sandbox::{Sandbox, check};
 
 #[test]

@@ -1,3 +1,5 @@
+//! `quipu doctor`: what it finds, and its exit code.
+
 use crate::sandbox::{Sandbox, check};
 
 #[test]

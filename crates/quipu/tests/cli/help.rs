@@ -1,3 +1,5 @@
+//! Help and usage: every command explains itself.
+
 use crate::sandbox::{Sandbox, check};
 
 const COMMANDS: [&str; 8] = ["serve", "index", "status", "search", "call", "restore", "doctor", "completions"];

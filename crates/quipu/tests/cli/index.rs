@@ -1,3 +1,5 @@
+//! `quipu index`: what it takes in, and what it leaves alone.
+
 use crate::sandbox::{Sandbox, check};
 
 #[test]

@@ -1,3 +1,5 @@
+//! `quipu restore`: what writes replaced or deleted comes back.
+
 use crate::sandbox::{Sandbox, check};
 
 #[test]

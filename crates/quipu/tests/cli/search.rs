@@ -1,3 +1,5 @@
+//! `quipu search`: what is found, and how it is shown.
+
 use crate::sandbox::{Sandbox, check};
 
 #[test]

@@ -1,3 +1,5 @@
+//! `quipu status`: what it tells of a vault.
+
 use crate::sandbox::{Sandbox, check};
 
 #[test]
