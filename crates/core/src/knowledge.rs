@@ -75,6 +75,11 @@ impl Knowledge {
         self.indexer.start(progress)
     }
 
+    /// Prepares for changes, which a server will see and a single question will not. Worth calling after the start.
+    pub fn expect_changes(&self) {
+        self.indexer.expect_changes();
+    }
+
     /// Waits for the end of [`Knowledge::start`]; `false` when it takes longer.
     pub fn wait_ready(&self, timeout: Duration) -> bool {
         self.indexer.wait_ready(timeout)

@@ -116,6 +116,13 @@ impl Indexer {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Does now what the first change would otherwise have to wait for.
+    pub fn expect_changes(&self) {
+        let mut writer = self.writer();
+        let snapshot = self.snapshot();
+        writer.wanted.get_or_insert_with(|| wanted_by(snapshot.entries()));
+    }
+
     /// What would be known of a note with these bytes at this path.
     pub(crate) fn read_renamed(&self, path: &VaultPath, bytes: &[u8]) -> Note {
         let stat = FileStat { modified_ns: self.clock.now_ns(), size: bytes.len() as u64 };
@@ -130,7 +137,8 @@ impl Indexer {
         }
         let before = self.snapshot();
         let changed: Vec<NoteKey> = staged.iter().map(|(key, _)| *key).collect();
-        let rebuild = staged.len() > before.files().len() / 4;
+        // Amending costs by the change, rebuilding by the vault: they meet at about a fiftieth of it.
+        let rebuild = staged.len() > 64 + before.files().len() / 50;
         let after = if rebuild { rebuilt(writer, &before, staged) } else { amended(writer, &before, staged) };
         let after = Arc::new(after);
         self.warnings.note_changes(&before, &after, &changed);
@@ -264,10 +272,14 @@ fn targets_of(resolver: &Resolver, note: &Note) -> Arc<[Option<NoteKey>]> {
 }
 
 fn wanted_by(entries: &[Option<Entry>]) -> FxHashMap<u64, Vec<NoteKey>> {
+    let hashes = |entry: &Option<Entry>| -> Vec<u64> {
+        entry.iter().flat_map(|entry| &entry.note.links).map(|link| hash_of_target(&link.target)).collect()
+    };
+    let hashes: Vec<Vec<u64>> = entries.par_iter().map(hashes).collect();
     let mut wanted: FxHashMap<u64, Vec<NoteKey>> = FxHashMap::default();
-    for (slot, entry) in entries.iter().enumerate() {
-        for link in entry.iter().flat_map(|entry| &entry.note.links) {
-            wanted.entry(hash_of_target(&link.target)).or_default().push(key_of_slot(slot));
+    for (slot, hashes) in hashes.into_iter().enumerate() {
+        for hash in hashes {
+            wanted.entry(hash).or_default().push(key_of_slot(slot));
         }
     }
     wanted

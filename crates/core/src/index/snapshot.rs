@@ -70,6 +70,10 @@ impl Snapshot {
         Self { entries, order, shadowed, graph, ..Self::default() }
     }
 
+    pub(super) fn entries(&self) -> &[Option<Entry>] {
+        &self.entries
+    }
+
     /// The parts a successor is made from.
     pub(super) fn parts(&self) -> (Vec<Option<Entry>>, Vec<NoteKey>, FxHashSet<NoteKey>) {
         (self.entries.clone(), self.order.clone(), self.shadowed.clone())

@@ -109,11 +109,13 @@ impl Keeper {
     fn keep_current(&self) -> Option<Watcher> {
         if !self.watches {
             self.index();
+            self.open.knowledge.expect_changes();
             return None;
         }
         let watcher = std::thread::scope(|scope| {
             let watcher = scope.spawn(|| self.start_watching());
             self.index();
+            self.open.knowledge.expect_changes();
             watcher.join().unwrap_or_else(|_| {
                 warn(
                     &self.open.knowledge,
