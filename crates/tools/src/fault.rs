@@ -72,8 +72,11 @@ impl From<NoteError> for Fault {
             }
             NoteError::Exists { .. } => FaultKind::Exists,
             NoteError::NotFound { .. } => FaultKind::NotFound,
-            NoteError::LinkIntegrity { .. } | NoteError::LinkNotRewritable { .. } => FaultKind::LinkIntegrity,
-            NoteError::ChangedElsewhere { .. } | NoteError::Frontmatter { .. } => FaultKind::Provider,
+            NoteError::LinkIntegrity { .. }
+            | NoteError::LinkNotRewritable { .. }
+            | NoteError::LinkCaptured { .. }
+            | NoteError::TooManyLinks { .. } => FaultKind::LinkIntegrity,
+            NoteError::ChangedElsewhere { .. } | NoteError::Frontmatter { .. } | NoteError::Busy => FaultKind::Provider,
         };
         Self::new(kind, error.to_string())
     }

@@ -126,7 +126,7 @@ impl Snapshot {
     }
 
     /// The files with an id, the owner first.
-    fn with_id(&self, id: &NoteId) -> &[NoteKey] {
+    pub(super) fn with_id(&self, id: &NoteId) -> &[NoteKey] {
         let start = self.order.partition_point(|key| self.note(*key).id < *id);
         let count = self.order[start..].iter().take_while(|key| self.note(**key).id == *id).count();
         &self.order[start..start + count]
@@ -181,9 +181,13 @@ impl Snapshot {
         &self.graph
     }
 
-    /// The notes that link to this one, by id.
-    pub fn incoming(&self, key: NoteKey) -> Vec<NoteKey> {
+    /// The first `limit` of the notes that link to this one, by id.
+    pub fn incoming(&self, key: NoteKey, limit: usize) -> Vec<NoteKey> {
         let mut sources = self.graph.incoming(key).to_vec();
+        if limit < sources.len() {
+            sources.select_nth_unstable_by_key(limit, |source| &self.note(*source).id);
+            sources.truncate(limit);
+        }
         sources.sort_by_key(|source| &self.note(*source).id);
         sources
     }

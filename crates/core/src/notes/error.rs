@@ -57,6 +57,33 @@ pub enum NoteError {
         /// What it says.
         target: String,
     },
+    /// Its new name would take links that mean another note.
+    #[error(
+        "cannot rename {path} to {to}: {source_path} has a link that means {other} and would then mean this note; choose another title"
+    )]
+    LinkCaptured {
+        /// The note to be renamed.
+        path: VaultPath,
+        /// Its new path.
+        to: VaultPath,
+        /// Where the link is.
+        source_path: VaultPath,
+        /// What it means.
+        other: VaultPath,
+    },
+    /// Too many notes link to it.
+    #[error("cannot rename {path}: {count} notes link to it, and at most {limit} are rewritten in one step")]
+    TooManyLinks {
+        /// The note to be renamed.
+        path: VaultPath,
+        /// How many notes link to it.
+        count: usize,
+        /// How many may.
+        limit: usize,
+    },
+    /// The index is being brought up to date, and that takes a while.
+    #[error("the vault is still being indexed and cannot be written yet; nothing was written. Try again in a moment")]
+    Busy,
     /// Someone else changed it.
     #[error(
         "{path} was changed elsewhere since you last read it; nothing was written. Read it again, then repeat the change"
