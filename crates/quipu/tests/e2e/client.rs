@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Long enough for a loaded machine; a hang is still told apart from slowness.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The newest version with a handshake, and the one without.
 pub(crate) const LEGACY: &str = "2025-11-25";

@@ -14,28 +14,39 @@ use super::{still_answers, tells_no_tales, unharmed};
 use crate::client::{Client, LEGACY, QUIPU, files_below, ids, serve_command, vault};
 
 /// A small disk in memory, gone when this is dropped.
-struct Disk(PathBuf);
+struct Disk {
+    root: PathBuf,
+    _folder: TempDir,
+}
 
 impl Disk {
-    fn mount(at: &Path) -> Option<Self> {
-        std::fs::create_dir_all(at).unwrap();
-        if !run("mount", &["-t", "tmpfs", "-o", "size=2m", "tmpfs"], at) {
+    fn mount() -> Option<Self> {
+        let folder = TempDir::new().unwrap();
+        let root = folder.path().join("disk");
+        std::fs::create_dir(&root).unwrap();
+        if !run("mount", &["-t", "tmpfs", "-o", "size=2m", "tmpfs"], &root) {
             println!("skipped: mounting is not allowed here");
             return None;
         }
-        Some(Self(at.to_owned()))
+        Some(Self { root, _folder: folder })
     }
 
     /// Leaves no room, in a file called `filler`.
     fn fill(&self) {
-        let mut filler = std::fs::File::create(self.0.join("filler")).unwrap();
+        let mut filler = std::fs::File::create(self.root.join("filler")).unwrap();
         while filler.write_all(&[0; 4096]).is_ok() {}
+    }
+
+    /// Serves it as a vault.
+    fn open(&self) -> Client {
+        let command = serve_command(&self.root, &[]);
+        Client::start_with(TempDir::new().unwrap(), command).shake_hands(LEGACY)
     }
 }
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        run("umount", &["-l"], &self.0);
+        run("umount", &["-l"], &self.root);
     }
 }
 
@@ -43,22 +54,15 @@ fn run(program: &str, arguments: &[&str], at: &Path) -> bool {
     Command::new(program).args(arguments).arg(at).output().is_ok_and(|output| output.status.success())
 }
 
-/// Serves the vault on a disk in a folder.
-fn open(folder: TempDir, disk: &Disk) -> Client {
-    let command = serve_command(&disk.0, &[]);
-    Client::start_with(folder, command).shake_hands(LEGACY)
-}
-
 #[test]
 fn a_full_disk_is_told_and_loses_nothing() {
-    let folder = TempDir::new().unwrap();
-    let Some(disk) = Disk::mount(&folder.path().join("disk")) else { return };
-    std::fs::write(disk.0.join("a.md"), "old a [[b]]\n").unwrap();
-    std::fs::write(disk.0.join("b.md"), "old b [[a]]\n").unwrap();
-    let mut client = open(folder, &disk);
+    let Some(disk) = Disk::mount() else { return };
+    std::fs::write(disk.root.join("a.md"), "old a [[b]]\n").unwrap();
+    std::fs::write(disk.root.join("b.md"), "old b [[a]]\n").unwrap();
+    let mut client = disk.open();
     client.answer("get_node", json!({ "id": "a.md" }));
     let big = "x".repeat(3_000_000);
-    unharmed(&mut client, &disk.0, |client| {
+    unharmed(&mut client, &disk.root, |client| {
         for (tool, arguments) in [
             ("create_node", json!({ "id": "new/big.md", "content": big })),
             ("update_node", json!({ "id": "a.md", "content": big })),
@@ -67,36 +71,35 @@ fn a_full_disk_is_told_and_loses_nothing() {
             let (code, message) = client.error(tool, arguments);
             assert_eq!(code, "PROVIDER_ERROR", "{message}");
             assert!(message.contains("No space left"), "{message}");
-            tells_no_tales(client, &message);
+            tells_no_tales(&message);
         }
         assert_eq!(client.answer("get_node", json!({ "id": "a.md" }))["content"], "old a [[b]]\n");
-        assert!(!disk.0.join("new").exists(), "a folder made for nothing is gone again");
+        assert!(!disk.root.join("new").exists(), "a folder made for nothing is gone again");
     });
 
     // Full to the last byte, by somebody else.
     disk.fill();
-    unharmed(&mut client, &disk.0, |client| {
+    unharmed(&mut client, &disk.root, |client| {
         let (code, message) = client.error("update_node", json!({ "id": "b.md", "content": "new b\n" }));
         assert_eq!(code, "PROVIDER_ERROR", "{message}");
         assert_eq!(client.answer("get_node", json!({ "id": "b.md" }))["content"], "old b [[a]]\n");
     });
 
     // With room again everything works again.
-    std::fs::remove_file(disk.0.join("filler")).unwrap();
+    std::fs::remove_file(disk.root.join("filler")).unwrap();
     client.answer("update_node", json!({ "id": "a.md", "content": "new a\n" }));
     client.answer("create_node", json!({ "id": "c.md", "content": "c" }));
-    assert_eq!(std::fs::read_to_string(disk.0.join("a.md")).unwrap(), "new a\n");
+    assert_eq!(std::fs::read_to_string(disk.root.join("a.md")).unwrap(), "new a\n");
     still_answers(&mut client);
 }
 
 #[test]
 fn a_disk_too_full_for_an_index_is_served_all_the_same() {
-    let folder = TempDir::new().unwrap();
-    let Some(disk) = Disk::mount(&folder.path().join("disk")) else { return };
-    std::fs::write(disk.0.join("a.md"), "a\n").unwrap();
+    let Some(disk) = Disk::mount() else { return };
+    std::fs::write(disk.root.join("a.md"), "a\n").unwrap();
     disk.fill();
-    let mut client = open(folder, &disk);
-    unharmed(&mut client, &disk.0, |client| {
+    let mut client = disk.open();
+    unharmed(&mut client, &disk.root, |client| {
         assert_eq!(client.answer("get_node", json!({ "id": "a.md" }))["content"], "a\n");
         let (code, message) = client.error("update_node", json!({ "id": "a.md", "content": "b" }));
         assert_eq!(code, "PROVIDER_ERROR", "{message}");
@@ -105,13 +108,12 @@ fn a_disk_too_full_for_an_index_is_served_all_the_same() {
 
 #[test]
 fn a_read_only_disk_is_read_and_says_why_it_is_not_written() {
-    let folder = TempDir::new().unwrap();
-    let Some(disk) = Disk::mount(&folder.path().join("disk")) else { return };
-    std::fs::write(disk.0.join("a.md"), "a [[b]]\n").unwrap();
-    std::fs::write(disk.0.join("b.md"), "b\n").unwrap();
-    assert!(run("mount", &["-o", "remount,ro"], &disk.0));
-    let mut client = open(folder, &disk);
-    unharmed(&mut client, &disk.0, |client| {
+    let Some(disk) = Disk::mount() else { return };
+    std::fs::write(disk.root.join("a.md"), "a [[b]]\n").unwrap();
+    std::fs::write(disk.root.join("b.md"), "b\n").unwrap();
+    assert!(run("mount", &["-o", "remount,ro"], &disk.root));
+    let mut client = disk.open();
+    unharmed(&mut client, &disk.root, |client| {
         assert_eq!(ids(&client.answer("get_neighbors", json!({ "id": "a.md" }))), ["b.md"]);
         assert_eq!(client.answer("search_docs", json!({ "query": "b" }))["total"], 2);
         for (tool, arguments) in [
@@ -122,7 +124,7 @@ fn a_read_only_disk_is_read_and_says_why_it_is_not_written() {
             let (code, message) = client.error(tool, arguments);
             assert_eq!(code, "PROVIDER_ERROR");
             assert!(message.contains("Read-only file system"), "{message}");
-            tells_no_tales(client, &message);
+            tells_no_tales(&message);
         }
     });
 }
@@ -168,7 +170,7 @@ fn a_vault_we_may_not_write_is_read_and_says_so() {
             let (code, message) = client.error(tool, arguments);
             assert_eq!(code, "PROVIDER_ERROR");
             assert!(message.contains("Permission denied"), "{message}");
-            tells_no_tales(client, &message);
+            tells_no_tales(&message);
         }
     });
 }
@@ -201,7 +203,7 @@ fn what_we_may_not_read_is_told_and_the_rest_is_served() {
     ] {
         let (code, message) = client.error(tool, arguments.clone());
         assert!(["PROVIDER_ERROR", "NODE_EXISTS"].contains(&code.as_str()), "{tool} {arguments}: {code} {message}");
-        tells_no_tales(&client, &message);
+        tells_no_tales(&message);
     }
     assert_eq!(files_below(&root), before);
     client.answer("create_node", json!({ "id": "new.md", "content": "mine" }));
