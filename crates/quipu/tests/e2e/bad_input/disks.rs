@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{still_answers, tells_no_tales, unharmed};
+use super::{skip, still_answers, tells_no_tales, unharmed};
 use crate::client::{Client, LEGACY, QUIPU, files_below, ids, serve_command, vault};
 
 /// A small disk in memory, gone when this is dropped.
@@ -25,7 +25,7 @@ impl Disk {
         let root = folder.path().join("disk");
         std::fs::create_dir(&root).unwrap();
         if !run("mount", &["-t", "tmpfs", "-o", "size=2m", "tmpfs"], &root) {
-            println!("skipped: mounting is not allowed here");
+            skip("mounting is not allowed here");
             return None;
         }
         Some(Self { root, _folder: folder })
@@ -143,7 +143,7 @@ fn open_as_nobody(folder: TempDir) -> Option<Client> {
         .output()
         .is_ok_and(|ran| ran.status.success())
     {
-        println!("skipped: this test cannot become somebody else here");
+        skip("this test cannot become somebody else here");
         return None;
     }
     let mut command = Command::new("setpriv");

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use super::{still_answers, unharmed};
+use super::{skip, still_answers, unharmed};
 use crate::client::{Client, first_block, ids, vault, warnings};
 
 #[test]
@@ -46,7 +46,7 @@ fn a_file_name_that_is_not_utf8_is_told_and_left_alone() {
     let folder = vault("//- a.md\na\n");
     let name = std::ffi::OsStr::from_bytes(b"caf\xe9.md");
     if std::fs::write(folder.path().join(name), "x").is_err() {
-        println!("skipped: this file system wants names in UTF-8");
+        skip("this file system wants names in UTF-8");
         return;
     }
     let mut client = Client::open_in(folder, &[]);

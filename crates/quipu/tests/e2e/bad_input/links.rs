@@ -1,5 +1,7 @@
 //! Symbolic links that lead out of the vault: to a file, to a folder, and on the way to a note that is yet to be made.
 
+#![expect(clippy::disallowed_methods, reason = "files are put in the server's way")]
+
 use std::os::unix::fs::symlink;
 
 use serde_json::json;
