@@ -10,8 +10,8 @@ use std::process::Command;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{skip, still_answers, tells_no_tales, unharmed};
-use crate::client::{Client, LEGACY, QUIPU, files_below, ids, serve_command, vault};
+use super::{still_answers, tells_no_tales, unharmed};
+use crate::client::{Client, LEGACY, QUIPU, files_below, ids, serve_command, skip, vault};
 
 /// A small disk in memory, gone when this is dropped.
 struct Disk {

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use serde_json::json;
 
-use super::{skip, still_answers, unharmed};
-use crate::client::{Client, first_block, ids, vault, warnings};
+use super::{still_answers, unharmed};
+use crate::client::{Client, first_block, ids, skip, vault, warnings};
 
 #[test]
 fn a_file_that_is_not_utf8_is_read_and_kept_as_it_is() {

@@ -34,9 +34,3 @@ fn tells_no_tales(message: &str) {
     let gives_away = message.contains(place.to_str().unwrap());
     assert!(!gives_away && !message.contains("panic") && !message.contains("internal error"), "{message}");
 }
-
-/// Tells the reader of a test's output that this machine could not show what the test is about.
-#[expect(clippy::print_stdout, reason = "a skipped test says so")]
-fn skip(why: &str) {
-    println!("skipped: {why}");
-}

@@ -2,6 +2,7 @@
 
 mod bytes;
 mod elsewhere;
+mod names;
 mod rename;
 mod restore;
 mod visible;

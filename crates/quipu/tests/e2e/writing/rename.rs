@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::{Client, ids, warnings};
+use crate::client::{Client, files_below, ids, warnings};
 
 /// Renames `notes/old.md` to "New Name" beside a note with one line, and gives that line then.
 fn followed(source: &str, line: &str) -> String {
@@ -109,4 +109,22 @@ fn a_change_of_capitals_alone_needs_no_leave() {
     assert_eq!((&renamed["id"], &renamed["title"]), (&json!("old.md"), &json!("OLD")));
     assert!(client.root().join("OLD.md").is_file() && !client.root().join("old.md").exists());
     assert_eq!(client.read("a.md"), "[[old]]\n");
+}
+
+#[test]
+fn a_title_that_a_link_cannot_hold_is_refused_whole() {
+    let mut client = Client::open("//- old.md\ntext\n//- a.md\n[[old]]\n//- b.md\n[x](old.md)\n");
+    let before = files_below(client.root());
+    for title in ["C# [draft]", "a|b", "see ]] there"] {
+        let (code, message) =
+            client.error("update_node", json!({ "id": "old.md", "title": title, "update_links": true }));
+        assert_eq!(code, "LINK_INTEGRITY", "{message}");
+        assert!(message.contains("a.md"), "it says where: {message}");
+        assert_eq!(files_below(client.root()), before);
+    }
+    // A Markdown link can hold anything.
+    client.answer("update_node", json!({ "id": "a.md", "content": "no link\n" }));
+    client.answer("update_node", json!({ "id": "old.md", "title": "C# [draft]", "update_links": true }));
+    let linking = client.answer("get_neighbors", json!({ "id": "c# [draft].md", "direction": "in" }));
+    assert_eq!(ids(&linking), ["b.md"], "{}", client.read("b.md"));
 }
