@@ -9,7 +9,7 @@ use crate::ports::WriteError;
 #[derive(Debug, thiserror::Error)]
 pub enum NoteError {
     /// The id cannot be a note's path.
-    #[error("`id` {id:?} is not a note path: {reason}")]
+    #[error("`id` {:?} is not a note path: {reason}", brief(.id))]
     BadId {
         /// As given.
         id: String,
@@ -17,7 +17,7 @@ pub enum NoteError {
         reason: String,
     },
     /// The title cannot be a file's name.
-    #[error("`title` {title:?} cannot be a file name: {reason}")]
+    #[error("`title` {:?} cannot be a file name: {reason}", brief(.title))]
     BadTitle {
         /// As given.
         title: String,
@@ -34,7 +34,7 @@ pub enum NoteError {
         existing: VaultPath,
     },
     /// No such note.
-    #[error("no note has the id {id}")]
+    #[error("no note has the id {}", brief(.id.as_str()))]
     NotFound {
         /// What was asked for.
         id: NoteId,
@@ -115,6 +115,15 @@ impl NoteError {
 
     pub(super) fn bad_path(id: &str, error: PathError) -> Self {
         Self::bad_id(id, error.to_string())
+    }
+}
+
+/// What was given, as far as a message should repeat it: enough to know it again.
+fn brief(given: &str) -> String {
+    const MAX_CHARS: usize = 200;
+    match given.char_indices().nth(MAX_CHARS) {
+        Some((cut, _)) => format!("{}…", &given[..cut]),
+        None => given.to_owned(),
     }
 }
 

@@ -16,8 +16,8 @@ pub(crate) fn start(verbose: u8) -> Result<(), Failure> {
                 .hint(format!("try {VARIABLE}=debug or {VARIABLE}=warn"))
         })?,
         _ => EnvFilter::new(match verbose {
-            // The protocol library warns of every error a client is answered with.
-            0 => "warn,rmcp=error",
+            // The protocol library warns of every error a client is answered with, the watcher of every folder that is gone.
+            0 => "warn,rmcp=error,notify=error",
             1 => "info",
             _ => "debug",
         }),
