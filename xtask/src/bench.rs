@@ -27,6 +27,7 @@ pub(crate) fn run(sizes: &[usize], write: bool) -> anyhow::Result<()> {
     let binary = shell::build_binary(Profile::Release)?;
     let mut table = Table::default();
     for notes in sizes {
+        println!("measuring {notes} notes");
         let home = tempfile::Builder::new().prefix("bench").tempdir_in(shell::target())?;
         let vault = measure::Vault::generate(home.path(), *notes)?;
         measure::first_index(&binary, &vault, &mut table)?;
@@ -36,7 +37,7 @@ pub(crate) fn run(sizes: &[usize], write: bool) -> anyhow::Result<()> {
         measure::engine(&vault, &mut table)?;
     }
     let page = table.to_markdown(sizes);
-    println!("{page}");
+    println!("\n{page}");
     if write {
         let file = shell::root().join("docs/benchmarks.md");
         fs::write(&file, format!("{}\n{page}", about()?)).with_context(|| file.display().to_string())?;
