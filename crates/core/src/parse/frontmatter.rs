@@ -121,7 +121,6 @@ fn interpret(entries: Vec<Entry>, yaml_start: usize) -> Frontmatter {
                 read.tags.extend(tags::frontmatter_tags(&value));
                 continue;
             }
-            "tag" => read.tags.extend(tags::frontmatter_tags(&value)),
             "aliases" | "alias" => read.aliases.extend(aliases(&value)),
             "doc_type" => read.warnings.extend(doc_type_warning(&value)),
             _ => {}
@@ -237,7 +236,8 @@ mod tests {
         check("tags: a, b  #c", "-; a,b; ; ");
         check("tags: 'a, b  #c'", "-; a,b,c; ; ");
         check("tags:\n- y\n- on\n- Y", "-; y,on; ; ");
-        check("tag: a\ntags: [b]", "-; a,b; ; tag");
+        check("tag: a\ntags: [b]", "-; b; ; tag");
+        check("tag: a", "-; ; ; tag");
         check("aliases: [x, y z]\nalias: One, Two", "-; ; x,y z,One, Two; aliases,alias");
         check("", "-; ; ; ");
         check("# only a comment", "-; ; ; ");

@@ -35,7 +35,7 @@ pub use title::{TitleRule, TitleSource};
 use crate::model::{Link, Section, Tag, Value};
 
 /// Changes whenever the same text would give other parts, so that kept notes are read anew.
-pub const PARSER_VERSION: u32 = 1;
+pub const PARSER_VERSION: u32 = 2;
 
 /// The parts of one file's text.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -14,7 +14,7 @@ use crate::model::Value;
 pub enum FrontmatterEdit {
     /// Sets `title`.
     Title(String),
-    /// Sets `tags`. A note that has its tags under `tag` keeps that key.
+    /// Sets `tags`.
     Tags(Vec<String>),
     /// Removes a key, if it is there.
     Remove(String),
@@ -36,15 +36,7 @@ pub enum SpliceError {
 pub fn splice_frontmatter(text: &[u8], edits: &[FrontmatterEdit]) -> Result<Vec<u8>, SpliceError> {
     edits.iter().try_fold(text.to_vec(), |text, edit| match edit {
         FrontmatterEdit::Title(title) => set(text, "title", &NewValue::Text(title)),
-        FrontmatterEdit::Tags(tags) => {
-            let (_, mapping) = read(&text)?;
-            let has = |key: &str| mapping.entries.iter().any(|entry| entry.key == key);
-            match (has("tags"), has("tag")) {
-                (false, true) => set(text, "tag", &NewValue::List(tags)),
-                (true, true) => remove(set(text, "tags", &NewValue::List(tags))?, "tag"),
-                _ => set(text, "tags", &NewValue::List(tags)),
-            }
-        }
+        FrontmatterEdit::Tags(tags) => set(text, "tags", &NewValue::List(tags)),
         FrontmatterEdit::Remove(key) => remove(text, key),
     })
 }
@@ -173,8 +165,8 @@ mod tests {
         check("---\ntags: [a,\n  b] # c\nx: 1\n---\n", tags(&["z"]), "---\ntags: # c\n  - z\nx: 1\n---\n");
         check("---\ntags:\n  - a\nx: 1\n---\n", tags(&[]), "---\ntags: []\nx: 1\n---\n");
         check("---\ntags: []\n---\n", tags(&["#a"]), "---\ntags: [\"#a\"]\n---\n");
-        check("---\ntag: a\n---\n", tags(&["b"]), "---\ntag:\n  - b\n---\n");
-        check("---\ntag: a\ntags: [b]\n---\n", tags(&["c"]), "---\ntags: [c]\n---\n");
+        check("---\ntag: a\n---\n", tags(&["b"]), "---\ntag: a\ntags:\n  - b\n---\n");
+        check("---\ntag: a\ntags: [b]\n---\n", tags(&["c"]), "---\ntag: a\ntags: [c]\n---\n");
     }
 
     #[test]
