@@ -34,6 +34,22 @@ fn token() -> impl Strategy<Value = String> {
         "-->",
         "<div>",
         "</div>",
+        "<div>\n",
+        "<!-- x -->",
+        "<!-- ",
+        " -->\n",
+        "<details>\n<summary>",
+        "</summary>\n",
+        "<code>",
+        "</code>",
+        "<pre>\n",
+        "</pre>",
+        "<script>\n",
+        "</script>",
+        "<td\nx='",
+        "<b>",
+        "<?",
+        "<![CDATA[",
         "<",
         ">",
         "> ",
@@ -114,8 +130,26 @@ fn soup() -> impl Strategy<Value = String> {
         any::<String>(),
         tokens(40),
         (tokens(12), tokens(24)).prop_map(|(yaml, body)| format!("---\n{yaml}\n---\n{body}")),
+        (html(), tokens(16)).prop_map(|(html, body)| format!("{html}{body}")),
         (entries(), tokens(24)).prop_map(|(yaml, body)| format!("---\n{yaml}---\n{body}")),
     ]
+}
+
+/// HTML blocks with links and tags in and between their markup.
+fn html() -> impl Strategy<Value = String> {
+    let container = prop::sample::select(vec!["", "> ", "- ", "  ", "\t"]);
+    let markup = prop::sample::select(vec![
+        "<!-- ", " -->", "<div>", "</div>", "<pre>", "</pre>", "<b x='", "'>", "<", ">", "é", " ", "    ", ",", "%%",
+        "`",
+    ]);
+    let text =
+        prop::sample::select(vec!["[[a]]", "[[a#h|b]]", "[t](a.md)", "#tag", "[", "]]", "](b.md)", "", "x", "- "]);
+    let line = (container, prop::collection::vec((markup, text), 1..6)).prop_map(|(container, parts)| {
+        let parts: String = parts.into_iter().map(|(markup, text)| format!("{markup}{text}")).collect();
+        format!("{container}{parts}\n")
+    });
+    let start = prop::sample::select(vec!["<div>", "<!-- x --> ", "> <div>\n", "- <!-- \n", "<details>\n", "<pre>"]);
+    (start, prop::collection::vec(line, 1..5)).prop_map(|(start, lines)| format!("{start}{}", lines.concat()))
 }
 
 /// Frontmatter that is mostly valid, in all its styles.
