@@ -179,7 +179,7 @@ mod tests {
         check("<td>[[a]]</td>", "a");
         check("- x\n\n  <div\n  title='> [[no]]'>[[a]]\n  </div>\n", "a");
         check("<div>\n# [[a]]\n      [[b]]\n- [[c]]\n</div>\n\n[[d]]", "a b c d");
-        check("<p>日本 [[日本語]] #タグ</p>", "日本語 #タグ");
+        check("<p>日本 [[日本語]]「#タグ」</p>", "日本語 #タグ");
         check("<div>\n[a <b>x</b>](b.md) 1 < 2 [[c]]\n</div>", "b.md c");
         check("%%\n\n<div>[[no]]</div>\n\n%%\n\n<div>[[a]]</div>", "a");
     }

@@ -222,10 +222,7 @@ impl<'b> Pass<'b> {
     }
 
     fn close_running_text(&mut self) {
-        let start = self.running.start;
-        let before = self.body[..start].chars().next_back();
-        let found = tags::inline_tags(&self.body[self.running.clone()], before);
-        self.found.tags.extend(found.map(|(at, tag)| start + at + 1..start + at + 1 + tag.len()));
+        self.found.tags.extend(tags::inline_tags(self.body, self.running.clone()));
     }
 
     fn finish(mut self) -> Markdown {
@@ -351,6 +348,9 @@ mod tests {
         check_tags("#a #b_c_d\n#e\n- #f\n> #g\n", &["a", "b_c_d", "e", "f", "g"]);
         check_tags("---\ntags: [x]\n---\n#X #y", &["x", "y"]);
         check_tags("# Title #t\n## #u\n", &["t", "u"]);
+        check_tags("(#a) [#b] \"#c\" *#d* **#e** _#f_ ~~#g~~ |#h", &["a", "b", "c", "d", "e", "f", "g", "h"]);
+        check_tags("「#タグ」と、#二つ", &["タグ", "二つ"]);
+        check_tags("|a|b|\n|-|-|\n|#c|(#d)|\n\n>#e\n\n<b>#f</b>", &["c", "d", "e", "f"]);
         for text in [
             "`#a`",
             "```\n#a\n```",
@@ -364,8 +364,16 @@ mod tests {
             "$x #a$",
             "%% #a %%",
             "&#35;a",
+            "&#123;",
             "#",
             "a#b",
+            "a_#b_",
+            "foo/#b",
+            "\\##a",
+            "[x](#a b)",
+            "\\[[#a]]",
+            "## Title {#a}",
+            "<https://x.org/?#a>",
         ] {
             check_tags(text, &[]);
         }

@@ -91,6 +91,8 @@ fn token() -> impl Strategy<Value = String> {
         "。",
         "#tag",
         "#日本",
+        "(#",
+        "「#",
         "|a|b|\n|-|-|\n",
         "[r]: a.md\n",
         "[r]",
