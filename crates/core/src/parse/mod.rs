@@ -32,6 +32,7 @@ pub use read_note::{decode, read_note};
 pub use rewrite::{RefusedTarget, Rewritten, rewrite_targets};
 pub use splice::{FrontmatterEdit, SpliceError, splice_frontmatter};
 pub use title::{TitleRule, TitleSource};
+pub use wikilink::can_be_linked;
 
 use crate::model::{Link, Section, Tag, Value};
 
