@@ -1,4 +1,5 @@
 //! The index against what happens beside it: files that come and go unannounced, looks that disagree, a store that fails.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

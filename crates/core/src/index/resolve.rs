@@ -179,6 +179,7 @@ impl Question<'_> {
     }
 }
 
+/// A target may leave the extension out; the two extensions of notes are one.
 fn without_extension(folded: &str) -> &str {
     folded
         .strip_suffix(".md")

@@ -34,9 +34,8 @@ impl Knowledge {
     /// A client that was shown the note must have been shown just this version. One that was not is held to the version
     /// the index knows: an edit made elsewhere that not even the index has seen is never written over.
     fn expect_known(&self, session: &Session, id: &str) -> Result<Option<(NoteKey, FileContent)>, NoteError> {
-        let id = NoteId::new(id);
         let snapshot = self.snapshot();
-        let Some(key) = snapshot.find(&id) else { return Ok(None) };
+        let Some(key) = snapshot.find(&NoteId::new(id)) else { return Ok(None) };
         let note = snapshot.note(key);
         let Some(content) = self.vault.read(&note.path).map_err(IndexError::from)? else { return Ok(None) };
         let expected = session.shown(&note.path).unwrap_or(note.hash);

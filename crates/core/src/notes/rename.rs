@@ -108,10 +108,17 @@ fn follow_links(
     source: &Note,
     bytes: &[u8],
 ) -> Result<Vec<u8>, NoteError> {
-    let stuck = |link: &Link| NoteError::LinkNotRewritable {
-        path: note.path.clone(),
-        source_path: source.path.clone(),
-        target: link.target.clone(),
+    let stuck = |link: &Link| {
+        let name = renamed.path.stem();
+        if !parse::can_be_linked(name) {
+            let reason = "links to it could not be written with `#`, `|`, `^`, `[[` or `]]`".to_owned();
+            return NoteError::BadTitle { title: name.to_owned(), reason };
+        }
+        NoteError::LinkNotRewritable {
+            path: note.path.clone(),
+            source_path: source.path.clone(),
+            target: link.target.clone(),
+        }
     };
     let Ok(text) = std::str::from_utf8(bytes) else {
         // Byte ranges are those of the decoded text; only a whole one maps back.

@@ -61,7 +61,11 @@ impl Knowledge {
         let to = renamed_path(&note.path, title)?;
         let rename =
             Rename { snapshot: &snapshot, key, to, expected: current.hash, bytes, update_links: update.update_links };
-        let bytes = self.rename(&mut writer, rename)?;
+        let bytes = self.rename(&mut writer, rename).map_err(|error| match error {
+            // The place that was refused is the one the title names.
+            NoteError::BadId { reason, .. } => NoteError::BadTitle { title: title.to_owned(), reason },
+            error => error,
+        })?;
         session.forget(&note.path);
         Ok(self.written(session, key, bytes))
     }
