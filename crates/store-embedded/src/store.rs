@@ -129,20 +129,20 @@ impl NoteStore for EmbeddedStore {
         }
         changes.iter().try_for_each(check_ranges).map_err(|error| StoreError::new("update", error))?;
         let mut catalog = self.catalog();
-        let replaced =
+        let was_there =
             catalog.apply(changes, self.text.committed_seq()).map_err(|error| StoreError::new("update", error))?;
         let mut text_changes = Vec::with_capacity(changes.len());
-        for (change, replaced) in changes.iter().zip(replaced) {
+        for (change, was_there) in changes.iter().zip(was_there) {
             match *change {
                 NoteChange::Put { key, note, text } => {
                     // Forgetting costs a look into every segment, so a first indexing does without.
-                    if replaced {
+                    if was_there {
                         text_changes.push(TextChange::Forget(key));
                     }
                     text_changes.push(TextChange::Add(self.text.documents(key, note, text)));
                 }
-                NoteChange::Touch { .. } => {}
-                NoteChange::Remove { key } => text_changes.push(TextChange::Forget(key)),
+                NoteChange::Remove { key } if was_there => text_changes.push(TextChange::Forget(key)),
+                NoteChange::Touch { .. } | NoteChange::Remove { .. } => {}
             }
         }
         if !text_changes.is_empty() {

@@ -13,6 +13,9 @@ pub trait NoteStore: Send + Sync {
 
     /// The one write door. All changes or none, seen by every later call, kept through a kill of the process. A power
     /// cut may take the newest changes: the vault still has them.
+    ///
+    /// A touch or a removal under a key that the store does not know does nothing: its put may have failed before, on a
+    /// full disk for one, and must not take every later list with it.
     fn apply(&self, changes: &[NoteChange<'_>]) -> Result<(), StoreError>;
 
     /// The sections that match best, best first, ties by key and section. Sees every change applied before.
