@@ -22,7 +22,7 @@ pub(crate) const FORMAT: i64 = 1;
 /// The `seq` of a row whose text was lost: later than any, until the note is put again.
 const OWED: i64 = i64::MAX;
 
-const SCHEMA: &str = "
+pub(crate) const SCHEMA: &str = "
     CREATE TABLE meta (
         one INTEGER PRIMARY KEY CHECK (one = 1),
         epoch TEXT NOT NULL,
@@ -255,6 +255,11 @@ impl Catalog {
     pub(crate) fn counts(&self) -> Result<(u64, u64), CatalogError> {
         let sql = "SELECT count(*), coalesce(sum(sections), 0) FROM note";
         Ok(self.db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
+    }
+
+    /// How many notes' texts are missing from the text index.
+    pub(crate) fn owed(&self) -> Result<u64, CatalogError> {
+        Ok(self.db.query_row("SELECT count(*) FROM note WHERE seq = ?1", [OWED], |row| row.get(0))?)
     }
 
     /// What SQLite and the rows' own shape find wrong, as sentences.

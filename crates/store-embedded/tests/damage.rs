@@ -92,18 +92,6 @@ fn a_text_index_that_cannot_be_read_is_started_anew() {
 }
 
 #[test]
-fn a_text_index_with_a_missing_file_is_started_anew() {
-    let folder = filled();
-    for entry in std::fs::read_dir(folder.path().join("text")).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "idx" || extension == "term") {
-            std::fs::remove_file(path).unwrap();
-        }
-    }
-    starts_anew(folder.path(), "text index", 300);
-}
-
-#[test]
 fn a_text_index_that_is_gone_is_made_again() {
     let folder = filled();
     std::fs::remove_dir_all(folder.path().join("text")).unwrap();
@@ -146,19 +134,6 @@ fn a_text_index_spoiled_by_a_power_cut_is_started_anew() {
     // Without it the store was not closed.
     std::fs::remove_file(folder.path().join("text/synced.json")).unwrap();
     starts_anew(folder.path(), "is damaged", 300);
-}
-
-#[test]
-fn a_check_finds_what_opening_did_not() {
-    let folder = filled();
-    spoil_positions(folder.path());
-    let store = EmbeddedStore::open(folder.path()).unwrap();
-    store.load("damage").unwrap();
-    let findings = store.check().unwrap();
-    assert!(
-        !findings.is_empty() && findings.iter().all(|line| line.starts_with("The text index is damaged in ")),
-        "{findings:?}"
-    );
 }
 
 #[test]

@@ -3,7 +3,10 @@
 //! Stemming, typing errors and the language of a text belong in [`words`] and [`query`]: both sides of the index go
 //! through the first, only the asking side through the second.
 
+mod damage;
 mod directory;
+mod engine;
+mod files;
 mod index;
 mod query;
 mod ranking;
@@ -12,5 +15,6 @@ mod tokenizer;
 mod words;
 mod writer;
 
-pub(crate) use index::{TextIndex, TextOpenError};
+pub(crate) use damage::TextError;
+pub(crate) use index::TextIndex;
 pub(crate) use writer::{Mark, TextChange};
