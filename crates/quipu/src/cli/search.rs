@@ -80,7 +80,7 @@ fn look(ready: &Ready, query: String, limit: usize) -> Result<Answer, Failure> {
     let knowledge = &ready.open.knowledge;
     let found = knowledge
         .search_text(&TextQuery { text: query.clone(), limit })
-        .map_err(|error| Failure::failed(error.to_string()).hint("`quipu index --rebuild` makes the index anew"))?;
+        .map_err(|error| Failure::from(error).hint("`quipu index --rebuild` makes the index anew"))?;
     let session = Session::default();
     let snapshot = knowledge.snapshot();
     let mut hits = Vec::with_capacity(found.hits.len());
