@@ -96,8 +96,8 @@ impl From<IndexError> for Fault {
 
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
-        tracing::error!(%error, "the index failed");
-        Self::new(FaultKind::Provider, format!("the index {} failed; the server's log has the details", error.action))
+        tracing::error!(source = %error.source, "{error}");
+        Self::new(FaultKind::Provider, format!("{error}; the server's log has the details"))
     }
 }
 
@@ -137,8 +137,8 @@ mod tests {
 
     #[test]
     fn neither_sql_nor_foreign_paths_reach_a_client() {
-        let store = Fault::from(StoreError::new("search", "no such table: notes at /home/ada/.quipu"));
-        assert_eq!(store.message, "the index search failed; the server's log has the details");
+        let store = Fault::from(StoreError::new("searched", "no such table: notes at /home/ada/.quipu"));
+        assert_eq!(store.message, "the index could not be searched; the server's log has the details");
 
         let made_up = std::io::Error::new(std::io::ErrorKind::PermissionDenied, "at path /home/ada/.tmp1");
         let fault = Fault::from(WriteError::Write { path: "a.md".into(), source: made_up });

@@ -240,7 +240,7 @@ fn orphans(snapshot: &Snapshot) -> Vec<Finding> {
 fn damaged_index(open: &OpenVault) -> Result<Vec<Finding>, Failure> {
     let IndexPlace::Folder(_) = &open.index else { return Ok(Vec::new()) };
     let mut messages = open.store.notices();
-    messages.extend(open.knowledge.check_store().map_err(|error| Failure::failed(error.to_string()))?);
+    messages.extend(open.knowledge.check_store()?);
     Ok(messages.into_iter().map(|message| Finding { path: ".quipu/index".into(), message }).collect())
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quipu_core::index::SyncReport;
+use quipu_core::index::{IndexError, SyncReport};
 use quipu_tools::{Registry, RegistryOptions, Toolset};
 
 use super::Shared;
@@ -59,8 +59,10 @@ pub(crate) fn start(open: &OpenVault, output: &Output) -> Result<(SyncReport, Du
     let meter = Meter::start();
     let report = open.knowledge.start(&|progress| meter.update(progress, output));
     let took = meter.finish(output);
-    let report =
-        report.map_err(|error| Failure::failed(format!("cannot index {}: {error}", open.vault.root().display())))?;
+    let report = report.map_err(|error| match error {
+        IndexError::Store(error) => Failure::from(error).hint("`quipu index --rebuild` makes the index anew"),
+        IndexError::Vault(error) => Failure::failed(format!("cannot index {}: {error}", open.vault.root().display())),
+    })?;
     for notice in open.store.notices() {
         tracing::warn!("{notice}");
     }
