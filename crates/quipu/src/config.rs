@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 
 use quipu_core::parse::{TitleRule, TitleSource};
-use quipu_tools::Toolset;
+use quipu_tools::{Toolset, nearest};
 use toml::de::{DeTable, DeValue};
 
 /// Where the file lies, from the vault's root.
@@ -209,16 +209,6 @@ fn wrong_type(place: &Place, key: &str) -> ConfigError {
         message: format!("`{key}` must be a list of strings"),
         hint: format!("write it as: {key} = [\"…\", \"…\"]"),
     }
-}
-
-/// The known word that was most likely meant, if any is near.
-pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let word = word.to_lowercase();
-    known
-        .map(|name| (name, strsim::jaro(&word, &name.to_lowercase())))
-        .filter(|(_, likeness)| *likeness > 0.7)
-        .max_by(|a, b| a.1.total_cmp(&b.1))
-        .map(|(name, _)| name)
 }
 
 /// A variable's items: separated by commas, but a comma in `{a,b}` belongs to the glob.

@@ -7,8 +7,9 @@ use std::time::Duration;
 use quipu_core::{Knowledge, Session};
 use serde_json::Value;
 
-use crate::arguments::{Misfit, fit, nearest};
+use crate::arguments::{Misfit, fit};
 use crate::fault::{Fault, FaultKind};
+use crate::nearest::nearest;
 use crate::schema::{input_schema, output_schema};
 use crate::tool::{Access, Call, Tool, ToolInfo, Toolset};
 use crate::truncate::truncate;
@@ -141,8 +142,7 @@ impl Registry {
     }
 
     fn unknown_tool(&self, name: &str) -> Reply {
-        let names: Vec<&str> = self.tools().map(|tool| tool.name).collect();
-        let hint = nearest(name, &names).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+        let hint = nearest(name, self.tools().map(|tool| tool.name)).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
         Reply::Protocol { code: INVALID_PARAMS, message: format!("Unknown tool: {}{hint}", truncate(name, 100)) }
     }
 }
