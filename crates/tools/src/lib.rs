@@ -27,3 +27,4 @@ pub use reference::reference;
 pub use registry::{Called, Registry, RegistryOptions, Reply};
 pub use resources::{Completion, Resource, ResourcePage, ResourceText};
 pub use tool::{Access, ToolInfo, Toolset};
+pub use truncate::echoed;
