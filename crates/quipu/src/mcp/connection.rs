@@ -3,11 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use quipu_core::Session;
+use quipu_tools::echoed;
 #[expect(deprecated, reason = "older clients set a log level all the same")]
 use rmcp::model::SetLevelRequestParams;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData, Implementation,
-    InitializeRequestParams, InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ConstString, CustomRequest,
+    CustomResult, ErrorCode, ErrorData, GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse,
+    Implementation, InitializeRequestParams, InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
     ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
 };
@@ -75,9 +77,10 @@ impl ServerHandler for Connection {
 
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         context: Context,
     ) -> Result<ListToolsResult, ErrorData> {
+        refuse_cursor(request)?;
         let tools = self.server.tools(self.is_modern(&context));
         Ok(ListToolsResult::with_all_items(tools.to_vec()))
     }
@@ -100,14 +103,15 @@ impl ServerHandler for Connection {
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
         let work = move |server: &Server| resources::list(server.indexed(), cursor.as_deref());
-        Ok(self.server.on_worker(context.ct.cancelled(), work).await?)
+        self.server.on_worker(context.ct.cancelled(), work).await?
     }
 
     async fn list_resource_templates(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _: Context,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        refuse_cursor(request)?;
         Ok(ListResourceTemplatesResult::with_all_items(vec![resources::template()]))
     }
 
@@ -134,12 +138,35 @@ impl ServerHandler for Connection {
         _: Option<PaginatedRequestParams>,
         _: Context,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+        Err(no_such_method(ListPromptsRequestMethod::VALUE))
+    }
+
+    async fn get_prompt(&self, _: GetPromptRequestParams, _: Context) -> Result<GetPromptResponse, ErrorData> {
+        Err(no_such_method(GetPromptRequestMethod::VALUE))
+    }
+
+    async fn on_custom_request(&self, request: CustomRequest, _: Context) -> Result<CustomResult, ErrorData> {
+        Err(no_such_method(&request.method))
     }
 
     /// Taken and not followed: this server sends its clients no log messages.
     #[expect(deprecated, reason = "older clients set a log level all the same")]
     async fn set_level(&self, _: SetLevelRequestParams, _: Context) -> Result<(), ErrorData> {
         Ok(())
+    }
+}
+
+fn no_such_method(method: &str) -> ErrorData {
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method {}", echoed(method)), None)
+}
+
+/// For a list of one page, which gives no cursor.
+fn refuse_cursor(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|request| request.cursor) {
+        None => Ok(()),
+        Some(cursor) => {
+            let message = format!("this list has one page and gave no cursor, so {} is none", echoed(&cursor));
+            Err(ErrorData::invalid_params(message, None))
+        }
     }
 }

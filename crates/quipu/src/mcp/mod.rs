@@ -3,6 +3,8 @@
 //! A line of bytes becomes a checked message ([`lines`], [`message`]), the library's loop hands it to a [`Connection`],
 //! and the answer goes back out as a line ([`transport`]). Both protocol generations are spoken on the same stream: one
 //! with a handshake, and one where every request says what it is.
+//!
+//! Batches, which only 2025-03-26 knew, are not carried out: each request in one is answered with an error of its own.
 
 mod answer;
 mod connection;
@@ -10,6 +12,7 @@ mod in_flight;
 mod instructions;
 mod lines;
 mod message;
+mod request_id;
 mod resources;
 mod server;
 mod transport;

@@ -1,7 +1,6 @@
 //! What every connection shares: the vault, its tools as MCP shows them, and the workers that calls run on.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use quipu_core::Knowledge;
 use quipu_tools::Registry;
@@ -13,9 +12,6 @@ use super::instructions;
 
 /// Calls that run at the same time. Calls are short and mostly wait for the disk; more of them would only take turns.
 const MAX_WORKERS: usize = 16;
-
-/// How long a list of resources waits for the first index.
-const READY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One vault behind MCP. Cheap to clone; all clones are the same server.
 #[derive(Clone)]
@@ -68,7 +64,7 @@ impl Server {
     /// The same, once the vault has been read, or as much as there is after a while: resources, unlike tool calls, have
     /// no way to say that the list is not whole yet.
     pub(super) fn indexed(&self) -> &Registry {
-        self.0.knowledge.wait_ready(READY_TIMEOUT);
+        self.0.knowledge.wait_ready(Registry::PATIENCE);
         &self.0.registry
     }
 
