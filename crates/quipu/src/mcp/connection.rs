@@ -1,4 +1,6 @@
 //! One client: what it asks is handed to the tools and the vault, on a worker thread, with its own session.
+//!
+//! Over HTTP a connection lasts for a session of the older generation, or for a single request of the newer.
 
 use std::sync::{Arc, OnceLock};
 
@@ -26,13 +28,33 @@ type Context = RequestContext<RoleServer>;
 pub(super) struct Connection {
     server: Server,
     session: Arc<Session>,
+    way: Way,
     /// As the client first called itself.
     client: OnceLock<String>,
 }
 
+/// How the client comes in.
+#[derive(PartialEq, Eq)]
+enum Way {
+    Stream,
+    Http,
+}
+
 impl Connection {
-    pub(super) fn new(server: Server) -> Self {
-        Self { server, session: Arc::default(), client: OnceLock::new() }
+    pub(super) fn over_stream(server: Server) -> Self {
+        Self { server, session: Arc::default(), way: Way::Stream, client: OnceLock::new() }
+    }
+
+    pub(super) fn over_http(server: Server) -> Self {
+        Self { way: Way::Http, ..Self::over_stream(server) }
+    }
+
+    /// What is remembered of whoever asks. A request that stands alone is its client's by name.
+    fn session(&self, context: &Context) -> Arc<Session> {
+        match context.client_info() {
+            Some(client) if self.way == Way::Http && self.is_modern(context) => self.server.sessions().of(&client.name),
+            _ => self.session.clone(),
+        }
     }
 
     fn meet(&self, client: &Implementation, version: &ProtocolVersion) {
@@ -87,7 +109,7 @@ impl ServerHandler for Connection {
 
     async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Result<CallToolResponse, ErrorData> {
         let modern = self.is_modern(&context);
-        let session = self.session.clone();
+        let session = self.session(&context);
         let work = move |server: &Server| {
             let arguments = Value::Object(request.arguments.unwrap_or_default());
             answer::result(server.registry().call(&request.name, arguments, &session), modern)
@@ -120,7 +142,7 @@ impl ServerHandler for Connection {
         request: ReadResourceRequestParams,
         context: Context,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let session = self.session.clone();
+        let session = self.session(&context);
         let work = move |server: &Server| resources::read(server.indexed(), &session, &request.uri);
         let result = self.server.on_worker(context.ct.cancelled(), work).await??;
         Ok(result.into())

@@ -15,6 +15,7 @@ mod message;
 mod request_id;
 mod resources;
 mod server;
+mod sessions;
 mod transport;
 
 #[cfg(test)]
@@ -52,7 +53,7 @@ where
     let ending = watch::Sender::new(false);
     let transport = LineTransport::new(reader, writer, ending.clone());
     // Not the library's own handshake: it turns away every call that comes before `initialize`.
-    let running = serve_directly(Connection::new(server), transport, None);
+    let running = serve_directly(Connection::over_stream(server), transport, None);
     let mut finished = std::pin::pin!(running.waiting());
     let reason = tokio::select! {
         reason = &mut finished => reason?,
@@ -78,7 +79,7 @@ where
 pub(crate) fn http_routes(server: Server) -> axum::Router {
     let own_pages = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
     let config = StreamableHttpServerConfig::default().with_allowed_origins(own_pages).enforce_origin_validation();
-    let connect = move || Ok(Connection::new(server.clone()));
+    let connect = move || Ok(Connection::over_http(server.clone()));
     let service = StreamableHttpService::new(connect, Arc::new(LocalSessionManager::default()), config);
     axum::Router::new().nest_service("/mcp", service)
 }

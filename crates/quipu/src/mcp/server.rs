@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 
 use super::answer::describe;
 use super::instructions;
+use super::sessions::Sessions;
 
 /// Calls that run at the same time. Calls are short and mostly wait for the disk; more of them would only take turns.
 const MAX_WORKERS: usize = 16;
@@ -25,6 +26,7 @@ struct Shared {
     tools: Vec<Tool>,
     legacy_tools: Vec<Tool>,
     workers: Arc<Semaphore>,
+    sessions: Sessions,
 }
 
 /// Why a call on a worker has no outcome.
@@ -54,6 +56,7 @@ impl Server {
             knowledge,
             registry,
             workers: Arc::new(Semaphore::new(MAX_WORKERS)),
+            sessions: Sessions::default(),
         }))
     }
 
@@ -66,6 +69,11 @@ impl Server {
     pub(super) fn indexed(&self) -> &Registry {
         self.0.knowledge.wait_ready(Registry::PATIENCE);
         &self.0.registry
+    }
+
+    /// Of clients without a connection.
+    pub(super) fn sessions(&self) -> &Sessions {
+        &self.0.sessions
     }
 
     pub(super) fn instructions(&self) -> &str {

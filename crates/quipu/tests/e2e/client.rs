@@ -168,7 +168,7 @@ pub(crate) fn modern(mut params: Value) -> Value {
     params
 }
 
-fn serve_command(vault: &Path, arguments: &[&str]) -> Command {
+pub(crate) fn serve_command(vault: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
     command.arg("serve").args(arguments).arg(vault);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());

@@ -7,5 +7,6 @@ mod client;
 mod calls;
 mod ending;
 mod handshake;
+mod http;
 mod resources;
 mod wire;
