@@ -18,7 +18,9 @@ const KINDS: [&str; 7] = ["term", "idx", "pos", "store", "fast", "fieldnorm", "d
 const NOTES: usize = 60;
 
 /// What happens to a file. Each leaves a new file, as a restored backup would, or none.
-const DAMAGES: [(&str, fn(&Path)); 5] = [
+type Damage = (&'static str, fn(&Path));
+
+const DAMAGES: [Damage; 5] = [
     ("junk", |file| replace(file, b"junk\n".to_vec())),
     ("emptied", |file| replace(file, Vec::new())),
     ("cut in half", |file| {

@@ -3,12 +3,14 @@
 //! What a store or an operating system said in detail goes to the log: it may hold SQL or paths outside the vault.
 
 use quipu_core::index::IndexError;
+use quipu_core::model::NoteId;
 use quipu_core::notes::NoteError;
 use quipu_core::ports::{StoreError, VaultError, WriteError};
 use serde_json::json;
 
 use crate::registry::Reply;
 use crate::tool::Toolset;
+use crate::truncate::echoed;
 
 /// Why a call failed, in the domain's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +66,12 @@ impl Fault {
 
 impl From<NoteError> for Fault {
     fn from(error: NoteError) -> Self {
+        let error = match error {
+            NoteError::BadId { id, reason } => NoteError::BadId { id: echoed(&id), reason },
+            NoteError::BadTitle { title, reason } => NoteError::BadTitle { title: echoed(&title), reason },
+            NoteError::NotFound { id } => NoteError::NotFound { id: NoteId::new(&echoed(id.as_str())) },
+            other => other,
+        };
         let kind = match error {
             NoteError::Index(error) => return error.into(),
             NoteError::Write(error) => return error.into(),
@@ -87,7 +95,7 @@ impl From<IndexError> for Fault {
         match error {
             IndexError::Vault(VaultError::Read { path, source }) => {
                 tracing::error!(%path, %source, "cannot read");
-                Self::new(FaultKind::Provider, format!("cannot read {path}: {}", said(&source)))
+                Self::new(FaultKind::Provider, format!("cannot read {}: {}", echoed(&path), said(&source)))
             }
             IndexError::Store(error) => error.into(),
         }
@@ -106,7 +114,10 @@ impl From<WriteError> for Fault {
         match error {
             WriteError::Write { path, source } => {
                 tracing::error!(%path, %source, "cannot write");
-                Self::new(FaultKind::Provider, format!("cannot write {path}: {}", said(&source)))
+                Self::new(FaultKind::Provider, format!("cannot write {}: {}", echoed(&path), said(&source)))
+            }
+            WriteError::Refused { path, reason } => {
+                Self::new(FaultKind::Provider, format!("{} cannot hold a note: {reason}", echoed(path.as_str())))
             }
             other => Self::new(FaultKind::Provider, other.to_string()),
         }

@@ -33,6 +33,8 @@ pub struct SyncReport {
     pub unreadable: usize,
     /// Notes in the vault now.
     pub total: usize,
+    /// Those of them that the store has not taken in: they are served, and read again at the next start.
+    pub unsaved: usize,
 }
 
 /// How far a pass is.
@@ -107,6 +109,7 @@ impl Indexer {
         }
         self.publish(writer, staged);
         report.total = self.snapshot().files().len();
+        report.unsaved = if writer.store_is_lost { report.total } else { writer.owed.len() };
         Ok(report)
     }
 

@@ -8,6 +8,7 @@ mod bad_input;
 mod calls;
 mod ending;
 mod handshake;
+mod http;
 mod resources;
 mod seed_docs;
 mod seed_roux;
