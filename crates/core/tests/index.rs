@@ -133,7 +133,7 @@ impl<Store: NoteStore> NoteStore for Fragile<Store> {
 
     fn apply(&self, changes: &[NoteChange<'_>]) -> Result<(), StoreError> {
         if self.broken.load(Ordering::SeqCst) {
-            return Err(StoreError::new("update", "the disk is full"));
+            return Err(StoreError::new("updated", "the disk is full"));
         }
         self.store.apply(changes)
     }

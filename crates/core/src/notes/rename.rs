@@ -41,7 +41,8 @@ impl Knowledge {
         }
 
         let mut follow = |source: &Note, bytes: &[u8]| follow_links(writer, (note, &renamed), key, source, bytes);
-        let bytes = if update_links { follow(note, &bytes)? } else { bytes };
+        // Its own links are part of what is being written, so they follow without being asked for.
+        let bytes = follow(note, &bytes)?;
         let mut changes = vec![if to == note.path {
             FileChange::Replace { path: to, expected, bytes: bytes.clone() }
         } else {

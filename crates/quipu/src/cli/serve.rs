@@ -254,13 +254,13 @@ mod tests {
         }));
         let herald = Herald { knowledge, root: "/home/ada/notes".into() };
         herald.warn("cannot watch: No such file about [\"/home/ada/notes/a\"]");
-        let error = StoreError::new("write", "disk I/O error at /home/ada/notes/.quipu/index/catalog.db");
+        let error = StoreError::new("written", "disk I/O error at /home/ada/notes/.quipu/index/catalog.db");
         herald.warn_of("the vault could not be indexed", IndexError::Store(error));
         assert_eq!(
             herald.knowledge.warnings(&Session::default()),
             [
                 ".: cannot watch: No such file about [\"the vault/a\"]",
-                ".: the vault could not be indexed: the index write failed; the server's log has the details",
+                ".: the vault could not be indexed: the index could not be written; the server's log has the details",
             ]
         );
     }

@@ -76,7 +76,7 @@ fn line_ends_marks_and_styles_stay() {
         // Quotes, a list's own indent, tags under their other name, tags as one string.
         ("---\ntitle: 'it''s'\n---\n", json!({ "title": "a" }), "---\ntitle: 'a'\n---\n"),
         ("---\ntags:\n    - x\n    - y\nz: 1\n---\n", json!({ "tags": ["k"] }), "---\ntags:\n    - k\nz: 1\n---\n"),
-        ("---\ntag: x\nz: 1\n---\n", json!({ "tags": ["k"] }), "---\ntag:\n  - k\nz: 1\n---\n"),
+        ("---\ntag: x\nz: 1\n---\n", json!({ "tags": ["k"] }), "---\ntag: x\nz: 1\ntags:\n  - k\n---\n"),
         ("---\ntags: [x]\n---\n", json!({ "tags": [] }), "---\ntags: []\n---\n"),
         // No newline at the end, and content exactly as given.
         ("old", json!({ "content": "new\r\n\r\n  " }), "new\r\n\r\n  "),

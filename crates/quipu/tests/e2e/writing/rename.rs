@@ -118,8 +118,8 @@ fn a_title_that_a_link_cannot_hold_is_refused_whole() {
     for title in ["C# [draft]", "a|b", "see ]] there"] {
         let (code, message) =
             client.error("update_node", json!({ "id": "old.md", "title": title, "update_links": true }));
-        assert_eq!(code, "LINK_INTEGRITY", "{message}");
-        assert!(message.contains("a.md"), "it says where: {message}");
+        assert_eq!(code, "INVALID_PARAMS", "{message}");
+        assert!(message.contains("`title`") && message.contains("links"), "it says why: {message}");
         assert_eq!(files_below(client.root()), before);
     }
     // A Markdown link can hold anything.
