@@ -38,7 +38,7 @@ impl VaultPath {
             return Err(PathError::Empty);
         }
         // A home folder and a drive, but not the files `~.md` and `1:1.md`, which people have.
-        let is_home = text == "~" || text.starts_with('~') && text.contains('/');
+        let is_home = text == "~" || text.starts_with("~/");
         let is_drive = matches!(text.as_bytes(), [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
         if text.starts_with(['/', '\\']) || is_home || is_drive {
             return Err(PathError::Absolute);
