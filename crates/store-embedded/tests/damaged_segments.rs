@@ -17,8 +17,10 @@ use quipu_testkit::store_conformance::note;
 const KINDS: [&str; 7] = ["term", "idx", "pos", "store", "fast", "fieldnorm", "del"];
 const NOTES: usize = 60;
 
+type Damage = fn(&Path);
+
 /// What happens to a file. Each leaves a new file, as a restored backup would, or none.
-const DAMAGES: [(&str, fn(&Path)); 5] = [
+const DAMAGES: [(&str, Damage); 5] = [
     ("junk", |file| replace(file, b"junk\n".to_vec())),
     ("emptied", |file| replace(file, Vec::new())),
     ("cut in half", |file| {

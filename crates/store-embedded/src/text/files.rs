@@ -47,7 +47,7 @@ pub(super) fn findings(index: &Index, folder: Option<&Path>, read_up_to: u64) ->
                 whole.push(file);
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                findings.push(format!("{} is missing", file.display()))
+                findings.push(format!("{} is missing", file.display()));
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 return Err(TextError::Failed(error.into()));
