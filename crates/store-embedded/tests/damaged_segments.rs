@@ -17,10 +17,10 @@ use quipu_testkit::store_conformance::note;
 const KINDS: [&str; 7] = ["term", "idx", "pos", "store", "fast", "fieldnorm", "del"];
 const NOTES: usize = 60;
 
-/// What happens to a file. Each leaves a new file, as a restored backup would, or none.
-type Damage = (&'static str, fn(&Path));
+type Damage = fn(&Path);
 
-const DAMAGES: [Damage; 5] = [
+/// What happens to a file. Each leaves a new file, as a restored backup would, or none.
+const DAMAGES: [(&str, Damage); 5] = [
     ("junk", |file| replace(file, b"junk\n".to_vec())),
     ("emptied", |file| replace(file, Vec::new())),
     ("cut in half", |file| {
