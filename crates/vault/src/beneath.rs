@@ -54,10 +54,16 @@ impl Dir {
         Ok(Self(rustix::fs::openat(&self.0, name.as_ref(), flags, Mode::empty())?))
     }
 
-    /// Opens a folder some levels down; an empty path is this one.
+    /// Opens a folder some levels down; an empty path is this one. A path that could lead up is an error.
     pub(crate) fn open_below(&self, path: &str) -> io::Result<Self> {
-        let mut parts = path.split('/').filter(|part| !part.is_empty());
-        let mut dir = self.open(parts.next().unwrap_or("."))?;
+        if path.is_empty() {
+            return self.open(".");
+        }
+        if !leads_down(path) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a path below the vault's root"));
+        }
+        let mut parts = path.split('/');
+        let mut dir = self.open(parts.next().unwrap_or_default())?;
         for part in parts {
             dir = dir.open(part)?;
         }
@@ -197,6 +203,11 @@ impl Dir {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Whether every part of a path is a name: nothing empty, nothing that stands for this folder or the one above.
+pub(crate) fn leads_down(path: &str) -> bool {
+    path.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains('\0'))
 }
 
 /// What an open file is.

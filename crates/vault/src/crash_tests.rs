@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -207,7 +208,10 @@ fn a_folder_swapped_for_a_link_meanwhile_leads_nothing_out() {
 fn a_journal_of_a_newer_quipu_is_left_alone_and_told() {
     let home = home();
     std::fs::create_dir(home.path().join(".quipu")).unwrap();
-    std::fs::write(home.path().join(".quipu/journal.json"), r#"{"format":2,"effects":[],"made":[]}"#).unwrap();
+    let inode = |path: &Path| std::fs::metadata(path).unwrap().ino();
+    let (root, own) = (inode(home.path()), inode(&home.path().join(".quipu")));
+    let journal = format!(r#"{{"format":3,"home":{{"root":{root},"own":{own}}},"deeds":[]}}"#);
+    std::fs::write(home.path().join(".quipu/journal.json"), journal).unwrap();
     let error = FolderVault::open(home.path(), VaultOptions::default()).unwrap_err();
     assert!(error.to_string().contains("newer Quipu"), "{error}");
     let options = VaultOptions { read_only: true, ..VaultOptions::default() };

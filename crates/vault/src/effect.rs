@@ -10,9 +10,11 @@ use std::time::Duration;
 use quipu_core::model::ContentHash;
 use serde::{Deserialize, Serialize};
 
-use crate::beneath::{Dir, Kind};
+use crate::beneath::{Dir, Kind, leads_down};
 use crate::folder::{join, split};
+use crate::rules::OWN_FOLDER;
 use crate::step;
+use crate::temporary;
 use crate::trash;
 
 /// One effect on one name.
@@ -71,6 +73,20 @@ impl From<io::Error> for Conflict {
 }
 
 impl Effect {
+    /// Whether it stays among the notes and the kept versions, and calls aside only what is ours. For one that was read
+    /// from a file, which anyone may have written.
+    pub(crate) fn is_confined(&self) -> bool {
+        let Self { folder, name, temporary, deed } = self;
+        let kept = match deed {
+            Deed::Put { .. } => None,
+            Deed::Swap { kept, .. } | Deed::Take { kept, .. } => Some(kept),
+        };
+        !name.contains('/')
+            && is_among_notes(&join(folder, name))
+            && temporary::is_ours(temporary)
+            && kept.is_none_or(|kept| trash::is_version(kept))
+    }
+
     /// Does it. The new version lies under the temporary name and the old one is in the trash already.
     pub(crate) fn run(&self, root: &Dir) -> Result<(), Conflict> {
         let dir = root.open_below(&self.folder)?;
@@ -277,6 +293,12 @@ pub(crate) fn version_of(dir: &Dir, name: &str) -> io::Result<Option<Version>> {
         std::thread::sleep(Duration::from_millis(1));
     }
     Err(io::Error::new(io::ErrorKind::ResourceBusy, "it keeps changing while it is read"))
+}
+
+/// Whether a real path stays in the vault and out of what git and we keep there.
+pub(crate) fn is_among_notes(path: &str) -> bool {
+    let is_reserved = |part: &str| [".git", OWN_FOLDER].iter().any(|reserved| part.eq_ignore_ascii_case(reserved));
+    leads_down(path) && !path.split('/').any(is_reserved)
 }
 
 /// Removes folders that were made for files that did not come to be, innermost first, where they are still empty.

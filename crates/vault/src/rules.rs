@@ -17,8 +17,6 @@ use crate::beneath::{Dir, Kind, Seen};
 
 /// The folder that holds what Quipu keeps beside the notes.
 pub(crate) const OWN_FOLDER: &str = ".quipu";
-/// How the names of our temporary files end. They also start with a dot, so no rule admits them.
-pub(crate) const TEMPORARY_SUFFIX: &str = ".quipu-tmp";
 
 const GITIGNORE: &str = ".gitignore";
 /// Far above any real one; a larger file is not a list of patterns.

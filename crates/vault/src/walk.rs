@@ -15,7 +15,8 @@ use rayon::prelude::*;
 use crate::beneath::{Dir, Kind, is_no_folder};
 use crate::folder::{Folder, Found, NOT_REGULAR, Target, find, join};
 use crate::folder_vault::FolderVault;
-use crate::rules::{TEMPORARY_SUFFIX, is_markdown};
+use crate::rules::is_markdown;
+use crate::temporary;
 
 /// Below this many notes in one folder, asking for their sizes and times is not worth sharing out.
 const STAT_CHUNK: usize = 512;
@@ -48,7 +49,10 @@ pub(crate) fn list(vault: &FolderVault) -> Result<Listing, VaultError> {
     root.dir.entries().map_err(|source| VaultError::Read { path: ".".to_owned(), source })?;
     let walked = walk(vault, &Arc::new(root));
     vault.remember_leftovers(&walked.leftovers);
-    Ok(listing(walked))
+    let mut listing = listing(walked);
+    listing.warnings.extend(vault.notices());
+    listing.warnings.sort_unstable();
+    Ok(listing)
 }
 
 /// The notes at or below a path.
@@ -128,8 +132,8 @@ fn look_at<'scope>(
     notes: &mut Vec<VaultPath>,
 ) {
     if name.as_bytes().starts_with(b".") {
-        if is_ours(name) {
-            here.leftovers.push(join(&folder.real, &name.to_string_lossy()));
+        if let Some(name) = name.to_str().filter(|name| temporary::is_ours(name)) {
+            here.leftovers.push(join(&folder.real, name));
         }
         return;
     }
@@ -210,11 +214,6 @@ fn stat_notes(folder: &Folder, notes: Vec<VaultPath>, here: &mut Walked) {
             Err(error) => here.warn(path.as_str(), &format!("cannot be read: {error}")),
         }
     }
-}
-
-/// Whether a hidden name is that of a temporary file of ours.
-fn is_ours(name: &OsStr) -> bool {
-    name.as_bytes().ends_with(TEMPORARY_SUFFIX.as_bytes())
 }
 
 impl Walked {

@@ -10,7 +10,7 @@ use std::sync::MutexGuard;
 use std::time::{Duration, UNIX_EPOCH};
 
 use quipu_core::model::{ContentHash, FileStat, VaultPath, fold};
-use quipu_core::ports::{Clock, FileChange, KeptReason, SystemClock, WriteError};
+use quipu_core::ports::{FileChange, KeptReason, WriteError};
 
 use crate::beneath::{Dir, Seen, dress_like, is_no_folder, see_open};
 use crate::effect::{Conflict, Deed, Effect};
@@ -18,8 +18,9 @@ use crate::folder::{Found, Spot, find, join, split};
 use crate::folder_vault::FolderVault;
 use crate::journal::{self, Journal};
 use crate::read::read_in;
-use crate::rules::{OWN_FOLDER, Reason, TEMPORARY_SUFFIX};
+use crate::rules::{OWN_FOLDER, Reason};
 use crate::step;
+use crate::temporary;
 use crate::trash::{self, Shelf};
 use crate::walk::find_any_case;
 
@@ -39,7 +40,8 @@ pub(crate) fn apply(vault: &FolderVault, changes: &[FileChange]) -> Result<Vec<O
     let mut planned = plan(vault, &door, changes)?;
     let effects: Vec<Effect> = planned.works.iter().map(|work| work.effect.clone()).collect();
     if !effects.is_empty() {
-        let journal = Journal::new(effects, planned.made.clone());
+        let journal = Journal::new(&door.root, &door.own, effects, planned.made.clone())
+            .map_err(|source| WriteError::Write { path: OWN_FOLDER.to_owned(), source })?;
         if let Err(error) = carry_out(&door, &journal, &mut planned) {
             // Should even this fail, the journal stays for the next writer.
             let _ = journal.undo(&door.root, &door.own);
@@ -119,7 +121,7 @@ fn open_door(vault: &FolderVault) -> io::Result<Door<'_>> {
     let own = open_own_folder(&root)?;
     let lock = own.open_lock(LOCK)?;
     lock.lock()?;
-    journal::recover(&root, &own)?;
+    journal::recover(vault, &root, &own)?;
     for leftover in vault.take_leftovers() {
         // Temporary files exist only while the lock is held, so this one is nobody's. It is gone, or it can stay.
         let (folder, name) = split(&leftover);
@@ -267,9 +269,7 @@ impl<'a> Planned<'a> {
     }
 
     fn add(&mut self, path: &VaultPath, spot: Spot, deed: Deed, content: Option<(&'a [u8], Option<Seen>)>) {
-        // Unique, since only one writer is at work; short, since a note's own name may be as long as names get.
-        let temporary =
-            format!(".{:x}-{}-{}{TEMPORARY_SUFFIX}", SystemClock.now_ns(), std::process::id(), self.works.len());
+        let temporary = temporary::name(self.works.len());
         let effect = Effect { folder: spot.folder, name: spot.name, temporary, deed };
         let (bytes, like) = content.map_or((None, None), |(bytes, like)| (Some(bytes), like));
         self.works.push(Work { effect, path: path.clone(), bytes, like, stat: None });
