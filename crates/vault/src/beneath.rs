@@ -233,6 +233,11 @@ pub(crate) fn is_no_folder(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
 }
 
+/// Whether an error says that the process or the system has no more of something, and nothing about the file.
+pub(crate) fn is_exhausted(error: &io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE, Errno::NOMEM].iter().any(|full| error.raw_os_error() == Some(full.raw_os_error()))
+}
+
 impl Kind {
     fn of(file_type: FileType) -> Self {
         match file_type {

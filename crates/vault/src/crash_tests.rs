@@ -79,6 +79,30 @@ fn a_vault_with_more_folders_than_watches_is_polled_and_a_person_is_told() {
 }
 
 #[test]
+fn a_gitignore_that_cannot_be_read_has_no_say_and_is_told() {
+    let home = home();
+    std::fs::write(home.path().join(".gitignore"), "a.md\n").unwrap();
+    std::fs::write(home.path().join("d/.gitignore"), "e.md\n").unwrap();
+    let vault = open(home.path());
+    let unreadable = |step: &str| match step {
+        "read rules" => Err(io::ErrorKind::PermissionDenied.into()),
+        _ => Ok(()),
+    };
+    let (listing, below) =
+        with_steps(unreadable, || (vault.list().unwrap(), open(home.path()).list_below(&path("d")).unwrap())).unwrap();
+    assert!(listing.files.iter().any(|file| file.path.as_str() == "a.md"));
+    assert!(listing.warnings.iter().any(|warning| warning.path == ".gitignore"), "{:?}", listing.warnings);
+    assert_eq!(below.files.len(), 1);
+    assert_eq!(below.warnings.iter().map(|warning| warning.path.as_str()).collect::<Vec<_>>(), ["d/.gitignore"]);
+    let exhausted = |step: &str| match step {
+        "read rules" => Err(io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error())),
+        _ => Ok(()),
+    };
+    // Another fault than the file's: what it hides must not appear.
+    with_steps(exhausted, || open(home.path()).list().unwrap_err()).unwrap();
+}
+
+#[test]
 fn an_undoing_that_is_itself_killed_is_taken_up_again() {
     for first in 1.. {
         let mut is_first_reached = false;

@@ -10,7 +10,7 @@ use quipu_core::model::VaultPath;
 
 use crate::beneath::{Dir, Kind, Seen, is_no_folder};
 use crate::folder_vault::FolderVault;
-use crate::rules::{Patterns, Reason};
+use crate::rules::{Patterns, Reason, Unread};
 
 /// An open folder that the rules admit.
 #[derive(Debug)]
@@ -21,6 +21,7 @@ pub(crate) struct Folder {
     /// Without links, from the root.
     pub(crate) real: String,
     pub(crate) patterns: Patterns,
+    pub(crate) unread: Unread,
     above: Option<Arc<Folder>>,
 }
 
@@ -66,8 +67,8 @@ impl Folder {
     /// The root, opened anew each time: it may have been unmounted or replaced since.
     pub(crate) fn root(vault: &FolderVault) -> io::Result<Self> {
         let dir = vault.open_root()?;
-        let patterns = vault.rules().root_patterns(&dir)?;
-        Ok(Self { dir, path: String::new(), real: String::new(), patterns, above: None })
+        let (patterns, unread) = vault.rules().root_patterns(&dir)?;
+        Ok(Self { dir, path: String::new(), real: String::new(), patterns, unread, above: None })
     }
 
     /// The path of a name in this folder.
@@ -87,8 +88,8 @@ impl Folder {
             None => (self.dir.open(name)?, join(&self.real, name)),
         };
         let path = self.path_of(name);
-        let patterns = vault.rules().patterns_in(&dir, &path, self.patterns.as_ref())?;
-        Ok(Self { dir, path, real, patterns, above: Some(Arc::clone(self)) })
+        let (patterns, unread) = vault.rules().patterns_in(&dir, &path, self.patterns.as_ref())?;
+        Ok(Self { dir, path, real, patterns, unread, above: Some(Arc::clone(self)) })
     }
 
     /// Finds out where a link in this folder leads. `Err` inside says why it is not followed.

@@ -107,6 +107,7 @@ fn visit<'scope>(
 ) {
     let mut here = Walked::default();
     here.folders.push(WalkedFolder { path: folder.path.clone(), real: folder.real.clone() });
+    here.warnings.extend(folder.unread.clone());
     match folder.dir.entries() {
         Ok(entries) => {
             let mut notes = Vec::new();
