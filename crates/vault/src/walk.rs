@@ -13,7 +13,7 @@ use quipu_core::ports::{ListedFile, Listing, VaultError};
 use rayon::prelude::*;
 
 use crate::beneath::{Dir, Kind, is_no_folder};
-use crate::folder::{Folder, Found, NOT_REGULAR, Target, find, join};
+use crate::folder::{Ahead, Folder, Found, NOT_REGULAR, find, join};
 use crate::folder_vault::FolderVault;
 use crate::rules::is_markdown;
 use crate::temporary;
@@ -102,7 +102,7 @@ fn listing(walked: Walked) -> Listing {
 fn visit<'scope>(
     scope: &rayon::Scope<'scope>,
     vault: &'scope FolderVault,
-    folder: &Arc<Folder>,
+    folder: &Folder,
     walked: &'scope Mutex<Walked>,
 ) {
     let mut here = Walked::default();
@@ -125,7 +125,7 @@ fn visit<'scope>(
 fn look_at<'scope>(
     scope: &rayon::Scope<'scope>,
     vault: &'scope FolderVault,
-    folder: &Arc<Folder>,
+    folder: &Folder,
     name: &OsStr,
     kind: Kind,
     walked: &'scope Mutex<Walked>,
@@ -168,8 +168,8 @@ fn look_at<'scope>(
     };
     match (kind, target) {
         (Kind::Folder, target) => {
-            let (folder, name) = (Arc::clone(folder), name.to_owned());
-            scope.spawn(move |scope| descend(scope, vault, &folder, &name, target.as_ref(), walked));
+            let ahead = folder.ahead(name, target.as_ref());
+            scope.spawn(move |scope| descend(scope, vault, ahead, walked));
         }
         (Kind::File, Some(target)) => {
             here.files.push(ListedFile { path: note_path.clone(), stat: target.seen.stat });
@@ -180,23 +180,24 @@ fn look_at<'scope>(
     }
 }
 
-/// Opens a folder only when its turn comes, so that few are open at a time.
+/// Opens a folder only when its turn comes, and from the root: no folder is held open for those below it, so a walk has
+/// as many open as it has threads, however deep the vault.
 fn descend<'scope>(
     scope: &rayon::Scope<'scope>,
     vault: &'scope FolderVault,
-    above: &Arc<Folder>,
-    name: &str,
-    target: Option<&Target>,
+    ahead: Ahead,
     walked: &'scope Mutex<Walked>,
 ) {
-    match above.enter(vault, name, target) {
-        Ok(folder) => visit(scope, vault, &Arc::new(folder), walked),
+    let path = ahead.path.clone();
+    let dir = vault.open_root().and_then(|root| root.open_below(&ahead.real));
+    match dir.and_then(|dir| ahead.enter(vault, dir)) {
+        Ok(folder) => visit(scope, vault, &folder, walked),
         // Removed since its name was read.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => walked
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .warn(&above.path_of(name), &format!("the folder cannot be read: {error}")),
+            .warn(&path, &format!("the folder cannot be read: {error}")),
     }
 }
 
