@@ -2,7 +2,8 @@
 //!
 //! What an effect displaces is first moved to a temporary name, in the same step, and only then compared with what was
 //! expected: an edit that slipped in is therefore found, and put back. Undoing looks at what is there instead of
-//! remembering how far it got, so it can be cut short and done again.
+//! remembering how far it got, so it can be cut short and done again. What was ever to be seen under a note's name is
+//! kept before it is undone: an editor may have it open, and what it adds later is then found in the trash.
 
 use std::io;
 use std::time::Duration;
@@ -10,9 +11,11 @@ use std::time::Duration;
 use quipu_core::model::ContentHash;
 use serde::{Deserialize, Serialize};
 
-use crate::beneath::{Dir, Kind};
+use crate::beneath::{Dir, Kind, leads_down};
 use crate::folder::{join, split};
+use crate::rules::OWN_FOLDER;
 use crate::step;
+use crate::temporary;
 use crate::trash;
 
 /// One effect on one name.
@@ -71,6 +74,20 @@ impl From<io::Error> for Conflict {
 }
 
 impl Effect {
+    /// Whether it stays among the notes and the kept versions, and calls aside only what is ours. For one that was read
+    /// from a file, which anyone may have written.
+    pub(crate) fn is_confined(&self) -> bool {
+        let Self { folder, name, temporary, deed } = self;
+        let kept = match deed {
+            Deed::Put { .. } => None,
+            Deed::Swap { kept, .. } | Deed::Take { kept, .. } => Some(kept),
+        };
+        !name.contains('/')
+            && is_among_notes(&join(folder, name))
+            && temporary::is_ours(temporary)
+            && kept.is_none_or(|kept| trash::is_version(kept))
+    }
+
     /// Does it. The new version lies under the temporary name and the old one is in the trash already.
     pub(crate) fn run(&self, root: &Dir) -> Result<(), Conflict> {
         let dir = root.open_below(&self.folder)?;
@@ -83,6 +100,12 @@ impl Effect {
                 }
             }
             Deed::Swap { old, kept, .. } => {
+                // Looked at once more, so that the new version is hardly ever to be seen in vain.
+                match version_of(&dir, &self.name)? {
+                    Some(placed) if placed == *old => {}
+                    Some(_) => return Err(Conflict::Changed),
+                    None => return Err(Conflict::Missing),
+                }
                 step::before("swap")?;
                 let is_exchanged = match dir.exchange(&self.temporary, &self.name) {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Conflict::Missing),
@@ -142,7 +165,7 @@ impl Effect {
             Err(error) => return Err(error),
         };
         match &self.deed {
-            Deed::Put { new } => self.undo_put(&dir, *new)?,
+            Deed::Put { new } => self.undo_put(root, &dir, *new)?,
             Deed::Swap { old, new, kept } => self.undo_swap(root, &dir, (*old, *new), kept)?,
             Deed::Take { old, kept } => self.undo_take(root, &dir, *old, kept)?,
         }
@@ -160,10 +183,10 @@ impl Effect {
         let aside = version_of(&dir, &self.temporary)?;
         let is_known = match &self.deed {
             Deed::Put { .. } => true,
-            Deed::Swap { old, new, .. } => {
+            Deed::Swap { old, new, kept } => {
                 aside.is_none_or(|aside| aside == *old || aside == *new)
                     // Not yet exchanged: what is aside is a new version that was not written to its end.
-                    || version_of(&dir, &self.name)? != Some(*new)
+                    || trash::version_of(root, kept)?.is_none()
             }
             Deed::Take { old, .. } => aside.is_none_or(|aside| aside == *old),
         };
@@ -176,11 +199,13 @@ impl Effect {
         self.forget_kept(root, Some(&dir))
     }
 
-    fn undo_put(&self, dir: &Dir, new: Version) -> io::Result<()> {
+    fn undo_put(&self, root: &Dir, dir: &Dir, new: Version) -> io::Result<()> {
         let (aside, placed) = (dir.see(&self.temporary)?, dir.see(&self.name)?);
         // Both names on one file: a rename made of two steps was cut short.
         let is_placed = placed.is_some_and(|placed| aside.is_none_or(|aside| aside.inode == placed.inode));
         if is_placed && version_of(dir, &self.name)? == Some(new) {
+            self.keep_seen(root, dir, &self.name)?;
+            step::before("put back")?;
             dir.rename(&self.name, &self.temporary)?;
             if version_of(dir, &self.temporary)? != Some(new) {
                 return dir.rename_to_free(&self.temporary, &self.name);
@@ -196,32 +221,41 @@ impl Effect {
     fn undo_swap(&self, root: &Dir, dir: &Dir, (old, new): (Version, Version), kept: &str) -> io::Result<()> {
         let (aside, placed) = (version_of(dir, &self.temporary)?, version_of(dir, &self.name)?);
         match (aside, placed) {
-            // Never exchanged; or what is aside was not written to its end.
+            // Never exchanged, or exchanged back after the new version was kept.
             (Some(aside), _) if aside == new => dir.remove_file(&self.temporary),
-            (Some(_), Some(placed)) if placed == old => dir.remove_file(&self.temporary),
             // The old version is kept once the new one is whole: before that, what is aside was not displaced.
-            (Some(_), Some(placed)) if placed == new && trash::version_of(root, kept)?.is_none() => {
-                dir.remove_file(&self.temporary)
-            }
-            (Some(_), Some(placed)) if placed == new => {
-                if !dir.exchange(&self.temporary, &self.name)? {
-                    return dir.rename(&self.temporary, &self.name);
-                }
-                if version_of(dir, &self.temporary)? == Some(new) {
-                    return dir.remove_file(&self.temporary);
-                }
-                // Someone saved once more, over ours: that is the newest, and it stays.
-                dir.exchange(&self.temporary, &self.name)?;
-                self.keep_aside(root, dir, old)
-            }
+            (Some(_), Some(_)) if trash::version_of(root, kept)?.is_none() => dir.remove_file(&self.temporary),
+            (Some(_), Some(placed)) if placed == new => self.swap_back(root, dir, (old, new)),
             (Some(_), None) => dir.rename_to_free(&self.temporary, &self.name),
             (Some(_), Some(_)) => self.keep_aside(root, dir, old),
             (None, Some(placed)) if placed == new => {
+                self.keep_seen(root, dir, &self.name)?;
                 trash::copy_out(root, kept, dir, &self.temporary)?;
                 dir.rename(&self.temporary, &self.name)
             }
             (None, _) => Ok(()),
         }
+    }
+
+    /// Brings back what a swap displaced. The new version is kept before it loses its name, not after: cut short in
+    /// between, nobody could tell that it was ever to be seen.
+    fn swap_back(&self, root: &Dir, dir: &Dir, (old, new): (Version, Version)) -> io::Result<()> {
+        let seen = dir.see(&self.name)?;
+        self.keep_seen(root, dir, &self.name)?;
+        step::before("swap back")?;
+        if !dir.exchange(&self.temporary, &self.name)? {
+            return dir.rename(&self.temporary, &self.name);
+        }
+        if version_of(dir, &self.temporary)? != Some(new) {
+            // Someone saved once more, over ours: that is the newest, and it stays.
+            dir.exchange(&self.temporary, &self.name)?;
+            return self.keep_aside(root, dir, old);
+        }
+        let is_kept = dir.see(&self.temporary)?.map(|aside| aside.inode) == seen.map(|seen| seen.inode);
+        if !is_kept {
+            self.keep_seen(root, dir, &self.temporary)?;
+        }
+        dir.remove_file(&self.temporary)
     }
 
     fn undo_take(&self, root: &Dir, dir: &Dir, old: Version, kept: &str) -> io::Result<()> {
@@ -241,10 +275,14 @@ impl Effect {
     /// Moves a displaced version to the trash when its place is taken by a newer edit.
     fn keep_aside(&self, root: &Dir, dir: &Dir, old: Version) -> io::Result<()> {
         if version_of(dir, &self.temporary)? != Some(old) {
-            let path = join(&self.folder, &self.name);
-            trash::keep_late(root, dir, &self.temporary, &path)?;
+            self.keep_seen(root, dir, &self.temporary)?;
         }
         dir.remove_file(&self.temporary)
+    }
+
+    /// Keeps, under the note's path, a file that was to be seen there.
+    fn keep_seen(&self, root: &Dir, dir: &Dir, name: &str) -> io::Result<()> {
+        trash::keep_late(root, dir, name, &join(&self.folder, &self.name))
     }
 
     /// Takes the old version out of the trash again if it is where it was.
@@ -277,6 +315,12 @@ pub(crate) fn version_of(dir: &Dir, name: &str) -> io::Result<Option<Version>> {
         std::thread::sleep(Duration::from_millis(1));
     }
     Err(io::Error::new(io::ErrorKind::ResourceBusy, "it keeps changing while it is read"))
+}
+
+/// Whether a real path stays in the vault and out of what git and we keep there.
+pub(crate) fn is_among_notes(path: &str) -> bool {
+    let is_reserved = |part: &str| [".git", OWN_FOLDER].iter().any(|reserved| part.eq_ignore_ascii_case(reserved));
+    leads_down(path) && !path.split('/').any(is_reserved)
 }
 
 /// Removes folders that were made for files that did not come to be, innermost first, where they are still empty.

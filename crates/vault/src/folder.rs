@@ -10,7 +10,7 @@ use quipu_core::model::VaultPath;
 
 use crate::beneath::{Dir, Kind, Seen, is_no_folder};
 use crate::folder_vault::FolderVault;
-use crate::rules::{Patterns, Reason};
+use crate::rules::{Patterns, Reason, Unread};
 
 /// An open folder that the rules admit.
 #[derive(Debug)]
@@ -21,7 +21,18 @@ pub(crate) struct Folder {
     /// Without links, from the root.
     pub(crate) real: String,
     pub(crate) patterns: Patterns,
-    above: Option<Arc<Folder>>,
+    pub(crate) unread: Unread,
+    /// Whether a link is on the way to it.
+    is_behind_link: bool,
+}
+
+/// A folder that the rules have admitted and that is not open yet. It holds no handle: a walk may know of any number.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    pub(crate) path: String,
+    pub(crate) real: String,
+    above: Patterns,
+    is_behind_link: bool,
 }
 
 /// What lies at a path.
@@ -59,6 +70,7 @@ pub(crate) const LEADS_OUT: Reason = "a link leads out of the vault";
 pub(crate) const LEADS_TO_RESERVED: Reason = "a link leads into a .git or .quipu folder";
 pub(crate) const LEADS_NOWHERE: Reason = "a link leads nowhere";
 pub(crate) const LEADS_IN_CIRCLES: Reason = "a link leads back to a folder it lies in";
+pub(crate) const BEHIND_A_LINK: Reason = "a link to a folder is not followed behind another one";
 pub(crate) const NOT_REGULAR: Reason = "it is not a regular file";
 pub(crate) const BELOW_A_FILE: Reason = "a part of its path is a file";
 
@@ -66,8 +78,8 @@ impl Folder {
     /// The root, opened anew each time: it may have been unmounted or replaced since.
     pub(crate) fn root(vault: &FolderVault) -> io::Result<Self> {
         let dir = vault.open_root()?;
-        let patterns = vault.rules().root_patterns(&dir)?;
-        Ok(Self { dir, path: String::new(), real: String::new(), patterns, above: None })
+        let (patterns, unread) = vault.rules().root_patterns(&dir)?;
+        Ok(Self { dir, path: String::new(), real: String::new(), patterns, unread, is_behind_link: false })
     }
 
     /// The path of a name in this folder.
@@ -75,20 +87,14 @@ impl Folder {
         join(&self.path, name)
     }
 
-    /// Opens a folder in this one, whose name the rules have admitted; `target` says where it leads if it is a link.
-    pub(crate) fn enter(
-        self: &Arc<Self>,
-        vault: &FolderVault,
-        name: &str,
-        target: Option<&Target>,
-    ) -> io::Result<Self> {
-        let (dir, real) = match target {
-            Some(target) => (vault.open_root()?.open_below(&target.real)?, target.real.clone()),
-            None => (self.dir.open(name)?, join(&self.real, name)),
-        };
-        let path = self.path_of(name);
-        let patterns = vault.rules().patterns_in(&dir, &path, self.patterns.as_ref())?;
-        Ok(Self { dir, path, real, patterns, above: Some(Arc::clone(self)) })
+    /// A folder in this one, whose name the rules have admitted; `target` says where it leads if it is a link.
+    pub(crate) fn ahead(&self, name: &str, target: Option<&Target>) -> Ahead {
+        Ahead {
+            path: self.path_of(name),
+            real: target.map_or_else(|| join(&self.real, name), |target| target.real.clone()),
+            above: self.patterns.clone(),
+            is_behind_link: self.is_behind_link || target.is_some(),
+        }
     }
 
     /// Finds out where a link in this folder leads. `Err` inside says why it is not followed.
@@ -112,14 +118,27 @@ impl Folder {
         let Some(seen) = seen else { return Ok(Err(LEADS_NOWHERE)) };
         Ok(match seen.kind {
             Kind::Folder if self.lies_in(real) => Err(LEADS_IN_CIRCLES),
+            // Links to folders full of links would multiply without end. That a path passes through one at most is
+            // seen from the path alone, so a walk and a single path cannot disagree about it.
+            Kind::Folder if self.is_behind_link => Err(BEHIND_A_LINK),
             Kind::Folder | Kind::File => Ok(Target { real: real.to_owned(), seen }),
             Kind::Link | Kind::Other => Err(NOT_REGULAR),
         })
     }
 
-    /// Whether the way from the root to this folder passes through a real folder.
+    /// Whether this is a real folder, or lies in it.
     fn lies_in(&self, real: &str) -> bool {
-        self.real == real || self.above.as_ref().is_some_and(|above| above.lies_in(real))
+        let below = self.real.strip_prefix(real);
+        real.is_empty() || below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+    }
+}
+
+impl Ahead {
+    /// Enters the folder, which `dir` is.
+    pub(crate) fn enter(self, vault: &FolderVault, dir: Dir) -> io::Result<Folder> {
+        let Self { path, real, above, is_behind_link } = self;
+        let (patterns, unread) = vault.rules().patterns_in(&dir, &path, above.as_ref())?;
+        Ok(Folder { dir, path, real, patterns, unread, is_behind_link })
     }
 }
 
@@ -149,7 +168,13 @@ pub(crate) fn find(vault: &FolderVault, path: &VaultPath) -> io::Result<Found> {
             return Ok(Found::LeftOut(reason));
         }
         match kind {
-            Kind::Folder => folder = Arc::new(folder.enter(vault, part, target.as_ref())?),
+            Kind::Folder => {
+                let dir = match &target {
+                    Some(target) => vault.open_root()?.open_below(&target.real)?,
+                    None => folder.dir.open(part)?,
+                };
+                folder = Arc::new(folder.ahead(part, target.as_ref()).enter(vault, dir)?);
+            }
             Kind::File if is_last => {
                 let real = target.as_ref().map_or_else(|| join(&folder.real, part), |target| target.real.clone());
                 let (real_folder, name) = split(&real);
@@ -198,5 +223,6 @@ pub(crate) fn split(path: &str) -> (&str, &str) {
 
 /// Whether a path is left out for what lies there, not for its name: it may have been a note before.
 pub(crate) fn is_about_kind(reason: Reason) -> bool {
-    [LEADS_OUT, LEADS_TO_RESERVED, LEADS_NOWHERE, LEADS_IN_CIRCLES, NOT_REGULAR, BELOW_A_FILE].contains(&reason)
+    [LEADS_OUT, LEADS_TO_RESERVED, LEADS_NOWHERE, LEADS_IN_CIRCLES, BEHIND_A_LINK, NOT_REGULAR, BELOW_A_FILE]
+        .contains(&reason)
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use quipu_core::model::{FileStat, VaultPath};
+use quipu_core::model::{FileStat, VaultPath, Warning};
 use quipu_core::ports::{FileChange, FileContent, Kept, Listing, VaultError, VaultFiles, WriteError};
 
 use crate::beneath::Dir;
@@ -26,6 +26,8 @@ pub struct FolderVault {
     writing: Mutex<()>,
     /// Temporary files that a walk came across, to be removed by the next write.
     leftovers: Mutex<BTreeSet<String>>,
+    /// What a person should know and no walk can see; part of every listing.
+    notices: Mutex<BTreeSet<Warning>>,
 }
 
 /// How a vault is opened.
@@ -99,6 +101,7 @@ impl FolderVault {
             read_only,
             writing: Mutex::default(),
             leftovers: Mutex::default(),
+            notices: Mutex::default(),
         };
         match journal::is_pending(&dir).map_err(refuse)? && !read_only {
             true => write::finish_pending(&vault),
@@ -153,6 +156,14 @@ impl FolderVault {
 
     pub(crate) fn remember_leftovers(&self, paths: &[String]) {
         self.leftovers.lock().unwrap_or_else(PoisonError::into_inner).extend(paths.iter().cloned());
+    }
+
+    pub(crate) fn notices(&self) -> BTreeSet<Warning> {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn notice(&self, path: String, message: String) {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).insert(Warning { path, message });
     }
 
     pub(crate) fn take_leftovers(&self) -> BTreeSet<String> {

@@ -17,6 +17,7 @@ mod walk;
 mod effect;
 mod journal;
 mod step;
+mod temporary;
 mod trash;
 mod write;
 

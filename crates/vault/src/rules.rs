@@ -13,12 +13,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use crate::beneath::{Dir, Kind, Seen};
+use quipu_core::model::Warning;
+
+use crate::beneath::{Dir, Kind, Seen, is_exhausted};
+use crate::folder::join;
+use crate::step;
 
 /// The folder that holds what Quipu keeps beside the notes.
 pub(crate) const OWN_FOLDER: &str = ".quipu";
-/// How the names of our temporary files end. They also start with a dot, so no rule admits them.
-pub(crate) const TEMPORARY_SUFFIX: &str = ".quipu-tmp";
 
 const GITIGNORE: &str = ".gitignore";
 /// Far above any real one; a larger file is not a list of patterns.
@@ -45,6 +47,9 @@ pub(crate) struct PatternChain {
     above: Patterns,
 }
 
+/// A file of patterns that is there and cannot be read.
+pub(crate) type Unread = Option<Warning>;
+
 /// Why a path is left out, as told to a person.
 pub(crate) type Reason = &'static str;
 
@@ -68,28 +73,43 @@ impl Rules {
     }
 
     /// The patterns in force at the root.
-    pub(crate) fn root_patterns(&self, dir: &Dir) -> io::Result<Patterns> {
+    pub(crate) fn root_patterns(&self, dir: &Dir) -> io::Result<(Patterns, Unread)> {
         self.patterns_in(dir, "", self.outer.as_ref())
     }
 
-    /// The patterns in force in a folder, given those of the folder above.
-    pub(crate) fn patterns_in(&self, dir: &Dir, path: &str, above: Option<&Arc<PatternChain>>) -> io::Result<Patterns> {
+    /// The patterns in force in a folder, given those of the folder above. A file of patterns that cannot be read has no
+    /// say, as in git.
+    pub(crate) fn patterns_in(
+        &self,
+        dir: &Dir,
+        path: &str,
+        above: Option<&Arc<PatternChain>>,
+    ) -> io::Result<(Patterns, Unread)> {
         let Some(seen) = dir.see(GITIGNORE)?.filter(|seen| seen.kind == Kind::File) else {
-            return Ok(above.cloned());
+            return Ok((above.cloned(), None));
         };
         let known = self.read.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
         let own = match known {
             Some((then, own)) if then == seen => own,
             _ => {
                 let mut bytes = Vec::new();
-                dir.open_file(GITIGNORE)?.take(GITIGNORE_MAX_BYTES).read_to_end(&mut bytes)?;
+                let file = step::before("read rules").and_then(|()| dir.open_file(GITIGNORE));
+                match file.and_then(|file| file.take(GITIGNORE_MAX_BYTES).read_to_end(&mut bytes)) {
+                    Ok(_) => {}
+                    // The file is fine and we are not: without it, notes that it hides would appear.
+                    Err(error) if is_exhausted(&error) => return Err(error),
+                    Err(error) => {
+                        let unread = format!("it cannot be read, so nothing is left out by it: {error}");
+                        return Ok((above.cloned(), Some(Warning { path: join(path, GITIGNORE), message: unread })));
+                    }
+                }
                 let own = Arc::new(parse_gitignore(&self.root.join(path), &bytes));
                 let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
                 read.insert(path.to_owned(), (seen, Arc::clone(&own)));
                 own
             }
         };
-        Ok(Some(Arc::new(PatternChain { own, above: above.cloned() })))
+        Ok((Some(Arc::new(PatternChain { own, above: above.cloned() })), None))
     }
 
     /// Whether a folder or file may be part of the vault, given that the folder it lies in is.

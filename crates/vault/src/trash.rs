@@ -51,8 +51,7 @@ pub(crate) fn restore(vault: &FolderVault, kept: &Kept) -> Result<FileStat, Writ
     let path = &kept.path;
     let gone = || WriteError::Missing { path: path.clone() };
     // The version came from outside: only one that we could have given is looked up.
-    let is_ours = kept.version.split_once('/').is_some_and(|(folder, _)| parse_name(folder).is_some());
-    if !is_ours || VaultPath::parse(&kept.version).is_err() {
+    if !is_version(&kept.version) {
         return Err(gone());
     }
     let fail = |source| WriteError::Write { path: path.to_string(), source };
@@ -85,6 +84,11 @@ fn in_other_case(vault: &FolderVault, path: &VaultPath) -> Result<Option<(VaultP
         Ok(content) => Ok(content.map(|content| (other.clone(), content.hash))),
         Err(VaultError::Read { path, source }) => Err(WriteError::Write { path, source }),
     }
+}
+
+/// Whether a text names a version as we name them, there or not.
+pub(crate) fn is_version(text: &str) -> bool {
+    text.split_once('/').is_some_and(|(folder, path)| parse_name(folder).is_some() && VaultPath::parse(path).is_ok())
 }
 
 /// Picks the folder names for one write: the same time for all reasons, and used by no other write.
@@ -244,7 +248,8 @@ fn folder_of(kept: &Kept) -> &str {
     kept.version.split_once('/').map_or("", |(folder, _)| folder)
 }
 
-fn stamp(at_ns: i64) -> String {
+/// A time as a name, in the order of time.
+pub(crate) fn stamp(at_ns: i64) -> String {
     let time = Timestamp::from_nanosecond(i128::from(at_ns)).unwrap_or(Timestamp::UNIX_EPOCH);
     let seconds = time.to_zoned(TimeZone::UTC).strftime(TIME).to_string();
     format!("{seconds}.{:09}Z", at_ns.rem_euclid(1_000_000_000))

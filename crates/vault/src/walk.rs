@@ -13,9 +13,10 @@ use quipu_core::ports::{ListedFile, Listing, VaultError};
 use rayon::prelude::*;
 
 use crate::beneath::{Dir, Kind, is_no_folder};
-use crate::folder::{Folder, Found, NOT_REGULAR, Target, find, join};
+use crate::folder::{Ahead, Folder, Found, NOT_REGULAR, find, join};
 use crate::folder_vault::FolderVault;
-use crate::rules::{TEMPORARY_SUFFIX, is_markdown};
+use crate::rules::is_markdown;
+use crate::temporary;
 
 /// Below this many notes in one folder, asking for their sizes and times is not worth sharing out.
 const STAT_CHUNK: usize = 512;
@@ -48,7 +49,10 @@ pub(crate) fn list(vault: &FolderVault) -> Result<Listing, VaultError> {
     root.dir.entries().map_err(|source| VaultError::Read { path: ".".to_owned(), source })?;
     let walked = walk(vault, &Arc::new(root));
     vault.remember_leftovers(&walked.leftovers);
-    Ok(listing(walked))
+    let mut listing = listing(walked);
+    listing.warnings.extend(vault.notices());
+    listing.warnings.sort_unstable();
+    Ok(listing)
 }
 
 /// The notes at or below a path.
@@ -98,11 +102,12 @@ fn listing(walked: Walked) -> Listing {
 fn visit<'scope>(
     scope: &rayon::Scope<'scope>,
     vault: &'scope FolderVault,
-    folder: &Arc<Folder>,
+    folder: &Folder,
     walked: &'scope Mutex<Walked>,
 ) {
     let mut here = Walked::default();
     here.folders.push(WalkedFolder { path: folder.path.clone(), real: folder.real.clone() });
+    here.warnings.extend(folder.unread.clone());
     match folder.dir.entries() {
         Ok(entries) => {
             let mut notes = Vec::new();
@@ -120,7 +125,7 @@ fn visit<'scope>(
 fn look_at<'scope>(
     scope: &rayon::Scope<'scope>,
     vault: &'scope FolderVault,
-    folder: &Arc<Folder>,
+    folder: &Folder,
     name: &OsStr,
     kind: Kind,
     walked: &'scope Mutex<Walked>,
@@ -128,8 +133,8 @@ fn look_at<'scope>(
     notes: &mut Vec<VaultPath>,
 ) {
     if name.as_bytes().starts_with(b".") {
-        if is_ours(name) {
-            here.leftovers.push(join(&folder.real, &name.to_string_lossy()));
+        if let Some(name) = name.to_str().filter(|name| temporary::is_ours(name)) {
+            here.leftovers.push(join(&folder.real, name));
         }
         return;
     }
@@ -163,8 +168,8 @@ fn look_at<'scope>(
     };
     match (kind, target) {
         (Kind::Folder, target) => {
-            let (folder, name) = (Arc::clone(folder), name.to_owned());
-            scope.spawn(move |scope| descend(scope, vault, &folder, &name, target.as_ref(), walked));
+            let ahead = folder.ahead(name, target.as_ref());
+            scope.spawn(move |scope| descend(scope, vault, ahead, walked));
         }
         (Kind::File, Some(target)) => {
             here.files.push(ListedFile { path: note_path.clone(), stat: target.seen.stat });
@@ -175,23 +180,24 @@ fn look_at<'scope>(
     }
 }
 
-/// Opens a folder only when its turn comes, so that few are open at a time.
+/// Opens a folder only when its turn comes, and from the root: no folder is held open for those below it, so a walk has
+/// as many open as it has threads, however deep the vault.
 fn descend<'scope>(
     scope: &rayon::Scope<'scope>,
     vault: &'scope FolderVault,
-    above: &Arc<Folder>,
-    name: &str,
-    target: Option<&Target>,
+    ahead: Ahead,
     walked: &'scope Mutex<Walked>,
 ) {
-    match above.enter(vault, name, target) {
-        Ok(folder) => visit(scope, vault, &Arc::new(folder), walked),
+    let path = ahead.path.clone();
+    let dir = vault.open_root().and_then(|root| root.open_below(&ahead.real));
+    match dir.and_then(|dir| ahead.enter(vault, dir)) {
+        Ok(folder) => visit(scope, vault, &folder, walked),
         // Removed since its name was read.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => walked
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .warn(&above.path_of(name), &format!("the folder cannot be read: {error}")),
+            .warn(&path, &format!("the folder cannot be read: {error}")),
     }
 }
 
@@ -210,11 +216,6 @@ fn stat_notes(folder: &Folder, notes: Vec<VaultPath>, here: &mut Walked) {
             Err(error) => here.warn(path.as_str(), &format!("cannot be read: {error}")),
         }
     }
-}
-
-/// Whether a hidden name is that of a temporary file of ours.
-fn is_ours(name: &OsStr) -> bool {
-    name.as_bytes().ends_with(TEMPORARY_SUFFIX.as_bytes())
 }
 
 impl Walked {

@@ -10,7 +10,7 @@ use std::sync::MutexGuard;
 use std::time::{Duration, UNIX_EPOCH};
 
 use quipu_core::model::{ContentHash, FileStat, VaultPath, fold};
-use quipu_core::ports::{Clock, FileChange, KeptReason, SystemClock, WriteError};
+use quipu_core::ports::{FileChange, KeptReason, WriteError};
 
 use crate::beneath::{Dir, Seen, dress_like, is_no_folder, see_open};
 use crate::effect::{Conflict, Deed, Effect};
@@ -18,15 +18,19 @@ use crate::folder::{Found, Spot, find, join, split};
 use crate::folder_vault::FolderVault;
 use crate::journal::{self, Journal};
 use crate::read::read_in;
-use crate::rules::{OWN_FOLDER, Reason, TEMPORARY_SUFFIX};
+use crate::rules::{OWN_FOLDER, Reason};
 use crate::step;
+use crate::temporary;
 use crate::trash::{self, Shelf};
 use crate::walk::find_any_case;
 
 const LOCK: &str = "write.lock";
+/// Every folder on the way is opened many times in a write, and nobody files notes so deep.
+const MAX_DEPTH: usize = 64;
 
 const TWICE: Reason = "one set of changes may touch a file only once";
 const IS_LINK: Reason = "it is a link to another note; change that one";
+const TOO_DEEP: Reason = "it lies more than 64 folders deep";
 const IS_FOLDER: Reason = "it is a folder";
 
 /// Applies all changes or none.
@@ -35,11 +39,13 @@ pub(crate) fn apply(vault: &FolderVault, changes: &[FileChange]) -> Result<Vec<O
     if changes.is_empty() {
         return Ok(Vec::new());
     }
-    let door = open_door(vault).map_err(|source| WriteError::Write { path: OWN_FOLDER.to_owned(), source })?;
+    // What goes wrong beside the notes is told as what it means: this note cannot be written.
+    let fail = |source| WriteError::Write { path: note_of(&changes[0]).to_string(), source };
+    let door = open_door(vault).map_err(fail)?;
     let mut planned = plan(vault, &door, changes)?;
     let effects: Vec<Effect> = planned.works.iter().map(|work| work.effect.clone()).collect();
     if !effects.is_empty() {
-        let journal = Journal::new(effects, planned.made.clone());
+        let journal = Journal::new(&door.root, &door.own, effects, planned.made.clone()).map_err(fail)?;
         if let Err(error) = carry_out(&door, &journal, &mut planned) {
             // Should even this fail, the journal stays for the next writer.
             let _ = journal.undo(&door.root, &door.own);
@@ -100,6 +106,11 @@ fn refuse_by_rules(vault: &FolderVault, changes: &[FileChange]) -> Result<(), Wr
             FileChange::Move { from, to, .. } if fold(from.as_str()) == fold(to.as_str()) => &[to],
             FileChange::Move { from, to, .. } => &[from, to],
         };
+        if let FileChange::Create { path, .. } | FileChange::Move { to: path, .. } = change
+            && path.depth() > MAX_DEPTH
+        {
+            return Err(WriteError::Refused { path: path.clone(), reason: TOO_DEEP });
+        }
         for path in paths {
             look(vault, path)?;
             if !touched.insert(fold(path.as_str())) {
@@ -119,7 +130,7 @@ fn open_door(vault: &FolderVault) -> io::Result<Door<'_>> {
     let own = open_own_folder(&root)?;
     let lock = own.open_lock(LOCK)?;
     lock.lock()?;
-    journal::recover(&root, &own)?;
+    journal::recover(vault, &root, &own)?;
     for leftover in vault.take_leftovers() {
         // Temporary files exist only while the lock is held, so this one is nobody's. It is gone, or it can stay.
         let (folder, name) = split(&leftover);
@@ -147,7 +158,7 @@ pub(crate) fn open_own_folder(root: &Dir) -> io::Result<Dir> {
 }
 
 fn plan<'a>(vault: &FolderVault, door: &Door<'_>, changes: &'a [FileChange]) -> Result<Planned<'a>, WriteError> {
-    let fail = |source| WriteError::Write { path: OWN_FOLDER.to_owned(), source };
+    let fail = |source| WriteError::Write { path: note_of(&changes[0]).to_string(), source };
     let shelf = Shelf::new(&door.root).map_err(fail)?;
     let mut planned = Planned { works: Vec::new(), made: Vec::new(), answers: Vec::new() };
     for change in changes {
@@ -199,6 +210,14 @@ fn plan<'a>(vault: &FolderVault, door: &Door<'_>, changes: &'a [FileChange]) -> 
     }
     planned.refuse_same_file()?;
     Ok(planned)
+}
+
+/// The note that a change is about.
+fn note_of(change: &FileChange) -> &VaultPath {
+    match change {
+        FileChange::Create { path, .. } | FileChange::Replace { path, .. } | FileChange::Delete { path, .. } => path,
+        FileChange::Move { from, .. } => from,
+    }
 }
 
 /// What lies at a path, unless the rules leave it out.
@@ -267,9 +286,7 @@ impl<'a> Planned<'a> {
     }
 
     fn add(&mut self, path: &VaultPath, spot: Spot, deed: Deed, content: Option<(&'a [u8], Option<Seen>)>) {
-        // Unique, since only one writer is at work; short, since a note's own name may be as long as names get.
-        let temporary =
-            format!(".{:x}-{}-{}{TEMPORARY_SUFFIX}", SystemClock.now_ns(), std::process::id(), self.works.len());
+        let temporary = temporary::name(self.works.len());
         let effect = Effect { folder: spot.folder, name: spot.name, temporary, deed };
         let (bytes, like) = content.map_or((None, None), |(bytes, like)| (Some(bytes), like));
         self.works.push(Work { effect, path: path.clone(), bytes, like, stat: None });
@@ -298,7 +315,8 @@ impl<'a> Planned<'a> {
 }
 
 fn carry_out(door: &Door<'_>, journal: &Journal, planned: &mut Planned<'_>) -> Result<(), WriteError> {
-    let own = |source| WriteError::Write { path: OWN_FOLDER.to_owned(), source };
+    let note = planned.works.first().map_or_else(|| OWN_FOLDER.to_owned(), |work| work.path.to_string());
+    let own = |source| WriteError::Write { path: note.clone(), source };
     journal.write(&door.own).map_err(own)?;
     let mut touched = BTreeSet::new();
     make_folders(&door.root, &planned.made, &mut touched)?;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, in what it calls too")]
 
 mod home;
+mod journals;
 
 mod disks;
 mod processes;

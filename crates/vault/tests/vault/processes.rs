@@ -83,3 +83,26 @@ fn threads_of_one_process_exclude_each_other_too() {
     });
     assert_eq!(home.text("counter.md").as_deref(), Some("40"));
 }
+
+const DEEP: &str = "QUIPU_TEST_DEEP";
+
+#[test]
+fn lists_a_deep_vault_when_told_to() {
+    let Some(root) = std::env::var_os(DEEP) else { return };
+    let vault = FolderVault::open(root.as_ref(), VaultOptions::default()).unwrap();
+    let listing = vault.list().unwrap();
+    assert_eq!(listing.warnings, []);
+    assert_eq!(listing.files.len(), 301);
+}
+
+#[test]
+fn a_vault_deeper_than_the_process_may_open_files_is_listed_whole() {
+    let home = Home::new(&[]);
+    for depth in 0..=300 {
+        home.save(&format!("{}n.md", "d/".repeat(depth)), "");
+    }
+    let command = "ulimit -n 128 && exec \"$0\" --exact processes::lists_a_deep_vault_when_told_to --nocapture";
+    let program = std::env::current_exe().unwrap();
+    let status = Command::new("sh").args(["-c", command]).arg(program).env(DEEP, home.folder.path()).status();
+    assert!(status.unwrap().success());
+}

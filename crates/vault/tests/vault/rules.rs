@@ -239,3 +239,22 @@ fn listed_by_git(root: &Path) -> Option<Vec<String>> {
         .collect();
     Some(files.into_iter().collect())
 }
+
+#[test]
+fn links_to_folders_full_of_links_do_not_multiply() {
+    let home = Home::new(&[]);
+    for n in 0..40 {
+        home.save(&format!("d{n}/n.md"), "");
+        symlink(format!("../d{}", n + 1), home.at(&format!("d{n}/x"))).unwrap();
+        symlink(format!("../d{}", n + 1), home.at(&format!("d{n}/y"))).unwrap();
+    }
+    let vault = home.open();
+    let listing = vault.list().unwrap();
+    // Each folder by its own path and by the two links to it, but for the first, which has none.
+    assert_eq!(listing.files.len(), 40 + 2 * 39);
+    assert!(listing.warnings.iter().any(|warning| warning.path == "d0/x/x" && warning.message.contains("behind")));
+    // A single path is judged the same.
+    assert!(vault.read(&path("d0/x/n.md")).unwrap().is_some());
+    assert!(vault.read(&path("d0/x/x/n.md")).unwrap().is_none());
+    assert!(vault.list_below(&path("d0/x/x")).unwrap().files.is_empty());
+}

@@ -250,13 +250,33 @@ fn a_vault_opened_for_reading_reads_and_refuses_to_write() {
 fn leftovers_of_a_crash_that_a_walk_saw_are_removed_by_the_next_write_and_nothing_else() {
     let home = Home::new(&[
         ("a.md", "1"),
-        ("sub/.18a-77-0.quipu-tmp", "half"),
+        ("sub/.18a0b1c2d3e4f506-77-0.quipu-tmp", "half"),
+        ("sub/.anything.quipu-tmp", "mine"),
+        ("sub/.18a-77-0.quipu-tmp", "mine"),
         ("sub/.keep.tmp", "mine"),
         ("sub/n.quipu-tmp", "mine"),
     ]);
     let vault = home.open();
     vault.list().unwrap();
     vault.apply(&[FileChange::Create { path: path("b.md"), bytes: vec![] }]).unwrap();
-    assert!(!home.at("sub/.18a-77-0.quipu-tmp").exists());
+    assert!(!home.at("sub/.18a0b1c2d3e4f506-77-0.quipu-tmp").exists());
+    assert!(home.at("sub/.anything.quipu-tmp").exists() && home.at("sub/.18a-77-0.quipu-tmp").exists());
     assert!(home.at("sub/.keep.tmp").exists() && home.at("sub/n.quipu-tmp").exists());
+}
+
+#[test]
+fn a_note_deeper_than_anyone_files_notes_is_refused_without_a_trace() {
+    let home = Home::new(&[("a.md", "1")]);
+    let vault = home.open();
+    let deep = format!("{}n.md", "d/".repeat(65));
+    for change in [create(&deep, "new"), move_to("a.md", &deep, "1", "1")] {
+        match vault.apply(&[change]) {
+            Err(WriteError::Refused { path, reason }) => {
+                assert!(path.as_str() == deep && reason.contains("64 folders"));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(home.tree().len(), 1);
+    vault.apply(&[create(&deep[2..], "new")]).unwrap();
 }
