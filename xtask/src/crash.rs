@@ -59,15 +59,17 @@ pub(crate) fn run(binary: &Path, rounds: u64, seed: u64) -> anyhow::Result<()> {
 /// Starts the server on what the kill left, and holds it against the model and against a server without an index.
 fn inspect(binary: &Path, vault: &Path, model: &mut Model, home: &Path) -> anyhow::Result<()> {
     let mut reopened = serve(binary, vault)?;
-    let left = questions::ask(&mut reopened).context("of the server that was started again")?;
+    let mut left = questions::ask(&mut reopened).context("of the server that was started again")?;
     ensure!(reopened.close()?.success(), "the server that was started again ended badly");
+    left.extend(questions::ask_command_line(binary, vault).context("of the vault that was opened again")?);
     model.settle(vault)?;
 
     let copy = home.join("copy");
     copy_notes(vault, &copy)?;
     let mut fresh = serve(binary, &copy)?;
-    let rebuilt = questions::ask(&mut fresh).context("of the server without an index")?;
+    let mut rebuilt = questions::ask(&mut fresh).context("of the server without an index")?;
     ensure!(fresh.close()?.success(), "the server without an index ended badly");
+    rebuilt.extend(questions::ask_command_line(binary, &copy).context("of the vault without an index")?);
     fs::remove_dir_all(&copy)?;
     for (kept, made) in left.iter().zip(&rebuilt) {
         ensure!(kept == made, "the index is not what a fresh one is:\n  kept {kept:?}\n fresh {made:?}");

@@ -138,7 +138,7 @@ impl Knowledge {
     }
 
     fn shown(&self, session: &Session, snapshot: Arc<Snapshot>, key: NoteKey, content: FileContent) -> ReadNote {
-        session.show(&snapshot.note(key).id, content.hash);
+        session.show(&snapshot.note(key).path, content.hash);
         ReadNote { text: decode(content.bytes), snapshot, key }
     }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 
 use quipu_core::parse::{TitleRule, TitleSource};
-use quipu_tools::Toolset;
+use quipu_tools::{Toolset, nearest};
 use toml::de::{DeTable, DeValue};
 
 /// Where the file lies, from the vault's root.
@@ -67,6 +67,8 @@ struct Key {
     name: &'static str,
     variable: &'static str,
     set: fn(&mut Config, &[Word]) -> Result<(), ConfigError>,
+    /// Whether an empty list says something. Where it does not, it is a mistake.
+    may_be_empty: bool,
 }
 
 /// One item of a list, and where it stands.
@@ -77,11 +79,14 @@ struct Word {
 
 /// Every key there is. All of them are lists of words.
 const KEYS: [Key; 4] = [
-    Key { name: "title_from", variable: "QUIPU_TITLE_FROM", set: set_title_from },
-    Key { name: "include", variable: "QUIPU_INCLUDE", set: set_include },
-    Key { name: "exclude", variable: "QUIPU_EXCLUDE", set: set_exclude },
-    Key { name: "toolsets", variable: "QUIPU_TOOLSETS", set: set_toolsets },
+    Key { name: "title_from", variable: "QUIPU_TITLE_FROM", set: set_title_from, may_be_empty: false },
+    Key { name: "include", variable: "QUIPU_INCLUDE", set: set_include, may_be_empty: true },
+    Key { name: "exclude", variable: "QUIPU_EXCLUDE", set: set_exclude, may_be_empty: true },
+    Key { name: "toolsets", variable: "QUIPU_TOOLSETS", set: set_toolsets, may_be_empty: false },
 ];
+
+/// What a later version will know. Somebody who has read of it is told so, rather than that it is a mistake.
+const LATER: [&str; 5] = ["search", "embedding", "memory", "staleness", "http"];
 
 impl Config {
     /// The settings of a vault.
@@ -107,9 +112,10 @@ impl Config {
         config.take_file(text)?;
         for key in &KEYS {
             let Some(value) = variable(key.variable) else { continue };
-            let word = |text| Word { text, place: Place::Variable(key.variable) };
+            let place = Place::Variable(key.variable);
+            let word = |text| Word { text, place: place.clone() };
             let words: Vec<Word> = split_outside_braces(&value).into_iter().map(word).collect();
-            (key.set)(&mut config, &words)?;
+            key.take(&mut config, &words, &place)?;
         }
         Ok(config)
     }
@@ -126,6 +132,13 @@ impl Config {
         for (key, value) in entries {
             let place = line(key.span().start);
             let name = key.get_ref();
+            if LATER.contains(&name.as_ref()) {
+                return Err(ConfigError {
+                    place: place.to_string(),
+                    message: format!("`{name}` is not in this version"),
+                    hint: format!("leave it out; there are {}", listed(KEYS.iter().map(|key| key.name))),
+                });
+            }
             let Some(known) = KEYS.iter().find(|known| known.name == name) else {
                 return Err(unknown(&place, "key", name, KEYS.iter().map(|key| key.name)));
             };
@@ -140,9 +153,22 @@ impl Config {
                     _ => return Err(wrong_type(&place, name)),
                 }
             }
-            (known.set)(self, &words)?;
+            known.take(self, &words, &place)?;
         }
         Ok(())
+    }
+}
+
+impl Key {
+    fn take(&self, config: &mut Config, words: &[Word], place: &Place) -> Result<(), ConfigError> {
+        if words.is_empty() && !self.may_be_empty {
+            return Err(ConfigError {
+                place: place.to_string(),
+                message: format!("`{}` is empty", self.name),
+                hint: "name at least one, or leave it out for the default".into(),
+            });
+        }
+        (self.set)(config, words)
     }
 }
 
@@ -195,12 +221,16 @@ fn chosen<T: Copy>(words: &[Word], kind: &str, known: &[(&str, T)]) -> Result<Ve
 }
 
 fn unknown<'a>(place: &Place, kind: &str, word: &str, known: impl Iterator<Item = &'a str> + Clone) -> ConfigError {
-    let all = known.clone().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let all = listed(known.clone());
     let hint = match nearest(word, known) {
         Some(near) => format!("did you mean `{near}`? There are {all}"),
         None => format!("there are {all}"),
     };
     ConfigError { place: place.to_string(), message: format!("unknown {kind} `{word}`"), hint }
+}
+
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn wrong_type(place: &Place, key: &str) -> ConfigError {
@@ -209,16 +239,6 @@ fn wrong_type(place: &Place, key: &str) -> ConfigError {
         message: format!("`{key}` must be a list of strings"),
         hint: format!("write it as: {key} = [\"…\", \"…\"]"),
     }
-}
-
-/// The known word that was most likely meant, if any is near.
-pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let word = word.to_lowercase();
-    known
-        .map(|name| (name, strsim::jaro(&word, &name.to_lowercase())))
-        .filter(|(_, likeness)| *likeness > 0.7)
-        .max_by(|a, b| a.1.total_cmp(&b.1))
-        .map(|(name, _)| name)
 }
 
 /// A variable's items: separated by commas, but a comma in `{a,b}` belongs to the glob.
@@ -267,8 +287,10 @@ mod tests {
             ),
             (
                 "[http]\nport = 1\n",
-                "unknown key `http`\nhint: there are `title_from`, `include`, `exclude`, `toolsets`",
+                "`http` is not in this version\nhint: leave it out; there are `title_from`, `include`, `exclude`, `toolsets`",
             ),
+            ("toolsets = []\n", "`toolsets` is empty\nhint: name at least one, or leave it out for the default"),
+            ("title_from = []\n", "`title_from` is empty\nhint: name at least one, or leave it out for the default"),
             ("exclude = \"a\"\n", "`exclude` must be a list of strings\nhint: write it as: exclude = [\"…\", \"…\"]"),
             (
                 "# ok\ninclude = [1]\n",

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use quipu_core::model::{FileStat, Note, NoteKey};
 use quipu_core::ports::NoteChange;
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 use crate::row::{self, RowError};
 
@@ -22,7 +22,7 @@ pub(crate) const FORMAT: i64 = 1;
 /// The `seq` of a row whose text was lost: later than any, until the note is put again.
 const OWED: i64 = i64::MAX;
 
-const SCHEMA: &str = "
+pub(crate) const SCHEMA: &str = "
     CREATE TABLE meta (
         one INTEGER PRIMARY KEY CHECK (one = 1),
         epoch TEXT NOT NULL,
@@ -65,8 +65,6 @@ pub(crate) enum CatalogError {
     Row(#[from] RowError),
     #[error("cannot remove {}: {source}", path.display())]
     Remove { path: PathBuf, source: std::io::Error },
-    #[error("no note has the key {}", .0.0)]
-    UnknownKey(NoteKey),
 }
 
 impl CatalogError {
@@ -86,7 +84,7 @@ impl CatalogError {
                 | rusqlite::Error::IntegralValueOutOfRange(..)
                 | rusqlite::Error::QueryReturnedNoRows,
             ) => true,
-            Self::Sql(_) | Self::Remove { .. } | Self::UnknownKey(_) => false,
+            Self::Sql(_) | Self::Remove { .. } => false,
         }
     }
 }
@@ -241,7 +239,8 @@ impl Catalog {
     }
 
     /// Applies a list in one transaction. The text index has everything up to the list `text_seq`, so removals up to
-    /// there are forgotten. Says for each change whether there was a note under its key before.
+    /// there are forgotten. Says for each change whether there was a note under its key before;
+    /// a touch or a removal where there was none does nothing.
     pub(crate) fn apply(&mut self, changes: &[NoteChange<'_>], text_seq: u64) -> Result<Vec<bool>, CatalogError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let seq = tx.query_row("UPDATE meta SET seq = seq + 1 RETURNING seq", [], |row| row.get(0))?;
@@ -256,6 +255,11 @@ impl Catalog {
     pub(crate) fn counts(&self) -> Result<(u64, u64), CatalogError> {
         let sql = "SELECT count(*), coalesce(sum(sections), 0) FROM note";
         Ok(self.db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
+    }
+
+    /// How many notes' texts are missing from the text index.
+    pub(crate) fn owed(&self) -> Result<u64, CatalogError> {
+        Ok(self.db.query_row("SELECT count(*) FROM note WHERE seq = ?1", [OWED], |row| row.get(0))?)
     }
 
     /// What SQLite and the rows' own shape find wrong, as sentences.
@@ -286,7 +290,7 @@ fn keys_after(tx: &Transaction<'_>, seq: u64) -> Result<Vec<NoteKey>, CatalogErr
 
 /// Makes one change; says whether a note was there before.
 fn apply_one(tx: &Transaction<'_>, change: &NoteChange<'_>, seq: u64) -> Result<bool, CatalogError> {
-    match *change {
+    let was_there = match *change {
         NoteChange::Put { key, note, .. } => {
             let replaced = tx.prepare_cached("DELETE FROM note WHERE key = ?1")?.execute([key.0])? > 0;
             tx.prepare_cached("INSERT INTO note VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?.execute((
@@ -298,21 +302,21 @@ fn apply_one(tx: &Transaction<'_>, change: &NoteChange<'_>, seq: u64) -> Result<
                 note.sections.len(),
                 row::encode(note)?,
             ))?;
-            Ok(replaced)
+            replaced
         }
         NoteChange::Touch { key, stat } => tx
-            .prepare_cached("UPDATE note SET modified_ns = ?2, size = ?3 WHERE key = ?1 RETURNING 1")?
-            .query_row((key.0, stat.modified_ns, stat.size.cast_signed()), |_| Ok(true))
-            .optional()?
-            .ok_or(CatalogError::UnknownKey(key)),
+            .prepare_cached("UPDATE note SET modified_ns = ?2, size = ?3 WHERE key = ?1")?
+            .execute((key.0, stat.modified_ns, stat.size.cast_signed()))
+            .map(|rows| rows > 0)?,
         NoteChange::Remove { key } => {
-            if tx.prepare_cached("DELETE FROM note WHERE key = ?1")?.execute([key.0])? == 0 {
-                return Err(CatalogError::UnknownKey(key));
+            let removed = tx.prepare_cached("DELETE FROM note WHERE key = ?1")?.execute([key.0])? > 0;
+            if removed {
+                tx.prepare_cached("INSERT OR REPLACE INTO removed VALUES (?1, ?2)")?.execute((key.0, seq))?;
             }
-            tx.prepare_cached("INSERT OR REPLACE INTO removed VALUES (?1, ?2)")?.execute((key.0, seq))?;
-            Ok(true)
+            removed
         }
-    }
+    };
+    Ok(was_there)
 }
 
 /// Rows as they come from SQLite, their bytes in one piece.

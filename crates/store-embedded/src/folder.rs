@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
 use crate::catalog::{Catalog, CatalogError};
-use crate::text::{TextIndex, TextOpenError};
+use crate::text::{TextError, TextIndex};
 
 const CATALOG: &str = "catalog.db";
 const TEXT: &str = "text";
@@ -90,12 +90,12 @@ fn open_catalog(folder: &Path, notices: &mut Vec<String>) -> Result<Catalog, Cat
     }
 }
 
-fn open_text(folder: &Path, notices: &mut Vec<String>) -> Result<TextIndex, TextOpenError> {
+fn open_text(folder: &Path, notices: &mut Vec<String>) -> Result<TextIndex, TextError> {
     let folder = folder.join(TEXT);
     match TextIndex::open(&folder) {
-        Err(TextOpenError::Damaged(reason)) => {
+        Err(TextError::Damaged(reason)) => {
             notices.push(format!("The text index was started anew, since it could not be used: {reason}."));
-            TextIndex::remove_folder(&folder).map_err(|error| TextOpenError::Failed(error.into()))?;
+            TextIndex::remove_folder(&folder).map_err(|error| TextError::Failed(error.into()))?;
             TextIndex::open(&folder)
         }
         outcome => outcome,

@@ -9,6 +9,8 @@ mod store;
 
 mod catalog;
 mod folder;
+#[cfg(test)]
+mod format_guard;
 mod row;
 mod text;
 

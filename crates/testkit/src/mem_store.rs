@@ -76,11 +76,12 @@ impl NoteStore for MemStore {
                     kept.notes.insert(key, (note.clone(), text.to_owned()));
                 }
                 NoteChange::Touch { key, stat } => {
-                    let (note, _) = kept.notes.get_mut(&key).expect("only a note that is there is touched");
-                    note.stat = stat;
+                    if let Some((note, _)) = kept.notes.get_mut(&key) {
+                        note.stat = stat;
+                    }
                 }
                 NoteChange::Remove { key } => {
-                    kept.notes.remove(&key).expect("only a note that is there is removed");
+                    kept.notes.remove(&key);
                 }
             }
         }

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Number, Value};
 
+use crate::nearest::nearest;
 use crate::schema::strings;
 use crate::truncate::truncate;
 
@@ -217,51 +218,13 @@ fn span(schema: &Value, minimum: &str, maximum: &str) -> Option<Span> {
 
 fn unknown(name: &str, place: &str, properties: &Map<String, Value>) -> Misfit {
     let known: Vec<&str> = properties.keys().map(String::as_str).collect();
-    let hint = nearest(name, &known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    let hint = nearest(name, known.iter().copied()).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     let takes = match known.as_slice() {
         [] => "there are none".to_owned(),
         known => format!("allowed: `{}`", known.join("`, `")),
     };
     let name = truncate(&inside(place, name), SHOWN_CHARS);
     wrong(format!("`{name}` is not an argument of this tool{hint} ({takes})"))
-}
-
-/// The candidate that was probably meant: one starts with the other, or at most a third of the letters differ.
-pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    let plain = |text: &str| text.to_lowercase().replace(['-', '_', ' '], "");
-    let word = plain(word);
-    // A distance takes time by both lengths: nobody mistypes a name by hundreds of letters.
-    if word.len() > 64 {
-        return None;
-    }
-    let unlikeness = |candidate: &str| {
-        let candidate = plain(candidate);
-        let starts_alike = word.len() >= 3 && (candidate.starts_with(&word) || word.starts_with(&candidate));
-        (!starts_alike, edits(&word, &candidate))
-    };
-    let rated = candidates.iter().map(|candidate| (unlikeness(candidate), *candidate));
-    let ((starts_otherwise, distance), near) = rated.min_by_key(|(unlikeness, _)| *unlikeness)?;
-    (!starts_otherwise || distance * 3 <= word.chars().count().max(near.len())).then_some(near)
-}
-
-/// Letters to insert, remove, replace or swap with their neighbour to make one word of the other.
-fn edits(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for i in 0..=a.len() {
-        for j in 0..=b.len() {
-            if i == 0 || j == 0 {
-                table[i][j] = i + j;
-                continue;
-            }
-            let replaced = table[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            table[i][j] = replaced.min(table[i - 1][j] + 1).min(table[i][j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                table[i][j] = table[i][j].min(table[i - 2][j - 2] + 1);
-            }
-        }
-    }
-    table[a.len()][b.len()]
 }
 
 fn inside(place: &str, name: &str) -> String {
@@ -391,23 +354,5 @@ mod tests {
         ] {
             assert_eq!(fitted(given.clone()), Err(message.to_owned()), "{given}");
         }
-    }
-
-    #[test]
-    fn a_mistyped_name_is_guessed() {
-        let names = ["id", "limit", "include_content", "maxResults"];
-        for (typed, meant) in [
-            ("limits", Some("limit")),
-            ("lmiit", Some("limit")),
-            ("includeContent", Some("include_content")),
-            ("max_results", Some("maxResults")),
-            ("include", Some("include_content")),
-            ("node_id", None),
-            ("colour", None),
-            ("", None),
-        ] {
-            assert_eq!(nearest(typed, &names), meant, "{typed}");
-        }
-        assert_eq!(nearest("limit", &[]), None);
     }
 }

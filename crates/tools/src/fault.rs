@@ -3,12 +3,14 @@
 //! What a store or an operating system said in detail goes to the log: it may hold SQL or paths outside the vault.
 
 use quipu_core::index::IndexError;
+use quipu_core::model::NoteId;
 use quipu_core::notes::NoteError;
 use quipu_core::ports::{StoreError, VaultError, WriteError};
 use serde_json::json;
 
 use crate::registry::Reply;
 use crate::tool::Toolset;
+use crate::truncate::echoed;
 
 /// Why a call failed, in the domain's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +66,12 @@ impl Fault {
 
 impl From<NoteError> for Fault {
     fn from(error: NoteError) -> Self {
+        let error = match error {
+            NoteError::BadId { id, reason } => NoteError::BadId { id: echoed(&id), reason },
+            NoteError::BadTitle { title, reason } => NoteError::BadTitle { title: echoed(&title), reason },
+            NoteError::NotFound { id } => NoteError::NotFound { id: NoteId::new(&echoed(id.as_str())) },
+            other => other,
+        };
         let kind = match error {
             NoteError::Index(error) => return error.into(),
             NoteError::Write(error) => return error.into(),
@@ -72,8 +80,11 @@ impl From<NoteError> for Fault {
             }
             NoteError::Exists { .. } => FaultKind::Exists,
             NoteError::NotFound { .. } => FaultKind::NotFound,
-            NoteError::LinkIntegrity { .. } | NoteError::LinkNotRewritable { .. } => FaultKind::LinkIntegrity,
-            NoteError::ChangedElsewhere { .. } | NoteError::Frontmatter { .. } => FaultKind::Provider,
+            NoteError::LinkIntegrity { .. }
+            | NoteError::LinkNotRewritable { .. }
+            | NoteError::LinkCaptured { .. }
+            | NoteError::TooManyLinks { .. } => FaultKind::LinkIntegrity,
+            NoteError::ChangedElsewhere { .. } | NoteError::Frontmatter { .. } | NoteError::Busy => FaultKind::Provider,
         };
         Self::new(kind, error.to_string())
     }
@@ -84,7 +95,7 @@ impl From<IndexError> for Fault {
         match error {
             IndexError::Vault(VaultError::Read { path, source }) => {
                 tracing::error!(%path, %source, "cannot read");
-                Self::new(FaultKind::Provider, format!("cannot read {path}: {}", said(&source)))
+                Self::new(FaultKind::Provider, format!("cannot read {}: {}", echoed(&path), said(&source)))
             }
             IndexError::Store(error) => error.into(),
         }
@@ -93,8 +104,8 @@ impl From<IndexError> for Fault {
 
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
-        tracing::error!(%error, "the index failed");
-        Self::new(FaultKind::Provider, format!("the index {} failed; the server's log has the details", error.action))
+        tracing::error!(source = %error.source, "{error}");
+        Self::new(FaultKind::Provider, format!("{error}; the server's log has the details"))
     }
 }
 
@@ -103,7 +114,10 @@ impl From<WriteError> for Fault {
         match error {
             WriteError::Write { path, source } => {
                 tracing::error!(%path, %source, "cannot write");
-                Self::new(FaultKind::Provider, format!("cannot write {path}: {}", said(&source)))
+                Self::new(FaultKind::Provider, format!("cannot write {}: {}", echoed(&path), said(&source)))
+            }
+            WriteError::Refused { path, reason } => {
+                Self::new(FaultKind::Provider, format!("{} cannot hold a note: {reason}", echoed(path.as_str())))
             }
             other => Self::new(FaultKind::Provider, other.to_string()),
         }
@@ -134,8 +148,8 @@ mod tests {
 
     #[test]
     fn neither_sql_nor_foreign_paths_reach_a_client() {
-        let store = Fault::from(StoreError::new("search", "no such table: notes at /home/ada/.quipu"));
-        assert_eq!(store.message, "the index search failed; the server's log has the details");
+        let store = Fault::from(StoreError::new("searched", "no such table: notes at /home/ada/.quipu"));
+        assert_eq!(store.message, "the index could not be searched; the server's log has the details");
 
         let made_up = std::io::Error::new(std::io::ErrorKind::PermissionDenied, "at path /home/ada/.tmp1");
         let fault = Fault::from(WriteError::Write { path: "a.md".into(), source: made_up });

@@ -11,6 +11,7 @@ mod docs;
 mod notes;
 
 mod arguments;
+mod nearest;
 mod reference;
 mod resources;
 mod schema;
@@ -21,7 +22,9 @@ mod truncate;
 mod testing;
 
 pub use fault::{Fault, FaultKind};
+pub use nearest::nearest;
 pub use reference::reference;
 pub use registry::{Called, Registry, RegistryOptions, Reply};
 pub use resources::{Completion, Resource, ResourcePage, ResourceText};
 pub use tool::{Access, ToolInfo, Toolset};
+pub use truncate::echoed;

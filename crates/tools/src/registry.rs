@@ -7,15 +7,13 @@ use std::time::Duration;
 use quipu_core::{Knowledge, Session};
 use serde_json::Value;
 
-use crate::arguments::{Misfit, fit, nearest};
+use crate::arguments::{Misfit, fit};
 use crate::fault::{Fault, FaultKind};
+use crate::nearest::nearest;
 use crate::schema::{input_schema, output_schema};
 use crate::tool::{Access, Call, Tool, ToolInfo, Toolset};
-use crate::truncate::truncate;
+use crate::truncate::echoed;
 use crate::{docs, notes};
-
-/// How long a call waits for the first index. Clients give up after a minute at the earliest.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// JSON-RPC's code for arguments that name nothing.
 const INVALID_PARAMS: i32 = -32602;
@@ -91,6 +89,9 @@ pub enum Reply {
 }
 
 impl Registry {
+    /// How long a call waits for the first index. Clients give up after a minute at the earliest.
+    pub const PATIENCE: Duration = Duration::from_secs(20);
+
     /// The tools of a vault, those left out whose need is missing.
     pub fn new(knowledge: Arc<Knowledge>, options: RegistryOptions) -> Self {
         let RegistryOptions { toolsets, read_only } = options;
@@ -99,7 +100,7 @@ impl Registry {
             let may = !read_only || entry.info.access == Access::Read;
             may && toolsets.contains(&entry.info.toolset) && (entry.needs_met)(&knowledge)
         });
-        Self { knowledge, entries, patience: PATIENCE }
+        Self { knowledge, entries, patience: Self::PATIENCE }
     }
 
     /// What there is to call, always in the same order.
@@ -141,9 +142,10 @@ impl Registry {
     }
 
     fn unknown_tool(&self, name: &str) -> Reply {
-        let names: Vec<&str> = self.tools().map(|tool| tool.name).collect();
-        let hint = nearest(name, &names).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-        Reply::Protocol { code: INVALID_PARAMS, message: format!("Unknown tool: {}{hint}", truncate(name, 100)) }
+        let hint = nearest(name, self.tools().map(|tool| tool.name))
+            .map(|near| format!("; did you mean {near}?"))
+            .unwrap_or_default();
+        Reply::Protocol { code: INVALID_PARAMS, message: format!("Unknown tool: {}{hint}", echoed(name)) }
     }
 }
 
@@ -270,6 +272,32 @@ mod tests {
             let called = call.join().unwrap();
             assert_eq!(called.reply, Reply::Answer(json!({"nodes": [{"id": "a.md", "title": "A"}], "total": 1})));
         });
+    }
+
+    #[test]
+    fn an_error_is_not_as_long_as_what_it_complains_of() {
+        let desk = Desk::new("//- a.md\n");
+        let long = "x".repeat(100_000);
+        let path = format!("{}x.md", ".hidden/".repeat(400));
+        for (tool, arguments) in [
+            (long.as_str(), json!({})),
+            ("create_node", json!({"id": long, "content": ""})),
+            ("create_node", json!({"id": format!("\u{1}{long}.md"), "content": ""})),
+            ("create_node", json!({"id": path, "content": ""})),
+            ("update_node", json!({"id": long, "content": ""})),
+            ("update_node", json!({"id": "a.md", "title": long})),
+            ("get_neighbors", json!({"id": long, "direction": long})),
+            ("get_document", json!({"path": long})),
+            ("get_hubs", json!({long.as_str(): 1})),
+            ("list_nodes", json!({"limit": long})),
+        ] {
+            let answer = desk.call(tool, arguments).to_string();
+            assert!(
+                answer.starts_with(r#"{"failed""#) || answer.starts_with(r#"{"protocol""#),
+                "{tool}: {answer:.200}"
+            );
+            assert!(answer.len() < 500, "{tool}: {} characters", answer.len());
+        }
     }
 
     struct Panics;

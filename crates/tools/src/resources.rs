@@ -6,10 +6,13 @@ use quipu_core::model::NoteId;
 
 use crate::fault::Fault;
 use crate::registry::Registry;
-use crate::time::iso_utc;
+use crate::truncate::echoed;
 
 /// What comes before a note's id.
 const PREFIX: &str = "quipu://note/";
+
+/// What comes before the id in a cursor, so that other text is not taken for one.
+const CURSOR: &str = "after:";
 
 /// What a path may hold unescaped in a URI (RFC 3986), slashes included.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
@@ -43,8 +46,6 @@ pub struct Resource {
     pub title: String,
     /// Bytes of the file.
     pub size: u64,
-    /// ISO 8601, UTC.
-    pub last_modified: String,
 }
 
 /// Part of the list of resources, by id.
@@ -80,11 +81,15 @@ impl Registry {
     /// What every resource is.
     pub const RESOURCE_MIME_TYPE: &'static str = "text/markdown";
 
-    /// The notes behind a cursor, or from the first. A cursor is the last id of a page: notes that come and go meanwhile
-    /// neither repeat nor hide others.
-    pub fn resources(&self, cursor: Option<&str>, page_size: usize) -> ResourcePage {
+    /// The notes behind a cursor, or from the first. A cursor holds the last id of a page: notes that come and go meanwhile
+    /// neither repeat nor hide others. One that no page ever gave is a fault.
+    pub fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, Fault> {
+        let after = cursor.map(|cursor| match cursor.strip_prefix(CURSOR) {
+            Some(id) => Ok(NoteId::new(id)),
+            None => Err(Fault::invalid(format!("no page of resources gave the cursor {}", echoed(cursor)))),
+        });
+        let after = after.transpose()?;
         let snapshot = self.knowledge.snapshot();
-        let after = cursor.map(NoteId::new);
         let mut notes = snapshot
             .notes()
             .map(|key| snapshot.note(key))
@@ -99,12 +104,11 @@ impl Registry {
                 name: note.id.to_string(),
                 title: note.title.clone(),
                 size: note.stat.size,
-                last_modified: iso_utc(note.stat.modified_ns),
             });
         }
         let more = notes.peek().is_some();
-        let next_cursor = resources.last().filter(|_| more).map(|resource| resource.name.clone());
-        ResourcePage { resources, next_cursor }
+        let next_cursor = resources.last().filter(|_| more).map(|resource| format!("{CURSOR}{}", resource.name));
+        Ok(ResourcePage { resources, next_cursor })
     }
 
     /// A note's file as it is now; `None` when the address means no note.
@@ -142,19 +146,22 @@ mod tests {
     #[test]
     fn notes_are_listed_page_by_page() {
         let desk = Desk::new("//- b c.md\n---\ntitle: Bee\n---\n//- A/ü?.md\n//- z.md\nzz\n//- Z.md\n");
-        let first = desk.registry.resources(None, 2);
+        let first = desk.registry.resources(None, 2).unwrap();
         let uris = |page: &ResourcePage| page.resources.iter().map(|one| one.uri.clone()).collect::<Vec<_>>();
         assert_eq!(uris(&first), ["quipu://note/a/%C3%BC%3F.md", "quipu://note/b%20c.md"]);
         assert_eq!((first.resources[1].name.as_str(), first.resources[1].title.as_str()), ("b c.md", "Bee"));
-        assert_eq!(first.resources[1].last_modified, "2025-01-29T10:30:00.000Z");
 
         // What comes and goes between two pages neither repeats nor hides anything.
         desk.vault.remove("b c.md");
         desk.vault.put("aa.md", "");
         desk.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
-        let second = desk.registry.resources(first.next_cursor.as_deref(), 2);
+        let second = desk.registry.resources(first.next_cursor.as_deref(), 2).unwrap();
         assert_eq!((uris(&second), second.next_cursor), (vec!["quipu://note/z.md".to_owned()], None));
-        assert_eq!(desk.registry.resources(None, 0).resources.len(), 1, "a page of nothing would never end");
+        assert_eq!(desk.registry.resources(None, 0).unwrap().resources.len(), 1, "a page of nothing would never end");
+        for cursor in ["", "a.md", "nonsense"] {
+            let fault = desk.registry.resources(Some(cursor), 2).unwrap_err();
+            assert_eq!(fault.message, format!("no page of resources gave the cursor {cursor}"));
+        }
     }
 
     #[test]

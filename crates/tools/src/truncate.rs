@@ -12,6 +12,9 @@ pub(crate) const LISTED: usize = 500;
 /// A note that only gives another one its context.
 pub(crate) const NEIGHBOUR: usize = 200;
 
+/// What a caller gave, said back in an error.
+const ECHOED: usize = 200;
+
 const SUFFIX: &str = "... [truncated]";
 
 /// The text, or its beginning and a suffix that says so: at most `max_chars` characters.
@@ -22,6 +25,12 @@ pub(crate) fn truncate(text: &str, max_chars: usize) -> String {
     let room = max_chars.saturating_sub(SUFFIX.len());
     let cut = text.char_indices().nth(room).map_or(text.len(), |(at, _)| at);
     format!("{}{SUFFIX}", &text[..grapheme_edge(text, cut)])
+}
+
+/// What a caller gave, to be said back to it: whole when short, else its beginning. An error must not be as long as the
+/// argument it complains of.
+pub fn echoed(given: &str) -> String {
+    truncate(given, ECHOED)
 }
 
 /// The last grapheme edge at or before a character edge.

@@ -144,7 +144,8 @@ pub(crate) fn find(vault: &FolderVault, path: &VaultPath) -> io::Result<Found> {
             None
         };
         let kind = target.as_ref().map_or(seen.kind, |target| target.seen.kind);
-        if let Err(reason) = rules.judge(&folder.patterns, &part_path, kind == Kind::Folder) {
+        let stands_for_folder = kind == Kind::Folder || !is_last;
+        if let Err(reason) = rules.judge(&folder.patterns, &part_path, stands_for_folder) {
             return Ok(Found::LeftOut(reason));
         }
         match kind {

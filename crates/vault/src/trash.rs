@@ -8,7 +8,7 @@ use std::io;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use quipu_core::model::{FileStat, VaultPath};
+use quipu_core::model::{ContentHash, FileStat, VaultPath};
 use quipu_core::ports::{Clock, FileChange, Kept, KeptReason, SystemClock, VaultError, VaultFiles, WriteError};
 
 use crate::beneath::{Dir, Kind, dress_like, see_open};
@@ -18,6 +18,7 @@ use crate::folder_vault::FolderVault;
 use crate::read::read_in;
 use crate::rules::OWN_FOLDER;
 use crate::step;
+use crate::walk::find_any_case;
 
 const TRASH: &str = "trash";
 const TIME: &str = "%Y%m%dT%H%M%S";
@@ -66,10 +67,24 @@ pub(crate) fn restore(vault: &FolderVault, kept: &Kept) -> Result<FileStat, Writ
     let change = match current {
         Some(current) if current.hash == content.hash => return Ok(current.stat),
         Some(current) => FileChange::Replace { path: path.clone(), expected: current.hash, bytes: content.bytes },
-        None => FileChange::Create { path: path.clone(), bytes: content.bytes },
+        None => match in_other_case(vault, path)? {
+            Some((from, expected)) => FileChange::Move { from, to: path.clone(), expected, bytes: content.bytes },
+            None => FileChange::Create { path: path.clone(), bytes: content.bytes },
+        },
     };
     let stats = vault.apply(&[change])?;
     Ok(stats.into_iter().next().flatten().expect("a change that leaves a file answers with its stat"))
+}
+
+/// The one note that has a path in other capitals, as after a rename that changed only those: it gives way to the version
+/// that comes back, and is kept in its turn. Of several none is meant.
+fn in_other_case(vault: &FolderVault, path: &VaultPath) -> Result<Option<(VaultPath, ContentHash)>, WriteError> {
+    let found = find_any_case(vault, path).map_err(|source| WriteError::Write { path: path.to_string(), source })?;
+    let [other] = found.as_slice() else { return Ok(None) };
+    match vault.read(other) {
+        Ok(content) => Ok(content.map(|content| (other.clone(), content.hash))),
+        Err(VaultError::Read { path, source }) => Err(WriteError::Write { path, source }),
+    }
 }
 
 /// Picks the folder names for one write: the same time for all reasons, and used by no other write.

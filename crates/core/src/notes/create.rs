@@ -1,7 +1,7 @@
 //! A new note.
 
 use super::{NoteError, clean_tags};
-use crate::index::{IndexError, Written};
+use crate::index::Written;
 use crate::model::VaultPath;
 use crate::ports::FileChange;
 use crate::session::Session;
@@ -31,14 +31,7 @@ impl Knowledge {
         let text = parse::new_note_text(new.title, &clean_tags(new.tags), new.content)
             .map_err(|reason| NoteError::Frontmatter { path: path.clone(), reason })?;
 
-        let mut writer = self.indexer.writer();
-        let snapshot = self.snapshot();
-        if let Some(existing) = snapshot.find(&path.note_id()).map(|key| snapshot.note(key).path.clone())
-            // What was deleted elsewhere a moment ago is still known, and makes room all the same.
-            && self.vault.read(&existing).map_err(IndexError::from)?.is_some()
-        {
-            return Err(NoteError::Exists { existing });
-        }
+        let mut writer = self.writer_for_note()?;
         let bytes = text.into_bytes();
         let stats = self.vault.apply(&[FileChange::Create { path: path.clone(), bytes: bytes.clone() }])?;
         let stat = stats.first().copied().flatten().expect("a created file has a stat");

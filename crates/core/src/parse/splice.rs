@@ -6,7 +6,7 @@
 use super::frontmatter::{self, Block};
 use super::frontmatter_lines::{self as lines, NewValue};
 use super::tags::frontmatter_tags;
-use super::yaml::{self, Document, Mapping};
+use super::yaml::{self, Document, Mapping, Numbers};
 use crate::model::Value;
 
 /// One change of a top-level key.
@@ -14,7 +14,7 @@ use crate::model::Value;
 pub enum FrontmatterEdit {
     /// Sets `title`.
     Title(String),
-    /// Sets `tags`. A note that has its tags under `tag` keeps that key.
+    /// Sets `tags`.
     Tags(Vec<String>),
     /// Removes a key, if it is there.
     Remove(String),
@@ -36,15 +36,7 @@ pub enum SpliceError {
 pub fn splice_frontmatter(text: &[u8], edits: &[FrontmatterEdit]) -> Result<Vec<u8>, SpliceError> {
     edits.iter().try_fold(text.to_vec(), |text, edit| match edit {
         FrontmatterEdit::Title(title) => set(text, "title", &NewValue::Text(title)),
-        FrontmatterEdit::Tags(tags) => {
-            let (_, mapping) = read(&text)?;
-            let has = |key: &str| mapping.entries.iter().any(|entry| entry.key == key);
-            match (has("tags"), has("tag")) {
-                (false, true) => set(text, "tag", &NewValue::List(tags)),
-                (true, true) => remove(set(text, "tags", &NewValue::List(tags))?, "tag"),
-                _ => set(text, "tags", &NewValue::List(tags)),
-            }
-        }
+        FrontmatterEdit::Tags(tags) => set(text, "tags", &NewValue::List(tags)),
         FrontmatterEdit::Remove(key) => remove(text, key),
     })
 }
@@ -74,12 +66,12 @@ impl NewValue<'_> {
 }
 
 /// The frontmatter as it is: none, or one that can be read.
-fn read(text: &[u8]) -> Result<(Option<Block>, Mapping), SpliceError> {
+fn read(text: &[u8], numbers: Numbers) -> Result<(Option<Block>, Mapping), SpliceError> {
     let none = Mapping { entries: Vec::new(), in_flow: false };
     let Some(block) = frontmatter::find(text) else { return Ok((None, none)) };
     let yaml = std::str::from_utf8(&text[block.yaml.clone()])
         .map_err(|_| SpliceError::Broken("the frontmatter is not UTF-8".to_owned()))?;
-    match yaml::read(yaml) {
+    match yaml::read(yaml, numbers) {
         Ok(Document::Mapping(mapping)) => Ok((Some(block), mapping)),
         Ok(Document::Empty) => Ok((Some(block), none)),
         // A rule, prose and another rule: never meant to be frontmatter.
@@ -90,9 +82,12 @@ fn read(text: &[u8]) -> Result<(Option<Block>, Mapping), SpliceError> {
 }
 
 fn set(text: Vec<u8>, key: &str, new: &NewValue<'_>) -> Result<Vec<u8>, SpliceError> {
-    let (block, mapping) = read(&text)?;
+    let (_, as_written) = read(&text, Numbers::AsWritten)?;
+    if as_written.entries.iter().any(|entry| entry.key == key && new.is_said_by(key, &entry.value)) {
+        return Ok(text);
+    }
+    let (block, mapping) = read(&text, Numbers::Resolved)?;
     let edited = match (block, mapping.entries.iter().find(|entry| entry.key == key)) {
-        (_, Some(entry)) if new.is_said_by(key, &entry.value) => return Ok(text),
         (Some(block), Some(entry)) => lines::replace(&text, &block, &mapping, entry, new)?,
         (Some(block), None) => lines::append(&text, &block, &mapping, key, new)?,
         (None, _) => lines::create(&text, key, new),
@@ -107,7 +102,7 @@ fn set(text: Vec<u8>, key: &str, new: &NewValue<'_>) -> Result<Vec<u8>, SpliceEr
 }
 
 fn remove(text: Vec<u8>, key: &str) -> Result<Vec<u8>, SpliceError> {
-    let (block, mapping) = read(&text)?;
+    let (block, mapping) = read(&text, Numbers::Resolved)?;
     let (Some(block), Some(entry)) = (block, mapping.entries.iter().find(|entry| entry.key == key)) else {
         return Ok(text);
     };
@@ -123,7 +118,7 @@ fn remove(text: Vec<u8>, key: &str) -> Result<Vec<u8>, SpliceError> {
 
 /// Reads the outcome and compares it with what it should say.
 fn verify(edited: Vec<u8>, expected: &[(&str, &Value)]) -> Result<Vec<u8>, SpliceError> {
-    let says = match read(&edited) {
+    let says = match read(&edited, Numbers::Resolved) {
         Ok((Some(_), mapping)) => mapping.entries,
         _ => return Err(SpliceError::Unsupported("it would no longer be valid")),
     };
@@ -173,8 +168,9 @@ mod tests {
         check("---\ntags: [a,\n  b] # c\nx: 1\n---\n", tags(&["z"]), "---\ntags: # c\n  - z\nx: 1\n---\n");
         check("---\ntags:\n  - a\nx: 1\n---\n", tags(&[]), "---\ntags: []\nx: 1\n---\n");
         check("---\ntags: []\n---\n", tags(&["#a"]), "---\ntags: [\"#a\"]\n---\n");
-        check("---\ntag: a\n---\n", tags(&["b"]), "---\ntag:\n  - b\n---\n");
-        check("---\ntag: a\ntags: [b]\n---\n", tags(&["c"]), "---\ntags: [c]\n---\n");
+        check("---\ntitle: 3.10\n---\n", title("3.1"), "---\ntitle: \"3.1\"\n---\n");
+        check("---\ntag: a\n---\n", tags(&["b"]), "---\ntag: a\ntags:\n  - b\n---\n");
+        check("---\ntag: a\ntags: [b]\n---\n", tags(&["c"]), "---\ntag: a\ntags: [c]\n---\n");
     }
 
     #[test]
@@ -204,6 +200,8 @@ mod tests {
         for (text, edit) in [
             ("---\ntitle: 'T' # c\n---\n", title("T")),
             ("---\ntitle: 2024\n---\n", title("2024")),
+            ("---\ntitle: 3.10\n---\n", title("3.10")),
+            ("---\ntags: [007, a]\n---\n", tags(&["007", "a"])),
             ("---\ntags: a, b\n---\n", tags(&["a", "b"])),
             ("---\ntags: ['#a', b]\n---\n", tags(&["a", "b"])),
             ("---\ntags:\n---\n", tags(&[])),

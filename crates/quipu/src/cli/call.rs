@@ -4,13 +4,12 @@ use std::io::Read;
 
 use clap::Args;
 use quipu_core::Session;
-use quipu_tools::{Registry, Reply};
+use quipu_tools::{Registry, Reply, nearest};
 use serde_json::{Value, json};
 
 use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared, opened};
 use crate::compose::Wish;
-use crate::config::nearest;
 
 /// Call a tool just as an agent would, and print its JSON answer.
 ///

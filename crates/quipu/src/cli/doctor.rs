@@ -2,6 +2,8 @@
 //!
 //! It only looks. The one thing it may change is what every start does: a damaged index is made anew.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use quipu_core::index::Snapshot;
 use quipu_core::model::{LinkSyntax, VaultPath};
@@ -24,7 +26,7 @@ const SHOWN: usize = 10;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  quipu doctor                     the first few of each kind
+  quipu doctor ~/notes             the first few of each kind
   quipu doctor --all               all of them
   quipu doctor --check             for scripts: exit code 1 when there is a problem
   quipu doctor --json | jq '.groups[] | select(.kind == \"broken_links\") | .findings[].path'
@@ -37,6 +39,9 @@ JSON fields:
 
 The exit code is 0 whatever was found, unless --check is given.")]
 pub(crate) struct Doctor {
+    /// The folder of notes.
+    #[arg(value_name = "VAULT")]
+    folder: Option<PathBuf>,
     /// Exit with code 1 when there is a problem. Remarks are none.
     #[arg(long)]
     check: bool,
@@ -74,7 +79,7 @@ struct Finding {
 
 impl Doctor {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let ready = opened::locate(None, shared)?.ready(Wish::Look, output)?;
+        let ready = opened::locate(self.folder.as_deref(), shared)?.ready(Wish::Look, output)?;
         let groups = examine(&ready)?;
         let problems = groups.iter().filter(|group| group.is_problem).map(|group| group.count).sum();
         let answer = Answer { vault: ready.open.vault.root().display().to_string(), problems, groups };
@@ -240,7 +245,7 @@ fn orphans(snapshot: &Snapshot) -> Vec<Finding> {
 fn damaged_index(open: &OpenVault) -> Result<Vec<Finding>, Failure> {
     let IndexPlace::Folder(_) = &open.index else { return Ok(Vec::new()) };
     let mut messages = open.store.notices();
-    messages.extend(open.knowledge.check_store().map_err(|error| Failure::failed(error.to_string()))?);
+    messages.extend(open.knowledge.check_store()?);
     Ok(messages.into_iter().map(|message| Finding { path: ".quipu/index".into(), message }).collect())
 }
 

@@ -1,5 +1,7 @@
 //! Why a command failed, in words for the person who typed it, and the exit code that goes with it.
 
+use quipu_core::ports::StoreError;
+
 /// A command's failure.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -51,5 +53,12 @@ impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         // The whole chain on one line: what was being done, then why it could not be.
         Self::failed(format!("{error:#}"))
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        // The reason is kept from clients, and told to the person at the keyboard.
+        Self::failed(format!("{error}: {}", error.source))
     }
 }

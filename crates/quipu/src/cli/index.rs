@@ -56,7 +56,11 @@ impl Index {
         if let Some(why) = ready.open.why_not_kept() {
             output.warning(&why, None);
         }
-        let SyncReport { added, changed, removed, unreadable, total } = ready.report;
+        let SyncReport { added, changed, removed, unreadable, total, unsaved } = ready.report;
+        if unsaved > 0 {
+            return Err(Failure::failed(format!("{unsaved} of {total} notes could not be saved in the index"))
+                .hint("make room on the disk, or run `quipu index --rebuild`; no note was touched"));
+        }
         let index = match &ready.open.index {
             IndexPlace::Folder(folder) => Some(folder.display().to_string()),
             IndexPlace::Memory(_) => None,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quipu_core::index::SyncReport;
+use quipu_core::index::{IndexError, SyncReport};
 use quipu_tools::{Registry, RegistryOptions, Toolset};
 
 use super::Shared;
@@ -54,13 +54,18 @@ impl Located {
     }
 }
 
-/// Brings an open vault's index up to date, showing how far it is.
+/// Brings an open vault's index up to date, or says why not to the person who typed the command.
 pub(crate) fn start(open: &OpenVault, output: &Output) -> Result<(SyncReport, Duration), Failure> {
+    index(open, output)
+        .map_err(|error| Failure::failed(format!("cannot index {}: {error}", open.vault.root().display())))
+}
+
+/// Brings an open vault's index up to date, showing how far it is.
+pub(crate) fn index(open: &OpenVault, output: &Output) -> Result<(SyncReport, Duration), IndexError> {
     let meter = Meter::start();
     let report = open.knowledge.start(&|progress| meter.update(progress, output));
     let took = meter.finish(output);
-    let report =
-        report.map_err(|error| Failure::failed(format!("cannot index {}: {error}", open.vault.root().display())))?;
+    let report = report?;
     for notice in open.store.notices() {
         tracing::warn!("{notice}");
     }

@@ -69,7 +69,8 @@ impl Restore {
                 .hint("the version is still kept; `quipu restore` lists it")
         })?;
         let now_kept = self::kept(&open.knowledge)?;
-        let replaced = now_kept.iter().find(|version| version.path == wanted.path && !kept.contains(version));
+        let replaced =
+            now_kept.iter().find(|version| version.path.note_id() == wanted.path.note_id() && !kept.contains(version));
         if self.json {
             let replaced = replaced.map(|kept| kept.version.as_str());
             output.json(&Restored { path: wanted.path.as_str(), version: &wanted.version, replaced })?;

@@ -80,13 +80,14 @@ fn look(ready: &Ready, query: String, limit: usize) -> Result<Answer, Failure> {
     let knowledge = &ready.open.knowledge;
     let found = knowledge
         .search_text(&TextQuery { text: query.clone(), limit })
-        .map_err(|error| Failure::failed(error.to_string()).hint("`quipu index --rebuild` makes the index anew"))?;
+        .map_err(|error| Failure::from(error).hint("`quipu index --rebuild` makes the index anew"))?;
     let session = Session::default();
     let snapshot = knowledge.snapshot();
     let mut hits = Vec::with_capacity(found.hits.len());
     for hit in &found.hits {
-        let path = snapshot.note(hit.key).path.clone();
-        // Between the search and the reading the file may have gone or shrunk: then it is no longer a hit.
+        // Between the search and the reading the note or its file may have gone or shrunk: then it is no longer a hit.
+        let Some(note) = snapshot.get(hit.key) else { continue };
+        let path = note.path.clone();
         let read = knowledge.read_file(&session, path.as_str()).map_err(|error| Failure::failed(error.to_string()))?;
         let Some(read) = read else { continue };
         let Some(section) = read.note().sections.get(hit.section) else { continue };

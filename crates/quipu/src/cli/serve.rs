@@ -12,9 +12,9 @@ use anyhow::Context;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use quipu_core::Knowledge;
-use quipu_core::index::Scope;
+use quipu_core::index::{IndexError, Scope};
 use quipu_core::model::Warning;
-use quipu_tools::Toolset;
+use quipu_tools::{Fault, Toolset};
 use quipu_vault::{WatchEvent, WatchOptions, Watcher, watch};
 use serde_json::json;
 
@@ -81,7 +81,8 @@ impl Serve {
         if on_terminal {
             greet(&open, self.http, registry.tools().count(), output);
         }
-        let keeper = Keeper { open: open.clone(), watches: !self.no_watch, on_terminal };
+        let herald = Herald { knowledge: open.knowledge.clone(), root: open.vault.root().display().to_string() };
+        let keeper = Keeper { open: open.clone(), herald, watches: !self.no_watch, on_terminal };
         // The handle holds the watcher. A first pass that still runs when the client leaves is not waited for.
         let kept_current = std::thread::Builder::new().name("keeper".into()).spawn(move || keeper.keep_current());
         let kept_current = kept_current.context("while starting to index")?;
@@ -98,6 +99,7 @@ impl Serve {
 /// Brings the index up to date and keeps it so.
 struct Keeper {
     open: Arc<OpenVault>,
+    herald: Herald,
     watches: bool,
     on_terminal: bool,
 }
@@ -117,65 +119,79 @@ impl Keeper {
             self.index();
             self.open.knowledge.expect_changes();
             watcher.join().unwrap_or_else(|_| {
-                warn(
-                    &self.open.knowledge,
-                    "watching for changes failed to start; changes are seen when a note is read",
-                );
+                self.herald.warn("watching for changes failed to start; changes are seen when a note is read");
                 None
             })
         });
-        take_in(&self.open.knowledge, WatchEvent::Rescan);
+        self.herald.take_in(WatchEvent::Rescan);
         watcher
     }
 
     fn index(&self) {
         let output = Output::new();
-        match opened::start(&self.open, &output) {
+        match opened::index(&self.open, &output) {
             Ok((report, took)) if self.on_terminal => {
                 let notes = format!("{} notes, indexed in {}", report.total, seconds(took));
                 output.aside(&Line::new().plain(notes));
             }
             Ok((report, took)) => tracing::info!(notes = report.total, took = seconds(took), "indexed"),
-            Err(Failure::Told { message, .. }) => warn(&self.open.knowledge, &message),
-            Err(Failure::PipeClosed) => {}
+            Err(error) => self.herald.warn_of("the vault could not be indexed", error),
         }
     }
 
     /// Where watching is not possible, serving goes on without.
     fn start_watching(&self) -> Option<Watcher> {
-        let knowledge = self.open.knowledge.clone();
+        let herald = self.herald.clone();
         let on_change = move |event| {
             // A change during the first pass waits for it: only then is there something to add it to.
-            while !knowledge.wait_ready(Duration::from_secs(60)) {}
-            take_in(&knowledge, event);
+            while !herald.knowledge.wait_ready(Duration::from_secs(60)) {}
+            herald.take_in(event);
         };
         match watch(&self.open.vault, WatchOptions::default(), on_change) {
             Ok(watcher) => Some(watcher),
             Err(error) => {
-                let message = format!("{error}; a change by another program is seen when its note is read");
-                warn(&self.open.knowledge, &message);
+                self.herald.warn(&format!("{error}; a change by another program is seen when its note is read"));
                 None
             }
         }
     }
 }
 
-fn take_in(knowledge: &Knowledge, event: WatchEvent) {
-    let scope = match event {
-        WatchEvent::Changed(paths) => Scope::Below(paths),
-        WatchEvent::Rescan => Scope::Everything,
-        WatchEvent::Warning(message) => return warn(knowledge, &message),
-    };
-    match knowledge.sync(&scope, &|_| {}) {
-        Ok(report) => tracing::debug!(?report, "took in changes"),
-        Err(error) => warn(knowledge, &format!("a change could not be taken in: {error}")),
-    }
+/// Tells what goes wrong beside the calls: all of it to the log, and to clients what is no secret of this machine.
+#[derive(Clone)]
+struct Herald {
+    knowledge: Arc<Knowledge>,
+    /// Where the vault lies, which is nothing to a client.
+    root: String,
 }
 
-/// Tells the person who reads the log, and every client.
-fn warn(knowledge: &Knowledge, message: &str) {
-    tracing::warn!("{message}");
-    knowledge.warn(Warning { path: ".".into(), message: message.to_owned() });
+impl Herald {
+    fn take_in(&self, event: WatchEvent) {
+        let scope = match event {
+            WatchEvent::Changed(paths) => Scope::Below(paths),
+            WatchEvent::Rescan => Scope::Everything,
+            WatchEvent::Warning(message) => return self.warn(&message),
+        };
+        match self.knowledge.sync(&scope, &|_| {}) {
+            Ok(report) => tracing::debug!(?report, "took in changes"),
+            Err(error) => self.warn_of("a change could not be taken in", error),
+        }
+    }
+
+    /// A client is told of an error as when a call fails of it; the log has what the store or the system said.
+    fn warn_of(&self, what: &str, error: IndexError) {
+        tracing::warn!("{what}: {error}");
+        self.tell_clients(format!("{what}: {}", Fault::from(error).message));
+    }
+
+    fn warn(&self, message: &str) {
+        tracing::warn!("{message}");
+        self.tell_clients(message.replace(&self.root, "the vault"));
+    }
+
+    fn tell_clients(&self, message: String) {
+        self.knowledge.warn(Warning { path: ".".into(), message });
+    }
 }
 
 /// What somebody who started this by hand wants to know.
@@ -219,7 +235,35 @@ fn shell_quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use quipu_core::parse::TitleRule;
+    use quipu_core::ports::StoreError;
+    use quipu_core::{Parts, Session};
+    use quipu_testkit::store_conformance::Shelf;
+    use quipu_testkit::{FixedClock, MemShelf, MemVault};
+
     use super::*;
+
+    #[test]
+    fn clients_learn_what_is_wrong_but_not_where_on_this_machine() {
+        let clock = Arc::new(FixedClock::default());
+        let knowledge = Arc::new(Knowledge::new(Parts {
+            vault: Arc::new(MemVault::from_fixture(clock.clone(), "")),
+            store: Arc::new(MemShelf::default().open()),
+            clock,
+            title_rule: TitleRule::default(),
+        }));
+        let herald = Herald { knowledge, root: "/home/ada/notes".into() };
+        herald.warn("cannot watch: No such file about [\"/home/ada/notes/a\"]");
+        let error = StoreError::new("write", "disk I/O error at /home/ada/notes/.quipu/index/catalog.db");
+        herald.warn_of("the vault could not be indexed", IndexError::Store(error));
+        assert_eq!(
+            herald.knowledge.warnings(&Session::default()),
+            [
+                ".: cannot watch: No such file about [\"the vault/a\"]",
+                ".: the vault could not be indexed: the index write failed; the server's log has the details",
+            ]
+        );
+    }
 
     #[test]
     fn a_path_survives_the_shell() {

@@ -1,6 +1,6 @@
 //! `quipu status`: what the vault holds and where its index is.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jiff::Timestamp;
@@ -17,7 +17,7 @@ use crate::compose::{self, IndexPlace, WhyMemory, Wish};
 #[command(after_help = "\
 Examples:
   quipu status
-  quipu status --vault ~/notes --json | jq .links.broken
+  quipu status ~/notes --json | jq .links.broken
 
 JSON fields:
   vault                      the folder of notes
@@ -31,6 +31,9 @@ JSON fields:
   ms                         how long that took
 Whether a server watches the vault cannot be seen from outside it.")]
 pub(crate) struct Status {
+    /// The folder of notes.
+    #[arg(value_name = "VAULT")]
+    folder: Option<PathBuf>,
     /// Answer as JSON.
     #[arg(long)]
     json: bool,
@@ -70,7 +73,7 @@ struct Since {
 
 impl Status {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let located = opened::locate(None, shared)?;
+        let located = opened::locate(self.folder.as_deref(), shared)?;
         // Looked at first: bringing the index up to date writes to it.
         let files = files_below(&compose::index_folder(&located.root));
         let ready = located.ready(Wish::Look, output)?;

@@ -1,13 +1,17 @@
 //! One client: what it asks is handed to the tools and the vault, on a worker thread, with its own session.
+//!
+//! Over HTTP a connection lasts for a session of the older generation, or for a single request of the newer.
 
 use std::sync::{Arc, OnceLock};
 
 use quipu_core::Session;
+use quipu_tools::echoed;
 #[expect(deprecated, reason = "older clients set a log level all the same")]
 use rmcp::model::SetLevelRequestParams;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData, Implementation,
-    InitializeRequestParams, InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ConstString, CustomRequest,
+    CustomResult, ErrorCode, ErrorData, GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse,
+    Implementation, InitializeRequestParams, InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
     ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
 };
@@ -24,13 +28,33 @@ type Context = RequestContext<RoleServer>;
 pub(super) struct Connection {
     server: Server,
     session: Arc<Session>,
+    way: Way,
     /// As the client first called itself.
     client: OnceLock<String>,
 }
 
+/// How the client comes in.
+#[derive(PartialEq, Eq)]
+enum Way {
+    Stream,
+    Http,
+}
+
 impl Connection {
-    pub(super) fn new(server: Server) -> Self {
-        Self { server, session: Arc::default(), client: OnceLock::new() }
+    pub(super) fn over_stream(server: Server) -> Self {
+        Self { server, session: Arc::default(), way: Way::Stream, client: OnceLock::new() }
+    }
+
+    pub(super) fn over_http(server: Server) -> Self {
+        Self { way: Way::Http, ..Self::over_stream(server) }
+    }
+
+    /// What is remembered of whoever asks. A request that stands alone is its client's by name.
+    fn session(&self, context: &Context) -> Arc<Session> {
+        match context.client_info() {
+            Some(client) if self.way == Way::Http && self.is_modern(context) => self.server.sessions().of(&client.name),
+            _ => self.session.clone(),
+        }
     }
 
     fn meet(&self, client: &Implementation, version: &ProtocolVersion) {
@@ -75,16 +99,17 @@ impl ServerHandler for Connection {
 
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         context: Context,
     ) -> Result<ListToolsResult, ErrorData> {
+        refuse_cursor(request)?;
         let tools = self.server.tools(self.is_modern(&context));
         Ok(ListToolsResult::with_all_items(tools.to_vec()))
     }
 
     async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Result<CallToolResponse, ErrorData> {
         let modern = self.is_modern(&context);
-        let session = self.session.clone();
+        let session = self.session(&context);
         let work = move |server: &Server| {
             let arguments = Value::Object(request.arguments.unwrap_or_default());
             answer::result(server.registry().call(&request.name, arguments, &session), modern)
@@ -100,14 +125,15 @@ impl ServerHandler for Connection {
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
         let work = move |server: &Server| resources::list(server.indexed(), cursor.as_deref());
-        Ok(self.server.on_worker(context.ct.cancelled(), work).await?)
+        self.server.on_worker(context.ct.cancelled(), work).await?
     }
 
     async fn list_resource_templates(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _: Context,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        refuse_cursor(request)?;
         Ok(ListResourceTemplatesResult::with_all_items(vec![resources::template()]))
     }
 
@@ -116,7 +142,7 @@ impl ServerHandler for Connection {
         request: ReadResourceRequestParams,
         context: Context,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let session = self.session.clone();
+        let session = self.session(&context);
         let work = move |server: &Server| resources::read(server.indexed(), &session, &request.uri);
         let result = self.server.on_worker(context.ct.cancelled(), work).await??;
         Ok(result.into())
@@ -134,12 +160,35 @@ impl ServerHandler for Connection {
         _: Option<PaginatedRequestParams>,
         _: Context,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+        Err(no_such_method(ListPromptsRequestMethod::VALUE))
+    }
+
+    async fn get_prompt(&self, _: GetPromptRequestParams, _: Context) -> Result<GetPromptResponse, ErrorData> {
+        Err(no_such_method(GetPromptRequestMethod::VALUE))
+    }
+
+    async fn on_custom_request(&self, request: CustomRequest, _: Context) -> Result<CustomResult, ErrorData> {
+        Err(no_such_method(&request.method))
     }
 
     /// Taken and not followed: this server sends its clients no log messages.
     #[expect(deprecated, reason = "older clients set a log level all the same")]
     async fn set_level(&self, _: SetLevelRequestParams, _: Context) -> Result<(), ErrorData> {
         Ok(())
+    }
+}
+
+fn no_such_method(method: &str) -> ErrorData {
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method {}", echoed(method)), None)
+}
+
+/// For a list of one page, which gives no cursor.
+fn refuse_cursor(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|request| request.cursor) {
+        None => Ok(()),
+        Some(cursor) => {
+            let message = format!("this list has one page and gave no cursor, so {} is none", echoed(&cursor));
+            Err(ErrorData::invalid_params(message, None))
+        }
     }
 }

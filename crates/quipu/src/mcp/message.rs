@@ -2,7 +2,11 @@
 //!
 //! The library would drop a line that is no JSON, take a request with a null id for a notification, and call a known
 //! method with wrong parameters unknown; so the shape is checked here, and each method is read as what it is.
+//!
+//! Whoever waits for an answer gets one, if its id can be told at all: also for a line that is no JSON, and for each
+//! request in a batch.
 
+use quipu_tools::echoed;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, CustomRequest, ErrorCode, ErrorData, JsonRpcMessage,
     RequestId,
@@ -10,13 +14,18 @@ use rmcp::model::{
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::request_id;
+
+/// Of a batch with more requests only so many are answered: a short line must not be worth a flood of answers.
+const MAX_REFUSALS: usize = 1000;
+
 /// What a line says.
 #[derive(Debug)]
 pub(super) enum Incoming {
     /// To be handled.
     Message(Box<ClientJsonRpcMessage>),
-    /// To be answered with an error at once.
-    Refused(Refusal),
+    /// To be answered at once with an error, or with several for a batch.
+    Refused(Vec<Refusal>),
     /// Nothing to do: a blank line, an answer to nothing, a notification that changes nothing here.
     Nothing,
 }
@@ -44,20 +53,39 @@ pub(super) fn read(line: &[u8]) -> Incoming {
     if line.trim_ascii().is_empty() {
         return Incoming::Nothing;
     }
-    // Broken UTF-8 and nesting beyond the parser's limit end here too.
+    // Broken UTF-8, half a surrogate pair and nesting beyond the parser's limit end here too.
     match serde_json::from_slice(line) {
         Ok(Value::Object(object)) => read_object(object),
-        Ok(Value::Array(_)) => refuse(None, "batches are not supported: send one message per line"),
+        Ok(Value::Array(messages)) => refuse_batch(messages),
         Ok(_) => refuse(None, "a message is a JSON object"),
         Err(error) => {
             let error = ErrorData::new(ErrorCode::PARSE_ERROR, format!("the line is not valid JSON: {error}"), None);
-            Incoming::Refused(Refusal { id: None, error })
+            Incoming::Refused(vec![Refusal { id: request_id::find(line), error }])
         }
     }
 }
 
 fn refuse(id: Option<RequestId>, message: &str) -> Incoming {
-    Incoming::Refused(Refusal::invalid_request(id, message))
+    Incoming::Refused(vec![Refusal::invalid_request(id, message)])
+}
+
+/// An error for each request in a batch, so that none of them is waited for.
+fn refuse_batch(messages: Vec<Value>) -> Incoming {
+    const MESSAGE: &str = "batches are not supported: send one message per line";
+    let id = |message: Value| match message {
+        Value::Object(mut object) => object.remove("id").and_then(|id| serde_json::from_value::<RequestId>(id).ok()),
+        _ => None,
+    };
+    let mut refusals: Vec<Refusal> = messages
+        .into_iter()
+        .filter_map(id)
+        .take(MAX_REFUSALS)
+        .map(|id| Refusal::invalid_request(Some(id), MESSAGE))
+        .collect();
+    if refusals.is_empty() {
+        refusals.push(Refusal::invalid_request(None, MESSAGE));
+    }
+    Incoming::Refused(refusals)
 }
 
 fn read_object(mut object: Map<String, Value>) -> Incoming {
@@ -80,7 +108,7 @@ fn read_object(mut object: Map<String, Value>) -> Incoming {
         (true, None) => return refuse(None, "`id` must be a string or an integer"),
         (true, Some(id)) => match request(method, params) {
             Ok(request) => Some(JsonRpcMessage::request(request, id)),
-            Err(error) => return Incoming::Refused(Refusal { id: Some(id), error }),
+            Err(error) => return Incoming::Refused(vec![Refusal { id: Some(id), error }]),
         },
     };
     message.map_or(Incoming::Nothing, |message| Incoming::Message(Box::new(message)))
@@ -119,18 +147,22 @@ fn notification(method: String, params: Option<Value>) -> Option<ClientNotificat
 fn typed<T: DeserializeOwned>(method: String, params: Option<Value>) -> Result<T, ErrorData> {
     let mut message = Map::from_iter([("method".to_owned(), Value::String(method))]);
     message.extend(params.map(|params| ("params".to_owned(), params)));
-    serde_json::from_value(Value::Object(message)).map_err(|error| ErrorData::invalid_params(error.to_string(), None))
+    // The parser says what it found in full, however long it is.
+    serde_json::from_value(Value::Object(message))
+        .map_err(|error| ErrorData::invalid_params(echoed(&error.to_string()), None))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// `code id` of a refused line, else the method or `nothing`.
+    /// `code id` of what is refused, else the method or `nothing`.
     fn outcome(line: &str) -> String {
         match read(line.as_bytes()) {
-            Incoming::Refused(Refusal { id, error }) => {
-                format!("{} {}", error.code.0, id.map_or("null".to_owned(), |id| id.to_string()))
+            Incoming::Refused(refusals) => {
+                let id = |id: Option<RequestId>| id.map_or("null".to_owned(), |id| id.to_string());
+                let refused = refusals.into_iter().map(|one| format!("{} {}", one.error.code.0, id(one.id)));
+                refused.collect::<Vec<_>>().join(", ")
             }
             Incoming::Message(message) => match *message {
                 JsonRpcMessage::Request(request) => request.request.method().to_owned(),
@@ -145,10 +177,28 @@ mod tests {
         assert_eq!(outcome("{"), "-32700 null");
         assert_eq!(outcome("hello"), "-32700 null");
         assert_eq!(outcome(&"[".repeat(100_000)), "-32700 null");
-        assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\ud800"}}"#), "-32700 null");
-        assert!(
-            matches!(read(b"{\"jsonrpc\":\"2.0\xff\"}"), Incoming::Refused(refusal) if refusal.error.code.0 == -32700)
-        );
+        assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\ud800"}}"#), "-32700 1");
+        assert!(matches!(
+            read(b"{\"jsonrpc\":\"2.0\xff\"}"),
+            Incoming::Refused(refusals) if refusals[0].error.code.0 == -32700
+        ));
+    }
+
+    #[test]
+    fn each_request_in_a_batch_is_refused_under_its_own_id() {
+        assert_eq!(outcome(r#"[{"id":1,"method":"ping"},{"method":"x"},3,{"id":"b"}]"#), "-32600 1, -32600 b");
+        assert_eq!(outcome(r#"[{"jsonrpc":"2.0","method":"notifications/initialized"}]"#), "-32600 null");
+        let flood = format!("[{}1]", r#"{"id":1},"#.repeat(5000));
+        assert_eq!(outcome(&flood).split(", ").count(), MAX_REFUSALS);
+    }
+
+    #[test]
+    fn an_error_does_not_say_a_long_argument_back() {
+        let long = "x".repeat(100_000);
+        let line =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"a","arguments":"{long}"}}}}"#);
+        let Incoming::Refused(refusals) = read(line.as_bytes()) else { panic!("it is refused") };
+        assert!(refusals[0].error.message.len() <= 200);
     }
 
     #[test]

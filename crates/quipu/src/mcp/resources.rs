@@ -1,7 +1,7 @@
 //! Notes as MCP resources. What they are and how they are addressed is the registry's; this is how MCP words it.
 
 use quipu_core::Session;
-use quipu_tools::Registry;
+use quipu_tools::{Registry, echoed};
 use rmcp::model::{
     CompleteRequestParams, CompletionInfo, ErrorData, ListResourcesResult, ReadResourceResult, Reference, Resource,
     ResourceContents, ResourceTemplate,
@@ -13,8 +13,9 @@ const PAGE_SIZE: usize = 200;
 /// The one argument of the one template.
 const ARGUMENT: &str = "id";
 
-pub(super) fn list(registry: &Registry, cursor: Option<&str>) -> ListResourcesResult {
+pub(super) fn list(registry: &Registry, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
     let page = registry.resources(cursor, PAGE_SIZE);
+    let page = page.map_err(|fault| ErrorData::invalid_params(fault.message, None))?;
     let resources = page.resources.into_iter().map(|note| {
         Resource::new(note.uri, note.name)
             .with_title(note.title)
@@ -22,7 +23,7 @@ pub(super) fn list(registry: &Registry, cursor: Option<&str>) -> ListResourcesRe
             .with_size(note.size)
     });
     let listed = ListResourcesResult::with_all_items(resources.collect());
-    ListResourcesResult { next_cursor: page.next_cursor, ..listed }
+    Ok(ListResourcesResult { next_cursor: page.next_cursor, ..listed })
 }
 
 pub(super) fn template() -> ResourceTemplate {
@@ -35,9 +36,10 @@ pub(super) fn template() -> ResourceTemplate {
 pub(super) fn read(registry: &Registry, session: &Session, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let found = registry.read_resource(session, uri).map_err(|fault| {
         tracing::error!(?fault, uri, "cannot read a resource");
-        ErrorData::internal_error(format!("{uri} cannot be read"), None)
+        ErrorData::internal_error(format!("{} cannot be read", echoed(uri)), None)
     })?;
     let Some(note) = found else {
+        let uri = echoed(uri);
         let data = serde_json::json!({ "uri": uri });
         return Err(ErrorData::resource_not_found(format!("there is no resource {uri}"), Some(data)));
     };
@@ -50,12 +52,16 @@ pub(super) fn complete(registry: &Registry, request: &CompleteRequestParams) -> 
     match &request.r#ref {
         Reference::Resource(template) if template.uri == Registry::RESOURCE_TEMPLATE => {}
         Reference::Resource(template) => {
-            return Err(ErrorData::invalid_params(format!("there is no resource template {}", template.uri), None));
+            return Err(ErrorData::invalid_params(
+                format!("there is no resource template {}", echoed(&template.uri)),
+                None,
+            ));
         }
         _ => return Err(ErrorData::invalid_params("there are no prompts", None)),
     }
     if request.argument.name != ARGUMENT {
-        let message = format!("the template's only argument is `{ARGUMENT}`, not `{}`", request.argument.name);
+        let name = echoed(&request.argument.name);
+        let message = format!("the template's only argument is `{ARGUMENT}`, not `{name}`");
         return Err(ErrorData::invalid_params(message, None));
     }
     let found = registry.complete_note_id(&request.argument.value, CompletionInfo::MAX_VALUES);

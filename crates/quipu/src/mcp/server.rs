@@ -1,7 +1,6 @@
 //! What every connection shares: the vault, its tools as MCP shows them, and the workers that calls run on.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use quipu_core::Knowledge;
 use quipu_tools::Registry;
@@ -10,12 +9,10 @@ use tokio::sync::Semaphore;
 
 use super::answer::describe;
 use super::instructions;
+use super::sessions::Sessions;
 
 /// Calls that run at the same time. Calls are short and mostly wait for the disk; more of them would only take turns.
 const MAX_WORKERS: usize = 16;
-
-/// How long a list of resources waits for the first index.
-const READY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One vault behind MCP. Cheap to clone; all clones are the same server.
 #[derive(Clone)]
@@ -29,6 +26,7 @@ struct Shared {
     tools: Vec<Tool>,
     legacy_tools: Vec<Tool>,
     workers: Arc<Semaphore>,
+    sessions: Sessions,
 }
 
 /// Why a call on a worker has no outcome.
@@ -58,6 +56,7 @@ impl Server {
             knowledge,
             registry,
             workers: Arc::new(Semaphore::new(MAX_WORKERS)),
+            sessions: Sessions::default(),
         }))
     }
 
@@ -68,8 +67,13 @@ impl Server {
     /// The same, once the vault has been read, or as much as there is after a while: resources, unlike tool calls, have
     /// no way to say that the list is not whole yet.
     pub(super) fn indexed(&self) -> &Registry {
-        self.0.knowledge.wait_ready(READY_TIMEOUT);
+        self.0.knowledge.wait_ready(Registry::PATIENCE);
         &self.0.registry
+    }
+
+    /// Of clients without a connection.
+    pub(super) fn sessions(&self) -> &Sessions {
+        &self.0.sessions
     }
 
     pub(super) fn instructions(&self) -> &str {

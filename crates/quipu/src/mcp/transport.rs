@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quipu_tools::echoed;
 use rmcp::RoleServer;
 use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -63,7 +64,7 @@ where
             Ok(Line::Text(text)) => Some(self.output.admit(message::read(text), text.len())),
             Ok(Line::TooLong) => {
                 let message = format!("the line is longer than {MAX_LINE_BYTES} bytes");
-                Some(Incoming::Refused(Refusal::invalid_request(None, message)))
+                Some(Incoming::Refused(vec![Refusal::invalid_request(None, message)]))
             }
             Ok(Line::End) => None,
             Err(error) => {
@@ -102,7 +103,7 @@ where
         while self.deadline.is_none() {
             match self.next().await {
                 Some(Incoming::Message(message)) => return Some(*message),
-                Some(Incoming::Refused(refusal)) => self.output.refuse(refusal),
+                Some(Incoming::Refused(refusals)) => self.output.refuse(refusals),
                 Some(Incoming::Nothing) => {}
                 None => self.deadline = Some(Instant::now() + END_GRACE),
             }
@@ -128,8 +129,9 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Output<W> {
                 let is_handshake = matches!(request.request, ClientRequest::InitializeRequest(_));
                 if !self.in_flight.begin(&request.id, bytes, is_handshake) {
                     // Without its id: the answer that is still to come would be mistaken for this one.
-                    let message = format!("request {} is still being worked on: use another id", request.id);
-                    return Incoming::Refused(Refusal::invalid_request(None, message));
+                    let id = echoed(&request.id.to_string());
+                    let message = format!("request {id} is still being worked on: use another id");
+                    return Incoming::Refused(vec![Refusal::invalid_request(None, message)]);
                 }
             }
             JsonRpcMessage::Notification(notification) => {
@@ -142,14 +144,16 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Output<W> {
         incoming
     }
 
-    /// Answers a line that is no message. On a task of its own, since [`LineTransport::receive`] may be dropped.
-    fn refuse(&self, refusal: Refusal) {
-        tracing::debug!(code = refusal.error.code.0, message = %refusal.error.message, "refused a line");
+    /// Answers a line that is no message, or several. On a task of its own, since [`LineTransport::receive`] may be dropped.
+    fn refuse(&self, refusals: Vec<Refusal>) {
         self.in_flight.begin_refusal();
         let output = self.clone();
         tokio::spawn(async move {
-            // A client that no longer listens ends the conversation; there is nobody left to tell.
-            let _ = output.write(&refusal.into_json()).await;
+            for refusal in refusals {
+                tracing::debug!(code = refusal.error.code.0, message = %refusal.error.message, "refused a line");
+                // A client that no longer listens ends the conversation; there is nobody left to tell.
+                let _ = output.write(&refusal.into_json()).await;
+            }
             output.in_flight.finish_refusal();
         });
     }

@@ -36,6 +36,19 @@ fn what_is_there_now_is_kept_in_its_turn() {
 }
 
 #[test]
+fn a_rename_of_case_alone_is_undone() {
+    let vault = Sandbox::of("//- case.md\nold\n");
+    vault.run(&["call", "update_node", r#"{"id": "case.md", "title": "Case"}"#]).expect(0);
+    assert!(vault.root().join("Case.md").exists());
+    let restored = vault.run(&["restore", "case.md", "--json"]).expect(0).json();
+    assert!(restored["replaced"].as_str().unwrap().ends_with("/Case.md"), "{restored}");
+    assert_eq!(vault.read("case.md"), "old\n");
+    assert_eq!(vault.files().len(), 1);
+    let again = vault.run(&["call", "get_document", r#"{"path": "case.md"}"#]).expect(0).json();
+    assert_eq!(again["path"], "case.md");
+}
+
+#[test]
 fn a_version_that_is_not_kept_is_an_error() {
     let vault = Sandbox::example();
     check("restore_unknown", &vault.run(&["restore", "nowhere.md"]).expect(1));

@@ -53,6 +53,9 @@ fn a_vault_that_is_none_is_a_usage_error() {
     let vault = Sandbox::example();
     check("vault_missing", &vault.run(&["status", "--vault", "nowhere"]).expect(2));
     check("vault_is_a_file", &vault.run(&["status", "--vault", "Start Here.md"]).expect(2));
+    let told = vault.run(&["status", "log", "--json"]).expect(0).json();
+    assert_eq!(told["notes"], 2, "the folder may be given as to `serve` and `index`");
+    assert!(vault.run(&["doctor", "log"]).expect(0).stdout.ends_with("vault/log\n"));
     check("vault_twice", &vault.run(&["index", "log", "--vault", "people"]).expect(2));
     let home = vault.root().parent().unwrap().to_owned();
     let ran = vault.ran(vault.command(&["status"]).current_dir(&home).output().unwrap()).expect(2);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, LEGACY, modern};
+use crate::client::{Client, LEGACY, first_block, modern};
 
 const VAULT: &str = "\
 //- a.md
@@ -15,10 +15,6 @@ Links to [[b]] and [[nowhere]].
 //- b.md
 Alone.
 ";
-
-fn text(result: &Value) -> Value {
-    serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
-}
 
 #[test]
 fn every_tool_says_what_it_takes_and_what_it_may_do() {
@@ -54,7 +50,7 @@ fn an_object_is_structured_for_every_client() {
     let arguments = json!({ "ids": ["a.md", "c.md"] });
     let older = client.call("nodes_exist", arguments.clone());
     assert_eq!(older["structuredContent"], json!({ "a.md": true, "c.md": false }));
-    assert_eq!(text(&older), older["structuredContent"]);
+    assert_eq!(first_block(&older), older["structuredContent"]);
     let call = modern(json!({ "name": "nodes_exist", "arguments": arguments }));
     let newer = client.request("tools/call", call)["result"].clone();
     assert_eq!(newer["structuredContent"], older["structuredContent"]);
@@ -69,7 +65,7 @@ fn a_list_or_null_is_structured_only_without_handshake() {
         let older = client.request("tools/call", call.clone())["result"].clone();
         assert!(older.get("structuredContent").is_none(), "{kind}: {older}");
         let newer = client.request("tools/call", modern(call))["result"].clone();
-        assert_eq!(newer.get("structuredContent"), Some(&text(&older)), "{kind}");
+        assert_eq!(newer.get("structuredContent"), Some(&first_block(&older)), "{kind}");
     }
 }
 
@@ -80,7 +76,7 @@ fn warnings_come_once_in_a_block_of_their_own() {
     let warnings: Value = serde_json::from_str(first["content"][1]["text"].as_str().unwrap()).unwrap();
     assert!(warnings["_warnings"][0].as_str().unwrap().contains("nowhere"), "{warnings}");
     assert_eq!(first["_meta"]["quipu/warnings"], warnings["_warnings"]);
-    assert_eq!(text(&first), first["structuredContent"], "the answer itself keeps its shape");
+    assert_eq!(first_block(&first), first["structuredContent"], "the answer itself keeps its shape");
     let second = client.call("list_nodes", json!({}));
     assert_eq!(second["content"].as_array().unwrap().len(), 1);
     assert!(second.get("_meta").is_none());

@@ -4,8 +4,14 @@
 
 mod client;
 
+mod bad_input;
 mod calls;
 mod ending;
 mod handshake;
+mod http;
 mod resources;
+mod seed_docs;
+mod seed_roux;
+mod watching;
 mod wire;
+mod writing;

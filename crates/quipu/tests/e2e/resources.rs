@@ -47,6 +47,16 @@ fn a_big_vault_is_listed_page_by_page() {
 }
 
 #[test]
+fn a_cursor_that_no_page_gave_is_refused() {
+    let mut client = Client::connect(VAULT, LEGACY);
+    for method in ["resources/list", "resources/templates/list", "tools/list"] {
+        let error = client.request(method, json!({ "cursor": "nonsense" }))["error"].clone();
+        assert_eq!(error["code"], -32602, "{method}: {error}");
+        assert!(client.request(method, json!({ "cursor": null }))["result"].is_object(), "{method}");
+    }
+}
+
+#[test]
 fn the_template_and_its_completion_lead_to_a_note() {
     let mut client = Client::connect(VAULT, LEGACY);
     let templates = client.request("resources/templates/list", json!({}))["result"]["resourceTemplates"].clone();

@@ -23,12 +23,35 @@ fn still_answers(client: &mut Client) {
 fn a_line_that_is_no_json_is_a_parse_error() {
     let mut client = Client::connect(VAULT, LEGACY);
     let deep = [b"[".repeat(200_000), b"]".repeat(200_000)].concat();
-    let lines: [&[u8]; 5] =
-        [b"hello", b"{\"jsonrpc\":\"2.0\",", b"\xff\xfe", b"{\"jsonrpc\":\"2.0\",\"id\":1,\"x\":\"\xc3\"}", &deep];
+    let lines: [&[u8]; 4] = [b"hello", b"{\"jsonrpc\":\"2.0\",", b"\xff\xfe", &deep];
     for line in lines {
         assert_eq!(refusal(&mut client, line), (-32700, Value::Null));
         still_answers(&mut client);
     }
+}
+
+#[test]
+fn a_request_that_no_parser_takes_is_answered_under_its_id() {
+    let mut client = Client::connect(VAULT, LEGACY);
+    let half = br#"{"jsonrpc":"2.0","id":"h","method":"tools/call","params":{"name":"list_nodes","arguments":{"x":"\ud83d"}}}"#;
+    let deep = [br#"{"jsonrpc":"2.0","params":{"x":"#.to_vec(), b"[".repeat(200_000), b"]".repeat(200_000)].concat();
+    let deep = [deep, br#"},"method":"tools/call","id":2}"#.to_vec()].concat();
+    let broken = b"{\"jsonrpc\":\"2.0\",\"id\":3,\"x\":\"\xc3\"}";
+    for (line, id) in [(&half[..], json!("h")), (&deep, json!(2)), (broken, json!(3))] {
+        assert_eq!(refusal(&mut client, line), (-32700, id));
+        still_answers(&mut client);
+    }
+}
+
+#[test]
+fn each_request_of_a_batch_is_answered_with_an_error() {
+    let mut client = Client::connect(VAULT, "2025-03-26");
+    client.send_line(br#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":"b","method":"tools/list"}]"#);
+    for id in [json!(1), json!("b")] {
+        let answer = client.receive();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&id, &json!(-32600)));
+    }
+    still_answers(&mut client);
 }
 
 #[test]
@@ -37,7 +60,7 @@ fn json_that_is_no_request_is_an_invalid_request() {
     for (line, id) in [
         ("42", Value::Null),
         ("[]", Value::Null),
-        (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, Value::Null),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, json!(1)),
         ("{}", Value::Null),
         (r#"{"jsonrpc":"2.0","id":"me"}"#, json!("me")),
         (r#"{"id":9,"method":"ping"}"#, json!(9)),
@@ -84,7 +107,12 @@ fn blank_lines_answers_and_unknown_notifications_are_passed_over() {
 #[test]
 fn an_unknown_method_and_wrong_parameters_are_told_apart() {
     let mut client = Client::connect(VAULT, LEGACY);
-    assert_eq!(client.request("no/such", json!({}))["error"]["code"], -32601);
+    let unknown = client.request("no/such", json!({}))["error"].clone();
+    assert_eq!(unknown, json!({ "code": -32601, "message": "there is no method no/such" }));
+    let long = client.request(&"x".repeat(100_000), json!({}))["error"].clone();
+    assert!(long["code"] == -32601 && long["message"].as_str().unwrap().len() < 300, "{long}");
+    let long = client.request("resources/read", json!({ "uri": "x".repeat(100_000) }))["error"].clone();
+    assert!(long.to_string().len() < 600, "{long}");
     assert_eq!(client.request("tools/call", json!({ "name": 5 }))["error"]["code"], -32602);
     assert_eq!(client.request("tools/call", json!({ "name": "get_node", "arguments": [] }))["error"]["code"], -32602);
     assert_eq!(client.request("tools/call", json!({ "name": "no_such_tool" }))["error"]["code"], -32602);

@@ -10,7 +10,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use tantivy::Index;
 use tantivy::directory::error::{DeleteError, LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
@@ -27,11 +27,37 @@ const SYNCED: &str = "synced.json";
 pub(super) struct UnsyncedDirectory {
     mapped: MmapDirectory,
     folder: PathBuf,
+    /// Whether another index has taken the folder over. Merges of the one before may still be under way, and must not
+    /// write over its files.
+    is_abandoned: Arc<RwLock<bool>>,
 }
 
 impl UnsyncedDirectory {
     pub(super) fn open(folder: &Path) -> Result<Self, OpenDirectoryError> {
-        Ok(Self { mapped: MmapDirectory::open(folder)?, folder: folder.to_owned() })
+        Ok(Self { mapped: MmapDirectory::open(folder)?, folder: folder.to_owned(), is_abandoned: Arc::default() })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Writes nothing any more.
+    pub(super) fn abandon(&self) {
+        *self.is_abandoned.write().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+
+    /// Has every byte looked at when the folder is next opened.
+    pub(super) fn distrust(&self) -> io::Result<()> {
+        match std::fs::remove_file(self.folder.join(SYNCED)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails once abandoned; not abandoned while the answer is held.
+    fn owned(&self) -> io::Result<RwLockReadGuard<'_, bool>> {
+        let is_abandoned = self.is_abandoned.read().unwrap_or_else(PoisonError::into_inner);
+        if *is_abandoned { Err(io::Error::other("the text index was started anew")) } else { Ok(is_abandoned) }
     }
 
     /// Whether the files were synced as they are now.
@@ -72,29 +98,16 @@ impl UnsyncedDirectory {
     }
 }
 
-/// The files whose checksum is wrong, from the index's root.
-pub(super) fn damaged_files(index: &Index) -> tantivy::Result<Vec<PathBuf>> {
-    let mut damaged = Vec::new();
-    for file in index.load_metas()?.list_segment_files() {
-        // One that is missing and needed is found by whoever opens it.
-        if tantivy::Directory::exists(index.directory(), &file)?
-            && !index.directory().validate_checksum(&file).unwrap_or(false)
-        {
-            damaged.push(file);
-        }
-    }
-    damaged.sort();
-    Ok(damaged)
-}
-
 impl tantivy::Directory for UnsyncedDirectory {
     fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
+        let _owned = self.owned().map_err(|error| OpenWriteError::wrap_io_error(error, path.to_owned()))?;
         let writer = UnsyncedWriter(self.mapped.open_write(path)?);
         // The one below has the buffer.
         Ok(BufWriter::with_capacity(0, Box::new(writer)))
     }
 
     fn atomic_write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let _owned = self.owned()?;
         let target = self.folder.join(path);
         let mut draft = target.clone().into_os_string();
         draft.push(".draft");
@@ -111,6 +124,9 @@ impl tantivy::Directory for UnsyncedDirectory {
     }
 
     fn delete(&self, path: &Path) -> Result<(), DeleteError> {
+        let _owned = self
+            .owned()
+            .map_err(|error| DeleteError::IoError { io_error: Arc::new(error), filepath: path.to_owned() })?;
         self.mapped.delete(path)
     }
 

@@ -1,8 +1,6 @@
 //! The text index: takes changes at once, feeds them to tantivy as they pile up, and commits when someone looks or when
 //! it is quiet. What a crash takes before that, the catalog knows to be missing.
 
-#![expect(clippy::disallowed_methods, reason = "removes the text index's own folder when it is damaged")]
-
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,14 +9,10 @@ use std::time::Duration;
 
 use quipu_core::model::{Note, NoteKey};
 use quipu_core::ports::{TextHits, TextQuery};
-use tantivy::directory::RamDirectory;
-use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy};
 
-use super::directory::{UnsyncedDirectory, damaged_files};
-use super::query::QueryWords;
-use super::ranking::best;
+use super::damage::TextError;
+use super::engine::{self, Engine};
 use super::schema::{self, Fields};
-use super::tokenizer::{self, WordTokenizer};
 use super::writer::{Documents, Mark, TextChange, Writer};
 
 /// How long nothing must change before a commit that no one waits for.
@@ -31,29 +25,19 @@ const FEED_BYTES: usize = 2 << 20;
 const FULL_BYTES: usize = 16 << 20;
 /// Text that may be lost to a crash, and is held in memory, before a commit is due though it is not quiet.
 const COMMIT_BYTES: usize = 48 << 20;
-/// Why the folder could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum TextOpenError {
-    /// Starting empty helps.
-    #[error("{0}")]
-    Damaged(String),
-    /// It does not.
-    #[error(transparent)]
-    Failed(tantivy::TantivyError),
-}
 
 /// The open index, with the thread that feeds and commits.
 pub(crate) struct TextIndex {
     shared: Arc<Shared>,
     feeder: Option<JoinHandle<()>>,
-    /// `None` in memory.
-    directory: Option<UnsyncedDirectory>,
 }
 
 struct Shared {
-    index: Index,
+    /// Replaced when its files turn out to be damaged.
+    engine: Mutex<Arc<Engine>>,
+    /// What was found damaged in it.
+    damage: Mutex<Option<String>>,
     fields: Fields,
-    reader: IndexReader,
     /// Held shortly. Taken after `writer` where both are needed.
     inbox: Mutex<Inbox>,
     /// Wakes the feeder.
@@ -84,54 +68,25 @@ struct Taken {
 
 impl TextIndex {
     /// Opens the index in a folder, which is made where there is none.
-    pub(crate) fn open(folder: &Path) -> Result<Self, TextOpenError> {
-        std::fs::create_dir_all(folder).map_err(|error| TextOpenError::Failed(error.into()))?;
-        let directory = UnsyncedDirectory::open(folder).map_err(|error| TextOpenError::Failed(error.into()))?;
-        let exists = Index::exists(&directory).map_err(|error| TextOpenError::Failed(error.into()))?;
-        let (schema, fields) = schema::schema();
-        if !exists {
-            let index = Index::create(directory.clone(), schema, settings()).map_err(TextOpenError::Failed)?;
-            return Self::start(index, fields, Some(directory)).map_err(TextOpenError::Failed);
-        }
-        let index = Index::open(directory.clone()).map_err(sort_out)?;
-        if index.schema() != schema {
-            return Err(TextOpenError::Damaged("its fields are those of another version of Quipu".to_owned()));
-        }
-        if !directory.is_synced()
-            && let Some(file) = damaged_files(&index).map_err(sort_out)?.first()
-        {
-            return Err(TextOpenError::Damaged(format!("{} is damaged", file.display())));
-        }
-        Self::start(index, fields, Some(directory)).map_err(sort_out)
+    pub(crate) fn open(folder: &Path) -> Result<Self, TextError> {
+        Self::start(Engine::open(folder)?)
     }
 
     /// An empty index that lasts as long as it is open.
-    pub(crate) fn in_memory() -> tantivy::Result<Self> {
-        let (schema, fields) = schema::schema();
-        let index = Index::create(RamDirectory::create(), schema, settings())?;
-        Self::start(index, fields, None)
+    pub(crate) fn in_memory() -> Result<Self, TextError> {
+        Self::start(Engine::in_memory()?)
     }
 
     /// Removes the folder. It must not be open.
     pub(crate) fn remove_folder(folder: &Path) -> std::io::Result<()> {
-        match std::fs::remove_dir_all(folder) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        engine::remove_folder(folder)
     }
 
-    fn start(index: Index, fields: Fields, directory: Option<UnsyncedDirectory>) -> tantivy::Result<Self> {
-        index.tokenizers().register(tokenizer::NAME, WordTokenizer);
-        let reader = index
-            .reader_builder()
-            .reload_policy(ReloadPolicy::Manual)
-            .doc_store_cache_num_blocks(0)
-            .num_warming_threads(1)
-            .try_into()?;
+    fn start(engine: Engine) -> Result<Self, TextError> {
         let shared = Arc::new(Shared {
-            index,
-            fields,
-            reader,
+            engine: Mutex::new(Arc::new(engine)),
+            damage: Mutex::default(),
+            fields: schema::schema().1,
             inbox: Mutex::default(),
             news: Condvar::new(),
             writer: Mutex::default(),
@@ -141,13 +96,32 @@ impl TextIndex {
         let feeder = std::thread::Builder::new().name("text-index".to_owned()).spawn({
             let shared = Arc::clone(&shared);
             move || shared.feed_until_closed()
-        })?;
-        Ok(Self { shared, feeder: Some(feeder), directory })
+        });
+        let feeder = feeder.map_err(|error| TextError::Failed(error.into()))?;
+        Ok(Self { shared, feeder: Some(feeder) })
     }
 
     /// How far the index had come when it was last committed; `None` where that is unknown.
     pub(crate) fn committed(&self) -> Option<Mark> {
-        Mark::from_payload(&self.shared.index.load_metas().ok()?.payload?)
+        self.shared.engine().committed()
+    }
+
+    /// What was found damaged since the index was opened or started anew.
+    pub(crate) fn damage(&self) -> Option<String> {
+        lock(&self.shared.damage).clone()
+    }
+
+    /// Starts empty in place of a damaged index. Changes that it had not committed are forgotten with it.
+    pub(crate) fn start_anew(&self) -> Result<(), TextError> {
+        let mut writer = lock(&self.shared.writer);
+        writer.abandon();
+        let taken = self.shared.take_inbox(&mut writer);
+        writer.abandon();
+        let fresh = self.shared.engine().start_anew()?;
+        *lock(&self.shared.engine) = Arc::new(fresh);
+        *lock(&self.shared.damage) = None;
+        self.shared.visible.store(taken.version, Ordering::Release);
+        Ok(())
     }
 
     /// The last list of changes committed since the index was opened, 0 before that.
@@ -177,33 +151,37 @@ impl TextIndex {
     }
 
     /// Searches, level by level.
-    pub(crate) fn search(&self, query: &TextQuery) -> tantivy::Result<TextHits> {
+    pub(crate) fn search(&self, query: &TextQuery) -> Result<TextHits, TextError> {
         self.shared.catch_up()?;
-        let searcher = self.shared.reader.searcher();
-        let limit = query.limit.min(usize::try_from(searcher.num_docs()).unwrap_or(usize::MAX));
-        if limit == 0 {
-            return Ok(TextHits::default());
-        }
-        for (matched, level) in QueryWords::understand(&query.text).levels(&self.shared.fields) {
-            let hits = best(&searcher, &*level, limit)?;
-            if !hits.is_empty() {
-                return Ok(TextHits { hits, matched });
-            }
-        }
-        Ok(TextHits::default())
+        let engine = self.shared.engine();
+        let outcome = engine.search(query, &self.shared.fields);
+        outcome.map_err(|error| {
+            // Merges would change the files while they are asked.
+            let mut writer = lock(&self.shared.writer);
+            let error = writer.finish().err().filter(|error| matches!(error, TextError::Damaged(_))).unwrap_or(error);
+            self.shared.judge(&engine, error)
+        })
     }
 
     /// How many sections are in the index.
-    pub(crate) fn sections(&self) -> tantivy::Result<u64> {
+    pub(crate) fn sections(&self) -> Result<u64, TextError> {
         self.shared.catch_up()?;
-        Ok(self.shared.reader.searcher().num_docs())
+        Ok(self.shared.engine().sections())
     }
 
-    /// What tantivy's checksums find wrong, as sentences.
-    pub(crate) fn check(&self) -> tantivy::Result<Vec<String>> {
-        self.shared.catch_up()?;
-        let sentence = |file: std::path::PathBuf| format!("The text index is damaged in {}.", file.display());
-        Ok(damaged_files(&self.shared.index)?.into_iter().map(sentence).collect())
+    /// What is wrong with the files, as sentences.
+    pub(crate) fn check(&self) -> Result<Vec<String>, TextError> {
+        let outcome = self.shared.catch_up().and_then(|()| {
+            let mut writer = lock(&self.shared.writer);
+            // Merges would change the files while they are looked at.
+            writer.finish()?;
+            self.shared.engine().findings()
+        });
+        let findings = match outcome {
+            Err(TextError::Damaged(reason)) => vec![reason],
+            outcome => outcome?,
+        };
+        Ok(findings.into_iter().map(|finding| format!("The text index is damaged: {finding}.")).collect())
     }
 }
 
@@ -216,7 +194,7 @@ impl Drop for TextIndex {
         }
         let finished = self.shared.catch_up().and_then(|()| {
             lock(&self.shared.writer).finish()?;
-            self.directory.as_ref().map_or(Ok(()), |directory| directory.sync(&self.shared.index))
+            self.shared.engine().sync()
         });
         if let Err(error) = finished {
             tracing::warn!("the text index could not be finished and is completed at the next start: {error}");
@@ -226,7 +204,8 @@ impl Drop for TextIndex {
 
 impl Shared {
     /// Makes every change visible that came in before this call.
-    fn catch_up(&self) -> tantivy::Result<()> {
+    fn catch_up(&self) -> Result<(), TextError> {
+        self.refuse_damaged()?;
         if self.is_behind(&lock(&self.inbox)) { self.commit() } else { Ok(()) }
     }
 
@@ -234,17 +213,18 @@ impl Shared {
         self.visible.load(Ordering::Acquire) < inbox.version
     }
 
-    fn feed(&self) -> tantivy::Result<()> {
+    fn feed(&self) -> Result<(), TextError> {
         let mut writer = lock(&self.writer);
         let taken = self.take_inbox(&mut writer);
         if writer.uncommitted_bytes() >= COMMIT_BYTES {
-            self.commit_taken(&mut writer, &taken)
-        } else {
-            writer.feed(&self.index, &self.fields)
+            return self.commit_taken(&mut writer, &taken);
         }
+        self.refuse_damaged()?;
+        let engine = self.engine();
+        writer.feed(&engine.index, &self.fields).map_err(|error| self.judge(&engine, error))
     }
 
-    fn commit(&self) -> tantivy::Result<()> {
+    fn commit(&self) -> Result<(), TextError> {
         let mut writer = lock(&self.writer);
         let taken = self.take_inbox(&mut writer);
         let is_done = self.visible.load(Ordering::Acquire) == taken.version;
@@ -258,12 +238,35 @@ impl Shared {
         Taken { mark: inbox.mark.clone(), version: inbox.version }
     }
 
-    fn commit_taken(&self, writer: &mut Writer, taken: &Taken) -> tantivy::Result<()> {
-        writer.commit(&self.index, &self.fields, &taken.mark)?;
-        self.reader.reload()?;
+    fn commit_taken(&self, writer: &mut Writer, taken: &Taken) -> Result<(), TextError> {
+        self.refuse_damaged()?;
+        let engine = self.engine();
+        let outcome = writer.commit(&engine.index, &self.fields, &taken.mark).and_then(|()| engine.reload());
+        outcome.map_err(|error| self.judge(&engine, error))?;
         self.visible.store(taken.version, Ordering::Release);
         self.committed_seq.store(taken.mark.seq, Ordering::Release);
         Ok(())
+    }
+
+    fn engine(&self) -> Arc<Engine> {
+        Arc::clone(&lock(&self.engine))
+    }
+
+    /// Nothing is done with an index known to be damaged, until it is started anew.
+    fn refuse_damaged(&self) -> Result<(), TextError> {
+        lock(&self.damage).clone().map_or(Ok(()), |reason| Err(TextError::Damaged(reason)))
+    }
+
+    /// Finds out whether an error comes from damage, and remembers it.
+    fn judge(&self, engine: &Arc<Engine>, error: TextError) -> TextError {
+        let error = engine.judge(error);
+        // Another thread may have started anew meanwhile.
+        if let TextError::Damaged(reason) = &error
+            && Arc::ptr_eq(engine, &lock(&self.engine))
+        {
+            *lock(&self.damage) = Some(reason.clone());
+        }
+        error
     }
 
     /// The feeder's life.
@@ -295,24 +298,6 @@ impl Shared {
             inbox = lock(&self.inbox);
         }
     }
-}
-
-fn settings() -> IndexSettings {
-    // Nothing is stored, so there is nothing to compress on a thread of its own.
-    IndexSettings { docstore_compress_dedicated_thread: false, ..IndexSettings::default() }
-}
-
-/// Tells a damaged index from a disk that does not let itself be read or written.
-fn sort_out(error: tantivy::TantivyError) -> TextOpenError {
-    use tantivy::directory::error::OpenReadError;
-    let io = match &error {
-        tantivy::TantivyError::IoError(error) => Some(error),
-        tantivy::TantivyError::OpenReadError(OpenReadError::IoError { io_error, .. }) => Some(io_error),
-        _ => None,
-    };
-    let starting_empty_fails_too = io
-        .is_some_and(|io| matches!(io.kind(), std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::StorageFull));
-    if starting_empty_fails_too { TextOpenError::Failed(error) } else { TextOpenError::Damaged(error.to_string()) }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -3,9 +3,12 @@
 //! A change is kept until it is committed, so a writer that fails (a full disk) is replaced and fed again.
 
 use quipu_core::model::{Note, NoteKey};
+use tantivy::error::DataCorruption;
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, UserOperation};
-use tantivy::{Index, IndexWriter, TantivyDocument, Term};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocSet, Index, IndexWriter, SegmentReader, TERMINATED, TantivyDocument, TantivyError, Term};
 
+use super::damage::{TextError, guarded};
 use super::schema::Fields;
 
 /// For each of tantivy's threads; 15 MB is the least it takes.
@@ -76,15 +79,16 @@ impl Writer {
     }
 
     /// Gives tantivy what it does not have yet.
-    pub(super) fn feed(&mut self, index: &Index, fields: &Fields) -> tantivy::Result<()> {
-        let outcome = self.try_feed(index, fields).map(drop);
+    pub(super) fn feed(&mut self, index: &Index, fields: &Fields) -> Result<(), TextError> {
+        let outcome = guarded(|| self.try_feed(index, fields).map(drop));
         outcome.inspect_err(|_| self.give_up())
     }
 
     /// Makes everything taken in part of the index, which then has come as far as the mark.
-    pub(super) fn commit(&mut self, index: &Index, fields: &Fields, mark: &Mark) -> tantivy::Result<()> {
-        let outcome = self.try_feed(index, fields).and_then(|writer| {
-            let mut commit = writer.prepare_commit()?;
+    pub(super) fn commit(&mut self, index: &Index, fields: &Fields, mark: &Mark) -> Result<(), TextError> {
+        let outcome = guarded(|| {
+            self.rehearse_deletions(index, fields)?;
+            let mut commit = self.try_feed(index, fields)?.prepare_commit()?;
             commit.set_payload(&mark.to_payload());
             commit.commit()
         });
@@ -94,9 +98,56 @@ impl Writer {
         Ok(())
     }
 
-    /// Waits for merges under way: nothing is written any more when it returns.
-    pub(super) fn finish(&mut self) -> tantivy::Result<()> {
-        self.writer.take().map_or(Ok(()), IndexWriter::wait_merging_threads)
+    /// Waits for merges under way: nothing is written any more when it returns. What was fed and not committed is fed
+    /// again later.
+    pub(super) fn finish(&mut self) -> Result<(), TextError> {
+        let writer = self.writer.take();
+        if self.fed > 0 {
+            (self.fed, self.is_retry) = (0, true);
+        }
+        guarded(|| writer.map_or(Ok(()), IndexWriter::wait_merging_threads))
+    }
+
+    /// Forgets what was taken in, as well.
+    pub(super) fn abandon(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Reads what a commit will read: each segment, and where in it the notes to forget are.
+    ///
+    /// Tantivy does it on a thread on which a panic ends the process. Here a panic can be caught.
+    fn rehearse_deletions(&self, index: &Index, fields: &Fields) -> tantivy::Result<()> {
+        if self.uncommitted.iter().any(|change| matches!(change, TextChange::Clear)) {
+            // No segment is read any more.
+            return Ok(());
+        }
+        let forgotten: Vec<Term> = self
+            .uncommitted
+            .iter()
+            .filter_map(|change| match change {
+                TextChange::Forget(key) => Some(*key),
+                TextChange::Add(Documents { key, .. }) => self.is_retry.then_some(*key),
+                TextChange::Clear => None,
+            })
+            .map(|key| Term::from_field_u64(fields.key, key.0.into()))
+            .collect();
+        for segment in index.searchable_segments()? {
+            let reader = SegmentReader::open(&segment)?;
+            if reader.alive_bitset().is_some_and(|alive| alive.bitset().max_value() != reader.max_doc()) {
+                return Err(corruption("the deletions are not of their segment"));
+            }
+            let keys = reader.inverted_index(fields.key)?;
+            for term in &forgotten {
+                let Some(mut postings) = keys.read_postings(term, IndexRecordOption::Basic)? else { continue };
+                while postings.doc() != TERMINATED {
+                    if postings.doc() >= reader.max_doc() {
+                        return Err(corruption("a note is where its segment has ended"));
+                    }
+                    postings.advance();
+                }
+            }
+        }
+        Ok(())
     }
 
     fn try_feed(&mut self, index: &Index, fields: &Fields) -> tantivy::Result<&mut IndexWriter> {
@@ -156,4 +207,8 @@ fn new_writer(index: &Index) -> tantivy::Result<IndexWriter> {
     merge_policy.set_del_docs_ratio_before_merge(0.3);
     writer.set_merge_policy(Box::new(merge_policy));
     Ok(writer)
+}
+
+fn corruption(what: &str) -> TantivyError {
+    TantivyError::DataCorruption(DataCorruption::comment_only(what))
 }

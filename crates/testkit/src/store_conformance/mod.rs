@@ -36,6 +36,7 @@ macro_rules! store_conformance {
             another_fingerprint_empties_the_store,
             a_touch_changes_the_stat_alone,
             a_slot_is_free_after_its_note_was_removed,
+            a_change_of_an_unknown_note_is_no_change_and_no_error,
             a_search_sees_every_change_before_it,
             a_new_version_replaces_the_words_of_the_old,
             every_field_is_searched_and_names_the_section,
@@ -228,6 +229,25 @@ pub fn a_slot_is_free_after_its_note_was_removed(shelf: &impl Shelf) {
     drop(store);
     if shelf.lasts() {
         assert_eq!(loaded(&shelf.open()), BTreeMap::from([(NoteKey(0), gamma)]));
+    }
+}
+
+/// A put that failed before leaves its key unknown; what comes after it in the same list still counts.
+pub fn a_change_of_an_unknown_note_is_no_change_and_no_error(shelf: &impl Shelf) {
+    let store = opened(shelf);
+    let alpha = note("a.md", "alpha");
+    store
+        .apply(&[
+            NoteChange::Touch { key: NoteKey(5), stat: FileStat { modified_ns: 5, size: 5 } },
+            NoteChange::Remove { key: NoteKey(6) },
+            NoteChange::Put { key: NoteKey(0), note: &alpha, text: "alpha" },
+        ])
+        .expect("changes apply");
+    store.apply(&[NoteChange::Remove { key: NoteKey(5) }]).expect("changes apply");
+    assert_eq!(found(&store, "alpha").0, [(0, 0)]);
+    drop(store);
+    if shelf.lasts() {
+        assert_eq!(loaded(&shelf.open()), BTreeMap::from([(NoteKey(0), alpha)]));
     }
 }
 

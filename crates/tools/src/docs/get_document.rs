@@ -1,12 +1,17 @@
 //! One document in full.
 
+use quipu_core::index::Snapshot;
+use quipu_core::model::NoteId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::document::DocumentMetadata;
 use crate::fault::{Fault, FaultKind};
 use crate::tool::{Access, Call, Tool};
-use crate::truncate::{NEIGHBOUR, truncate};
+use crate::truncate::echoed;
+
+/// Spellings of one path that are named when it could mean any of them.
+const MAX_SPELLINGS: usize = 5;
 
 const PATH_REQUIRED: &str = "Document path is required";
 
@@ -48,8 +53,7 @@ impl Tool for GetDocument {
         }
         // A path that leads out of the vault is no path inside it, and answers like any other that is not there.
         let Some(read) = call.knowledge.read_file(call.session, &params.path)? else {
-            let path = truncate(&params.path, NEIGHBOUR);
-            return Err(Fault::new(FaultKind::NotFound, format!("Document not found: {path}")));
+            return Err(not_found(&call.knowledge.snapshot(), &params.path));
         };
         let note = read.note();
         Ok(Output {
@@ -59,6 +63,22 @@ impl Tool for GetDocument {
             size: note.stat.size,
         })
     }
+}
+
+fn not_found(snapshot: &Snapshot, path: &str) -> Fault {
+    let id = NoteId::new(path);
+    let spellings: Vec<&str> = snapshot
+        .files()
+        .map(|key| snapshot.note(key))
+        .filter(|note| note.id == id)
+        .map(|note| note.path.as_str())
+        .take(MAX_SPELLINGS)
+        .collect();
+    let mut message = format!("Document not found: {}", echoed(path));
+    if spellings.len() > 1 {
+        message += &format!(" is ambiguous: give one of {} just so", spellings.join(", "));
+    }
+    Fault::new(FaultKind::NotFound, message)
 }
 
 #[cfg(test)]
@@ -129,7 +149,9 @@ Welcome to…
         let desk = Desk::new(vault);
         assert_eq!(desk.call("get_document", json!({"path": "twin.md"}))["content"], "lower\n");
         assert_eq!(desk.call("get_document", json!({"path": "Twin.md"}))["content"], "upper\n");
-        let ambiguous = json!({"failed": "Error: Document not found: TWIN.md"});
+        let ambiguous = json!({
+            "failed": "Error: Document not found: TWIN.md is ambiguous: give one of Twin.md, twin.md just so"
+        });
         assert_eq!(desk.call("get_document", json!({"path": "TWIN.md"})), ambiguous);
     }
 }

@@ -63,7 +63,12 @@ impl Tool for GetHubs {
             let note = snapshot.note(key);
             Hub { id: note.id.to_string(), title: note.title.clone(), score: written(params.metric, score) }
         });
-        Ok(hubs.collect())
+        let mut hubs: Vec<Hub> = hubs.collect();
+        // By the score that is shown: beyond its digits ranks differ with the order in which they were added up, and two
+        // indexes of one vault would list equals in different orders.
+        let shown = |hub: &Hub| hub.score.as_f64().unwrap_or_default();
+        hubs.sort_by(|a, b| shown(b).total_cmp(&shown(a)).then_with(|| a.id.cmp(&b.id)));
+        Ok(hubs)
     }
 }
 

@@ -55,9 +55,8 @@ impl Tool for GetNeighbors {
         let Some(key) = snapshot.find(&NoteId::new(&params.id)) else { return Ok(Vec::new()) };
         let mut keys = match params.direction {
             Direction::Out => Vec::new(),
-            Direction::In | Direction::Both => snapshot.incoming(key),
+            Direction::In | Direction::Both => snapshot.incoming(key, params.limit),
         };
-        keys.truncate(params.limit);
         if params.direction != Direction::In {
             let outgoing = snapshot.graph().out(key).iter().filter(|target| !keys.contains(target));
             let room = params.limit - keys.len();

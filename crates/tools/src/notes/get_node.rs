@@ -56,10 +56,10 @@ impl Tool for GetNode {
         let Some(read) = call.knowledge.read(call.session, &params.id)? else { return Ok(None) };
         let context = (params.depth == 1).then(|| {
             let snapshot = &read.snapshot;
-            let (incoming, outgoing) = (snapshot.incoming(read.key), snapshot.graph().out(read.key));
+            let (incoming, outgoing) = (snapshot.graph().incoming(read.key), snapshot.graph().out(read.key));
             let neighbors = |keys| Node::list(call, snapshot, first(keys), Some(NEIGHBOUR));
             Context {
-                incoming_neighbors: neighbors(&incoming),
+                incoming_neighbors: neighbors(&snapshot.incoming(read.key, MAX_NEIGHBORS)),
                 outgoing_neighbors: neighbors(outgoing),
                 incoming_count: incoming.len(),
                 outgoing_count: outgoing.len(),

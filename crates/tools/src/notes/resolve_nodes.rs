@@ -2,6 +2,7 @@
 
 use quipu_core::index::{NameMatch, best_match, exact_match};
 use quipu_core::model::{Note, NoteId, Tag};
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,7 @@ use crate::tool::{Access, Call, Tool};
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
     /// Titles, aliases or file names to look up.
-    #[schemars(length(max = 1000), inner(length(max = 1000)))]
+    #[schemars(length(max = 200), inner(length(max = 1000)))]
     names: Vec<String>,
     /// "exact": the same but for case; "fuzzy": typos too; "semantic": other words for it, needs an embedding model.
     #[serde(default)]
@@ -67,27 +68,29 @@ impl Tool for ResolveNodes {
         let admits = |note: &Note| {
             note.id.as_str().starts_with(prefix.as_str()) && tag.as_ref().is_none_or(|tag| note.has_tag(tag))
         };
-        let find = |name: &str| match params.strategy {
-            Strategy::Exact => Ok(exact_match(&snapshot, name, admits)),
-            Strategy::Fuzzy => Ok(best_match(&snapshot, name, params.threshold - HALF_STEP, admits)),
-            Strategy::Semantic => Err(Fault::new(
-                FaultKind::Provider,
-                "`strategy` \"semantic\" needs an embedding model and this server has none; use \"fuzzy\", or configure [embedding]",
-            )),
+        let find: &(dyn Fn(&str) -> Option<NameMatch> + Sync) = match params.strategy {
+            Strategy::Exact => &|name| exact_match(&snapshot, name, admits),
+            Strategy::Fuzzy => &|name| best_match(&snapshot, name, params.threshold - HALF_STEP, admits),
+            Strategy::Semantic => {
+                let message = "`strategy` \"semantic\" needs an embedding model and this build has none; use \"fuzzy\"";
+                return Err(Fault::new(FaultKind::Provider, message));
+            }
         };
-        params
+        // Each name is held against every note: side by side, or a long list would keep its caller waiting.
+        let resolved = params
             .names
-            .into_iter()
+            .into_par_iter()
             .map(|query| {
-                let found = find(&query)?.map(|found| NameMatch { score: rounded(found.score), ..found });
+                let found = find(&query).map(|found| NameMatch { score: rounded(found.score), ..found });
                 let found = found.filter(|found| found.score >= params.threshold || found.score == 1.0);
-                Ok(Resolved {
+                Resolved {
                     r#match: found.map(|found| snapshot.note(found.key).id.to_string()),
                     score: found.map_or(0.0, |found| found.score),
                     query,
-                })
+                }
             })
-            .collect()
+            .collect();
+        Ok(resolved)
     }
 }
 
@@ -170,11 +173,23 @@ title: Crème Brûlée
     }
 
     #[test]
+    fn many_names_keep_their_order_and_too_many_are_refused() {
+        let desk = Desk::new(KITCHEN);
+        let names: Vec<String> = (0..200).map(|number| format!("name {number}")).collect();
+        let answer = desk.call("resolve_nodes", json!({"names": names}));
+        let queries: Vec<&str> = answer.as_array().unwrap().iter().map(|one| one["query"].as_str().unwrap()).collect();
+        assert_eq!(queries, names);
+        let (code, message) = desk.fails("resolve_nodes", json!({"names": vec!["x"; 201]}));
+        assert_eq!(code, "INVALID_PARAMS");
+        assert_eq!(message, "`names` has 201 items; it must be a list of at most 200 strings");
+    }
+
+    #[test]
     fn meaning_needs_a_model() {
         let desk = Desk::new(KITCHEN);
         let (code, message) = desk.fails("resolve_nodes", json!({"names": ["x"], "strategy": "semantic"}));
         assert_eq!(code, "PROVIDER_ERROR");
-        assert!(message.contains("use \"fuzzy\", or configure [embedding]"), "{message}");
+        assert!(message.ends_with("this build has none; use \"fuzzy\""), "{message}");
         let (code, message) = desk.fails("resolve_nodes", json!({"names": ["x"], "threshold": 1.5}));
         assert_eq!(code, "INVALID_PARAMS");
         assert_eq!(message, "`threshold` is 1.5; it must be a number from 0 to 1");

@@ -15,7 +15,10 @@ pub(crate) struct Params {
     /// New title; the file is renamed to it in its folder, so the id changes.
     #[schemars(length(min = 1))]
     title: Option<String>,
-    /// New text, replacing all of the old; the frontmatter stays.
+    #[schemars(
+        description = "New text, replacing all of the old; the frontmatter stays, unless the text brings its own, \
+        which then replaces it. get_node cuts long notes: read them whole with get_document before you rewrite them."
+    )]
     content: Option<String>,
     /// New tags, replacing those in the frontmatter.
     #[schemars(length(max = 1000), inner(length(min = 1)))]

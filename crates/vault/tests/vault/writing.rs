@@ -70,6 +70,22 @@ fn kept_versions_come_newest_first_and_are_restored_byte_for_byte() {
 }
 
 #[test]
+fn a_version_kept_by_a_change_of_case_alone_comes_back_under_its_old_name() {
+    let home = Home::new(&[("notes/case.md", "old")]);
+    let vault = home.open();
+    vault.apply(&[move_to("notes/case.md", "notes/Case.md", "old", "new")]).unwrap();
+    let before = vault.kept().unwrap().remove(0);
+    assert_eq!(before.path.as_str(), "notes/case.md");
+    vault.restore(&before).unwrap();
+    let files = || home.tree().into_iter().filter(|(path, _)| path.ends_with(".md")).collect::<Vec<_>>();
+    assert_eq!(files(), [("notes/case.md".to_owned(), "old".to_owned())]);
+    let replaced = vault.kept().unwrap().remove(0);
+    assert_eq!((replaced.path.as_str(), replaced.reason), ("notes/Case.md", KeptReason::Moved));
+    vault.restore(&replaced).unwrap();
+    assert_eq!(files(), [("notes/Case.md".to_owned(), "new".to_owned())]);
+}
+
+#[test]
 fn a_version_that_was_never_kept_cannot_be_used_to_reach_other_files() {
     let home = Home::new(&[("a.md", "a"), ("secret.md", "s")]);
     let vault = home.open();

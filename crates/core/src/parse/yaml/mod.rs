@@ -16,6 +16,15 @@ use crate::model::Value;
 /// Frontmatter is a header; whatever is larger is not one.
 const MAX_BYTES: usize = 1 << 20;
 
+/// What becomes of plain numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::parse) enum Numbers {
+    /// `3.10` is the number 3.1.
+    Resolved,
+    /// `3.10` is that text.
+    AsWritten,
+}
+
 /// What a YAML text holds.
 #[derive(Debug)]
 pub(in crate::parse) enum Document {
@@ -66,11 +75,11 @@ pub(in crate::parse) struct YamlError {
 }
 
 /// Reads a text that should hold one document.
-pub(in crate::parse) fn read(yaml: &str) -> Result<Document, YamlError> {
+pub(in crate::parse) fn read(yaml: &str, numbers: Numbers) -> Result<Document, YamlError> {
     if yaml.len() > MAX_BYTES {
         return Err(YamlError { line: 1, reason: format!("it is larger than {MAX_BYTES} bytes") });
     }
-    let mut reader = Reader::new(yaml);
+    let mut reader = Reader::new(yaml, numbers);
     for event in Parser::new_from_str(yaml) {
         let (event, span) = event?;
         reader.take(event, span)?;
@@ -93,7 +102,7 @@ mod tests {
     use super::*;
 
     fn entries(yaml: &str) -> Vec<Entry> {
-        match read(yaml) {
+        match read(yaml, Numbers::Resolved) {
             Ok(Document::Mapping(mapping)) => mapping.entries,
             other => panic!("{yaml:?} is {other:?}"),
         }
@@ -142,9 +151,18 @@ mod tests {
             (&format!("a:\n{}x", "- ".repeat(3000)), 2),
             (&"a: b\n".repeat(300_000), 1),
         ] {
-            let error = read(yaml).expect_err(&yaml[..yaml.len().min(80)]);
+            let error = read(yaml, Numbers::Resolved).expect_err(&yaml[..yaml.len().min(80)]);
             assert_eq!(error.line, line, "{error:?} in {:?}", &yaml[..yaml.len().min(80)]);
         }
+    }
+
+    #[test]
+    fn a_tag_says_what_a_number_is() {
+        let values: Vec<_> = entries("a: !!str 1.0\nb: !!float 1\nc: !!float 99999999999999999999\n")
+            .into_iter()
+            .map(|entry| entry.value)
+            .collect();
+        assert_eq!(values, [Value::Text("1.0".into()), Value::Int(1), Value::Float(1e20)]);
     }
 
     #[test]

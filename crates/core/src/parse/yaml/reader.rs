@@ -5,7 +5,7 @@ use std::ops::Range;
 use rustc_hash::{FxHashMap, FxHashSet};
 use saphyr_parser::{Event, Marker, ScalarStyle, Span, Tag};
 
-use super::{Document, Entry, Mapping, ScalarSite, YamlError, error};
+use super::{Document, Entry, Mapping, Numbers, ScalarSite, YamlError, error};
 use crate::model::{LinkType, Value};
 use crate::parse::scalar::{Style, resolve_plain};
 
@@ -17,6 +17,7 @@ const MAX_ALIAS_WEIGHT: usize = 1 << 20;
 /// Builds a document event by event.
 pub(super) struct Reader<'y> {
     yaml: &'y str,
+    numbers: Numbers,
     /// The byte at which each character starts; empty for ASCII, where they are the same.
     byte_of_char: Vec<usize>,
     stack: Vec<Frame>,
@@ -47,11 +48,12 @@ impl Frame {
 }
 
 impl<'y> Reader<'y> {
-    pub(super) fn new(yaml: &'y str) -> Self {
+    pub(super) fn new(yaml: &'y str, numbers: Numbers) -> Self {
         let byte_of_char =
             if yaml.is_ascii() { Vec::new() } else { yaml.char_indices().map(|(byte, _)| byte).collect() };
         Self {
             yaml,
+            numbers,
             byte_of_char,
             stack: Vec::new(),
             anchors: FxHashMap::default(),
@@ -152,6 +154,10 @@ impl<'y> Reader<'y> {
         at: Marker,
     ) -> Result<(), YamlError> {
         let value = scalar_value(text, style, tag).ok_or_else(|| error(at, "a value does not fit its tag"))?;
+        let value = match value {
+            Value::Int(_) | Value::Float(_) if self.numbers == Numbers::AsWritten => Value::Text(text.to_owned()),
+            value => value,
+        };
         let style = match style {
             ScalarStyle::Plain => Style::Plain,
             ScalarStyle::SingleQuoted => Style::SingleQuoted,
@@ -303,6 +309,10 @@ fn scalar_value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Option<Val
             Some(value)
         }
         ("float", value @ (Value::Int(_) | Value::Float(_))) if is_core => Some(value),
+        // Too large for a whole number, and said not to be one.
+        ("float", Value::Text(_)) if is_core && text.bytes().any(|b| b.is_ascii_digit()) => {
+            text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Float)
+        }
         ("int" | "bool" | "null" | "float", _) if is_core => None,
         // `! x` and `!!str x` are text by the book; tags of others say nothing we know.
         (suffix, value) => {
