@@ -41,7 +41,7 @@ fn archives(folder: &Path) -> io::Result<Vec<PathBuf>> {
 fn unpack(archive: &Path, folder: &Path) -> anyhow::Result<()> {
     let name = archive.file_name().and_then(|name| name.to_str()).context("archive name")?;
     let place = folder.join(name.trim_end_matches(".tar.zst"));
-    let stamp_file = folder.join(name).with_extension("stamp");
+    let stamp_file = place.join(".stamp");
     let about = fs::metadata(archive)?;
     let modified = about.modified()?.duration_since(UNIX_EPOCH)?.as_nanos();
     let stamp = format!("{} {modified}", about.len());

@@ -21,6 +21,8 @@ mod steps;
 #[cfg(test)]
 mod tidy;
 
+use std::process::ExitCode;
+
 use anyhow::{Context, bail};
 
 const HELP: &str = "\
@@ -31,14 +33,14 @@ cargo xtask bench [--sizes 1k,10k,100k] [--write]
 cargo xtask deny                           licences, bans and sources of every dependency (installs cargo-deny once)
 cargo xtask docs                           writes the generated pages of docs/ anew";
 
-fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (command, options) = match arguments.split_first() {
         Some((command, options)) => (command.as_str(), Options(options)),
         None => bail!("which command?\n{HELP}"),
     };
     match command {
-        "test" => test::run(options.has("--quick")),
+        "test" => return Ok(test::run(options.has("--quick"))),
         "crash" => {
             let rounds = options.number("--rounds")?.unwrap_or(crash::ROUNDS);
             let seed = options.number("--seed")?.unwrap_or(crash::SEED);
@@ -56,6 +58,7 @@ fn main() -> anyhow::Result<()> {
         }
         other => bail!("no command `{other}`\n{HELP}"),
     }
+    .map(|()| ExitCode::SUCCESS)
 }
 
 /// What stands behind the command's name.

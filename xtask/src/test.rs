@@ -3,6 +3,8 @@
 //! Cheap steps come first. The binary is built once, in the profile the tests use: its dependencies are optimised there, and
 //! a second profile would double the time on a small machine.
 
+use std::process::ExitCode;
+
 use anyhow::Context;
 
 use crate::shell::{self, Profile, cargo};
@@ -12,7 +14,7 @@ use crate::{crash, data, deny, peers};
 /// Crash rounds here; `cargo xtask crash` runs more.
 const CRASH_ROUNDS: u64 = 60;
 
-pub(crate) fn run(quick: bool) -> anyhow::Result<()> {
+pub(crate) fn run(quick: bool) -> ExitCode {
     let mut steps = Steps::default();
     steps.step("formatting", |tally| {
         *tally = ONE;
