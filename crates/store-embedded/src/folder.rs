@@ -39,6 +39,7 @@ pub(crate) struct Folder {
 
 /// Opens both parts for this process alone; `empty` forgets first what they hold.
 pub(crate) fn open(folder: &Path, empty: bool) -> Result<Folder, OpenError> {
+    refuse_links(folder).map_err(|error| failed(folder, error))?;
     let lock = own(folder)?;
     if empty {
         Catalog::remove_file(&folder.join(CATALOG)).map_err(|error| failed(folder, error))?;
@@ -64,6 +65,36 @@ pub(crate) fn bytes_on_disk(folder: &Path) -> std::io::Result<u64> {
         };
     }
     Ok(sum)
+}
+
+/// A vault from elsewhere may hold links where its index would be: following them would write outside the vault.
+fn refuse_links(folder: &Path) -> std::io::Result<()> {
+    let is_link = |path: &Path| match std::fs::symlink_metadata(path) {
+        Ok(metadata) => Ok(metadata.is_symlink()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    };
+    let refuse = |path: &Path| Err(std::io::Error::other(format!("{} is a link; remove it", path.display())));
+    // Both parts keep their files flat, so nothing of the store lies deeper.
+    for place in [folder.to_owned(), folder.join(TEXT)] {
+        if is_link(&place)? {
+            return refuse(&place);
+        }
+        let entries = match std::fs::read_dir(&place) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            // A file where the text index would be; opening it says what is wrong.
+            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => continue,
+            Err(error) => return Err(error),
+        };
+        for entry in entries {
+            let path = entry?.path();
+            if is_link(&path)? {
+                return refuse(&path);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The operating system drops the lock with the process, however that ends.

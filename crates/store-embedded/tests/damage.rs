@@ -156,3 +156,20 @@ fn a_folder_that_cannot_be_made_is_an_error_that_names_it() {
     let Err(error) = EmbeddedStore::open(&file.join("index")) else { panic!("a file is no folder") };
     assert!(error.to_string().contains("file/index"), "{error}");
 }
+
+#[test]
+fn links_in_the_place_of_the_index_or_its_parts_are_refused_and_nothing_is_written_behind_them() {
+    for place in ["index", "index/text", "index/catalog.db", "index/index.lock", "index/text/meta.json"] {
+        let (vault, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let link = vault.path().join(place);
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        let is_folder = ["index", "index/text"].contains(&place);
+        let target = if is_folder { outside.path().to_owned() } else { outside.path().join("victim") };
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        match EmbeddedStore::open(&vault.path().join("index")) {
+            Err(error @ OpenError::Failed { .. }) => assert!(error.to_string().contains("is a link"), "{error}"),
+            other => panic!("{place}: {:?}", other.map(|_| "opened")),
+        }
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0, "{place}");
+    }
+}

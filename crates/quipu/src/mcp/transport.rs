@@ -21,6 +21,9 @@ use super::message::{self, Incoming, Refusal};
 /// How long calls in flight may still take once the client has closed its side.
 const END_GRACE: Duration = Duration::from_secs(10);
 
+/// How long the way out may take to close.
+const CLOSE_GRACE: Duration = Duration::from_millis(500);
+
 /// One client's stream.
 pub(super) struct LineTransport<R, W> {
     lines: LineReader<R>,
@@ -115,8 +118,11 @@ where
         None
     }
 
+    /// A client that reads no more leaves an answer stuck half-way: it is not waited for.
     async fn close(&mut self) -> io::Result<()> {
-        self.output.writer.lock().await.shutdown().await
+        let writer = self.output.writer.clone();
+        let shutdown = async { writer.lock().await.shutdown().await };
+        tokio::time::timeout(CLOSE_GRACE, shutdown).await.unwrap_or(Ok(()))
     }
 }
 
