@@ -47,10 +47,16 @@ impl Fault {
 
     /// The answer in the toolset's own dialect.
     pub(crate) fn reply(&self, toolset: Toolset) -> Reply {
-        Reply::Failure(match toolset {
-            Toolset::Notes => json!({"error": {"code": self.notes_code(), "message": self.message}}).to_string(),
-            Toolset::Docs => format!("Error: {}", self.message),
-        })
+        match toolset {
+            Toolset::Notes => self.coded(self.notes_code()),
+            Toolset::Docs => Reply::Failure(format!("Error: {}", self.message)),
+            Toolset::Pages => Reply::Protocol { code: self.pages_code(), message: self.message.clone() },
+            Toolset::Memory => self.coded(self.memory_code()),
+        }
+    }
+
+    fn coded(&self, code: &str) -> Reply {
+        Reply::Failure(json!({"error": {"code": code, "message": self.message}}).to_string())
     }
 
     fn notes_code(&self) -> &'static str {
@@ -60,6 +66,22 @@ impl Fault {
             FaultKind::NotFound => "NODE_NOT_FOUND",
             FaultKind::LinkIntegrity => "LINK_INTEGRITY",
             FaultKind::Provider => "PROVIDER_ERROR",
+        }
+    }
+
+    /// JSON-RPC's codes: the caller's mistake, or ours.
+    fn pages_code(&self) -> i32 {
+        match self.kind {
+            FaultKind::Provider => -32603,
+            _ => -32602,
+        }
+    }
+
+    fn memory_code(&self) -> &'static str {
+        match self.kind {
+            FaultKind::NotFound => "ResourceNotFound",
+            FaultKind::InvalidArguments | FaultKind::Exists | FaultKind::LinkIntegrity => "InvalidArguments",
+            FaultKind::Provider => "InternalServerError",
         }
     }
 }
@@ -144,6 +166,14 @@ mod tests {
             Reply::Failure(r#"{"error":{"code":"NODE_NOT_FOUND","message":"no note has the id \"x\""}}"#.into())
         );
         assert_eq!(fault.reply(Toolset::Docs), Reply::Failure("Error: no note has the id \"x\"".into()));
+        assert_eq!(
+            fault.reply(Toolset::Pages),
+            Reply::Protocol { code: -32602, message: "no note has the id \"x\"".into() }
+        );
+        assert_eq!(
+            fault.reply(Toolset::Memory),
+            Reply::Failure(r#"{"error":{"code":"ResourceNotFound","message":"no note has the id \"x\""}}"#.into())
+        );
     }
 
     #[test]

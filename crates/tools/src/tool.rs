@@ -47,17 +47,23 @@ pub enum Toolset {
     Notes,
     /// Notes as documents.
     Docs,
+    /// Notes as pages in sections, with typed links and how fresh they are.
+    Pages,
+    /// What agents learn: entities, observations, relations.
+    Memory,
 }
 
 impl Toolset {
     /// Every toolset, in the order in which their tools are listed.
-    pub const ALL: [Self; 2] = [Self::Notes, Self::Docs];
+    pub const ALL: [Self; 4] = [Self::Notes, Self::Docs, Self::Pages, Self::Memory];
 
     /// The word for it in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Notes => "notes",
             Self::Docs => "docs",
+            Self::Pages => "pages",
+            Self::Memory => "memory",
         }
     }
 
