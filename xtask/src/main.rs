@@ -1,1 +1,80 @@
-fn main() {}
+//! `cargo xtask <command>`: what this repository does to itself. One file per command, named as the command.
+//!
+//! It has few dependencies on purpose: it must build before anything else is known to.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a development tool: it prints, and opens files of its own making"
+)]
+
+mod bench;
+mod crash;
+mod deny;
+mod docs;
+mod test;
+
+mod data;
+mod peers;
+mod shell;
+mod steps;
+
+#[cfg(test)]
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+const HELP: &str = "\
+cargo xtask test [--quick]                 everything that can break; --quick leaves out the peers and the crash rounds
+cargo xtask crash [--rounds N] [--seed N]  kills the server in the middle of writes and looks at what is left
+cargo xtask bench [--sizes 1k,10k,100k] [--write]
+                                           times the release build against the budgets; --write keeps the table in docs/
+cargo xtask deny                           licences, bans and sources of every dependency (installs cargo-deny once)
+cargo xtask docs                           writes the generated pages of docs/ anew";
+
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (command, options) = match arguments.split_first() {
+        Some((command, options)) => (command.as_str(), Options(options)),
+        None => bail!("which command?\n{HELP}"),
+    };
+    match command {
+        "test" => return Ok(test::run(options.has("--quick"))),
+        "crash" => {
+            let rounds = options.number("--rounds")?.unwrap_or(crash::ROUNDS);
+            let seed = options.number("--seed")?.unwrap_or(crash::SEED);
+            crash::run(&shell::build_binary(shell::Profile::Dev)?, rounds, seed)
+        }
+        "bench" => {
+            let sizes = options.value("--sizes").unwrap_or("1k,10k");
+            bench::run(&sizes.split(',').map(bench::size).collect::<anyhow::Result<Vec<_>>>()?, options.has("--write"))
+        }
+        "deny" => deny::run(),
+        "docs" => docs::run(),
+        "help" | "--help" | "-h" => {
+            println!("{HELP}");
+            Ok(())
+        }
+        other => bail!("no command `{other}`\n{HELP}"),
+    }
+    .map(|()| ExitCode::SUCCESS)
+}
+
+/// What stands behind the command's name.
+struct Options<'a>(&'a [String]);
+
+impl Options<'_> {
+    fn has(&self, flag: &str) -> bool {
+        self.0.iter().any(|option| option == flag)
+    }
+
+    fn value(&self, flag: &str) -> Option<&str> {
+        let at = self.0.iter().position(|option| option == flag)?;
+        self.0.get(at + 1).map(String::as_str)
+    }
+
+    fn number(&self, flag: &str) -> anyhow::Result<Option<u64>> {
+        self.value(flag).map(|text| text.parse().with_context(|| format!("{flag} {text}"))).transpose()
+    }
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::index::{IndexError, Indexer, Progress, Scope, Snapshot, SyncReport};
-use crate::model::{Note, NoteId, NoteKey, VaultPath};
+use crate::model::{Note, NoteId, NoteKey, VaultPath, Warning};
 use crate::parse::{TitleRule, decode, text_start};
 use crate::ports::{
     Clock, FileContent, Kept, NoteStore, StoreError, TextHits, TextQuery, VaultError, VaultFiles, WriteError,
@@ -75,6 +75,11 @@ impl Knowledge {
         self.indexer.start(progress)
     }
 
+    /// Prepares for changes, which a server will see and a single question will not. Worth calling after the start.
+    pub fn expect_changes(&self) {
+        self.indexer.expect_changes();
+    }
+
     /// Waits for the end of [`Knowledge::start`]; `false` when it takes longer.
     pub fn wait_ready(&self, timeout: Duration) -> bool {
         self.indexer.wait_ready(timeout)
@@ -106,7 +111,9 @@ impl Knowledge {
         name: &str,
         find: impl Fn(&Snapshot) -> Option<NoteKey>,
     ) -> Result<Option<ReadNote>, IndexError> {
-        // Twice at most: a file that changes faster than it is read is answered as it was read last.
+        // Twice at most: a file that changes faster than it is read is answered as it was read last, and so is one that
+        // the first pass over the vault has yet to reach.
+        let indexing = !self.wait_ready(Duration::ZERO);
         for last in [false, true] {
             let snapshot = self.snapshot();
             let known = find(&snapshot);
@@ -120,10 +127,10 @@ impl Knowledge {
             let content = self.vault.read(&path)?;
             match (known, content) {
                 (None, None) => return Ok(None),
-                (Some(key), Some(content)) if last || snapshot.note(key).hash == content.hash => {
+                (Some(key), Some(content)) if last || indexing || snapshot.note(key).hash == content.hash => {
                     return Ok(Some(self.shown(session, snapshot, key, content)));
                 }
-                _ if last || !self.wait_ready(Duration::ZERO) => return Ok(None),
+                _ if last || indexing => return Ok(None),
                 _ => self.sync(&Scope::Below(vec![path]), &|_| {})?,
             };
         }
@@ -131,17 +138,18 @@ impl Knowledge {
     }
 
     fn shown(&self, session: &Session, snapshot: Arc<Snapshot>, key: NoteKey, content: FileContent) -> ReadNote {
-        session.show(&snapshot.note(key).id, content.hash);
+        session.show(&snapshot.note(key).path, content.hash);
         ReadNote { text: decode(content.bytes), snapshot, key }
     }
 
     /// The text of several notes of one snapshot, for a list. A file that is gone or cannot be read has none; one that
     /// changed is given as it is now.
-    pub fn bodies(&self, session: &Session, snapshot: &Arc<Snapshot>, keys: &[NoteKey]) -> Vec<Option<String>> {
+    ///
+    /// None of them counts as shown: a client that saw a few lines of a new version must not write over all of it.
+    pub fn bodies(&self, snapshot: &Snapshot, keys: &[NoteKey]) -> Vec<Option<String>> {
         let body = |key: &NoteKey| {
-            let content = self.vault.read(&snapshot.note(*key).path).ok()??;
-            let read = self.shown(session, snapshot.clone(), *key, content);
-            Some(read.body().to_owned())
+            let text = decode(self.vault.read(&snapshot.note(*key).path).ok()??.bytes);
+            Some(text[text_start(text.as_bytes())..].to_owned())
         };
         keys.iter().map(body).collect()
     }
@@ -159,6 +167,11 @@ impl Knowledge {
     /// What this client has not been told yet.
     pub fn warnings(&self, session: &Session) -> Vec<String> {
         self.warnings.take(session)
+    }
+
+    /// Tells every client something odd that was found outside the index.
+    pub fn warn(&self, warning: Warning) {
+        self.warnings.push(warning);
     }
 
     /// Versions that writes replaced or deleted, newest first.

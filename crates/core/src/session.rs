@@ -1,35 +1,43 @@
 //! One client's connection: which versions of notes it has been shown, and which warnings it has been told.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use crate::model::{ContentHash, NoteId};
+use crate::model::{ContentHash, VaultPath};
 
 /// What is remembered of one client while it is connected.
 #[derive(Debug, Default)]
 pub struct Session {
-    shown: Mutex<FxHashMap<NoteId, ContentHash>>,
-    told: AtomicU64,
+    inner: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    shown: FxHashMap<VaultPath, ContentHash>,
+    told: (u64, u64),
 }
 
 impl Session {
-    /// The version of a note this client was last shown.
-    pub fn shown(&self, id: &NoteId) -> Option<ContentHash> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied()
+    /// The version of a file this client was last shown.
+    pub fn shown(&self, path: &VaultPath) -> Option<ContentHash> {
+        self.lock().shown.get(path).copied()
     }
 
-    pub(crate) fn show(&self, id: &NoteId, hash: ContentHash) {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), hash);
+    pub(crate) fn show(&self, path: &VaultPath, hash: ContentHash) {
+        self.lock().shown.insert(path.clone(), hash);
     }
 
-    pub(crate) fn forget(&self, id: &NoteId) {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    pub(crate) fn forget(&self, path: &VaultPath) {
+        self.lock().shown.remove(path);
     }
 
-    /// Marks everything up to `count` as told; returns where it was before.
-    pub(crate) fn told_until(&self, count: u64) -> u64 {
-        self.told.swap(count, Ordering::Relaxed)
+    /// Marks everything up to these counts of the two logs as told; returns what they were before.
+    pub(crate) fn told_until(&self, odd: u64, changed: u64) -> (u64, u64) {
+        std::mem::replace(&mut self.lock().told, (odd, changed))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

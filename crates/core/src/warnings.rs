@@ -1,10 +1,10 @@
-//! What is odd, told to each client once: kept in a short log that every session reads from where it left off.
+//! What is odd, told to each client once: kept in short logs that every session reads from where it left off.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use crate::index::Snapshot;
-use crate::model::{ContentHash, NoteId, NoteKey, Warning};
+use crate::model::{ContentHash, NoteKey, VaultPath, Warning};
 use crate::session::Session;
 
 /// A session that missed more than this many is told how many.
@@ -16,104 +16,116 @@ const TOLD_AT_ONCE: usize = 10;
 /// The newest warnings of a vault.
 #[derive(Debug, Default)]
 pub struct WarningLog {
-    inner: Mutex<Log>,
+    inner: Mutex<Logs>,
 }
 
 #[derive(Debug, Default)]
-struct Log {
+struct Logs {
+    /// For everyone.
+    odd: Log<Warning>,
+    /// For those who were shown another version of the note: what it is now, if it still is.
+    changed: Log<(VaultPath, Option<ContentHash>)>,
+}
+
+/// The last entries of a list that only grows.
+#[derive(Debug)]
+struct Log<Entry> {
     entries: VecDeque<Entry>,
     /// How many there ever were.
     count: u64,
 }
 
-#[derive(Debug)]
-enum Entry {
-    /// For everyone.
-    Odd(Warning),
-    /// For those who were shown another version of this note.
-    Changed { id: NoteId, now: Option<ContentHash> },
+impl<Entry> Default for Log<Entry> {
+    fn default() -> Self {
+        Self { entries: VecDeque::new(), count: 0 }
+    }
+}
+
+impl<Entry> Log<Entry> {
+    fn push(&mut self, entry: Entry) {
+        self.count += 1;
+        self.entries.push_back(entry);
+        if self.entries.len() > KEPT {
+            self.entries.pop_front();
+        }
+    }
+
+    /// What came after the first `told`, and how many of that are no longer kept.
+    fn since(&self, told: u64) -> (impl Iterator<Item = &Entry>, usize) {
+        let unseen = usize::try_from(self.count - told).unwrap_or(usize::MAX);
+        let kept = unseen.min(self.entries.len());
+        (self.entries.iter().skip(self.entries.len() - kept), unseen - kept)
+    }
 }
 
 impl WarningLog {
-    /// Adds one.
+    /// Adds one, unless it is the very thing that was said last.
     pub fn push(&self, warning: Warning) {
-        self.add(Entry::Odd(warning));
+        let mut logs = self.lock();
+        if !logs.odd.entries.contains(&warning) {
+            logs.odd.push(warning);
+        }
     }
 
     /// What this session has not been told yet, the first few in words and the rest as a number.
     pub fn take(&self, session: &Session) -> Vec<String> {
-        let log = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = session.told_until(log.count);
-        let unseen = usize::try_from(log.count - told).unwrap_or(usize::MAX);
-        let lost = unseen.saturating_sub(log.entries.len());
-        let mut lines: Vec<String> = log
-            .entries
-            .iter()
-            .skip(log.entries.len().saturating_sub(unseen))
-            .filter_map(|entry| entry.line(session))
-            .collect();
+        let logs = self.lock();
+        let (told_odd, told_changed) = session.told_until(logs.odd.count, logs.changed.count);
+        let (odd, lost) = logs.odd.since(told_odd);
+        let (changed, _) = logs.changed.since(told_changed);
+        // The last word on a note counts, and only for who has seen another version of it.
+        let mut lines: BTreeSet<String> = BTreeSet::new();
+        for (path, now) in changed {
+            let Some(shown) = session.shown(path) else { continue };
+            let stale = format!("{path}: changed on disk since you read it; read it again before writing");
+            let gone = format!("{path}: no longer in the vault");
+            lines.remove(&stale);
+            lines.remove(&gone);
+            match now {
+                Some(now) if *now == shown => false,
+                Some(_) => lines.insert(stale),
+                None => lines.insert(gone),
+            };
+        }
+        let mut lines: Vec<String> = lines.into_iter().chain(odd.map(ToString::to_string)).collect();
         let more = lost + lines.len().saturating_sub(TOLD_AT_ONCE);
         lines.truncate(TOLD_AT_ONCE);
         if more > 0 {
-            lines.push(format!("and {more} more: `quipu doctor` lists all"));
+            lines.push(format!("and {more} more, which a person can list with `quipu doctor`"));
         }
         lines
     }
 
-    /// Tells what is odd about notes that came or changed, and who has seen an older version of them.
-    pub(crate) fn note_changes(&self, before: &Snapshot, after: &Snapshot, changed: &[NoteKey]) {
-        for key in changed {
-            let old = before.get(*key);
-            let Some(new) = after.get(*key) else {
-                if let Some(old) = old {
-                    self.add(Entry::Changed { id: old.id.clone(), now: None });
-                }
-                continue;
-            };
-            if old.is_some_and(|old| old.hash == new.hash && old.path == new.path) {
-                continue;
+    /// Tells what became odd about some notes, and who has seen an older version of them.
+    pub(crate) fn note_changes(&self, before: &Snapshot, after: &Snapshot, keys: &[NoteKey]) {
+        for key in keys {
+            let (old, new) = (before.get(*key), after.get(*key));
+            let same_file = |note: &&crate::model::Note| new.is_some_and(|new| new.path == note.path);
+            if let Some(gone) = old.filter(|old| !same_file(old) && after.find_exact(&old.path).is_none()) {
+                self.lock().changed.push((gone.path.clone(), None));
             }
-            let path = new.path.to_string();
-            for message in &new.warnings {
-                self.push(Warning { path: path.clone(), message: message.clone() });
+            let Some(new) = new else { continue };
+            let old = old.filter(same_file);
+            if old.is_some_and(|old| old.hash != new.hash) {
+                self.lock().changed.push((new.path.clone(), Some(new.hash)));
             }
-            if after.is_shadowed(*key) {
-                self.push(Warning {
-                    path: path.clone(),
-                    message: "another file has this path in other capitals and owns the id; rename one of them".into(),
-                });
+            let odd = |message: String| self.push(Warning { path: new.path.to_string(), message });
+            if old.is_none_or(|old| old.hash != new.hash) {
+                new.warnings.iter().cloned().for_each(odd);
             }
-            for link in after.broken_links(*key) {
-                self.push(Warning { path: path.clone(), message: format!("broken link to {}", link.target) });
+            if after.is_shadowed(*key) && !(old.is_some() && before.is_shadowed(*key)) {
+                odd("another file has this path in other capitals and owns the id; rename one of them".into());
             }
-            if old.is_some() {
-                self.add(Entry::Changed { id: new.id.clone(), now: Some(new.hash) });
+            let known: BTreeSet<&str> =
+                old.iter().flat_map(|_| before.broken_links(*key)).map(|link| link.target.as_str()).collect();
+            let broken: BTreeSet<&str> = after.broken_links(*key).map(|link| link.target.as_str()).collect();
+            for target in broken.difference(&known) {
+                odd(format!("broken link to {target}"));
             }
         }
     }
 
-    fn add(&self, entry: Entry) {
-        let mut log = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        log.count += 1;
-        log.entries.push_back(entry);
-        if log.entries.len() > KEPT {
-            log.entries.pop_front();
-        }
-    }
-}
-
-impl Entry {
-    fn line(&self, session: &Session) -> Option<String> {
-        match self {
-            Self::Odd(warning) => Some(warning.to_string()),
-            Self::Changed { id, now } => {
-                let shown = session.shown(id)?;
-                match now {
-                    Some(now) if *now == shown => None,
-                    Some(_) => Some(format!("{id}: changed on disk since you read it; read it again before writing")),
-                    None => Some(format!("{id}: no longer in the vault")),
-                }
-            }
-        }
+    fn lock(&self) -> std::sync::MutexGuard<'_, Logs> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

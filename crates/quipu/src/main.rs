@@ -1,1 +1,11 @@
-fn main() {}
+//! The program: reads the command line, runs one command, and says how it went by its exit code.
+
+mod cli;
+mod compose;
+mod config;
+mod mcp;
+mod serve;
+
+fn main() -> std::process::ExitCode {
+    cli::run()
+}

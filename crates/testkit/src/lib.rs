@@ -1,1 +1,18 @@
+//! What tests of several crates share: strict implementations of the ports in memory, vaults written as one string or made
+//! from a seed, suites that every implementation of a port must pass, and a client for the built binary. For development
+//! only; nothing that ships depends on it.
 
+pub mod fixture;
+pub mod store_conformance;
+
+pub mod client;
+pub mod generate;
+pub mod workload;
+
+mod fixed_clock;
+mod mem_store;
+mod mem_vault;
+
+pub use fixed_clock::FixedClock;
+pub use mem_store::{MemShelf, MemStore};
+pub use mem_vault::MemVault;

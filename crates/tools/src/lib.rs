@@ -1,1 +1,30 @@
+//! The tools an agent can call: their words, shapes, limits and errors, over one open vault.
+//!
+//! No files, SQL or MCP types here. A front door holds one [`Registry`], lists its tools and passes calls on. A tool is
+//! one file named as the tool; adding one is that file and a line in `registry.rs`.
 
+mod fault;
+mod registry;
+mod tool;
+
+mod docs;
+mod notes;
+
+mod arguments;
+mod nearest;
+mod reference;
+mod resources;
+mod schema;
+mod time;
+mod truncate;
+
+#[cfg(test)]
+mod testing;
+
+pub use fault::{Fault, FaultKind};
+pub use nearest::nearest;
+pub use reference::reference;
+pub use registry::{Called, Registry, RegistryOptions, Reply};
+pub use resources::{Completion, Resource, ResourcePage, ResourceText};
+pub use tool::{Access, ToolInfo, Toolset};
+pub use truncate::echoed;

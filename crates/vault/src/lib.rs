@@ -1,1 +1,30 @@
+//! The user's files: the only crate that opens them.
+//!
+//! [`FolderVault`] is a folder of Markdown behind the port [`VaultFiles`](quipu_core::ports::VaultFiles); [`watch`] tells
+//! when something in it changed. Unix only: everything below the root is reached through folder handles.
 
+#![warn(missing_docs)]
+
+mod folder_vault;
+
+mod beneath;
+mod folder;
+mod rules;
+
+mod read;
+mod walk;
+
+mod effect;
+mod journal;
+mod step;
+mod temporary;
+mod trash;
+mod write;
+
+mod watch;
+
+#[cfg(test)]
+mod crash_tests;
+
+pub use folder_vault::{FolderVault, OpenError, VaultOptions};
+pub use watch::{WatchError, WatchEvent, WatchOptions, Watcher, watch};

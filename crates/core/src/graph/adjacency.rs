@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::model::NoteKey;
 
@@ -90,15 +90,31 @@ impl Graph {
         let mut next = self.clone();
         next.slots = rows.iter().map(|(key, _)| key.slot() + 1).fold(self.slots, usize::max);
         let changed = Arc::make_mut(&mut next.changed);
+        // A hub has many sources: those it loses are collected, and its list is walked once.
+        let mut lost: FxHashMap<NoteKey, FxHashSet<NoteKey>> = FxHashMap::default();
         for (key, out) in rows {
-            let before = row_mut(&self.base, changed, key);
-            let old = std::mem::replace(&mut before.out, out.clone());
-            for gone in old.iter().filter(|target| !out.contains(target)) {
-                row_mut(&self.base, changed, *gone).incoming.retain(|source| *source != key);
+            let old = match changed.get(&key) {
+                Some(row) => row.out.clone(),
+                None => slice(&self.base.out_starts, &self.base.out, key).to_vec(),
+            };
+            if old == out {
+                continue;
             }
-            for new in out.iter().filter(|target| !old.contains(target)) {
-                row_mut(&self.base, changed, *new).incoming.push(key);
+            let (before, after): (FxHashSet<_>, FxHashSet<_>) =
+                (old.iter().copied().collect(), out.iter().copied().collect());
+            for gone in before.difference(&after) {
+                lost.entry(*gone).or_default().insert(key);
             }
+            for new in after.difference(&before) {
+                // A source that was lost and is back in the same change is not lost.
+                if !lost.get_mut(new).is_some_and(|sources| sources.remove(&key)) {
+                    row_mut(&self.base, changed, *new).incoming.push(key);
+                }
+            }
+            row_mut(&self.base, changed, key).out = out;
+        }
+        for (target, sources) in lost {
+            row_mut(&self.base, changed, target).incoming.retain(|source| !sources.contains(source));
         }
         if next.changed.len() > 1024.max(next.slots / 50) {
             let all: Vec<_> = (0..next.slots).map(|slot| next.out(NoteKey(as_u32(slot))).to_vec()).collect();

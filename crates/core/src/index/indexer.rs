@@ -1,20 +1,22 @@
 //! The one writer of the index, and the snapshot it publishes.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::resolve::{Resolver, hash_of_target};
-use super::snapshot::{Entry, Snapshot};
-use super::sync::{Progress, Scope, Staged, SyncReport};
-use crate::graph::Graph;
-use crate::model::{ContentHash, FileStat, Link, Note, NoteId, NoteKey, VaultPath};
+use super::publish::{publish, wanted_by};
+use super::resolve::Resolver;
+use super::snapshot::Snapshot;
+use super::sync::{Progress, Scope, Staged, SyncReport, is_settled};
+use crate::model::{ContentHash, FileStat, Link, Note, NoteKey, VaultPath, Warning};
 use crate::parse::{PARSER_VERSION, TitleRule, read_note};
 use crate::ports::{Clock, FileContent, NoteStore, StoreError, VaultError, VaultFiles};
 use crate::warnings::WarningLog;
+
+/// How often a lock that someone else holds is tried.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// Why the index could not be brought up to date.
 #[derive(Debug, thiserror::Error)]
@@ -42,20 +44,115 @@ pub struct Indexer {
 /// What only the writer needs.
 #[derive(Default)]
 pub(crate) struct Writer {
-    resolver: Resolver,
+    pub(super) resolver: Resolver,
     /// Under the hash of a link's target, the notes with such a link. Made at the first small change: a start needs none.
-    wanted: Option<FxHashMap<u64, Vec<NoteKey>>>,
-    pub(super) free: Vec<NoteKey>,
+    pub(super) wanted: Option<FxHashMap<u64, Vec<NoteKey>>>,
+    /// Notes whose links were resolved since changes were last told.
+    pub(super) touched: Touched,
+    /// Slots that may be used again.
+    free: Vec<NoteKey>,
     next_key: u32,
-    pub(super) text_missing: FxHashSet<NoteKey>,
+    /// Notes that the store has not taken in.
+    pub(super) owed: FxHashSet<NoteKey>,
+    /// Notes that were younger than their time can tell when they were read.
+    pub(super) unsettled: FxHashSet<NoteKey>,
+    /// The store could not be loaded, so its slots are not ours: nothing more is written to it.
+    pub(super) store_is_lost: bool,
+}
+
+/// Which notes may have to be told of.
+pub(super) enum Touched {
+    All,
+    These(FxHashSet<NoteKey>),
+}
+
+impl Default for Touched {
+    fn default() -> Self {
+        Self::These(FxHashSet::default())
+    }
 }
 
 impl Writer {
+    /// The state that belongs to a snapshot, when the one there was cannot be trusted.
+    fn restored(snapshot: &Snapshot, store_is_lost: bool) -> Self {
+        let mut writer = Self { store_is_lost, ..Self::default() };
+        writer.use_keys(&snapshot.files().collect());
+        for key in snapshot.notes() {
+            writer.resolver.insert(key, snapshot.note(key));
+        }
+        writer
+    }
+
+    fn use_keys(&mut self, used: &FxHashSet<NoteKey>) {
+        self.next_key = used.iter().map(|key| key.0 + 1).max().unwrap_or(0);
+        self.free = (0..self.next_key).rev().map(NoteKey).filter(|key| !used.contains(key)).collect();
+    }
+
     pub(super) fn take_key(&mut self) -> NoteKey {
         self.free.pop().unwrap_or_else(|| {
             self.next_key += 1;
             NoteKey(self.next_key - 1)
         })
+    }
+
+    pub(super) fn release_key(&mut self, key: NoteKey) {
+        debug_assert!(!self.free.contains(&key), "{key:?} was released twice");
+        self.owed.remove(&key);
+        self.unsettled.remove(&key);
+        self.free.push(key);
+    }
+
+    /// Remembers whether a note's time can be trusted from now on, and says so.
+    pub(super) fn note_settled(&mut self, key: NoteKey, stat: FileStat, now_ns: i64) -> bool {
+        let settled = is_settled(stat, now_ns);
+        if settled {
+            self.unsettled.remove(&key)
+        } else {
+            self.unsettled.insert(key)
+        };
+        settled
+    }
+
+    /// The note a link of `source` means.
+    pub(crate) fn means(&self, source: &Note, link: &Link) -> Option<NoteKey> {
+        self.resolver.resolve(source, link)
+    }
+
+    /// A link that means another note and would mean this one if it were `renamed`: who has it, and what it means.
+    pub(crate) fn captured(
+        &mut self,
+        snapshot: &Snapshot,
+        known: &Note,
+        renamed: &Note,
+        key: NoteKey,
+    ) -> Option<(NoteKey, NoteKey)> {
+        let wanted = self.wanted.get_or_insert_with(|| wanted_by(snapshot.entries()));
+        let hashes = Resolver::hashes_of(renamed);
+        let sources: FxHashSet<NoteKey> =
+            hashes.iter().filter_map(|hash| wanted.get(hash)).flatten().copied().collect();
+        self.resolver.insert(key, renamed);
+        let captured = sources.into_iter().filter(|source| *source != key).find_map(|source| {
+            let mut links = snapshot.links(source).filter(|link| link.target.is_some_and(|target| target != key));
+            let taken = links.find(|link| self.resolver.resolve(snapshot.note(source), link.link) == Some(key))?;
+            Some((source, taken.target?))
+        });
+        self.resolver.insert(key, known);
+        captured
+    }
+
+    /// Whether a link of `source` would mean the note `key` if that note were `renamed`.
+    pub(crate) fn would_mean(
+        &mut self,
+        known: &Note,
+        renamed: &Note,
+        key: NoteKey,
+        source: &Note,
+        link: &Link,
+    ) -> bool {
+        self.resolver.insert(key, renamed);
+        let meant = self.resolver.resolve(source, link);
+        self.resolver.insert(key, known);
+        meant == Some(key)
     }
 }
 
@@ -88,7 +185,15 @@ impl Indexer {
     /// Remembers what earlier runs knew, then brings it up to what the vault holds now.
     pub fn start(&self, progress: &(dyn Fn(Progress) + Sync)) -> Result<SyncReport, IndexError> {
         let mut writer = self.writer();
-        let outcome = self.load(&mut writer).and_then(|()| self.sync_locked(&mut writer, &Scope::Everything, progress));
+        let before = self.snapshot();
+        if let Err(error) = self.load(&mut writer) {
+            writer.store_is_lost = true;
+            let message =
+                format!("{error}; notes are served, words cannot be searched, and nothing is kept for the next start");
+            self.warnings.push(Warning { path: ".quipu/index".into(), message });
+        }
+        let outcome = self.pass(&mut writer, &Scope::Everything, progress);
+        self.tell_changes(&mut writer, &before);
         *self.ready.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.ready.1.notify_all();
         outcome
@@ -101,19 +206,46 @@ impl Indexer {
         *wait.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn load(&self, writer: &mut Writer) -> Result<(), IndexError> {
+    fn load(&self, writer: &mut Writer) -> Result<(), StoreError> {
         let loaded = self.store.load(&format!("{PARSER_VERSION} {:?}", self.title_rule))?;
-        let used: FxHashSet<NoteKey> = loaded.notes.iter().map(|(key, _)| *key).collect();
-        writer.next_key = used.iter().map(|key| key.0 + 1).max().unwrap_or(0);
-        writer.free = (0..writer.next_key).rev().map(NoteKey).filter(|key| !used.contains(key)).collect();
-        writer.text_missing = loaded.text_missing.into_iter().collect();
+        writer.use_keys(&loaded.notes.iter().map(|(key, _)| *key).collect());
+        writer.owed = loaded.text_missing.into_iter().collect();
         self.publish(writer, loaded.notes.into_iter().map(|(key, note)| (key, Some(note))).collect());
         Ok(())
     }
 
-    /// The writer's state. A panic while it was held cannot leave a torn snapshot behind: that is swapped whole.
+    /// The writer's state. One that a panic left behind may be torn, so it is made anew from the snapshot, which never is.
     pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writer.lock().unwrap_or_else(|poisoned| self.mended(poisoned.into_inner()))
+    }
+
+    /// The same, unless someone else keeps it for too long: a first pass over a big vault does.
+    pub(crate) fn writer_within(&self, patience: Duration) -> Option<MutexGuard<'_, Writer>> {
+        let mut waited = Duration::ZERO;
+        loop {
+            match self.writer.try_lock() {
+                Ok(writer) => return Some(writer),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(self.mended(poisoned.into_inner())),
+                Err(TryLockError::WouldBlock) if waited >= patience => return None,
+                Err(TryLockError::WouldBlock) => {
+                    std::thread::sleep(LOOK_AGAIN);
+                    waited += LOOK_AGAIN;
+                }
+            }
+        }
+    }
+
+    fn mended<'a>(&self, mut writer: MutexGuard<'a, Writer>) -> MutexGuard<'a, Writer> {
+        *writer = Writer::restored(&self.snapshot(), writer.store_is_lost);
+        self.writer.clear_poison();
+        writer
+    }
+
+    /// Does now what the first change would otherwise have to wait for.
+    pub fn expect_changes(&self) {
+        let mut writer = self.writer();
+        let snapshot = self.snapshot();
+        writer.wanted.get_or_insert_with(|| wanted_by(snapshot.entries()));
     }
 
     /// What would be known of a note with these bytes at this path.
@@ -125,169 +257,20 @@ impl Indexer {
 
     /// Makes staged changes visible, links resolved.
     pub(super) fn publish(&self, writer: &mut Writer, staged: Vec<Staged>) {
-        if staged.is_empty() {
-            return;
+        if !staged.is_empty() {
+            self.current.store(Arc::new(publish(writer, &self.snapshot(), staged)));
         }
-        let before = self.snapshot();
-        let changed: Vec<NoteKey> = staged.iter().map(|(key, _)| *key).collect();
-        let rebuild = staged.len() > before.files().len() / 4;
-        let after = if rebuild { rebuilt(writer, &before, staged) } else { amended(writer, &before, staged) };
-        let after = Arc::new(after);
-        self.warnings.note_changes(&before, &after, &changed);
-        self.current.store(after);
-    }
-}
-
-impl Writer {
-    /// The note a link of `source` means.
-    pub(crate) fn means(&self, source: &Note, link: &Link) -> Option<NoteKey> {
-        self.resolver.resolve(source, link)
     }
 
-    /// Whether a link of `source` would mean the note `key` if that note were `renamed`.
-    pub(crate) fn would_mean(
-        &mut self,
-        known: &Note,
-        renamed: &Note,
-        key: NoteKey,
-        source: &Note,
-        link: &Link,
-    ) -> bool {
-        self.resolver.insert(key, renamed);
-        let meant = self.resolver.resolve(source, link);
-        self.resolver.insert(key, known);
-        meant == Some(key)
-    }
-}
-
-/// Everything resolved anew: the first time, and when much has changed.
-fn rebuilt(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snapshot {
-    let (mut entries, _, _) = before.parts();
-    writer.wanted = None;
-    for (key, note) in staged {
-        match &note {
-            Some(note) => drop(writer.resolver.insert(key, note)),
-            None => drop(writer.resolver.remove(key)),
-        }
-        put(&mut entries, key, note);
-    }
-    let resolver = &writer.resolver;
-    entries.par_iter_mut().flatten().for_each(|entry| entry.targets = targets_of(resolver, &entry.note));
-
-    let mut order: Vec<NoteKey> = (0..entries.len()).filter(|slot| entries[*slot].is_some()).map(key_of_slot).collect();
-    order.par_sort_unstable_by(|a, b| place(&entries, *a).cmp(&place(&entries, *b)));
-    let shadowed: FxHashSet<NoteKey> =
-        order.windows(2).filter(|pair| id(&entries, pair[0]) == id(&entries, pair[1])).map(|pair| pair[1]).collect();
-    let rows: Vec<Vec<NoteKey>> = (0..entries.len()).map(|slot| row(&entries, &shadowed, key_of_slot(slot))).collect();
-    Snapshot::new(entries, order, shadowed, Graph::new(&rows))
-}
-
-/// Only the changed notes, and the notes whose links may now mean something else, resolved anew.
-fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snapshot {
-    let (mut entries, mut order, mut shadowed) = before.parts();
-    let Writer { resolver, wanted, .. } = writer;
-    let wanted = wanted.get_or_insert_with(|| wanted_by(&entries));
-    let mut stale: FxHashSet<NoteKey> = FxHashSet::default();
-    let mut touched: Vec<u64> = Vec::new();
-
-    for (key, note) in staged {
-        if let Some(old) = entries.get(key.slot()).and_then(Option::as_ref).map(|entry| entry.note.clone()) {
-            for hash in old.links.iter().map(|link| hash_of_target(&link.target)) {
-                if let Some(sources) = wanted.get_mut(&hash) {
-                    sources.retain(|source| *source != key);
-                }
-            }
-            let at = order.partition_point(|other| place(&entries, *other) < (&old.id, &old.path));
-            order.remove(at);
-            shadowed.remove(&key);
-            if let Some(heir) = order.get(at).copied().filter(|heir| *id(&entries, *heir) == old.id) {
-                stale.insert(heir);
-            }
-        }
-        match &note {
-            Some(note) => {
-                touched.extend(resolver.insert(key, note));
-                for link in &note.links {
-                    wanted.entry(hash_of_target(&link.target)).or_default().push(key);
-                }
-            }
-            None => touched.extend(resolver.remove(key)),
-        }
-        let added = note.as_ref().map(|note| (note.id.clone(), note.path.clone()));
-        put(&mut entries, key, note);
-        if let Some((id, path)) = added {
-            let at = order.partition_point(|other| place(&entries, *other) < (&id, &path));
-            order.insert(at, key);
-            stale.extend(order.get(at + 1).copied());
-        }
-        stale.insert(key);
-    }
-
-    // Whether a file owns its id depends on its neighbours in the order only.
-    for key in &stale {
-        let Some(entry) = entries.get(key.slot()).and_then(Option::as_ref) else { continue };
-        let at = order.partition_point(|other| place(&entries, *other) < (&entry.note.id, &entry.note.path));
-        let owned_by_other = at > 0 && *id(&entries, order[at - 1]) == entry.note.id;
-        if owned_by_other {
-            shadowed.insert(*key)
-        } else {
-            shadowed.remove(key)
+    /// Tells what is odd about notes that came, changed or went since `before`.
+    pub(super) fn tell_changes(&self, writer: &mut Writer, before: &Snapshot) {
+        let after = self.snapshot();
+        let mut keys: Vec<NoteKey> = match std::mem::take(&mut writer.touched) {
+            Touched::All => before.files().chain(after.files()).collect(),
+            Touched::These(keys) => keys.into_iter().collect(),
         };
+        keys.sort_unstable();
+        keys.dedup();
+        self.warnings.note_changes(before, &after, &keys);
     }
-    stale.extend(touched.iter().filter_map(|hash| wanted.get(hash)).flatten());
-
-    let mut rows = Vec::new();
-    let mut stale: Vec<NoteKey> = stale.into_iter().collect();
-    stale.sort_unstable();
-    for key in stale {
-        if let Some(entry) = entries[key.slot()].as_mut() {
-            entry.targets = targets_of(resolver, &entry.note);
-        }
-        rows.push((key, row(&entries, &shadowed, key)));
-    }
-    Snapshot::new(entries, order, shadowed, before.graph().with_rows(rows))
-}
-
-fn targets_of(resolver: &Resolver, note: &Note) -> Arc<[Option<NoteKey>]> {
-    note.links.iter().map(|link| resolver.resolve(note, link)).collect()
-}
-
-fn wanted_by(entries: &[Option<Entry>]) -> FxHashMap<u64, Vec<NoteKey>> {
-    let mut wanted: FxHashMap<u64, Vec<NoteKey>> = FxHashMap::default();
-    for (slot, entry) in entries.iter().enumerate() {
-        for link in entry.iter().flat_map(|entry| &entry.note.links) {
-            wanted.entry(hash_of_target(&link.target)).or_default().push(key_of_slot(slot));
-        }
-    }
-    wanted
-}
-
-/// A note's distinct targets in order of appearance, itself left out.
-fn row(entries: &[Option<Entry>], shadowed: &FxHashSet<NoteKey>, key: NoteKey) -> Vec<NoteKey> {
-    let Some(entry) = entries.get(key.slot()).and_then(Option::as_ref) else { return Vec::new() };
-    if shadowed.contains(&key) {
-        return Vec::new();
-    }
-    let mut seen = FxHashSet::from_iter([key]);
-    entry.targets.iter().flatten().copied().filter(|target| seen.insert(*target)).collect()
-}
-
-fn put(entries: &mut Vec<Option<Entry>>, key: NoteKey, note: Option<Note>) {
-    if entries.len() <= key.slot() {
-        entries.resize_with(key.slot() + 1, || None);
-    }
-    entries[key.slot()] = note.map(|note| Entry { note: Arc::new(note), targets: Arc::default() });
-}
-
-fn place(entries: &[Option<Entry>], key: NoteKey) -> (&NoteId, &VaultPath) {
-    let note = &entries[key.slot()].as_ref().expect("only slots in use are ordered").note;
-    (&note.id, &note.path)
-}
-
-fn id(entries: &[Option<Entry>], key: NoteKey) -> &NoteId {
-    place(entries, key).0
-}
-
-fn key_of_slot(slot: usize) -> NoteKey {
-    NoteKey(u32::try_from(slot).expect("slots were handed out as u32"))
 }

@@ -4,6 +4,7 @@
 
 mod indexer;
 mod names;
+mod publish;
 mod resolve;
 mod snapshot;
 mod sync;

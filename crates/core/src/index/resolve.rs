@@ -12,6 +12,8 @@ use crate::model::{Link, LinkSyntax, Note, NoteKey, VaultPath, fold};
 pub(super) struct Resolver {
     names: Vec<Option<Names>>,
     by_hash: FxHashMap<u64, Vec<NoteKey>>,
+    /// By the whole path, for links that are paths: a vault may have ten thousand files called README.
+    by_path: FxHashMap<u64, Vec<NoteKey>>,
 }
 
 /// The folded names of one note.
@@ -58,6 +60,11 @@ impl Names {
 }
 
 impl Resolver {
+    /// The hashes of all names a note would answer to.
+    pub(super) fn hashes_of(note: &Note) -> Vec<u64> {
+        Names::new(note).hashes()
+    }
+
     /// Lets a note answer to its names. Returns the hashes under which links may now mean something else, empty when the
     /// names are those it had.
     pub(super) fn insert(&mut self, key: NoteKey, note: &Note) -> Vec<u64> {
@@ -70,6 +77,7 @@ impl Resolver {
         for hash in &hashes {
             self.by_hash.entry(*hash).or_default().push(key);
         }
+        self.by_path.entry(loose_hash(&names.folded_path)).or_default().push(key);
         if self.names.len() <= key.slot() {
             self.names.resize_with(key.slot() + 1, || None);
         }
@@ -83,13 +91,9 @@ impl Resolver {
         let Some(names) = self.names.get_mut(key.slot()).and_then(Option::take) else { return Vec::new() };
         let hashes = names.hashes();
         for hash in &hashes {
-            if let Some(keys) = self.by_hash.get_mut(hash) {
-                keys.retain(|other| *other != key);
-                if keys.is_empty() {
-                    self.by_hash.remove(hash);
-                }
-            }
+            forget(&mut self.by_hash, *hash, key);
         }
+        forget(&mut self.by_path, loose_hash(&names.folded_path), key);
         hashes
     }
 
@@ -140,7 +144,8 @@ type Same = fn(&str, &str) -> bool;
 
 impl Question<'_> {
     fn path(&self, path: &str) -> Option<NoteKey> {
-        self.best(|names, same| same(&names.folded_path, path))
+        let candidates = self.resolver.by_path.get(&loose_hash(path))?;
+        Self { candidates, ..*self }.best(|names, same| same(&names.folded_path, path))
     }
 
     fn suffix(&self, path: &str) -> Option<NoteKey> {
@@ -174,6 +179,7 @@ impl Question<'_> {
     }
 }
 
+/// A target may leave the extension out; the two extensions of notes are one.
 fn without_extension(folded: &str) -> &str {
     folded
         .strip_suffix(".md")
@@ -199,6 +205,15 @@ fn join(folder: &str, relative: &str) -> Option<String> {
 
 fn loosely_equal(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).all(|(a, b)| a == b || matches!((a, b), (b' ', b'-') | (b'-', b' ')))
+}
+
+fn forget(keys_by_hash: &mut FxHashMap<u64, Vec<NoteKey>>, hash: u64, key: NoteKey) {
+    if let Some(keys) = keys_by_hash.get_mut(&hash) {
+        keys.retain(|other| *other != key);
+        if keys.is_empty() {
+            keys_by_hash.remove(&hash);
+        }
+    }
 }
 
 /// FNV-1a with dashes as spaces. A collision only adds a candidate that the rules then refuse.

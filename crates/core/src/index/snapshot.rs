@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::names::NameTable;
 use crate::graph::{Graph, pagerank};
-use crate::model::{Link, Note, NoteId, NoteKey, Tag, VaultPath};
+use crate::model::{Link, Note, NoteId, NoteKey, Tag, VaultPath, fold};
 
 /// Notes, their order and their links at one moment.
 #[derive(Debug, Default)]
@@ -18,6 +18,7 @@ pub struct Snapshot {
     /// Files whose id belongs to another file.
     shadowed: FxHashSet<NoteKey>,
     graph: Graph,
+    decomposed: OnceLock<FxHashMap<String, NoteKey>>,
     ranks: OnceLock<Vec<f64>>,
     /// Under each folded tag, places in `order`.
     tags: OnceLock<BTreeMap<String, Vec<u32>>>,
@@ -70,6 +71,10 @@ impl Snapshot {
         Self { entries, order, shadowed, graph, ..Self::default() }
     }
 
+    pub(super) fn entries(&self) -> &[Option<Entry>] {
+        &self.entries
+    }
+
     /// The parts a successor is made from.
     pub(super) fn parts(&self) -> (Vec<Option<Entry>>, Vec<NoteKey>, FxHashSet<NoteKey>) {
         (self.entries.clone(), self.order.clone(), self.shadowed.clone())
@@ -102,16 +107,31 @@ impl Snapshot {
         self.entries[key.slot()].as_ref().expect("the key comes from this snapshot")
     }
 
-    /// The note that owns an id.
+    /// The note that owns an id. Spelled in another Unicode form it is the same id, as it is for links.
     pub fn find(&self, id: &NoteId) -> Option<NoteKey> {
-        self.with_id(id).first().copied()
+        let exact = |id: &NoteId| self.with_id(id).first().copied();
+        exact(id).or_else(|| {
+            let folded = fold(id.as_str());
+            exact(&NoteId::new(&folded)).or_else(|| self.decomposed().get(&folded).copied())
+        })
+    }
+
+    /// The notes whose id is not in the composed form, under that form. macOS made many such names; elsewhere none.
+    fn decomposed(&self) -> &FxHashMap<String, NoteKey> {
+        self.decomposed.get_or_init(|| {
+            let is_decomposed = |(key, folded): &(NoteKey, String)| *folded != self.note(*key).id.as_str();
+            let others = self.notes().filter(|key| !self.note(*key).id.as_str().is_ascii());
+            let folded = others.map(|key| (key, fold(self.note(key).id.as_str())));
+            folded.filter(is_decomposed).map(|(key, folded)| (folded, key)).collect()
+        })
     }
 
     /// The file at a path: with just this spelling, else in any case when only one file answers to it.
     pub fn find_file(&self, path: &str) -> Option<NoteKey> {
         let same = self.with_id(&NoteId::new(path));
-        same.iter().copied().find(|key| self.note(*key).path.as_str() == path).or(match same {
+        same.iter().copied().find(|key| self.note(*key).path.as_str() == path).or_else(|| match same {
             [only] => Some(*only),
+            [] => self.find(&NoteId::new(path)),
             _ => None,
         })
     }
@@ -122,7 +142,7 @@ impl Snapshot {
     }
 
     /// The files with an id, the owner first.
-    fn with_id(&self, id: &NoteId) -> &[NoteKey] {
+    pub(super) fn with_id(&self, id: &NoteId) -> &[NoteKey] {
         let start = self.order.partition_point(|key| self.note(*key).id < *id);
         let count = self.order[start..].iter().take_while(|key| self.note(**key).id == *id).count();
         &self.order[start..start + count]
@@ -177,9 +197,13 @@ impl Snapshot {
         &self.graph
     }
 
-    /// The notes that link to this one, by id.
-    pub fn incoming(&self, key: NoteKey) -> Vec<NoteKey> {
+    /// The first `limit` of the notes that link to this one, by id.
+    pub fn incoming(&self, key: NoteKey, limit: usize) -> Vec<NoteKey> {
         let mut sources = self.graph.incoming(key).to_vec();
+        if limit < sources.len() {
+            sources.select_nth_unstable_by_key(limit, |source| &self.note(*source).id);
+            sources.truncate(limit);
+        }
         sources.sort_by_key(|source| &self.note(*source).id);
         sources
     }
@@ -194,7 +218,8 @@ impl Snapshot {
         let score = |key: NoteKey| match metric {
             HubMetric::InDegree => self.graph.incoming(key).len() as f64,
             HubMetric::OutDegree => self.graph.out(key).len() as f64,
-            HubMetric::PageRank => self.ranks().get(key.slot()).copied().unwrap_or_default(),
+            // Equal ranks differ in their last digits by the order of summing: rounded, they tie and go by id.
+            HubMetric::PageRank => (self.ranks().get(key.slot()).copied().unwrap_or_default() * 1e12).round() / 1e12,
         };
         let mut hubs: Vec<(NoteKey, f64)> = self.notes().map(|key| (key, score(key))).collect();
         let by_score = |a: &(NoteKey, f64), b: &(NoteKey, f64)| {

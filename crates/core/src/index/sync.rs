@@ -7,7 +7,7 @@ use super::indexer::{IndexError, Indexer, Writer};
 use super::snapshot::Snapshot;
 use crate::model::{ContentHash, FileStat, Note, NoteKey, VaultPath, Warning};
 use crate::parse::read_note;
-use crate::ports::{FileContent, ListedFile, NoteChange, VaultError};
+use crate::ports::{FileContent, Listing, NoteChange, VaultError};
 
 /// What to look at.
 #[derive(Debug, Clone)]
@@ -33,6 +33,8 @@ pub struct SyncReport {
     pub unreadable: usize,
     /// Notes in the vault now.
     pub total: usize,
+    /// Those of them that the store has not taken in: they are served, and read again at the next start.
+    pub unsaved: usize,
 }
 
 /// How far a pass is.
@@ -68,77 +70,74 @@ impl Indexer {
     /// Brings the index up to what the vault holds.
     pub fn sync(&self, scope: &Scope, progress: &(dyn Fn(Progress) + Sync)) -> Result<SyncReport, IndexError> {
         let mut writer = self.writer();
-        self.sync_locked(&mut writer, scope, progress)
+        let before = self.snapshot();
+        let report = self.pass(&mut writer, scope, progress);
+        self.tell_changes(&mut writer, &before);
+        report
     }
 
-    pub(super) fn sync_locked(
+    /// One pass. What it changed is told by the caller, once: until its end a link may seem broken whose target is yet to
+    /// be read.
+    pub(super) fn pass(
         &self,
         writer: &mut Writer,
         scope: &Scope,
         progress: &(dyn Fn(Progress) + Sync),
     ) -> Result<SyncReport, IndexError> {
         let snapshot = self.snapshot();
-        let plan = self.plan(&snapshot, scope, &writer.text_missing)?;
+        let plan = self.plan(writer, &snapshot, scope)?;
         let mut report = SyncReport::default();
         let mut staged: Vec<Staged> = Vec::new();
         let mut published_ns = self.clock.now_ns();
+        let mut done = 0;
 
         for chunk in plan.read.chunks(CHUNK) {
             let outcomes: Vec<Outcome> =
                 chunk.par_iter().map(|wanted| self.read_wanted(&snapshot, wanted, writer)).collect();
             self.apply_outcomes(writer, &snapshot, chunk, outcomes, &mut staged, &mut report);
-            report.total += chunk.len();
-            progress(Progress { done: report.total, total: plan.read.len() });
+            done += chunk.len();
+            progress(Progress { done, total: plan.read.len() });
             if self.clock.now_ns() - published_ns > PUBLISH_EVERY_NS {
                 self.publish(writer, std::mem::take(&mut staged));
                 published_ns = self.clock.now_ns();
             }
         }
-        self.remove_vanished(writer, &plan.gone, &mut staged, &mut report);
-        writer.text_missing.clear();
+        report.removed += plan.gone.len();
+        self.remove(writer, &plan.gone, &mut staged);
         for warning in plan.warnings {
             self.warnings.push(warning);
         }
         self.publish(writer, staged);
         report.total = self.snapshot().files().len();
+        report.unsaved = if writer.store_is_lost { report.total } else { writer.owed.len() };
         Ok(report)
     }
 
     /// Compares the files with what is known.
-    fn plan(&self, snapshot: &Snapshot, scope: &Scope, text_missing: &FxHashSet<NoteKey>) -> Result<Plan, IndexError> {
+    fn plan(&self, writer: &Writer, snapshot: &Snapshot, scope: &Scope) -> Result<Plan, IndexError> {
         let mut plan = Plan::default();
-        let mut compare = |files: Vec<ListedFile>, known: Vec<NoteKey>, trust_times: bool| {
-            let mut known: FxHashMap<&str, NoteKey> =
-                known.into_iter().map(|key| (snapshot.note(key).path.as_str(), key)).collect();
-            for file in files {
-                let key = known.remove(file.path.as_str());
-                let settled = key.is_some_and(|key| {
-                    trust_times && snapshot.note(key).stat == file.stat && !text_missing.contains(&key)
-                });
-                if !settled {
-                    plan.read.push(Wanted { path: file.path, key });
-                }
-            }
-            plan.gone.extend(known.into_values());
-        };
         match scope {
             Scope::Everything | Scope::EveryByte => {
-                let listing = self.vault.list()?;
-                plan.warnings = listing.warnings;
-                compare(listing.files, snapshot.files().collect(), matches!(scope, Scope::Everything));
+                let trusted = |key: NoteKey| {
+                    matches!(scope, Scope::Everything)
+                        && !writer.owed.contains(&key)
+                        && !writer.unsettled.contains(&key)
+                };
+                plan.compare(snapshot, self.vault.list()?, snapshot.files().collect(), trusted);
             }
             Scope::Below(paths) => {
                 for path in paths {
-                    let listing = self.vault.list_below(path)?;
-                    plan.warnings.extend(listing.warnings);
-                    compare(listing.files, snapshot.files_below(path), false);
+                    match self.vault.list_below(path) {
+                        Ok(listing) => plan.compare(snapshot, listing, snapshot.files_below(path), |_| false),
+                        // The other paths are still looked at, and what was known here stays.
+                        Err(error) => plan.warnings.push(unreadable(path, &error)),
+                    }
                 }
+                let owed = writer.owed.iter().take(CHUNK).filter_map(|key| Some((*key, snapshot.get(*key)?)));
+                plan.read.extend(owed.map(|(key, note)| Wanted { path: note.path.clone(), key: Some(key) }));
             }
         }
-        plan.gone.sort_unstable();
-        plan.gone.dedup();
-        plan.read.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        plan.read.dedup_by(|a, b| a.path == b.path);
+        plan.settle();
         Ok(plan)
     }
 
@@ -147,7 +146,7 @@ impl Indexer {
             Err(error) => Outcome::Unreadable(error),
             Ok(None) => Outcome::Gone,
             Ok(Some(content)) => match wanted.key {
-                Some(key) if snapshot.note(key).hash == content.hash && !writer.text_missing.contains(&key) => {
+                Some(key) if snapshot.note(key).hash == content.hash && !writer.owed.contains(&key) => {
                     Outcome::Unchanged { key, stat: content.stat }
                 }
                 _ => {
@@ -167,7 +166,6 @@ impl Indexer {
         staged: &mut Vec<Staged>,
         report: &mut SyncReport,
     ) {
-        let now_ns = self.clock.now_ns();
         let mut read: Vec<(NoteKey, Note, String)> = Vec::new();
         let mut touched: Vec<(NoteKey, FileStat)> = Vec::new();
         let mut gone: Vec<NoteKey> = Vec::new();
@@ -176,6 +174,7 @@ impl Indexer {
                 Outcome::Unchanged { key, stat } => touched.push((key, stat)),
                 Outcome::Read { note, text } => {
                     match wanted.key {
+                        Some(key) if snapshot.note(key).hash == note.hash => {}
                         Some(_) => report.changed += 1,
                         None => report.added += 1,
                     }
@@ -184,19 +183,18 @@ impl Indexer {
                 Outcome::Gone => gone.extend(wanted.key),
                 Outcome::Unreadable(error) => {
                     report.unreadable += 1;
-                    self.warnings.push(Warning { path: wanted.path.to_string(), message: error.to_string() });
+                    self.warnings.push(unreadable(&wanted.path, &error));
                 }
             }
         }
-        // What is kept of an unsettled file says another time, so that the next start reads it again.
-        let kept: Vec<Note> =
-            read.iter().map(|(_, note, _)| Note { stat: settle(note.stat, now_ns), ..note.clone() }).collect();
-        let puts = read.iter().zip(&kept).map(|((key, _, text), note)| NoteChange::Put { key: *key, note, text });
-        let touches = touched
+        self.put(writer, &read);
+        let now_ns = self.clock.now_ns();
+        let touches: Vec<NoteChange<'_>> = touched
             .iter()
-            .filter(|(key, stat)| settle(*stat, now_ns) == *stat || snapshot.note(*key).stat != *stat)
-            .map(|(key, stat)| NoteChange::Touch { key: *key, stat: settle(*stat, now_ns) });
-        self.store_changes(&puts.chain(touches).collect::<Vec<_>>());
+            .filter(|(key, stat)| writer.note_settled(*key, *stat, now_ns) || snapshot.note(*key).stat != *stat)
+            .map(|(key, stat)| NoteChange::Touch { key: *key, stat: settled_stat(*stat, now_ns) })
+            .collect();
+        self.store_changes(writer, &touches);
 
         for (key, stat) in touched {
             if snapshot.note(key).stat != stat {
@@ -204,59 +202,80 @@ impl Indexer {
             }
         }
         staged.extend(read.into_iter().map(|(key, note, _)| (key, Some(note))));
-        self.remove_vanished(writer, &gone, staged, report);
+        report.removed += gone.len();
+        self.remove(writer, &gone, staged);
     }
 
-    fn remove_vanished(
-        &self,
-        writer: &mut Writer,
-        gone: &[NoteKey],
-        staged: &mut Vec<Staged>,
-        report: &mut SyncReport,
-    ) {
-        let changes: Vec<NoteChange<'_>> = gone.iter().map(|key| NoteChange::Remove { key: *key }).collect();
-        self.store_changes(&changes);
+    /// Hands notes and their texts to the store, as one change.
+    fn put(&self, writer: &mut Writer, read: &[(NoteKey, Note, String)]) {
+        let now_ns = self.clock.now_ns();
+        // What is kept of an unsettled file says another time, so that the next start reads it again.
+        let kept: Vec<Note> = read
+            .iter()
+            .map(|(key, note, _)| {
+                writer.note_settled(*key, note.stat, now_ns);
+                Note { stat: settled_stat(note.stat, now_ns), ..note.clone() }
+            })
+            .collect();
+        let puts = read.iter().zip(&kept).map(|((key, _, text), note)| NoteChange::Put { key: *key, note, text });
+        self.store_changes(writer, &puts.collect::<Vec<_>>());
+    }
+
+    fn remove(&self, writer: &mut Writer, gone: &[NoteKey], staged: &mut Vec<Staged>) {
+        self.store_changes(writer, &gone.iter().map(|key| NoteChange::Remove { key: *key }).collect::<Vec<_>>());
         for key in gone {
-            report.removed += 1;
             staged.push((*key, None));
-            writer.free.push(*key);
+            writer.release_key(*key);
         }
     }
 
     /// Takes in files that this process has just written, without reading them back.
     pub(crate) fn adopt(&self, writer: &mut Writer, written: Vec<Written>) {
-        let now_ns = self.clock.now_ns();
-        let snapshot = self.snapshot();
-        let mut staged: Vec<Staged> = Vec::new();
+        let before = self.snapshot();
+        let mut gone: Vec<NoteKey> = Vec::new();
+        let mut read: Vec<(NoteKey, Note, String)> = Vec::new();
         for Written { path, was, content } in written {
-            let key = snapshot.find_exact(was.as_ref().unwrap_or(&path));
+            let key = before.find_exact(was.as_ref().unwrap_or(&path));
+            // Whatever the index still remembers at this place was deleted elsewhere, or there would have been no room.
+            let ghosts = before.with_id(&path.note_id()).iter().copied().filter(|other| Some(*other) != key);
+            gone.extend(ghosts.filter(|other| {
+                before.note(*other).path == path || matches!(self.vault.read(&before.note(*other).path), Ok(None))
+            }));
             match content {
-                None => {
-                    let mut report = SyncReport::default();
-                    self.remove_vanished(writer, key.as_slice(), &mut staged, &mut report);
-                }
+                None => gone.extend(key),
                 Some(content) => {
                     let (note, text) = read_note(&path, &content, &self.title_rule);
-                    let kept = Note { stat: settle(note.stat, now_ns), ..note.clone() };
-                    let key = key.unwrap_or_else(|| writer.take_key());
-                    self.store_changes(&[NoteChange::Put { key, note: &kept, text: &text }]);
-                    staged.push((key, Some(note)));
+                    read.push((key.unwrap_or_else(|| writer.take_key()), note, text));
                 }
             }
         }
+        let mut staged: Vec<Staged> = Vec::new();
+        self.remove(writer, &gone, &mut staged);
+        self.put(writer, &read);
+        staged.extend(read.into_iter().map(|(key, note, _)| (key, Some(note))));
         self.publish(writer, staged);
+        self.tell_changes(writer, &before);
     }
 
-    /// The store only speeds up the next start, so its failure is told and survived.
-    fn store_changes(&self, changes: &[NoteChange<'_>]) {
-        if changes.is_empty() {
+    /// The store only speeds up the next start and finds words, so its failure is told and survived. What it did not take
+    /// is offered again by the next passes.
+    fn store_changes(&self, writer: &mut Writer, changes: &[NoteChange<'_>]) {
+        if changes.is_empty() || writer.store_is_lost {
             return;
         }
-        if let Err(error) = self.store.apply(changes) {
-            self.warnings.push(Warning {
-                path: ".quipu/index".into(),
-                message: format!("{error}; notes are safe and served, but text search may miss the newest until the index can be written"),
-            });
+        let outcome = self.store.apply(changes);
+        for change in changes {
+            if let NoteChange::Put { key, .. } = change {
+                if outcome.is_ok() {
+                    writer.owed.remove(key)
+                } else {
+                    writer.owed.insert(*key)
+                };
+            }
+        }
+        if let Err(error) = outcome {
+            let message = format!("{error}; notes are safe and served, but a search for words may miss the newest");
+            self.warnings.push(Warning { path: ".quipu/index".into(), message });
         }
     }
 }
@@ -287,6 +306,53 @@ struct Wanted {
     key: Option<NoteKey>,
 }
 
-fn settle(stat: FileStat, now_ns: i64) -> FileStat {
-    if now_ns - stat.modified_ns < UNSETTLED_NS { FileStat { modified_ns: 0, ..stat } } else { stat }
+impl Plan {
+    /// Adds what differs between some files and the notes known there. A note is `trusted` when its time and size are
+    /// enough to know that it did not change.
+    fn compare(
+        &mut self,
+        snapshot: &Snapshot,
+        listing: Listing,
+        known: Vec<NoteKey>,
+        trusted: impl Fn(NoteKey) -> bool,
+    ) {
+        self.warnings.extend(listing.warnings);
+        let mut by_path: FxHashMap<&str, NoteKey> = FxHashMap::default();
+        for key in known {
+            self.gone.extend(by_path.insert(snapshot.note(key).path.as_str(), key));
+        }
+        for file in listing.files {
+            let key = by_path.remove(file.path.as_str());
+            if !key.is_some_and(|key| trusted(key) && snapshot.note(key).stat == file.stat) {
+                self.read.push(Wanted { path: file.path, key });
+            }
+        }
+        self.gone.extend(by_path.into_values());
+    }
+
+    /// One decision for each file. A folder and a file in it may have been looked at a moment apart and disagree: then
+    /// reading the file decides.
+    fn settle(&mut self) {
+        self.read.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        self.read.dedup_by(|a, b| a.path == b.path);
+        let read: FxHashSet<NoteKey> = self.read.iter().filter_map(|wanted| wanted.key).collect();
+        self.gone.retain(|key| !read.contains(key));
+        self.gone.sort_unstable();
+        self.gone.dedup();
+    }
+}
+
+/// The stat to remember: an unsettled one without its time.
+fn settled_stat(stat: FileStat, now_ns: i64) -> FileStat {
+    if is_settled(stat, now_ns) { stat } else { FileStat { modified_ns: 0, ..stat } }
+}
+
+/// Whether a file was old enough when it was read that a later change must show in its time.
+pub(super) fn is_settled(stat: FileStat, now_ns: i64) -> bool {
+    now_ns - stat.modified_ns >= UNSETTLED_NS
+}
+
+fn unreadable(path: &VaultPath, error: &VaultError) -> Warning {
+    let VaultError::Read { source, .. } = error;
+    Warning { path: path.to_string(), message: format!("cannot be read: {source}") }
 }

@@ -37,7 +37,10 @@ impl VaultPath {
         if text.is_empty() {
             return Err(PathError::Empty);
         }
-        if text.starts_with(['/', '~', '\\']) || text.as_bytes().get(1) == Some(&b':') && text.is_char_boundary(1) {
+        // A home folder and a drive, but not the files `~.md` and `1:1.md`, which people have.
+        let is_home = text == "~" || text.starts_with("~/");
+        let is_drive = matches!(text.as_bytes(), [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
+        if text.starts_with(['/', '\\']) || is_home || is_drive {
             return Err(PathError::Absolute);
         }
         if text.chars().any(|c| c.is_control() || c == '\\') {
@@ -196,6 +199,9 @@ mod tests {
             assert_eq!(VaultPath::parse(text), Err(error), "{text:?}");
         }
         assert_eq!(VaultPath::parse(&"x".repeat(256)), Err(PathError::TooLong));
+        for text in ["~.md", "~draft/a.md", "1:1.md", "c: a note.md"] {
+            assert_eq!(VaultPath::parse(text).map(|path| path.to_string()), Ok(text.to_owned()));
+        }
     }
 
     #[test]

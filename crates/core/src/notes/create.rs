@@ -2,7 +2,7 @@
 
 use super::{NoteError, clean_tags};
 use crate::index::Written;
-use crate::model::VaultPath;
+use crate::model::{PathError, VaultPath};
 use crate::ports::FileChange;
 use crate::session::Session;
 use crate::{Knowledge, ReadNote, parse};
@@ -24,6 +24,10 @@ impl Knowledge {
     /// Makes a note. On disk when this returns, and seen by every later call.
     pub fn create_note(&self, session: &Session, new: &NewNote<'_>) -> Result<ReadNote, NoteError> {
         let lowercased = new.id.to_lowercase();
+        // People have such files; an agent that asks for one means a home folder or a drive.
+        if lowercased.starts_with('~') || lowercased.as_bytes().get(1) == Some(&b':') {
+            return Err(NoteError::bad_path(new.id, PathError::Absolute));
+        }
         let path = VaultPath::parse(&lowercased).map_err(|error| NoteError::bad_path(new.id, error))?;
         if !lowercased.ends_with(".md") || path.stem().is_empty() {
             return Err(NoteError::bad_id(new.id, "it must end in .md"));
@@ -31,10 +35,7 @@ impl Knowledge {
         let text = parse::new_note_text(new.title, &clean_tags(new.tags), new.content)
             .map_err(|reason| NoteError::Frontmatter { path: path.clone(), reason })?;
 
-        let mut writer = self.indexer.writer();
-        if let Some(key) = self.snapshot().find(&path.note_id()) {
-            return Err(NoteError::Exists { existing: self.snapshot().note(key).path.clone() });
-        }
+        let mut writer = self.writer_for_note()?;
         let bytes = text.into_bytes();
         let stats = self.vault.apply(&[FileChange::Create { path: path.clone(), bytes: bytes.clone() }])?;
         let stat = stats.first().copied().flatten().expect("a created file has a stat");

@@ -3,7 +3,6 @@
 use super::NoteError;
 use crate::Knowledge;
 use crate::index::Written;
-use crate::model::NoteId;
 use crate::ports::FileChange;
 use crate::session::Session;
 
@@ -11,11 +10,11 @@ impl Knowledge {
     /// Deletes a note into the vault's trash; `false` when there is no such note.
     pub fn delete_note(&self, session: &Session, id: &str) -> Result<bool, NoteError> {
         self.take_in_unknown(id)?;
-        let mut writer = self.indexer.writer();
+        let mut writer = self.writer_for_note()?;
         let Some((key, content)) = self.expect_known(session, id)? else { return Ok(false) };
         let path = self.snapshot().note(key).path.clone();
         self.vault.apply(&[FileChange::Delete { path: path.clone(), expected: content.hash }])?;
-        session.forget(&NoteId::new(id));
+        session.forget(&path);
         self.indexer.adopt(&mut writer, vec![Written { path, was: None, content: None }]);
         Ok(true)
     }

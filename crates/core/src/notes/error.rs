@@ -9,7 +9,7 @@ use crate::ports::WriteError;
 #[derive(Debug, thiserror::Error)]
 pub enum NoteError {
     /// The id cannot be a note's path.
-    #[error("`id` {id:?} is not a note path: {reason}")]
+    #[error("`id` {:?} is not a note path: {reason}", brief(.id))]
     BadId {
         /// As given.
         id: String,
@@ -17,7 +17,7 @@ pub enum NoteError {
         reason: String,
     },
     /// The title cannot be a file's name.
-    #[error("`title` {title:?} cannot be a file name: {reason}")]
+    #[error("`title` {:?} cannot be used: {reason}", brief(.title))]
     BadTitle {
         /// As given.
         title: String,
@@ -34,7 +34,7 @@ pub enum NoteError {
         existing: VaultPath,
     },
     /// No such note.
-    #[error("no note has the id {id}")]
+    #[error("no note has the id {}", brief(.id.as_str()))]
     NotFound {
         /// What was asked for.
         id: NoteId,
@@ -57,6 +57,33 @@ pub enum NoteError {
         /// What it says.
         target: String,
     },
+    /// Its new name would take links that mean another note.
+    #[error(
+        "cannot rename {path} to {to}: {source_path} has a link that means {other} and would then mean this note; choose another title"
+    )]
+    LinkCaptured {
+        /// The note to be renamed.
+        path: VaultPath,
+        /// Its new path.
+        to: VaultPath,
+        /// Where the link is.
+        source_path: VaultPath,
+        /// What it means.
+        other: VaultPath,
+    },
+    /// Too many notes link to it.
+    #[error("cannot rename {path}: {count} notes link to it, and at most {limit} are rewritten in one step")]
+    TooManyLinks {
+        /// The note to be renamed.
+        path: VaultPath,
+        /// How many notes link to it.
+        count: usize,
+        /// How many may.
+        limit: usize,
+    },
+    /// The index is being brought up to date, and that takes a while.
+    #[error("the vault is still being indexed and cannot be written yet; nothing was written. Try again in a moment")]
+    Busy,
     /// Someone else changed it.
     #[error(
         "{path} was changed elsewhere since you last read it; nothing was written. Read it again, then repeat the change"
@@ -88,6 +115,15 @@ impl NoteError {
 
     pub(super) fn bad_path(id: &str, error: PathError) -> Self {
         Self::bad_id(id, error.to_string())
+    }
+}
+
+/// What was given, as far as a message should repeat it: enough to know it again.
+fn brief(given: &str) -> String {
+    const MAX_CHARS: usize = 200;
+    match given.char_indices().nth(MAX_CHARS) {
+        Some((cut, _)) => format!("{}…", &given[..cut]),
+        None => given.to_owned(),
     }
 }
 

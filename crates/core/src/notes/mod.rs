@@ -10,25 +10,35 @@ pub use create::NewNote;
 pub use error::NoteError;
 pub use update::NoteUpdate;
 
+use std::sync::MutexGuard;
+use std::time::Duration;
+
 use crate::Knowledge;
-use crate::index::IndexError;
+use crate::index::{IndexError, Writer};
 use crate::model::{NoteId, NoteKey, Tag};
 use crate::ports::FileContent;
 use crate::session::Session;
 use crate::{ReadNote, parse};
 
+/// How long a write waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 impl Knowledge {
+    /// The right to write. A client is not kept waiting for a long pass over the vault: it is told to come back.
+    fn writer_for_note(&self) -> Result<MutexGuard<'_, Writer>, NoteError> {
+        self.indexer.writer_within(PATIENCE).ok_or(NoteError::Busy)
+    }
+
     /// The note to be written and its bytes, after making sure that the writer knows them.
     ///
     /// A client that was shown the note must have been shown just this version. One that was not is held to the version
     /// the index knows: an edit made elsewhere that not even the index has seen is never written over.
     fn expect_known(&self, session: &Session, id: &str) -> Result<Option<(NoteKey, FileContent)>, NoteError> {
-        let id = NoteId::new(id);
         let snapshot = self.snapshot();
-        let Some(key) = snapshot.find(&id) else { return Ok(None) };
+        let Some(key) = snapshot.find(&NoteId::new(id)) else { return Ok(None) };
         let note = snapshot.note(key);
         let Some(content) = self.vault.read(&note.path).map_err(IndexError::from)? else { return Ok(None) };
-        let expected = session.shown(&id).unwrap_or(note.hash);
+        let expected = session.shown(&note.path).unwrap_or(note.hash);
         if content.hash != expected {
             return Err(NoteError::ChangedElsewhere { path: note.path.clone() });
         }
@@ -48,7 +58,7 @@ impl Knowledge {
     fn written(&self, session: &Session, key: NoteKey, bytes: Vec<u8>) -> ReadNote {
         let snapshot = self.snapshot();
         let note = snapshot.note(key);
-        session.show(&note.id, note.hash);
+        session.show(&note.path, note.hash);
         ReadNote { text: parse::decode(bytes), snapshot, key }
     }
 }

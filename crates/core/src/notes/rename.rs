@@ -1,4 +1,6 @@
-//! A note's file under a new name, and every link to it rewritten in the same step.
+//! A note under a new title: its file renamed, and every link to it rewritten in the same step.
+//!
+//! A title is a name that links may use, so even one that leaves the file where it is can break them.
 
 use super::NoteError;
 use crate::Knowledge;
@@ -7,30 +9,47 @@ use crate::model::{ContentHash, Link, Note, NoteKey, VaultPath};
 use crate::parse;
 use crate::ports::FileChange;
 
+/// Each is a file to be written and synced while everyone else waits.
+const MAX_REWRITTEN: usize = 2000;
+
 /// What is renamed to what.
 pub(super) struct Rename<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) key: NoteKey,
+    /// Where it goes; possibly where it is.
     pub(super) to: VaultPath,
     /// The version on disk now.
     pub(super) expected: ContentHash,
     /// The version it becomes, its own links not yet rewritten.
     pub(super) bytes: Vec<u8>,
+    /// Whether links to it may be rewritten.
+    pub(super) update_links: bool,
 }
 
 impl Knowledge {
     /// Moves the file and rewrites the links, all or nothing; returns the note's final bytes.
     pub(super) fn rename(&self, writer: &mut Writer, rename: Rename<'_>) -> Result<Vec<u8>, NoteError> {
-        let Rename { snapshot, key, to, expected, bytes } = rename;
+        let Rename { snapshot, key, to, expected, bytes, update_links } = rename;
         let note = snapshot.note(key);
         let renamed = self.indexer.read_renamed(&to, &bytes);
-        let mut follow = |source: &Note, bytes: &[u8]| follow_links(writer, (note, &renamed), key, source, bytes);
+        let sources = snapshot.incoming(key, usize::MAX);
+        refuse_breaking(writer, snapshot, (note, &renamed), key, &sources, update_links)?;
+        if let Some((source, other)) = writer.captured(snapshot, note, &renamed, key) {
+            let path_of = |key| snapshot.note(key).path.clone();
+            let (source_path, other) = (path_of(source), path_of(other));
+            return Err(NoteError::LinkCaptured { path: note.path.clone(), to, source_path, other });
+        }
 
-        let bytes = follow(&renamed, &bytes)?;
-        let mut changes =
-            vec![FileChange::Move { from: note.path.clone(), to: to.clone(), expected, bytes: bytes.clone() }];
-        for source in snapshot.incoming(key) {
-            let source = snapshot.note(source);
+        let mut follow = |source: &Note, bytes: &[u8]| follow_links(writer, (note, &renamed), key, source, bytes);
+        // Its own links are part of what is being written, so they follow without being asked for.
+        let bytes = follow(note, &bytes)?;
+        let mut changes = vec![if to == note.path {
+            FileChange::Replace { path: to, expected, bytes: bytes.clone() }
+        } else {
+            FileChange::Move { from: note.path.clone(), to, expected, bytes: bytes.clone() }
+        }];
+        for source in sources.iter().filter(|_| update_links) {
+            let source = snapshot.note(*source);
             let Some(content) = self.vault.read(&source.path).map_err(IndexError::from)? else { continue };
             if content.hash != source.hash {
                 return Err(NoteError::ChangedElsewhere { path: source.path.clone() });
@@ -58,6 +77,30 @@ impl Knowledge {
     }
 }
 
+/// A note that others link to gets a new id, or loses a name they use, only together with their links.
+fn refuse_breaking(
+    writer: &mut Writer,
+    snapshot: &Snapshot,
+    (note, renamed): (&Note, &Note),
+    key: NoteKey,
+    sources: &[NoteKey],
+    update_links: bool,
+) -> Result<(), NoteError> {
+    if update_links {
+        let (count, limit) = (sources.len(), MAX_REWRITTEN);
+        let too_many = count > limit;
+        return if too_many { Err(NoteError::TooManyLinks { path: note.path.clone(), count, limit }) } else { Ok(()) };
+    }
+    let breaks = |source: &&NoteKey| {
+        let source = snapshot.note(**source);
+        let means_it = |link: &&Link| writer.means(source, link) == Some(key);
+        let links: Vec<&Link> = source.links.iter().filter(means_it).collect();
+        links.into_iter().any(|link| !writer.would_mean(note, renamed, key, source, link))
+    };
+    let count = if renamed.id == note.id { sources.iter().filter(breaks).count() } else { sources.len() };
+    if count > 0 { Err(NoteError::LinkIntegrity { path: note.path.clone(), count }) } else { Ok(()) }
+}
+
 /// A source's bytes with every link that meant the note, and would not any more, rewritten so that it does.
 fn follow_links(
     writer: &mut Writer,
@@ -66,10 +109,17 @@ fn follow_links(
     source: &Note,
     bytes: &[u8],
 ) -> Result<Vec<u8>, NoteError> {
-    let stuck = |link: &Link| NoteError::LinkNotRewritable {
-        path: note.path.clone(),
-        source_path: source.path.clone(),
-        target: link.target.clone(),
+    let stuck = |link: &Link| {
+        let name = renamed.path.stem();
+        if !parse::can_be_linked(name) {
+            let reason = "links to it could not be written with `#`, `|`, `^`, `[[` or `]]`".to_owned();
+            return NoteError::BadTitle { title: name.to_owned(), reason };
+        }
+        NoteError::LinkNotRewritable {
+            path: note.path.clone(),
+            source_path: source.path.clone(),
+            target: link.target.clone(),
+        }
     };
     let Ok(text) = std::str::from_utf8(bytes) else {
         // Byte ranges are those of the decoded text; only a whole one maps back.
@@ -84,9 +134,10 @@ fn follow_links(
         if writer.means(source, link) != Some(key) || writer.would_mean(note, renamed, key, source, link) {
             return None;
         }
-        let new = spellings(&renamed.path, link).into_iter().find(|target| {
+        let mut would_mean = |target: &String| {
             writer.would_mean(note, renamed, key, source, &Link { target: target.clone(), ..link.clone() })
-        });
+        };
+        let new = spellings(&renamed.path, link).into_iter().find(|target| would_mean(target));
         if new.is_none() {
             failed = Some(stuck(link));
         }
@@ -103,8 +154,8 @@ fn spellings(to: &VaultPath, link: &Link) -> Vec<String> {
     let had_extension = [".md", ".markdown"].iter().any(|end| link.target.to_lowercase().ends_with(end));
     let name = if had_extension { to.file_name() } else { to.stem() };
     let folder = link.target.rfind('/').map_or("", |slash| &link.target[..=slash]);
-    let whole = if had_extension { to.as_str().to_owned() } else { without_extension(to).to_owned() };
-    vec![format!("{folder}{name}"), whole.clone(), format!("/{whole}")]
+    let whole = if had_extension { to.as_str() } else { without_extension(to) };
+    vec![format!("{folder}{name}"), whole.to_owned(), format!("/{whole}")]
 }
 
 fn without_extension(path: &VaultPath) -> &str {

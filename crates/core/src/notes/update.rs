@@ -31,7 +31,7 @@ impl Knowledge {
             return Err(NoteError::NothingToDo);
         }
         self.take_in_unknown(update.id)?;
-        let mut writer = self.indexer.writer();
+        let mut writer = self.writer_for_note()?;
         let not_found = || NoteError::NotFound { id: NoteId::new(update.id) };
         let (key, current) = self.expect_known(session, update.id)?.ok_or_else(not_found)?;
         let snapshot = self.snapshot();
@@ -51,25 +51,22 @@ impl Knowledge {
         let bytes = parse::splice_frontmatter(&bytes, &edits)
             .map_err(|reason| NoteError::Frontmatter { path: note.path.clone(), reason })?;
 
-        let target = match title {
-            Some(title) => renamed_path(&note.path, title)?,
-            None => note.path.clone(),
-        };
-        if target == note.path {
-            let change = FileChange::Replace { path: target.clone(), expected: current.hash, bytes: bytes.clone() };
+        let Some(title) = title else {
+            let change = FileChange::Replace { path: note.path.clone(), expected: current.hash, bytes: bytes.clone() };
             let stats = self.vault.apply(&[change])?;
             let stat = stats.first().copied().flatten().expect("a replaced file has a stat");
-            self.indexer.adopt(&mut writer, vec![Written::new(target, bytes.clone(), stat)]);
+            self.indexer.adopt(&mut writer, vec![Written::new(note.path.clone(), bytes.clone(), stat)]);
             return Ok(self.written(session, key, bytes));
-        }
-        let linked_by = snapshot.graph().incoming(key).len();
-        let id_changes = target.note_id() != note.id;
-        if id_changes && linked_by > 0 && !update.update_links {
-            return Err(NoteError::LinkIntegrity { path: note.path.clone(), count: linked_by });
-        }
-        let rename = Rename { snapshot: &snapshot, key, to: target, expected: current.hash, bytes };
-        let bytes = self.rename(&mut writer, rename)?;
-        session.forget(&note.id);
+        };
+        let to = renamed_path(&note.path, title)?;
+        let rename =
+            Rename { snapshot: &snapshot, key, to, expected: current.hash, bytes, update_links: update.update_links };
+        let bytes = self.rename(&mut writer, rename).map_err(|error| match error {
+            // The place that was refused is the one the title names.
+            NoteError::BadId { reason, .. } => NoteError::BadTitle { title: title.to_owned(), reason },
+            error => error,
+        })?;
+        session.forget(&note.path);
         Ok(self.written(session, key, bytes))
     }
 }

@@ -1,5 +1,6 @@
 //! Destinations of Markdown links: which of them name a note, where they stand, and how a path is written as one.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
@@ -126,7 +127,7 @@ fn has_scheme(path: &str) -> bool {
 
 /// Percent-decoded; as it is where that gives no UTF-8.
 fn decode(text: &str) -> String {
-    percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), |decoded| decoded.into_owned())
+    percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), Cow::into_owned)
 }
 
 #[cfg(test)]

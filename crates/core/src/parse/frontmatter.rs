@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::link_site::{LinkSite, TargetForm};
 use super::scalar::{Style, resolve_plain};
-use super::yaml::{self, Document, Entry, ScalarSite, YamlError};
+use super::yaml::{self, Document, Entry, Numbers, ScalarSite, YamlError};
 use super::{tags, wikilink};
 use crate::model::{Link, LinkSyntax, LinkType, Value};
 
@@ -74,8 +74,9 @@ pub(super) fn read(text: &str) -> (Frontmatter, usize) {
     let whole = content_start(text.as_bytes());
     let Some(block) = find(text.as_bytes()) else { return (Frontmatter::default(), whole) };
     let unread = |warning: String| (Frontmatter { warnings: vec![warning], ..Frontmatter::default() }, whole);
-    match yaml::read(&text[block.yaml.clone()]) {
-        Ok(Document::Mapping(mapping)) => (interpret(mapping.entries, block.yaml.start), block.body_start),
+    let yaml = &text[block.yaml.clone()];
+    match yaml::read(yaml, Numbers::Resolved) {
+        Ok(Document::Mapping(mapping)) => (interpret(mapping.entries, yaml, block.yaml.start), block.body_start),
         Ok(Document::Empty) => (Frontmatter::default(), block.body_start),
         Ok(Document::Scalar | Document::List) => {
             unread("the frontmatter is not a list of `key: value` lines; it was read as part of the text".to_owned())
@@ -86,7 +87,8 @@ pub(super) fn read(text: &str) -> (Frontmatter, usize) {
 
 /// Whether a text brings frontmatter that can be read.
 pub fn has_frontmatter(text: &str) -> bool {
-    find(text.as_bytes()).is_some_and(|block| matches!(yaml::read(&text[block.yaml]), Ok(Document::Mapping(_))))
+    find(text.as_bytes())
+        .is_some_and(|block| matches!(yaml::read(&text[block.yaml], Numbers::Resolved), Ok(Document::Mapping(_))))
 }
 
 /// Where a file's own text starts: behind the frontmatter and the blank lines that set it off from the text, which come
@@ -94,7 +96,7 @@ pub fn has_frontmatter(text: &str) -> bool {
 pub fn text_start(bytes: &[u8]) -> usize {
     let whole = content_start(bytes);
     let Some(block) = find(bytes) else { return whole };
-    match yaml::read(&String::from_utf8_lossy(&bytes[block.yaml])) {
+    match yaml::read(&String::from_utf8_lossy(&bytes[block.yaml]), Numbers::Resolved) {
         Ok(Document::Mapping(_) | Document::Empty) => {
             let body = &bytes[block.body_start..];
             let blank = body.iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
@@ -109,20 +111,21 @@ pub(super) fn describe(error: &YamlError) -> String {
     format!("the frontmatter is not valid YAML (line {}: {})", error.line + 1, error.reason)
 }
 
-fn interpret(entries: Vec<Entry>, yaml_start: usize) -> Frontmatter {
+fn interpret(entries: Vec<Entry>, yaml: &str, yaml_start: usize) -> Frontmatter {
     let mut read = Frontmatter::default();
-    for Entry { key, value, scalars, .. } in entries {
+    let names = names_as_written(&entries, yaml);
+    for (index, Entry { key, value, scalars, .. }) in entries.into_iter().enumerate() {
+        let name = names.get(index).map_or(&value, |entry| &entry.value);
         match key.as_str() {
             "title" => {
-                read.title = title(&value);
+                read.title = title(name);
                 continue;
             }
             "tags" => {
-                read.tags.extend(tags::frontmatter_tags(&value));
+                read.tags.extend(tags::frontmatter_tags(name));
                 continue;
             }
-            "tag" => read.tags.extend(tags::frontmatter_tags(&value)),
-            "aliases" | "alias" => read.aliases.extend(aliases(&value)),
+            "aliases" | "alias" => read.aliases.extend(aliases(name)),
             "doc_type" => read.warnings.extend(doc_type_warning(&value)),
             _ => {}
         }
@@ -133,6 +136,22 @@ fn interpret(entries: Vec<Entry>, yaml_start: usize) -> Frontmatter {
         read.properties.push((key, value));
     }
     read
+}
+
+/// The same entries with numbers as they are written, for those that name something: the title `3.10` is not `3.1`. Empty
+/// where no such number is there, which is nearly always, so that nothing is read twice for nothing.
+fn names_as_written(entries: &[Entry], yaml: &str) -> Vec<Entry> {
+    let is_number = |value: &Value| matches!(value, Value::Int(_) | Value::Float(_));
+    let has_number = |value: &Value| matches!(value, Value::List(items) if items.iter().any(is_number));
+    let names = entries.iter().filter(|entry| matches!(entry.key.as_str(), "title" | "tags" | "aliases" | "alias"));
+    if !names.map(|entry| &entry.value).any(|value| is_number(value) || has_number(value)) {
+        return Vec::new();
+    }
+    match yaml::read(yaml, Numbers::AsWritten) {
+        Ok(Document::Mapping(mapping)) => mapping.entries,
+        // Texts weigh more than numbers, so that aliases may come to be too much.
+        _ => Vec::new(),
+    }
 }
 
 /// A title that counts: a text that is not empty, or a number.
@@ -230,6 +249,10 @@ mod tests {
     fn keys_with_a_meaning_are_read_leniently() {
         check("title: T\ntags: [a, '#b', 3, true, ~]\nx: 1", "T; a,b,3,true; ; x");
         check("title: 2024", "2024; ; ; ");
+        check("title: 3.10", "3.10; ; ; ");
+        check("title: 007\ntags: [1.20, 0x1F, 2024-01-01, 1e3]", "007; 1.20,0x1F,2024-01-01,1e3; ; ");
+        check("tags: 1.0\nalias: 3.10\naliases: [0o17, +1, 1.50]", "-; 1.0; 3.10,0o17,+1,1.50; alias,aliases");
+        check("x: &x 3.10\ntitle: *x\ntags: [*x]", "3.10; 3.10; ; x");
         check("title: ' '", "-; ; ; ");
         check("title: [x]", "-; ; ; ");
         check("title: true", "-; ; ; ");
@@ -237,11 +260,23 @@ mod tests {
         check("tags: a, b  #c", "-; a,b; ; ");
         check("tags: 'a, b  #c'", "-; a,b,c; ; ");
         check("tags:\n- y\n- on\n- Y", "-; y,on; ; ");
-        check("tag: a\ntags: [b]", "-; a,b; ; tag");
+        check("tag: a\ntags: [b]", "-; b; ; tag");
+        check("tag: a", "-; ; ; tag");
         check("aliases: [x, y z]\nalias: One, Two", "-; ; x,y z,One, Two; aliases,alias");
         check("", "-; ; ; ");
         check("# only a comment", "-; ; ; ");
         check("doc_type: spec", "-; ; ; doc_type");
+    }
+
+    #[test]
+    fn numbers_in_properties_are_numbers_whatever_their_spelling() {
+        let parsed = parse("---\ntitle: 3.10\nversion: 1.20\nalias: 3.10\nbig: 99999999999999999999\n---\n");
+        let expected = [
+            ("version", Value::Float(1.2)),
+            ("alias", Value::Float(3.1)),
+            ("big", Value::Text("99999999999999999999".into())),
+        ];
+        assert_eq!(parsed.properties, expected.map(|(key, value)| (key.to_owned(), value)));
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! One pass over a body's Markdown: links, headings, running text.
 //!
-//! What Markdown has no word for is done here: `%%comments%%`, and dollars that are prices rather than formulas.
+//! What Markdown has no word for is done here: `%%comments%%`, dollars that are prices rather than formulas, and the text
+//! of HTML blocks, which is read by a pass of its own.
 
 use std::ops::Range;
 
-use pulldown_cmark::{CowStr, Event, LinkType as MarkdownLink, OffsetIter, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, LinkType as MarkdownLink, OffsetIter, Options, Parser, Tag, TagEnd};
 
 use super::comments::Comments;
-use super::link_site::{LinkSite, TargetForm};
-use super::{destination, tags, wikilink};
-use crate::model::{Link, LinkSyntax, LinkType};
+use super::html::{self, RawElements};
+use super::link_site::LinkSite;
+use super::open_link::OpenLink;
+use super::tags;
 
 const OPTIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_FOOTNOTES)
@@ -27,7 +29,8 @@ pub(super) struct Markdown {
     pub(super) sites: Vec<LinkSite>,
     /// Headings that stand in no quote, list or other block.
     pub(super) headings: Vec<Heading>,
-    pub(super) tags: Vec<String>,
+    /// The names of tags, without `#`.
+    pub(super) tags: Vec<Range<usize>>,
 }
 
 /// A heading at the top level.
@@ -51,26 +54,18 @@ struct Pass<'b> {
     body: &'b str,
     depth: usize,
     in_code: bool,
+    /// Whether the body is the text of an HTML block. What still looks like HTML there is not read once more.
+    is_within_html: bool,
     /// The heading being read, with the depth it stands at.
     heading: Option<(Heading, usize)>,
     links: Vec<OpenLink<'b>>,
     /// Running text whose end may still be extended: the parser hands out `#a_b` in three pieces.
     running: Range<usize>,
-    tags: Vec<(usize, &'b str)>,
+    /// The lines of the HTML block being read.
+    html: Option<Vec<Range<usize>>>,
+    raw_elements: RawElements,
     comments: Comments<'b>,
     found: Markdown,
-}
-
-/// A link whose end was not seen yet.
-struct OpenLink<'b> {
-    kind: MarkdownLink,
-    is_image: bool,
-    url: CowStr<'b>,
-    /// Where its definition stands, for a reference link.
-    definition: Option<Range<usize>>,
-    label: String,
-    /// Where the last thing inside ends.
-    content_end: usize,
 }
 
 impl<'b> Pass<'b> {
@@ -79,10 +74,12 @@ impl<'b> Pass<'b> {
             body,
             depth: 0,
             in_code: false,
+            is_within_html: false,
             heading: None,
             links: Vec::new(),
             running: 0..0,
-            tags: Vec::new(),
+            html: None,
+            raw_elements: RawElements::default(),
             comments: Comments::new(body),
             found: Markdown::default(),
         }
@@ -97,15 +94,21 @@ impl<'b> Pass<'b> {
                 link.content_end = link.content_end.max(range.end);
             }
             match event {
-                Event::Start(tag) => self.start(tag, &range, &events, offset),
+                Event::Start(tag) => self.start(tag, &range, |label, url| definition(&events, label, url, offset)),
                 Event::End(tag) => self.end(tag, range),
-                Event::Text(text) if !self.in_code => self.text(&text, &range),
-                Event::InlineMath(_) if offset == 0 && self.is_price(&range) => {
-                    let part = &self.body[range.clone()];
+                Event::Html(_) => {
+                    if let Some(lines) = &mut self.html {
+                        lines.push(range);
+                    }
+                }
+                Event::InlineHtml(tag) => self.raw_elements.tag(&tag, &range),
+                Event::Text(_) if self.in_code || self.html.is_some() => {}
+                Event::Text(text) => self.text(&text, &range),
+                Event::InlineMath(_) if self.is_price(&range) => {
+                    // Without formulas this goes one level deep and no further.
                     let without_math = OPTIONS.difference(Options::ENABLE_MATH);
-                    let depth = self.depth;
-                    self.run(Parser::new_ext(part, without_math).into_offset_iter(), range.start);
-                    self.depth = depth;
+                    let part = Parser::new_ext(&self.body[range.clone()], without_math);
+                    self.run(part.into_offset_iter(), range.start);
                 }
                 Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => self.shown(&text),
                 Event::SoftBreak | Event::HardBreak => self.shown(" "),
@@ -119,53 +122,46 @@ impl<'b> Pass<'b> {
         self.body.as_bytes().get(range.end).is_some_and(u8::is_ascii_digit)
     }
 
-    fn start(&mut self, tag: Tag<'b>, range: &Range<usize>, events: &OffsetIter<'b>, offset: usize) {
+    fn start(&mut self, tag: Tag<'b>, range: &Range<usize>, definition: impl Fn(&str, &str) -> Option<Range<usize>>) {
         if !is_inline(&tag) {
             self.comments.next_block();
+            self.raw_elements.next_block();
         }
+        let is_image = matches!(tag, Tag::Image { .. });
         match tag {
             Tag::CodeBlock(_) => self.in_code = true,
+            Tag::HtmlBlock => self.html = Some(Vec::new()),
             Tag::Heading { level, .. } => {
                 let heading = Heading { level: level as u8, text: String::new(), range: range.clone(), hidden: false };
                 self.heading = Some((heading, self.depth));
             }
-            Tag::Link { link_type, dest_url, id, .. } => {
-                self.open_link(link_type, false, dest_url, &id, range, events, offset);
-            }
-            Tag::Image { link_type, dest_url, id, .. } => {
-                self.open_link(link_type, true, dest_url, &id, range, events, offset);
+            Tag::Link { link_type, dest_url, id, .. } | Tag::Image { link_type, dest_url, id, .. } => {
+                let is_reference =
+                    matches!(link_type, MarkdownLink::Reference | MarkdownLink::Collapsed | MarkdownLink::Shortcut);
+                self.links.push(OpenLink {
+                    kind: link_type,
+                    is_image,
+                    definition: if is_reference { definition(&id, &dest_url) } else { None },
+                    url: dest_url,
+                    label: String::new(),
+                    content_end: range.start + 1 + usize::from(is_image),
+                });
             }
             _ => {}
         }
         self.depth += 1;
     }
 
-    #[expect(clippy::too_many_arguments, reason = "they are the parts of one event")]
-    fn open_link(
-        &mut self,
-        kind: MarkdownLink,
-        is_image: bool,
-        url: CowStr<'b>,
-        id: &str,
-        range: &Range<usize>,
-        events: &OffsetIter<'b>,
-        offset: usize,
-    ) {
-        let is_reference = matches!(kind, MarkdownLink::Reference | MarkdownLink::Collapsed | MarkdownLink::Shortcut);
-        let definition = is_reference.then(|| {
-            let definitions = events.reference_definitions();
-            let by_url = || definitions.iter().find(|(_, definition)| definition.dest == url).map(|(_, found)| found);
-            definitions.get(id).or_else(by_url).map(|found| found.span.start + offset..found.span.end + offset)
-        });
-        let content_end = range.start + 1 + usize::from(is_image);
-        let definition = definition.flatten();
-        self.links.push(OpenLink { kind, is_image, url, definition, label: String::new(), content_end });
-    }
-
     fn end(&mut self, tag: TagEnd, range: Range<usize>) {
         self.depth = self.depth.saturating_sub(1);
         match tag {
             TagEnd::CodeBlock => self.in_code = false,
+            TagEnd::HtmlBlock => {
+                let lines = self.html.take().unwrap_or_default();
+                if !self.is_within_html {
+                    self.html_text(&lines);
+                }
+            }
             TagEnd::Heading(_) => {
                 if let Some((heading, 0)) = self.heading.take() {
                     self.found.headings.push(Heading { text: heading.text.trim().to_owned(), ..heading });
@@ -180,6 +176,25 @@ impl<'b> Pass<'b> {
             }
             _ => {}
         }
+    }
+
+    /// Reads the text of an HTML block. Links whose target runs through a tag are none.
+    fn html_text(&mut self, lines: &[Range<usize>]) {
+        let Some(text) = html::running_text(self.body, lines) else { return };
+        let start = lines.first().map_or(0, |line| line.start);
+        let mut pass = Pass { is_within_html: true, ..Pass::new(&text) };
+        pass.run(Parser::new_ext(&text, OPTIONS).into_offset_iter(), 0);
+        let within = pass.finish();
+        for site in within.sites {
+            let mut site = site.shifted(start);
+            if text[site.target_range.start - start..site.target_range.end - start]
+                == self.body[site.target_range.clone()]
+            {
+                site.link.label = site.link.label.map(|label| label.split_whitespace().collect::<Vec<_>>().join(" "));
+                self.found.sites.push(site);
+            }
+        }
+        self.found.tags.extend(within.tags.into_iter().map(|tag| start + tag.start..start + tag.end));
     }
 
     fn text(&mut self, text: &str, range: &Range<usize>) {
@@ -207,18 +222,15 @@ impl<'b> Pass<'b> {
     }
 
     fn close_running_text(&mut self) {
-        let start = self.running.start;
-        let before = self.body[..start].chars().next_back();
-        let found = tags::inline_tags(&self.body[self.running.clone()], before);
-        self.tags.extend(found.map(|(at, tag)| (start + at, tag)));
+        self.found.tags.extend(tags::inline_tags(self.body, self.running.clone()));
     }
 
     fn finish(mut self) -> Markdown {
         self.close_running_text();
-        let comments = self.comments;
-        self.found.sites.retain(|site| !comments.hide(site.range.start));
-        let tags = self.tags.into_iter().filter(|(at, _)| !comments.hide(*at));
-        self.found.tags = tags.map(|(_, tag)| tag.to_owned()).collect();
+        let (comments, raw_elements) = (self.comments, self.raw_elements);
+        let is_hidden = |at: usize| comments.hide(at) || raw_elements.hide(at);
+        self.found.sites.retain(|site| !is_hidden(site.range.start));
+        self.found.tags.retain(|tag| !is_hidden(tag.start));
         for heading in &mut self.found.headings {
             heading.hidden = comments.hide(heading.range.start);
         }
@@ -226,48 +238,12 @@ impl<'b> Pass<'b> {
     }
 }
 
-impl OpenLink<'_> {
-    /// The link, if it is one to a note.
-    fn close(self, body: &str, range: Range<usize>) -> Option<LinkSite> {
-        if matches!(self.kind, MarkdownLink::WikiLink { .. }) {
-            let syntax = if self.is_image { LinkSyntax::Embed } else { LinkSyntax::Wiki };
-            let opening = 2 + usize::from(self.is_image);
-            let inner = body.get(range.start + opening..range.end.checked_sub(2)?)?;
-            let wiki = wikilink::read(inner, syntax)?;
-            let start = range.start + opening;
-            let target_range = start + wiki.target_range.start..start + wiki.target_range.end;
-            return Some(LinkSite { link: wiki.link, range, target_range, form: TargetForm::Wiki });
-        }
-        let found = destination::read(&self.url)?;
-        // Between what a link shows and its destination stand white space, `]` and `(`.
-        let (from, opener) = match &self.definition {
-            Some(definition) => (definition.start + label_length(&body[definition.clone()]), "]:"),
-            None => (self.content_end.min(range.end), "]("),
-        };
-        let until = self.definition.as_ref().map_or(range.end, |definition| definition.end);
-        let at = from + body.get(from..until)?.find(opener)? + opener.len();
-        let (target_range, form) = destination::locate(body, at, &self.url);
-        let label = self.label.trim();
-        let link = Link {
-            syntax: LinkSyntax::Markdown,
-            target: found.path,
-            fragment: found.fragment,
-            label: (!label.is_empty()).then(|| label.to_owned()),
-            link_type: LinkType::default(),
-        };
-        Some(LinkSite { link, range, target_range, form })
-    }
-}
-
-/// Where the label of a definition `[label]: …` ends.
-fn label_length(definition: &str) -> usize {
-    let mut escaped = false;
-    let closes = |byte: u8| {
-        let closes = byte == b']' && !escaped;
-        escaped = byte == b'\\' && !escaped;
-        closes
-    };
-    definition.bytes().position(closes).unwrap_or(0)
+/// Where the definition stands that a reference with this label and destination goes back to.
+fn definition(events: &OffsetIter<'_>, label: &str, url: &str, offset: usize) -> Option<Range<usize>> {
+    let definitions = events.reference_definitions();
+    let by_url = || definitions.iter().map(|(_, found)| found).find(|found| &*found.dest == url);
+    let span = &definitions.get(label).or_else(by_url)?.span;
+    Some(span.start + offset..span.end + offset)
 }
 
 fn is_inline(tag: &Tag<'_>) -> bool {
@@ -332,7 +308,6 @@ mod tests {
             "%%[[a]]%%",
             "x %%[[a]] y%% z",
             "%%\n\n[[a]]\n\n- [[b]]\n\n%%\n",
-            "<div>\n[[a]]\n</div>",
         ] {
             check(text, &[]);
         }
@@ -373,6 +348,9 @@ mod tests {
         check_tags("#a #b_c_d\n#e\n- #f\n> #g\n", &["a", "b_c_d", "e", "f", "g"]);
         check_tags("---\ntags: [x]\n---\n#X #y", &["x", "y"]);
         check_tags("# Title #t\n## #u\n", &["t", "u"]);
+        check_tags("(#a) [#b] \"#c\" *#d* **#e** _#f_ ~~#g~~ |#h", &["a", "b", "c", "d", "e", "f", "g", "h"]);
+        check_tags("「#タグ」と、#二つ", &["タグ", "二つ"]);
+        check_tags("|a|b|\n|-|-|\n|#c|(#d)|\n\n>#e\n\n<b>#f</b>", &["c", "d", "e", "f"]);
         for text in [
             "`#a`",
             "```\n#a\n```",
@@ -386,8 +364,16 @@ mod tests {
             "$x #a$",
             "%% #a %%",
             "&#35;a",
+            "&#123;",
             "#",
             "a#b",
+            "a_#b_",
+            "foo/#b",
+            "\\##a",
+            "[x](#a b)",
+            "\\[[#a]]",
+            "## Title {#a}",
+            "<https://x.org/?#a>",
         ] {
             check_tags(text, &[]);
         }

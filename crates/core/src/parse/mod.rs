@@ -6,8 +6,12 @@
 mod comments;
 mod destination;
 mod frontmatter;
+mod frontmatter_lines;
+mod html;
 mod link_site;
 mod markdown;
+mod new_note;
+mod open_link;
 mod read_note;
 mod rewrite;
 mod scalar;
@@ -23,15 +27,17 @@ mod properties_test;
 
 pub use frontmatter::{has_frontmatter, text_start};
 pub use link_site::LinkSite;
+pub use new_note::new_note_text;
 pub use read_note::{decode, read_note};
 pub use rewrite::{RefusedTarget, Rewritten, rewrite_targets};
-pub use splice::{FrontmatterEdit, SpliceError, new_note_text, splice_frontmatter};
+pub use splice::{FrontmatterEdit, SpliceError, splice_frontmatter};
 pub use title::{TitleRule, TitleSource};
+pub use wikilink::can_be_linked;
 
 use crate::model::{Link, Section, Tag, Value};
 
 /// Changes whenever the same text would give other parts, so that kept notes are read anew.
-pub const PARSER_VERSION: u32 = 1;
+pub const PARSER_VERSION: u32 = 2;
 
 /// The parts of one file's text.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -59,12 +65,14 @@ pub struct Parsed {
 /// Reads a file's text.
 pub fn parse(text: &str) -> Parsed {
     let (front, body_start) = frontmatter::read(text);
-    let body = markdown::read(&text[body_start..]);
+    let body_text = &text[body_start..];
+    let body = markdown::read(body_text);
+    let inline_tags = body.tags.into_iter().map(|tag| &body_text[tag]);
     let first_heading = body.headings.iter().find(|heading| heading.level == 1 && !heading.hidden);
     Parsed {
         title: front.title,
         first_heading: first_heading.map(|heading| heading.text.clone()).filter(|text| !text.is_empty()),
-        tags: tags::distinct(front.tags.iter().chain(&body.tags)),
+        tags: tags::distinct(front.tags.iter().map(String::as_str).chain(inline_tags)),
         aliases: front.aliases,
         properties: front.properties,
         links: front.sites.into_iter().chain(body.sites).map(|site| site.link).collect(),

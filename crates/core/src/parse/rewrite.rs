@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
+
 use super::link_site::{LinkSite, TargetForm};
 use super::{destination, link_sites, scalar, wikilink};
 use crate::model::Link;
@@ -33,20 +35,18 @@ pub struct RefusedTarget {
 pub fn rewrite_targets(text: &str, mut new_target: impl FnMut(&LinkSite) -> Option<String>) -> Rewritten {
     let sites = link_sites(text);
     let mut edits: Vec<Edit> = Vec::new();
+    let mut edit_at: FxHashMap<usize, usize> = FxHashMap::default();
     let mut refused = Vec::new();
     for (index, site) in sites.iter().enumerate() {
         let Some(target) = new_target(site).filter(|target| *target != site.link.target) else { continue };
-        match edits.iter_mut().find(|edit| edit.target_range == site.target_range) {
+        match edit_at.get(&site.target_range.start).map(|at| &mut edits[*at]) {
             Some(edit) if edit.target == target => edit.sites.push(index),
             Some(_) => refused.push((index, target)),
             None => match replacement(site, &target) {
-                Some((range, written)) => edits.push(Edit {
-                    target_range: site.target_range.clone(),
-                    range,
-                    written,
-                    target,
-                    sites: vec![index],
-                }),
+                Some((range, written)) => {
+                    edit_at.insert(site.target_range.start, edits.len());
+                    edits.push(Edit { range, written, target, sites: vec![index] });
+                }
                 None => refused.push((index, target)),
             },
         }
@@ -60,7 +60,6 @@ pub fn rewrite_targets(text: &str, mut new_target: impl FnMut(&LinkSite) -> Opti
 
 #[derive(Clone)]
 struct Edit {
-    target_range: Range<usize>,
     /// What is replaced: the target, or all of a YAML scalar.
     range: Range<usize>,
     written: String,

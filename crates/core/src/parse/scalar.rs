@@ -14,7 +14,8 @@ pub(super) fn resolve_plain(text: &str) -> Value {
     resolve_number(text).unwrap_or_else(|| Value::Text(text.to_owned()))
 }
 
-/// The number a plain scalar stands for. Infinities and NaN are left as text: JSON has none.
+/// The number a plain scalar stands for. Infinities and NaN are left as text, since JSON has none; so are whole numbers
+/// that would lose digits.
 fn resolve_number(text: &str) -> Option<Value> {
     let digits_of = |prefix| text.strip_prefix(prefix).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
     if let Some(digits) = digits_of("0x") {
@@ -28,8 +29,7 @@ fn resolve_number(text: &str) -> Option<Value> {
         return None;
     }
     if unsigned.bytes().all(|b| b.is_ascii_digit()) {
-        let whole = text.parse().ok().map(Value::Int);
-        return whole.or_else(|| text.parse().ok().map(Value::Float));
+        return text.parse().ok().map(Value::Int);
     }
     let float_bytes = unsigned.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'-' | b'+'));
     let number = text.parse::<f64>().ok().filter(|number| float_bytes && number.is_finite())?;
@@ -112,7 +112,7 @@ mod tests {
             ("0x1F", Value::Int(31)),
             ("0o17", Value::Int(15)),
             ("017", Value::Int(17)),
-            ("99999999999999999999", Value::Float(1e20)),
+            ("-9223372036854775808", Value::Int(i64::MIN)),
             ("1.5e3", Value::Float(1500.0)),
             (".5", Value::Float(0.5)),
             ("7.", Value::Float(7.0)),
@@ -124,6 +124,8 @@ mod tests {
             "yes",
             "on",
             "2024-01-01",
+            "9223372036854775808",
+            "99999999999999999999",
             "1_000",
             ".inf",
             ".nan",

@@ -1,5 +1,7 @@
 //! Tags: `#tags` in running text, and the items of a frontmatter list.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashSet;
 use unicode_normalization::char::is_combining_mark;
 
@@ -23,22 +25,54 @@ pub(super) fn distinct(names: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<
     tags.filter(|tag| !tag.name.is_empty() && seen.insert(tag.folded.clone())).collect()
 }
 
-/// The `#tags` in a stretch of running text, without `#`, and where each starts.
-///
-/// `before` is what stands in front of the stretch: a tag follows white space or starts a line.
-pub(super) fn inline_tags(text: &str, before: Option<char>) -> impl Iterator<Item = (usize, &str)> {
-    memchr::memchr_iter(b'#', text.as_bytes()).filter_map(move |at| {
-        let previous = text[..at].chars().next_back().or(before);
-        if previous.is_some_and(|c| !c.is_whitespace()) {
+/// The names of the `#tags` in a stretch of running text, as ranges of the body.
+pub(super) fn inline_tags(body: &str, stretch: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let mut passed = stretch.start;
+    let mut in_path = false;
+    memchr::memchr_iter(b'#', &body.as_bytes()[stretch.clone()]).filter_map(move |at| {
+        let sign = stretch.start + at;
+        // What was passed is looked at once, however many signs there are.
+        let since = &body[passed..sign];
+        let (is_new_word, word) = since.rfind(ends_word).map_or((false, since), |at| (true, &since[at..]));
+        in_path = word.contains('/') || in_path && !is_new_word;
+        passed = sign;
+        if in_path || !may_precede_tag(&body[..sign]) {
             return None;
         }
-        let rest = &text[at + 1..];
-        let end = rest.find(|c| !is_tag_char(c)).unwrap_or(rest.len());
-        let tag = rest[..end].trim_end_matches('/');
-        let names_something = tag.chars().any(|c| !matches!(c, '-' | '_' | '/'));
-        let only_digits = tag.chars().all(char::is_numeric);
-        (names_something && !only_digits).then_some((at, tag))
+        let name = sign + 1..sign + 1 + name_length(&body[sign + 1..stretch.end])?;
+        // The slashes of a tag make no path of what follows it.
+        passed = name.end;
+        Some(name)
     })
+}
+
+/// Whether a tag may start behind this: at the start of a line, behind white space, and behind punctuation that belongs
+/// to no word, path or other syntax. Left out are closing brackets (`f(x)#y`), `:` for its colours (`fill:#ddd`), and `{`
+/// for its `{#anchors}`.
+fn may_precede_tag(before: &str) -> bool {
+    // An underscore is emphasis, or part of a word.
+    let before = before.trim_end_matches('_');
+    match before.chars().next_back() {
+        None => true,
+        Some('(') => !before.ends_with("]("),
+        Some('[') => !before.ends_with("[[") && !before.ends_with("[\\["),
+        Some(c) if c.is_ascii() => c.is_ascii_whitespace() || "\"'*~,;!?|<>".contains(c),
+        Some(c) => !is_tag_char(c),
+    }
+}
+
+/// White space, and the punctuation of scripts that write without it.
+fn ends_word(c: char) -> bool {
+    c.is_whitespace() || !c.is_ascii() && !is_tag_char(c)
+}
+
+/// The length of the name that a text starts with.
+fn name_length(text: &str) -> Option<usize> {
+    let end = text.find(|c| !is_tag_char(c)).unwrap_or(text.len());
+    let name = text[..end].trim_end_matches('/');
+    let names_something = name.chars().any(|c| !matches!(c, '-' | '_' | '/'));
+    let only_digits = name.chars().all(char::is_numeric);
+    (names_something && !only_digits).then_some(name.len())
 }
 
 /// Letters, digits and marks of any script, `_`, `-`, `/`, and emoji. Punctuation ends a tag, full-width or not.
@@ -63,7 +97,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &[&str]) {
-        let found: Vec<_> = inline_tags(text, None).map(|(_, tag)| tag).collect();
+        let found: Vec<_> = inline_tags(text, 0..text.len()).map(|tag| &text[tag]).collect();
         assert_eq!(found, expected, "{text:?}");
     }
 
@@ -72,11 +106,22 @@ mod tests {
         check("#a and #b-c_d/e, #f.", &["a", "b-c_d/e", "f"]);
         check("x#no ##no #", &[]);
         check("#1984 #y1984 #1984-05", &["y1984", "1984-05"]);
-        check("#日本語。#no #日本語、text　#全角", &["日本語", "日本語", "全角"]);
+        check("#日本語。 #日本語、text　#全角", &["日本語", "日本語", "全角"]);
         check("#café #cafe\u{301} #हिन्दी", &["café", "cafe\u{301}", "हिन्दी"]);
         check("#🎉 #a🎉b #👩‍💻x #→", &["🎉", "a🎉b", "👩‍💻x"]);
         check("#a/ #/ #-- #a//", &["a", "a"]);
         check("#tag#other", &["tag"]);
+    }
+
+    #[test]
+    fn a_tag_may_stand_next_to_punctuation() {
+        check("(#two) [#three] \"#four\" '#five' ,#x;#y|#z|", &["two", "three", "four", "five", "x", "y", "z"]);
+        check("*#a* **#b** _#c **_#d ~~#e~~ (_#f", &["a", "b", "c", "d", "e", "f"]);
+        check("「#タグ」、#二つ。#三つ（#四つ）“#five” —#six", &["タグ", "二つ", "三つ", "四つ", "five", "six"]);
+        check("#a/b,#c #d/e、#f 和/洋、#g", &["a/b", "c", "d/e", "f", "g"]);
+        check("a#b foo/#b &#123; ## \\#no C# #123 (#12) a_#b 日本#no ・#no é#no 1#no", &[]);
+        check("https://x.org/?#a https://x.org/(#b) ../c,#d x=#fff $#e %#f .#g @#h", &[]);
+        check("[a](#b c) [[#here \\[\\[#here {#anchor} f(x)#y [x]#y {x}#y fill:#ddd {{#if x}} ##b", &[]);
     }
 
     #[test]

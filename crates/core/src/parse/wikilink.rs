@@ -38,6 +38,15 @@ pub(super) fn read(inner: &str, syntax: LinkSyntax) -> Option<WikiLink> {
     Some(WikiLink { link, target_range: start..start + written.len() })
 }
 
+/// Whether a note of this name can be linked to as `[[name]]`, here and in other programs.
+///
+/// Not so with `[`, `]`, `|`, `#`, `^`, `\`, control characters, or white space at either end. That a certain place cannot
+/// hold a link, like one between stray backticks, only [`rewrite_targets`](super::rewrite_targets) can tell.
+pub fn can_be_linked(name: &str) -> bool {
+    // A `^` is read well here; others take it for the mark of a block.
+    can_hold(name) && !name.contains('^')
+}
+
 /// Whether a target can stand in a wikilink and be read back as it is.
 pub(super) fn can_hold(target: &str) -> bool {
     !target.is_empty()
@@ -63,6 +72,18 @@ mod tests {
         assert_eq!(parts, expected, "{inner:?}");
         if let Some(wiki) = found {
             assert_eq!(inner[wiki.target_range].replace('\\', "/"), wiki.link.target);
+        }
+    }
+
+    #[test]
+    fn a_name_with_link_syntax_cannot_be_linked() {
+        for name in
+            ["a", "A & B", "日本 語", "v1.2 (final)", "50%", "a/b", "What? Why!", "it's", "C++", "$5", "a_b*c", "🎉"]
+        {
+            assert!(can_be_linked(name), "{name:?}");
+        }
+        for name in ["", " a", "a ", "C#", "a|b", "[[a", "a]]", "[a]", "a^b", "a\\b", "a\nb", "a\tb", "\0"] {
+            assert!(!can_be_linked(name), "{name:?}");
         }
     }
 

@@ -5,10 +5,12 @@
 //! so that a store across a network can implement them.
 
 mod clock;
+mod embedder;
 mod note_store;
 mod vault_files;
 
 pub use clock::{Clock, SystemClock};
+pub use embedder::{EmbedError, Embedder, Role};
 pub use note_store::{Loaded, NoteChange, NoteStore, StoreError, TextHit, TextHits, TextMatch, TextQuery};
 pub use vault_files::{
     FileChange, FileContent, Kept, KeptReason, ListedFile, Listing, VaultError, VaultFiles, WriteError,

@@ -13,6 +13,9 @@ pub trait NoteStore: Send + Sync {
 
     /// The one write door. All changes or none, seen by every later call, kept through a kill of the process. A power
     /// cut may take the newest changes: the vault still has them.
+    ///
+    /// A touch or a removal under a key that the store does not know does nothing: its put may have failed before, on a
+    /// full disk for one, and must not take every later list with it.
     fn apply(&self, changes: &[NoteChange<'_>]) -> Result<(), StoreError>;
 
     /// The sections that match best, best first, ties by key and section. Sees every change applied before.
@@ -99,18 +102,19 @@ pub enum TextMatch {
     AnyWord,
 }
 
-/// Why a store failed.
+/// Why a store failed. Its own words say no more than what could not be done, since they reach clients; why is in its
+/// source, for logs and the command line.
 #[derive(Debug, thiserror::Error)]
-#[error("the index {action} failed: {source}")]
+#[error("the index could not be {action}")]
 pub struct StoreError {
-    /// What it was doing, as a verb in a sentence: "load", "update", "search".
+    /// What could not be done, to end a sentence: "loaded", "updated", "searched", "checked".
     pub action: &'static str,
-    /// What went wrong, for the log.
+    /// What went wrong, with paths and the backend's words.
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
 impl StoreError {
-    /// Wraps a backend's error with what was being done.
+    /// Wraps a backend's error with what could not be done.
     pub fn new(action: &'static str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self { action, source: source.into() }
     }

@@ -1,87 +1,23 @@
-//! YAML text to values, with the byte ranges that editing needs.
-//!
-//! Built straight from parser events: nothing is recursive, and depth, aliases and repeated keys are refused while
-//! reading, before they cost anything.
+//! Parser events to a document. The parser's spans are not quite what is written, so they are put right here.
 
 use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, Tag};
+use saphyr_parser::{Event, Marker, ScalarStyle, Span, Tag};
 
-use super::scalar::{Style, resolve_plain};
+use super::{Document, Entry, Mapping, Numbers, ScalarSite, YamlError, error};
 use crate::model::{LinkType, Value};
+use crate::parse::scalar::{Style, resolve_plain};
 
 /// Deeper than any real frontmatter, and shallow enough for every reader of a [`Value`] to recurse.
 const MAX_DEPTH: usize = 64;
 /// How much aliases may add, counted as bytes of text and 16 for each value.
 const MAX_ALIAS_WEIGHT: usize = 1 << 20;
-/// Frontmatter is a header; whatever is larger is not one.
-const MAX_BYTES: usize = 1 << 20;
 
-/// What a YAML text holds.
-#[derive(Debug)]
-pub(super) enum Document {
-    Empty,
-    Mapping(Mapping),
-    /// Valid YAML that cannot be frontmatter.
-    Scalar,
-    List,
-}
-
-/// The top-level mapping.
-#[derive(Debug)]
-pub(super) struct Mapping {
-    pub(super) entries: Vec<Entry>,
-    /// Written in braces.
-    pub(super) in_flow: bool,
-}
-
-/// One top-level key.
-#[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) key: String,
-    pub(super) key_range: Range<usize>,
-    pub(super) value: Value,
-    /// From the value's first to its last byte; empty, behind the key, where nothing is written.
-    pub(super) value_range: Range<usize>,
-    /// How the value was written, where it is a scalar.
-    pub(super) style: Option<Style>,
-    /// The scalars of the value and of the lists in it, kept only under the name of a link type.
-    pub(super) scalars: Vec<ScalarSite>,
-}
-
-/// A scalar and where it stands.
-#[derive(Debug, Clone)]
-pub(super) struct ScalarSite {
-    pub(super) range: Range<usize>,
-    pub(super) text: String,
-    pub(super) style: Style,
-    pub(super) in_flow: bool,
-}
-
-/// Why a text is not YAML, or not such as we read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct YamlError {
-    /// From 1, within the YAML.
-    pub(super) line: usize,
-    pub(super) reason: String,
-}
-
-/// Reads a text that should hold one document.
-pub(super) fn read(yaml: &str) -> Result<Document, YamlError> {
-    if yaml.len() > MAX_BYTES {
-        return Err(YamlError { line: 1, reason: format!("it is larger than {MAX_BYTES} bytes") });
-    }
-    let mut reader = Reader::new(yaml);
-    for event in Parser::new_from_str(yaml) {
-        let (event, span) = event?;
-        reader.take(event, span)?;
-    }
-    Ok(reader.finish())
-}
-
-struct Reader<'y> {
+/// Builds a document event by event.
+pub(super) struct Reader<'y> {
     yaml: &'y str,
+    numbers: Numbers,
     /// The byte at which each character starts; empty for ASCII, where they are the same.
     byte_of_char: Vec<usize>,
     stack: Vec<Frame>,
@@ -112,11 +48,12 @@ impl Frame {
 }
 
 impl<'y> Reader<'y> {
-    fn new(yaml: &'y str) -> Self {
+    pub(super) fn new(yaml: &'y str, numbers: Numbers) -> Self {
         let byte_of_char =
             if yaml.is_ascii() { Vec::new() } else { yaml.char_indices().map(|(byte, _)| byte).collect() };
         Self {
             yaml,
+            numbers,
             byte_of_char,
             stack: Vec::new(),
             anchors: FxHashMap::default(),
@@ -131,7 +68,7 @@ impl<'y> Reader<'y> {
         }
     }
 
-    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlError> {
+    pub(super) fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlError> {
         let range = self.written_range(span);
         let at = span.start;
         match event {
@@ -180,7 +117,7 @@ impl<'y> Reader<'y> {
         }
     }
 
-    fn finish(self) -> Document {
+    pub(super) fn finish(self) -> Document {
         self.root.unwrap_or(Document::Empty)
     }
 
@@ -217,6 +154,10 @@ impl<'y> Reader<'y> {
         at: Marker,
     ) -> Result<(), YamlError> {
         let value = scalar_value(text, style, tag).ok_or_else(|| error(at, "a value does not fit its tag"))?;
+        let value = match value {
+            Value::Int(_) | Value::Float(_) if self.numbers == Numbers::AsWritten => Value::Text(text.to_owned()),
+            value => value,
+        };
         let style = match style {
             ScalarStyle::Plain => Style::Plain,
             ScalarStyle::SingleQuoted => Style::SingleQuoted,
@@ -368,6 +309,10 @@ fn scalar_value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Option<Val
             Some(value)
         }
         ("float", value @ (Value::Int(_) | Value::Float(_))) if is_core => Some(value),
+        // Too large for a whole number, and said not to be one.
+        ("float", Value::Text(_)) if is_core && text.bytes().any(|b| b.is_ascii_digit()) => {
+            text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Float)
+        }
         ("int" | "bool" | "null" | "float", _) if is_core => None,
         // `! x` and `!!str x` are text by the book; tags of others say nothing we know.
         (suffix, value) => {
@@ -407,91 +352,5 @@ fn measure(value: &Value) -> (usize, usize) {
             })
             .fold((16, 1), sum),
         _ => (16, 0),
-    }
-}
-
-fn error(at: Marker, reason: &str) -> YamlError {
-    YamlError { line: at.line(), reason: reason.to_owned() }
-}
-
-impl From<ScanError> for YamlError {
-    fn from(error: ScanError) -> Self {
-        Self { line: error.marker().line(), reason: error.info().to_owned() }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entries(yaml: &str) -> Vec<Entry> {
-        match read(yaml) {
-            Ok(Document::Mapping(mapping)) => mapping.entries,
-            other => panic!("{yaml:?} is {other:?}"),
-        }
-    }
-
-    #[test]
-    fn every_top_level_key_and_value_knows_its_bytes() {
-        for (yaml, expected) in [
-            ("a: b\n", vec![("a", "b")]),
-            ("é: ü # ö\n\"x\": 'y' # z\n", vec![("é", "ü"), ("\"x\"", "'y'")]),
-            ("a:\nb: [1, 2] # c\n", vec![("a", ""), ("b", "[1, 2]")]),
-            ("a:\n  - 1\n  - x: 2 # c\n\n# d\nb: 3", vec![("a", "- 1\n  - x: 2"), ("b", "3")]),
-            ("a:\n- 1\n- 2\nb: {c: d}\n", vec![("a", "- 1\n- 2"), ("b", "{c: d}")]),
-            ("a: x\r\n  y\r\nb:\r\n  c: d\r\n", vec![("a", "x\r\n  y"), ("b", "c: d")]),
-            ("{a: b, c: [d]}", vec![("a", "b"), ("c", "[d]")]),
-            ("a:\n  -\nb: 1\n", vec![("a", "-"), ("b", "1")]),
-            ("a: |\n  x\n\n# c\nb: >- # d\n\n  y\n", vec![("a", "|\n  x\n\n"), ("b", ">- # d\n\n  y\n")]),
-            ("a: |\nb: 1", vec![("a", "|\n"), ("b", "1")]),
-        ] {
-            let found = entries(yaml);
-            let found: Vec<_> =
-                found.iter().map(|entry| (&yaml[entry.key_range.clone()], &yaml[entry.value_range.clone()])).collect();
-            assert_eq!(found, expected, "{yaml:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_broken_or_out_of_bounds_is_refused_with_its_line() {
-        let bomb = (0..9).fold("a: &a0 [x, x]\n".to_owned(), |yaml, n| {
-            let aliases = vec![format!("*a{n}"); 9].join(", ");
-            yaml + &format!("b{n}: &a{} [{aliases}]\n", n + 1)
-        });
-        let long_bomb = format!("a: &a {}\nb: [{}]", "x".repeat(10_000), vec!["*a"; 1000].join(","));
-        for (yaml, line) in [
-            ("a: 1\nb: 2\na: 3\n", 3),
-            ("a:\n  x: 1\n  x: 2\n", 3),
-            ("title: foo: bar\n", 1),
-            ("a:\n\t- b\n", 2),
-            ("a: @x", 1),
-            ("a: 1\n--- \nb: 2", 2),
-            ("up: [[A]], [[B]]", 1),
-            ("a: !!int x", 1),
-            (&bomb, 6),
-            (&long_bomb, 2),
-            (&format!("a: {}", "[".repeat(3000)), 1),
-            (&format!("a:\n{}x", "- ".repeat(3000)), 2),
-            (&"a: b\n".repeat(300_000), 1),
-        ] {
-            let error = read(yaml).expect_err(&yaml[..yaml.len().min(80)]);
-            assert_eq!(error.line, line, "{error:?} in {:?}", &yaml[..yaml.len().min(80)]);
-        }
-    }
-
-    #[test]
-    fn keys_become_text_and_aliases_their_values() {
-        let found: Vec<_> =
-            entries("1.0: a\n? [x, y]\n: b\nc: &c {d: 1}\ne: *c\n").into_iter().map(|e| (e.key, e.value)).collect();
-        let map = Value::Map(vec![("d".into(), Value::Int(1))]);
-        assert_eq!(
-            found,
-            [
-                ("1.0".into(), Value::Text("a".into())),
-                ("[x, y]".into(), Value::Text("b".into())),
-                ("c".into(), map.clone()),
-                ("e".into(), map),
-            ]
-        );
     }
 }

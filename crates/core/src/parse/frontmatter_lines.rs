@@ -1,0 +1,193 @@
+//! The lines of a frontmatter key, and how they are written anew. Whether the outcome says the right thing is not checked
+//! here: `splice` reads it again.
+
+use std::ops::Range;
+
+use super::SpliceError;
+use super::frontmatter::{self, Block};
+use super::scalar::{self, Style};
+use super::yaml::{Entry, Mapping};
+use crate::model::Value;
+
+/// What a key is to say.
+pub(super) enum NewValue<'v> {
+    Text(&'v str),
+    List(&'v [String]),
+}
+
+/// Removes an entry with its lines.
+pub(super) fn remove(text: &[u8], block: &Block, mapping: &Mapping, entry: &Entry) -> Result<Vec<u8>, SpliceError> {
+    let lines = Lines::of(text, block, mapping, entry)?;
+    Ok([&text[..lines.start], &text[lines.end..]].concat())
+}
+
+/// Gives an entry a new value, in the style of the old one.
+pub(super) fn replace(
+    text: &[u8],
+    block: &Block,
+    mapping: &Mapping,
+    entry: &Entry,
+    new: &NewValue<'_>,
+) -> Result<Vec<u8>, SpliceError> {
+    let lines = Lines::of(text, block, mapping, entry)?;
+    let was_flow = entry.style.is_none() && text.get(lines.value.start) == Some(&b'[');
+    Ok(match new {
+        NewValue::Text(value) => {
+            let style = entry.style.unwrap_or(Style::Plain);
+            with_value_behind_key(text, &lines, &scalar::write(value, style, false))
+        }
+        NewValue::List(items) if items.is_empty() || was_flow && lines.is_one_line() => {
+            with_value_behind_key(text, &lines, &flow_list(items))
+        }
+        NewValue::List(items) => with_list_below_key(text, &lines, entry, items),
+    })
+}
+
+/// Adds an entry at the end of the frontmatter.
+pub(super) fn append(
+    text: &[u8],
+    block: &Block,
+    mapping: &Mapping,
+    key: &str,
+    new: &NewValue<'_>,
+) -> Result<Vec<u8>, SpliceError> {
+    if mapping.in_flow {
+        return Err(SpliceError::Unsupported("it is written in braces"));
+    }
+    let indent = match mapping.entries.first() {
+        Some(first) => entry_indent(text, &Lines::of(text, block, mapping, first)?),
+        None => 0,
+    };
+    let entry = new_entry(key, new, indent, newline(text));
+    Ok([&text[..block.yaml.end], entry.as_bytes(), &text[block.yaml.end..]].concat())
+}
+
+/// Puts new frontmatter in front of the text, behind a byte order mark.
+pub(super) fn create(text: &[u8], key: &str, new: &NewValue<'_>) -> Vec<u8> {
+    let newline = newline(text);
+    let start = frontmatter::content_start(text);
+    let block = format!("---{newline}{}---{newline}", new_entry(key, new, 0, newline));
+    [&text[..start], block.as_bytes(), &text[start..]].concat()
+}
+
+/// The text with a value on the line of its key. A comment on that line stays.
+fn with_value_behind_key(text: &[u8], lines: &Lines, value: &str) -> Vec<u8> {
+    let value = value.as_bytes();
+    if lines.is_one_line() && !lines.value.is_empty() {
+        [&text[..lines.value.start], value, &text[lines.value.end..]].concat()
+    } else if lines.starts_behind_colon() {
+        [&text[..lines.colon_end], b" ", value, &text[lines.value.end..]].concat()
+    } else {
+        let comment = &text[lines.colon_end..value_line_start(text, lines)];
+        [&text[..lines.colon_end], b" ", value, comment, &text[lines.end..]].concat()
+    }
+}
+
+/// The text with a list on the lines below its key, indented as the old list was.
+fn with_list_below_key(text: &[u8], lines: &Lines, entry: &Entry, items: &[String]) -> Vec<u8> {
+    let newline = newline(text);
+    let indent_below_key = entry_indent(text, lines) + 2;
+    if lines.starts_behind_colon() {
+        let (line_end, next_line) = line_end(text, lines.value.end);
+        let list = block_list(items, indent_below_key, newline);
+        let comment = &text[lines.value.end..line_end];
+        return [&text[..lines.colon_end], comment, newline.as_bytes(), list.as_bytes(), &text[next_line..]].concat();
+    }
+    let from = value_line_start(text, lines);
+    let was_list = matches!(entry.value, Value::List(_));
+    let indent = if was_list { indent_at(text, from) } else { indent_below_key };
+    [&text[..from], block_list(items, indent, newline).as_bytes(), &text[lines.end..]].concat()
+}
+
+/// The lines of one entry in the file, in bytes.
+struct Lines {
+    start: usize,
+    /// Behind the colon.
+    colon_end: usize,
+    /// The end of the line with the colon, before its line break.
+    first_line_end: usize,
+    value: Range<usize>,
+    /// Behind the line break of the last line.
+    end: usize,
+}
+
+impl Lines {
+    fn of(text: &[u8], block: &Block, mapping: &Mapping, entry: &Entry) -> Result<Self, SpliceError> {
+        let offset = block.yaml.start;
+        let key_start = offset + entry.key_range.start;
+        let key_end = offset + entry.key_range.end;
+        let start = text[..key_start].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let alone = text[start..key_start].iter().all(|byte| *byte == b' ');
+        if mapping.in_flow || !alone {
+            return Err(SpliceError::Unsupported("the key does not stand at the start of its line"));
+        }
+        let colon = text[key_end..].iter().position(|byte| !matches!(byte, b' ' | b'\t'));
+        let colon_end = match colon.map(|at| key_end + at) {
+            Some(at) if text[at] == b':' => at + 1,
+            _ => return Err(SpliceError::Unsupported("the key is not followed by a colon")),
+        };
+        let value_range = offset + entry.value_range.start..offset + entry.value_range.end;
+        let written = text[value_range.clone()].trim_ascii_end().len();
+        let value = if written == 0 { colon_end..colon_end } else { value_range.start..value_range.start + written };
+        let (first_line_end, _) = line_end(text, colon_end);
+        let (_, end) = line_end(text, value.end);
+        Ok(Self { start, colon_end, first_line_end, value, end })
+    }
+
+    fn is_one_line(&self) -> bool {
+        self.starts_behind_colon() && self.value.end <= self.first_line_end
+    }
+
+    fn starts_behind_colon(&self) -> bool {
+        self.value.start <= self.first_line_end
+    }
+}
+
+/// The end of the line that holds `at`, before and behind its line break.
+fn line_end(text: &[u8], at: usize) -> (usize, usize) {
+    let next = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |found| at + found + 1);
+    let line = text[at..next].strip_suffix(b"\n").unwrap_or(&text[at..next]);
+    (at + line.strip_suffix(b"\r").unwrap_or(line).len(), next)
+}
+
+/// Where the first line of a value starts that does not stand behind its key.
+fn value_line_start(text: &[u8], lines: &Lines) -> usize {
+    text[..lines.value.start].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
+}
+
+fn entry_indent(text: &[u8], lines: &Lines) -> usize {
+    indent_at(text, lines.start)
+}
+
+fn indent_at(text: &[u8], line_start: usize) -> usize {
+    text[line_start..].iter().take_while(|byte| **byte == b' ').count()
+}
+
+fn new_entry(key: &str, new: &NewValue<'_>, indent: usize, newline: &str) -> String {
+    let margin = " ".repeat(indent);
+    match new {
+        NewValue::Text(text) => format!("{margin}{key}: {}{newline}", scalar::write(text, Style::Plain, false)),
+        NewValue::List([]) => format!("{margin}{key}: []{newline}"),
+        NewValue::List(items) => {
+            format!("{margin}{key}:{newline}{}", block_list(items, indent + 2, newline))
+        }
+    }
+}
+
+fn flow_list(items: &[String]) -> String {
+    let items: Vec<_> = items.iter().map(|item| scalar::write(item, Style::Plain, true)).collect();
+    format!("[{}]", items.join(", "))
+}
+
+fn block_list(items: &[String], indent: usize, newline: &str) -> String {
+    let margin = " ".repeat(indent);
+    items.iter().map(|item| format!("{margin}- {}{newline}", scalar::write(item, Style::Plain, false))).collect()
+}
+
+/// The line break of the file's first line.
+fn newline(text: &[u8]) -> &'static str {
+    match memchr::memchr(b'\n', text) {
+        Some(at) if at > 0 && text[at - 1] == b'\r' => "\r\n",
+        _ => "\n",
+    }
+}

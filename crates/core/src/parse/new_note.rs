@@ -1,0 +1,32 @@
+//! The text of a note that is about to be created.
+
+use super::{FrontmatterEdit, SpliceError, splice_frontmatter};
+
+/// The text of a new note. Title and tags go into frontmatter, which is made only when there is something to say; content
+/// that brings its own frontmatter keeps it. The content itself is written exactly as given.
+pub fn new_note_text(title: Option<&str>, tags: &[String], content: &str) -> Result<String, SpliceError> {
+    let title = title.map(|title| FrontmatterEdit::Title(title.to_owned()));
+    let tags = (!tags.is_empty()).then(|| FrontmatterEdit::Tags(tags.to_vec()));
+    let edits: Vec<_> = title.into_iter().chain(tags).collect();
+    let bytes = splice_frontmatter(content.as_bytes(), &edits)?;
+    Ok(String::from_utf8(bytes).expect("only text was put into text"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_note_has_frontmatter_only_when_there_is_something_to_say() {
+        let some = ["a".to_owned()];
+        for (title, tags, content, expected) in [
+            (None, &[][..], "text", "text"),
+            (Some("T"), &some[..], "text", "---\ntitle: T\ntags:\n  - a\n---\ntext"),
+            (Some("T"), &[][..], "---\nx: 1\n---\ntext\n", "---\nx: 1\ntitle: T\n---\ntext\n"),
+            (None, &some[..], "", "---\ntags:\n  - a\n---\n"),
+        ] {
+            assert_eq!(new_note_text(title, tags, content).as_deref(), Ok(expected));
+        }
+        assert!(new_note_text(Some("T"), &[], "---\na: b: c\n---\n").is_err());
+    }
+}

@@ -1,0 +1,39 @@
+//! Texts as vectors: close in direction, close in meaning.
+
+/// Turns texts into vectors of length one.
+///
+/// An embedder may be a model in the program or a server elsewhere, so it may fail, and what asked it goes on without.
+pub trait Embedder: Send + Sync {
+    /// Names the space its vectors lie in: model, version, and whatever else changes a vector. Vectors of two spaces are
+    /// never compared, and a space that comes back finds its vectors still there.
+    fn space(&self) -> &str;
+
+    /// What its vectors are worth on a text that is not English, as against an English one: 0 is nothing, 1 is the same.
+    /// Ranking leans on words where this is low.
+    fn worth_beyond_english(&self) -> f32;
+
+    /// One vector for each text, in their order, all of one dimension. What is longer than the model reads is cut.
+    ///
+    /// An empty text has a vector too. Blocks for as long as the model computes or the server takes.
+    fn embed(&self, role: Role, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError>;
+}
+
+/// What a text is to the search. Some models want to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// What is asked.
+    Query,
+    /// What is found.
+    Passage,
+}
+
+/// Why there are no vectors. Its words reach clients: what happened and what to do, no addresses with secrets in them.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum EmbedError {
+    /// It cannot be reached, is too slow, or failed in a way that may pass. Worth trying again later.
+    #[error("the embedding provider is not available: {0}")]
+    Unavailable(String),
+    /// It answered something that is not a vector for each text, or of another dimension than before.
+    #[error("the embedding provider gave an answer that cannot be used: {0}")]
+    Unusable(String),
+}

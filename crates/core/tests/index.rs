@@ -1,0 +1,217 @@
+//! The index against what happens beside it: files that come and go unannounced, looks that disagree, a store that fails.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quipu_core::index::Scope;
+use quipu_core::model::VaultPath;
+use quipu_core::notes::{NewNote, NoteError, NoteUpdate};
+use quipu_core::parse::TitleRule;
+use quipu_core::ports::{Loaded, NoteChange, NoteStore, StoreError, TextHits, TextQuery};
+use quipu_core::{Knowledge, Parts, Session};
+use quipu_testkit::store_conformance::Shelf;
+use quipu_testkit::{FixedClock, MemShelf, MemVault};
+
+/// A vault, what is remembered of it, and a client.
+struct Desk {
+    vault: Arc<MemVault>,
+    shelf: MemShelf,
+    clock: Arc<FixedClock>,
+    knowledge: Knowledge,
+    client: Session,
+}
+
+impl Desk {
+    fn new(fixture: &str) -> Self {
+        let clock = Arc::new(FixedClock::default());
+        let vault = Arc::new(MemVault::from_fixture(clock.clone(), fixture));
+        let shelf = MemShelf::default();
+        let knowledge = start(&vault, Arc::new(shelf.open()), &clock);
+        Self { vault, shelf, clock, knowledge, client: Session::default() }
+    }
+
+    fn restarted(self) -> Self {
+        let Self { vault, shelf, clock, knowledge, client } = self;
+        drop(knowledge);
+        let knowledge = start(&vault, Arc::new(shelf.open()), &clock);
+        Self { vault, shelf, clock, knowledge, client }
+    }
+
+    fn sync(&self, paths: &[&str]) {
+        let paths = paths.iter().map(|path| VaultPath::parse(path).unwrap()).collect();
+        self.knowledge.sync(&Scope::Below(paths), &|_| {}).unwrap();
+    }
+
+    fn paths(&self) -> Vec<String> {
+        let snapshot = self.knowledge.snapshot();
+        snapshot.files().map(|key| snapshot.note(key).path.to_string()).collect()
+    }
+
+    fn rename(&self, id: &str, title: &str, update_links: bool) -> Result<(), NoteError> {
+        let update = NoteUpdate { id, title: Some(title), update_links, ..NoteUpdate::default() };
+        self.knowledge.update_note(&self.client, &update).map(drop)
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.knowledge.warnings(&self.client)
+    }
+}
+
+fn start(vault: &Arc<MemVault>, store: Arc<dyn NoteStore>, clock: &Arc<FixedClock>) -> Knowledge {
+    let parts = Parts { vault: vault.clone(), store, clock: clock.clone(), title_rule: TitleRule::default() };
+    let knowledge = Knowledge::new(parts);
+    knowledge.start(&|_| {}).unwrap();
+    knowledge
+}
+
+#[test]
+fn a_rename_onto_a_note_that_was_deleted_elsewhere_leaves_one_note() {
+    let desk = Desk::new("//- a.md\nA\n//- b.md\nB\n//- c.md\n[[b]]\n");
+    desk.vault.remove("b.md");
+    desk.rename("a.md", "b", false).unwrap();
+    assert_eq!(desk.paths(), ["b.md", "c.md"]);
+    desk.sync(&["a.md", "b.md"]);
+    assert_eq!(desk.paths(), ["b.md", "c.md"]);
+    let desk = desk.restarted();
+    assert_eq!(desk.paths(), ["b.md", "c.md"]);
+}
+
+#[test]
+fn a_new_note_takes_the_id_of_one_that_was_deleted_elsewhere() {
+    let desk = Desk::new("//- Note.md\nold\n");
+    desk.vault.remove("Note.md");
+    let new = NewNote { id: "note.md", content: "new", title: None, tags: &[] };
+    let read = desk.knowledge.create_note(&desk.client, &new).unwrap();
+    assert_eq!((read.note().path.as_str(), desk.paths()), ("note.md", vec!["note.md".to_owned()]));
+}
+
+#[test]
+fn a_folder_and_a_file_in_it_may_be_named_together() {
+    let desk = Desk::new("//- d/a.md\nA\n//- d/b.md\nB\n");
+    desk.vault.remove("d/a.md");
+    desk.vault.put("d/c.md", "C");
+    desk.sync(&["d", "d/a.md", "d/b.md", "d/c.md"]);
+    desk.vault.put("e.md", "E");
+    desk.vault.put("f.md", "F");
+    desk.sync(&["e.md", "f.md"]);
+    assert_eq!(desk.paths(), ["d/b.md", "d/c.md", "e.md", "f.md"]);
+}
+
+#[test]
+fn one_file_that_cannot_be_read_holds_up_no_other() {
+    let desk = Desk::new("//- a.md\nA\n");
+    desk.vault.put("locked.md", "L");
+    desk.vault.put("b.md", "B");
+    desk.vault.refuse_reading("locked.md");
+    desk.sync(&["locked.md", "b.md"]);
+    assert_eq!(desk.paths(), ["a.md", "b.md"]);
+    let warnings = desk.warnings();
+    assert!(warnings.iter().any(|line| line.starts_with("locked.md: cannot be read")), "{warnings:?}");
+}
+
+#[test]
+fn a_second_edit_in_the_same_tick_and_of_the_same_size_is_seen_by_a_full_look() {
+    let desk = Desk::new("//- a.md\none [[x]]\n");
+    desk.vault.put("a.md", "two [[y]]\n");
+    desk.knowledge.sync(&Scope::Everything, &|_| {}).unwrap();
+    let snapshot = desk.knowledge.snapshot();
+    let key = snapshot.files().next().unwrap();
+    assert_eq!(snapshot.note(key).links[0].target, "y");
+}
+
+/// A store that can be told to fail.
+struct Fragile<Store> {
+    store: Store,
+    broken: Arc<AtomicBool>,
+}
+
+impl<Store: NoteStore> NoteStore for Fragile<Store> {
+    fn load(&self, fingerprint: &str) -> Result<Loaded, StoreError> {
+        self.store.load(fingerprint)
+    }
+
+    fn apply(&self, changes: &[NoteChange<'_>]) -> Result<(), StoreError> {
+        if self.broken.load(Ordering::SeqCst) {
+            return Err(StoreError::new("updated", "the disk is full"));
+        }
+        self.store.apply(changes)
+    }
+
+    fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
+        self.store.search_text(query)
+    }
+
+    fn check(&self) -> Result<Vec<String>, StoreError> {
+        self.store.check()
+    }
+}
+
+#[test]
+fn what_the_store_did_not_take_is_offered_again() {
+    let broken = Arc::new(AtomicBool::new(false));
+    let mut desk = Desk::new("//- a.md\nA\n");
+    let store = Fragile { store: MemShelf::default().open(), broken: broken.clone() };
+    desk.knowledge = start(&desk.vault, Arc::new(store), &desk.clock);
+
+    broken.store(true, Ordering::SeqCst);
+    desk.vault.put("b.md", "anemometer");
+    desk.sync(&["b.md"]);
+    assert_eq!(desk.paths(), ["a.md", "b.md"], "notes are served from memory");
+    assert!(desk.warnings().iter().any(|line| line.starts_with(".quipu/index")));
+
+    broken.store(false, Ordering::SeqCst);
+    desk.vault.put("c.md", "barometer");
+    desk.sync(&["c.md"]);
+    let found = desk.knowledge.search_text(&TextQuery { text: "anemometer".into(), limit: 10 }).unwrap();
+    assert_eq!(found.hits.len(), 1);
+}
+
+#[test]
+fn a_title_that_others_link_by_is_not_taken_from_them() {
+    let desk = Desk::new("//- foo.md\n---\ntitle: Bar\n---\n//- b.md\n[[Bar]]\n");
+    // The file stays where it is, and the link would break all the same.
+    assert!(matches!(desk.rename("foo.md", "foo", false), Err(NoteError::LinkIntegrity { count: 1, .. })));
+    assert_eq!(desk.vault.text("b.md").unwrap(), "[[Bar]]\n");
+    desk.rename("foo.md", "foo", true).unwrap();
+    assert_eq!(desk.vault.text("b.md").unwrap(), "[[foo]]\n");
+}
+
+#[test]
+fn a_rename_does_not_take_links_that_mean_another_note() {
+    let desk = Desk::new("//- Dup.md\n//- a/old.md\n//- a/c.md\n[[Dup]] [[Old]]\n");
+    let refused = desk.rename("a/old.md", "Dup", true);
+    assert!(matches!(refused, Err(NoteError::LinkCaptured { .. })), "{refused:?}");
+    assert_eq!(desk.vault.paths(), ["Dup.md", "a/c.md", "a/old.md"]);
+}
+
+#[test]
+fn a_warning_is_given_once_and_when_it_becomes_true() {
+    let desk = Desk::new("//- a.md\n[[b]] [[gone]] [[gone]]\n//- b.md\nB\n");
+    assert_eq!(desk.warnings(), ["a.md: broken link to gone"]);
+    assert!(desk.warnings().is_empty());
+
+    desk.vault.put("a.md", "[[b]] [[gone]] and more\n");
+    desk.sync(&["a.md"]);
+    assert!(desk.warnings().is_empty(), "known before");
+
+    desk.vault.remove("b.md");
+    desk.sync(&["b.md"]);
+    assert_eq!(desk.warnings(), ["a.md: broken link to b"]);
+}
+
+#[test]
+fn whoever_has_read_a_note_is_told_once_that_it_changed() {
+    let desk = Desk::new("//- a.md\none\n");
+    desk.knowledge.read(&desk.client, "a.md").unwrap();
+    desk.vault.put("a.md", "two!\n");
+    desk.sync(&["a.md"]);
+    desk.vault.put("a.md", "three\n");
+    desk.sync(&["a.md"]);
+    assert_eq!(desk.warnings(), ["a.md: changed on disk since you read it; read it again before writing"]);
+
+    desk.vault.put("a.md", "four!!\n");
+    desk.sync(&["a.md"]);
+    desk.knowledge.read(&desk.client, "a.md").unwrap();
+    assert!(desk.warnings().is_empty(), "it has just been read again");
+}

@@ -1,0 +1,120 @@
+//! `quipu call`: calls a tool just as an agent would, through the same registry.
+
+use std::io::Read;
+
+use clap::Args;
+use quipu_core::Session;
+use quipu_tools::{Registry, Reply, nearest};
+use serde_json::{Value, json};
+
+use super::output::{Line, Output};
+use super::{Failure, Outcome, Shared, opened};
+use crate::compose::Wish;
+
+/// Call a tool just as an agent would, and print its JSON answer.
+///
+/// Without a tool, lists them.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quipu call                                             list the tools
+  quipu call get_node --schema                           what a tool takes
+  quipu call get_node '{\"id\": \"station/power.md\"}'
+  quipu call list_documents | jq -r '.documents[].path'
+  echo '{\"id\": \"new.md\", \"content\": \"Hello.\"}' | quipu call create_node -
+
+When the tool fails, stdout has what the agent would have been told, stderr says it in one line, and the exit code is 1.
+Warnings an agent would be told go to the log: see them with -v.")]
+pub(crate) struct Call {
+    /// The tool's name.
+    tool: Option<String>,
+    /// Its arguments as a JSON object, or - to read them from stdin.
+    #[arg(default_value = "{}", hide_default_value = true)]
+    json: String,
+    /// Print the JSON Schema of the tool's arguments instead.
+    #[arg(long, requires = "tool")]
+    schema: bool,
+}
+
+impl Call {
+    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let located = opened::locate(None, shared)?;
+        let toolsets = located.config.toolsets.clone();
+        let Some(tool) = &self.tool else {
+            let registry = located.open(Wish::Look, false)?.registry(toolsets.as_deref(), false);
+            return list(&registry, output);
+        };
+        let arguments = self.arguments()?;
+        let open = located.open(Wish::Look, false)?;
+        let registry = open.registry(toolsets.as_deref(), false);
+        let Some(info) = registry.tools().find(|info| info.name == tool) else {
+            return Err(unknown(tool, &registry));
+        };
+        if self.schema {
+            output.json(&info.input_schema)?;
+            return Ok(Outcome::Fine);
+        }
+        opened::start(&open, output)?;
+        let called = registry.call(tool, arguments, &Session::default());
+        for warning in &called.warnings {
+            tracing::info!("{warning}");
+        }
+        match called.reply {
+            Reply::Answer(answer) => {
+                output.json(&answer)?;
+                Ok(Outcome::Fine)
+            }
+            Reply::Failure(text) => {
+                let message = message_of(&text);
+                output.verbatim(format!("{text}\n").as_bytes())?;
+                Err(Failure::failed(format!("{tool}: {message}")))
+            }
+            Reply::Protocol { code, message } => {
+                output.json(&json!({ "error": { "code": code, "message": message } }))?;
+                Err(Failure::failed(format!("{tool}: {message}")))
+            }
+        }
+    }
+
+    fn arguments(&self) -> Result<Value, Failure> {
+        let text = if self.json == "-" {
+            let mut text = String::new();
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .map_err(|error| Failure::usage(format!("cannot read the arguments from stdin: {error}")))?;
+            text
+        } else {
+            self.json.clone()
+        };
+        let example = "quote the whole for the shell: '{\"id\": \"station/power.md\"}'";
+        match serde_json::from_str(&text) {
+            Ok(arguments @ Value::Object(_)) => Ok(arguments),
+            Ok(_) => Err(Failure::usage("the arguments are JSON, but not an object").hint(example)),
+            Err(error) => Err(Failure::usage(format!("the arguments are not JSON: {error}")).hint(example)),
+        }
+    }
+}
+
+fn list(registry: &Registry, output: &mut Output) -> Result<Outcome, Failure> {
+    let width = registry.tools().map(|info| info.name.len()).max().unwrap_or(0);
+    for info in registry.tools() {
+        let first = info.description.split_inclusive(". ").next().unwrap_or_default().trim_end();
+        output.line(&Line::new().bold(format!("{:<width$}", info.name)).plain(format!("  {first}")))?;
+    }
+    Ok(Outcome::Fine)
+}
+
+fn unknown(tool: &str, registry: &Registry) -> Failure {
+    let hint = match nearest(tool, registry.tools().map(|info| info.name)) {
+        Some(near) => format!("did you mean `{near}`? `quipu call` lists the tools"),
+        None => "`quipu call` lists the tools".to_owned(),
+    };
+    Failure::usage(format!("there is no tool `{tool}`")).hint(hint)
+}
+
+/// The message in a tool's own error, whatever its shape.
+fn message_of(text: &str) -> String {
+    let error: Option<Value> = serde_json::from_str(text).ok();
+    let message = error.as_ref().and_then(|error| error.pointer("/error/message")).and_then(Value::as_str);
+    message.unwrap_or_else(|| text.trim_start_matches("Error: ")).to_owned()
+}

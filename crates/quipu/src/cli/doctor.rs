@@ -1,0 +1,260 @@
+//! `quipu doctor`: looks for trouble in the notes and in the index, and says what to do about each kind.
+//!
+//! It only looks. The one thing it may change is what every start does: a damaged index is made anew.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use quipu_core::index::Snapshot;
+use quipu_core::model::{LinkSyntax, VaultPath};
+use quipu_core::ports::VaultFiles;
+use serde::Serialize;
+
+use super::opened::Ready;
+use super::output::{Line, Output};
+use super::status::size;
+use super::{Failure, Outcome, Shared, opened};
+use crate::compose::{IndexPlace, OpenVault, WhyMemory, Wish};
+
+/// Findings of one kind that are shown without --all.
+const SHOWN: usize = 10;
+
+/// Look for trouble in the notes and the index, and say what to do.
+///
+/// Problems are broken links, files that cannot be read, paths that differ only in case, odd frontmatter, and a damaged
+/// index. Remarks are notes without links, files left by a crash, and what the trash holds.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quipu doctor ~/notes             the first few of each kind
+  quipu doctor --all               all of them
+  quipu doctor --check             for scripts: exit code 1 when there is a problem
+  quipu doctor --json | jq '.groups[] | select(.kind == \"broken_links\") | .findings[].path'
+
+JSON fields:
+  vault, problems
+  groups[]   {kind, is_problem, count, advice, findings[{path, message}]}, kinds without findings left out; kinds are
+             broken_links, case_collisions, unreadable, left_out, odd_notes, damaged_index (problems),
+             orphans, leftovers, trash (remarks)
+
+The exit code is 0 whatever was found, unless --check is given.")]
+pub(crate) struct Doctor {
+    /// The folder of notes.
+    #[arg(value_name = "VAULT")]
+    folder: Option<PathBuf>,
+    /// Exit with code 1 when there is a problem. Remarks are none.
+    #[arg(long)]
+    check: bool,
+    /// List every finding.
+    #[arg(long)]
+    all: bool,
+    /// Answer as JSON, with every finding.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    vault: String,
+    problems: usize,
+    groups: Vec<Group>,
+}
+
+#[derive(Serialize)]
+struct Group {
+    kind: &'static str,
+    #[serde(skip)]
+    title: &'static str,
+    is_problem: bool,
+    count: usize,
+    advice: &'static str,
+    findings: Vec<Finding>,
+}
+
+#[derive(Serialize)]
+struct Finding {
+    path: String,
+    message: String,
+}
+
+impl Doctor {
+    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let ready = opened::locate(self.folder.as_deref(), shared)?.ready(Wish::Look, output)?;
+        let groups = examine(&ready)?;
+        let problems = groups.iter().filter(|group| group.is_problem).map(|group| group.count).sum();
+        let answer = Answer { vault: ready.open.vault.root().display().to_string(), problems, groups };
+        if self.json {
+            output.json(&answer)?;
+        } else {
+            answer.print(self.all, output)?;
+            if ready.open.index == IndexPlace::Memory(WhyMemory::Owned) {
+                output.aside(&Line::new().dim("the index was not looked at: another quipu process has it open"));
+            }
+        }
+        Ok(if self.check && problems > 0 { Outcome::Negative } else { Outcome::Fine })
+    }
+}
+
+impl Answer {
+    fn print(&self, all: bool, output: &mut Output) -> Result<(), Failure> {
+        for group in &self.groups {
+            output.line(&Line::new().bold(group.title).plain(format!(" ({})", group.count)))?;
+            let shown = if all { group.count } else { SHOWN };
+            for Finding { path, message } in group.findings.iter().take(shown) {
+                let separator = if message.is_empty() { "" } else { ": " };
+                output.line(&Line::new().plain(format!("  {path}")).dim(format!("{separator}{message}")))?;
+            }
+            if group.count > shown {
+                output.line(&Line::new().dim(format!("  and {} more; --all lists them", group.count - shown)))?;
+            }
+            output.line(&Line::new().yellow("  → ").plain(group.advice))?;
+            output.blank()?;
+        }
+        let summary = match self.problems {
+            0 => "no problems".to_owned(),
+            1 => "1 problem".to_owned(),
+            many => format!("{many} problems"),
+        };
+        output.line(&Line::new().bold(summary).plain(format!(" in {}", self.vault)))
+    }
+}
+
+fn examine(ready: &Ready) -> Result<Vec<Group>, Failure> {
+    let snapshot = ready.open.knowledge.snapshot();
+    let Files { unreadable, left_out } = read_everything(&ready.open)?;
+    let problem = |kind, title, advice, findings: Vec<Finding>| Group {
+        kind,
+        title,
+        is_problem: true,
+        count: findings.len(),
+        advice,
+        findings,
+    };
+    let remark = |kind, title, advice, findings| Group { is_problem: false, ..problem(kind, title, advice, findings) };
+    let mut groups = vec![
+        problem(
+            "broken_links",
+            "Broken links",
+            "write the note, or correct the link; it resolves as soon as the file is there",
+            broken_links(&snapshot),
+        ),
+        problem(
+            "case_collisions",
+            "Paths that differ only in case",
+            "rename one of each pair: agents reach only the one that owns the id",
+            case_collisions(&snapshot),
+        ),
+        problem("unreadable", "Files that cannot be read", "give yourself leave to read them (chmod u+r)", unreadable),
+        problem(
+            "left_out",
+            "Files and folders left out",
+            "rename or move them if they are meant to be notes, else exclude them in .quipu/config.toml",
+            left_out,
+        ),
+        problem(
+            "odd_notes",
+            "Notes that could not be read as meant",
+            "correct the place named; until then the text is kept and served as it stands",
+            odd_notes(&snapshot),
+        ),
+        problem(
+            "damaged_index",
+            "Damage in the index",
+            "nothing of yours is lost; `quipu index --rebuild` makes the index anew",
+            damaged_index(&ready.open)?,
+        ),
+        remark("orphans", "Notes without links", "link them from somewhere, or leave them be", orphans(&snapshot)),
+        remark(
+            "leftovers",
+            "Temporary files left by a crash",
+            "nothing to do: the next write removes them",
+            ready.open.vault.leftovers().into_iter().map(|path| Finding { path, message: String::new() }).collect(),
+        ),
+        remark(
+            "trash",
+            "Trash",
+            "`quipu restore` lists it; once nothing in it is wanted, delete the folder",
+            trash(&ready.open)?,
+        ),
+    ];
+    groups.retain(|group| group.count > 0);
+    Ok(groups)
+}
+
+struct Files {
+    unreadable: Vec<Finding>,
+    left_out: Vec<Finding>,
+}
+
+/// Opens every file: one that lost its permission keeps its size and time, so the index alone cannot tell.
+fn read_everything(open: &OpenVault) -> Result<Files, Failure> {
+    let listing = open.vault.list().map_err(|error| Failure::failed(error.to_string()))?;
+    let read = |path: &VaultPath| match open.vault.read(path) {
+        Ok(_) => None,
+        Err(quipu_core::ports::VaultError::Read { path, source }) => {
+            Some(Finding { path, message: source.to_string() })
+        }
+    };
+    let left_out = listing.warnings.into_iter().map(|warning| Finding { path: warning.path, message: warning.message });
+    Ok(Files {
+        unreadable: listing.files.iter().filter_map(|file| read(&file.path)).collect(),
+        left_out: left_out.collect(),
+    })
+}
+
+fn broken_links(snapshot: &Snapshot) -> Vec<Finding> {
+    let of_note = |key| {
+        let path = snapshot.note(key).path.to_string();
+        snapshot.broken_links(key).map(move |link| Finding {
+            path: path.clone(),
+            message: match link.syntax {
+                LinkSyntax::Wiki | LinkSyntax::Frontmatter => format!("[[{}]]", link.target),
+                LinkSyntax::Embed => format!("![[{}]]", link.target),
+                LinkSyntax::Markdown => format!("({})", link.target),
+            },
+        })
+    };
+    snapshot.files().flat_map(of_note).collect()
+}
+
+fn case_collisions(snapshot: &Snapshot) -> Vec<Finding> {
+    let shadowed = snapshot.files().filter(|key| snapshot.is_shadowed(*key));
+    let finding = |key| {
+        let note = snapshot.note(key);
+        let owner = snapshot.find(&note.id).map_or("another file", |owner| snapshot.note(owner).path.as_str());
+        Finding { path: note.path.to_string(), message: format!("{owner} owns the id {}", note.id) }
+    };
+    shadowed.map(finding).collect()
+}
+
+fn odd_notes(snapshot: &Snapshot) -> Vec<Finding> {
+    let of_note = |key| {
+        let note = snapshot.note(key);
+        note.warnings.iter().map(|message| Finding { path: note.path.to_string(), message: message.clone() })
+    };
+    snapshot.files().flat_map(of_note).collect()
+}
+
+fn orphans(snapshot: &Snapshot) -> Vec<Finding> {
+    let graph = snapshot.graph();
+    let is_alone = |key: &_| graph.out(*key).is_empty() && graph.incoming(*key).is_empty();
+    let alone = snapshot.notes().filter(is_alone);
+    alone.map(|key| Finding { path: snapshot.note(key).path.to_string(), message: String::new() }).collect()
+}
+
+fn damaged_index(open: &OpenVault) -> Result<Vec<Finding>, Failure> {
+    let IndexPlace::Folder(_) = &open.index else { return Ok(Vec::new()) };
+    let mut messages = open.store.notices();
+    messages.extend(open.knowledge.check_store()?);
+    Ok(messages.into_iter().map(|message| Finding { path: ".quipu/index".into(), message }).collect())
+}
+
+fn trash(open: &OpenVault) -> Result<Vec<Finding>, Failure> {
+    let kept = open.knowledge.kept().map_err(|error| Failure::failed(error.to_string()))?;
+    if kept.is_empty() {
+        return Ok(Vec::new());
+    }
+    let bytes = kept.iter().map(|kept| kept.size).sum();
+    let versions = if kept.len() == 1 { "1 version".to_owned() } else { format!("{} versions", kept.len()) };
+    Ok(vec![Finding { path: ".quipu/trash".into(), message: format!("{versions}, {}", size(bytes)) }])
+}

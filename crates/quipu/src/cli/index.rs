@@ -1,0 +1,85 @@
+//! `quipu index`: brings the index up to what the files say, or makes it anew.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use quipu_core::index::SyncReport;
+use serde::Serialize;
+
+use super::output::{Line, Output};
+use super::progress::seconds;
+use super::{Failure, Outcome, Shared, opened};
+use crate::compose::{IndexPlace, WhyMemory, Wish};
+
+/// Read what changed since the last time into the index.
+///
+/// Every other command does this too before it answers. Run it after a large import, or from a script that wants the next
+/// answer to be quick. Nothing but .quipu/ is written.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quipu index ~/notes            take in what changed
+  quipu index ~/notes --rebuild  forget the index and read every file again
+  quipu index --json | jq .total")]
+pub(crate) struct Index {
+    /// The folder of notes.
+    #[arg(value_name = "VAULT")]
+    folder: Option<PathBuf>,
+    /// Forget what the index held and read every file again.
+    #[arg(long)]
+    rebuild: bool,
+    /// Answer as JSON: {added, changed, removed, unreadable, total, ms, index}.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    added: usize,
+    changed: usize,
+    removed: usize,
+    unreadable: usize,
+    total: usize,
+    ms: u64,
+    /// Where the index is kept; null when it could not be.
+    index: Option<String>,
+}
+
+impl Index {
+    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let wish = if self.rebuild { Wish::Rebuild } else { Wish::Keep };
+        let ready = opened::locate(self.folder.as_deref(), shared)?.ready(wish, output)?;
+        if self.rebuild && ready.open.index == IndexPlace::Memory(WhyMemory::Owned) {
+            return Err(Failure::failed("the index is in use by another quipu process and was not rebuilt")
+                .hint("stop that process, then run this again"));
+        }
+        if let Some(why) = ready.open.why_not_kept() {
+            output.warning(&why, None);
+        }
+        let SyncReport { added, changed, removed, unreadable, total, unsaved } = ready.report;
+        if unsaved > 0 {
+            return Err(Failure::failed(format!("{unsaved} of {total} notes could not be saved in the index"))
+                .hint("make room on the disk, or run `quipu index --rebuild`; no note was touched"));
+        }
+        let index = match &ready.open.index {
+            IndexPlace::Folder(folder) => Some(folder.display().to_string()),
+            IndexPlace::Memory(_) => None,
+        };
+        if self.json {
+            let ms = u64::try_from(ready.took.as_millis()).unwrap_or(u64::MAX);
+            output.json(&Answer { added, changed, removed, unreadable, total, ms, index })?;
+        } else {
+            let line = Line::new()
+                .bold(format!("{total} notes"))
+                .plain(format!(" ({added} added, {changed} changed, {removed} removed) in {}", seconds(ready.took)));
+            output.line(&line)?;
+        }
+        if unreadable > 0 {
+            output.warning(
+                &format!("{unreadable} files could not be read"),
+                Some("`quipu doctor` lists them and says why"),
+            );
+        }
+        Ok(Outcome::Fine)
+    }
+}

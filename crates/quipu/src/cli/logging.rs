@@ -1,0 +1,34 @@
+//! The log: on stderr, since stdout belongs to answers and to the protocol.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+
+use super::failure::Failure;
+
+const VARIABLE: &str = "QUIPU_LOG";
+
+/// Starts the log; `QUIPU_LOG` wins over `-v`.
+pub(crate) fn start(verbose: u8) -> Result<(), Failure> {
+    let filter = match std::env::var(VARIABLE) {
+        Ok(text) if !text.trim().is_empty() => EnvFilter::try_new(&text).map_err(|error| {
+            Failure::usage(format!("{VARIABLE}={text}: {error}"))
+                .hint(format!("try {VARIABLE}=debug or {VARIABLE}=warn"))
+        })?,
+        _ => EnvFilter::new(match verbose {
+            // The protocol library warns of every error a client is answered with, and the watching one of every folder
+            // that is deleted while it is watched.
+            0 => "warn,rmcp=error,notify=error",
+            1 => "info",
+            _ => "debug",
+        }),
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && super::output::wants_colour())
+        .with_target(verbose > 1)
+        .without_time()
+        .init();
+    Ok(())
+}

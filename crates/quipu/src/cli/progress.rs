@@ -1,0 +1,85 @@
+//! How far the indexing is, on stderr: a bar on a terminal after a second, elsewhere a line at the start and one at the
+//! end, and only when it takes so long that somebody wonders.
+
+use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use quipu_core::index::Progress;
+
+use super::output::{Line, Output};
+
+const BAR_AFTER: Duration = Duration::from_secs(1);
+const LINE_AFTER: Duration = Duration::from_secs(3);
+
+/// Shows the progress of one pass.
+pub(crate) struct Meter {
+    started: Instant,
+    on_terminal: bool,
+    shown: Mutex<Shown>,
+}
+
+enum Shown {
+    Nothing,
+    Line,
+    Bar(ProgressBar),
+}
+
+impl Meter {
+    /// Starts counting; shows nothing yet.
+    pub(crate) fn start() -> Self {
+        Self {
+            started: Instant::now(),
+            on_terminal: std::io::stderr().is_terminal(),
+            shown: Mutex::new(Shown::Nothing),
+        }
+    }
+
+    /// Takes in how far the pass is. Called from any thread.
+    pub(crate) fn update(&self, progress: Progress, output: &Output) {
+        let Progress { done, total } = progress;
+        let elapsed = self.started.elapsed();
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*shown {
+            Shown::Bar(bar) => {
+                bar.set_length(total as u64);
+                bar.set_position(done as u64);
+            }
+            Shown::Nothing if self.on_terminal && elapsed > BAR_AFTER => *shown = Shown::Bar(bar(done, total)),
+            Shown::Nothing if !self.on_terminal && elapsed > LINE_AFTER => {
+                output.aside(&Line::new().plain(format!("indexing: {done} of {total} files read")));
+                *shown = Shown::Line;
+            }
+            Shown::Nothing | Shown::Line => {}
+        }
+    }
+
+    /// Clears the bar; says so where a line had been started. Returns how long it took.
+    pub(crate) fn finish(&self, output: &Output) -> Duration {
+        let elapsed = self.started.elapsed();
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *shown, Shown::Nothing) {
+            Shown::Bar(bar) => bar.finish_and_clear(),
+            Shown::Line => output.aside(&Line::new().plain(format!("indexing: done in {}", seconds(elapsed)))),
+            Shown::Nothing => {}
+        }
+        elapsed
+    }
+}
+
+/// A duration for people: `12 ms`, `3.4 s`.
+pub(crate) fn seconds(duration: Duration) -> String {
+    match duration.as_millis() {
+        millis @ 0..1000 => format!("{millis} ms"),
+        _ => format!("{:.1} s", duration.as_secs_f64()),
+    }
+}
+
+fn bar(done: usize, total: usize) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("indexing {wide_bar} {human_pos} of {human_len} files, {eta} left");
+    bar.set_style(style.expect("the template is constant and well formed"));
+    bar.set_position(done as u64);
+    bar
+}

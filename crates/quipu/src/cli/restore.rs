@@ -1,0 +1,150 @@
+//! `quipu restore`: lists what writes replaced or deleted, and brings a version back.
+
+use clap::Args;
+use jiff::Timestamp;
+use quipu_core::Knowledge;
+use quipu_core::model::NoteId;
+use quipu_core::ports::{Kept, KeptReason};
+use serde::Serialize;
+
+use super::output::{Line, Output};
+use super::status::size;
+use super::{Failure, Outcome, Shared, opened};
+use crate::compose::Wish;
+
+/// List what was replaced or deleted, or bring a version back.
+///
+/// Every write through quipu keeps what it replaces. Without an id this lists those versions, newest first; with one it
+/// brings the newest of them back to where it was. A file that is there now is kept in its turn.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quipu restore                    list every version kept, newest first
+  quipu restore station/power.md   bring back the newest version kept of that note
+  quipu restore station/power.md --version 20260131T093000.123456789Z-000-deleted/station/Power.md
+
+JSON fields:
+  a list: [{version, path, at, reason, bytes}], reason one of \"deleted\", \"replaced\", \"moved\"
+  an id:  {path, version, replaced}, replaced being the version the present file is now kept as, or null")]
+pub(crate) struct Restore {
+    /// The note's path from the vault's root, in any case.
+    id: Option<String>,
+    /// This version instead of the newest.
+    #[arg(long, value_name = "VERSION", requires = "id")]
+    version: Option<String>,
+    /// Answer as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    version: &'a str,
+    path: &'a str,
+    at: String,
+    reason: &'static str,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Restored<'a> {
+    path: &'a str,
+    version: &'a str,
+    replaced: Option<&'a str>,
+}
+
+impl Restore {
+    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let open = opened::locate(None, shared)?.open(Wish::Look, false)?;
+        let kept = kept(&open.knowledge)?;
+        let Some(id) = &self.id else {
+            self.list(&kept, output)?;
+            return Ok(Outcome::Fine);
+        };
+        let wanted = self.choose(id, &kept)?;
+        opened::start(&open, output)?;
+        let was_there = open.knowledge.snapshot().find_exact(&wanted.path).is_some();
+        open.knowledge.restore(wanted).map_err(|error| {
+            Failure::failed(format!("cannot restore {}: {error}", wanted.path))
+                .hint("the version is still kept; `quipu restore` lists it")
+        })?;
+        let now_kept = self::kept(&open.knowledge)?;
+        let replaced =
+            now_kept.iter().find(|version| version.path.note_id() == wanted.path.note_id() && !kept.contains(version));
+        if self.json {
+            let replaced = replaced.map(|kept| kept.version.as_str());
+            output.json(&Restored { path: wanted.path.as_str(), version: &wanted.version, replaced })?;
+            return Ok(Outcome::Fine);
+        }
+        let path = Line::new().bold(wanted.path.to_string());
+        if was_there && replaced.is_none() {
+            output.line(&path.plain(" is that version already; nothing was changed"))?;
+            return Ok(Outcome::Fine);
+        }
+        output.line(&path.plain(format!(" is again as it was {} at {}", before(wanted.reason), at(wanted))))?;
+        output.line(&Line::new().plain(match replaced {
+            Some(replaced) => format!("the file that was there is kept as {}", replaced.version),
+            None => "no file was there".to_owned(),
+        }))?;
+        Ok(Outcome::Fine)
+    }
+
+    fn choose<'a>(&self, id: &str, kept: &'a [Kept]) -> Result<&'a Kept, Failure> {
+        let wanted = NoteId::new(id);
+        let versions = || kept.iter().filter(|version| version.path.note_id() == wanted);
+        let found = match &self.version {
+            Some(version) => versions().find(|kept| kept.version == *version),
+            // Two files may differ in case only: the one spelled just so first.
+            None => versions().find(|kept| kept.path.as_str() == id).or_else(|| versions().next()),
+        };
+        found.ok_or_else(|| {
+            let message = match &self.version {
+                Some(version) => format!("there is no version {version} of {id}"),
+                None => format!("no version of {id} is kept"),
+            };
+            Failure::failed(message).hint("`quipu restore` lists what is kept")
+        })
+    }
+
+    fn list(&self, kept: &[Kept], output: &mut Output) -> Result<(), Failure> {
+        if self.json {
+            return output.json(&kept.iter().map(row).collect::<Vec<_>>());
+        }
+        if kept.is_empty() {
+            output.aside(&Line::new().plain("nothing is kept: no note has been replaced or deleted through quipu"));
+        }
+        for version in kept {
+            let Row { path, at, reason, bytes, version } = row(version);
+            let line = Line::new().plain(format!("{at}  {reason:<8}  ")).bold(path).plain(format!("  {}", size(bytes)));
+            output.line(&line)?;
+            output.line(&Line::new().dim(format!("  --version {version}")))?;
+        }
+        Ok(())
+    }
+}
+
+fn kept(knowledge: &Knowledge) -> Result<Vec<Kept>, Failure> {
+    knowledge.kept().map_err(|error| Failure::failed(format!("cannot list what is kept: {error}")))
+}
+
+fn row(kept: &Kept) -> Row<'_> {
+    let reason = match kept.reason {
+        KeptReason::Deleted => "deleted",
+        KeptReason::Replaced => "replaced",
+        KeptReason::Moved => "moved",
+    };
+    Row { version: &kept.version, path: kept.path.as_str(), at: at(kept), reason, bytes: kept.size }
+}
+
+fn before(reason: KeptReason) -> &'static str {
+    match reason {
+        KeptReason::Deleted => "before it was deleted",
+        KeptReason::Replaced => "before it was replaced",
+        KeptReason::Moved => "before it was moved",
+    }
+}
+
+fn at(kept: &Kept) -> String {
+    let time = Timestamp::from_nanosecond(i128::from(kept.at_ns)).expect("64 bits of nanoseconds reach 1677 to 2262");
+    format!("{time:.0}")
+}

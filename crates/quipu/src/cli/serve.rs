@@ -1,0 +1,274 @@
+//! `quipu serve`: opens the vault, keeps its index current, and lets clients in.
+//!
+//! It answers at once; indexing and watching begin beside.
+
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use quipu_core::Knowledge;
+use quipu_core::index::{IndexError, Scope};
+use quipu_core::model::Warning;
+use quipu_tools::{Fault, Toolset};
+use quipu_vault::{WatchEvent, WatchOptions, Watcher, watch};
+use serde_json::json;
+
+use super::output::{Line, Output};
+use super::progress::seconds;
+use super::{Failure, Outcome, Shared, opened};
+use crate::compose::{OpenVault, Wish};
+
+/// Give agents the vault, over standard input and output or over HTTP (MCP).
+///
+/// A client starts this program and speaks to it. Started by hand it says how to connect one. With --http it serves many
+/// clients on this machine at once.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quipu serve ~/notes                          on a terminal: says how to connect a client
+  claude mcp add quipu -- quipu serve ~/notes  connects Claude Code
+  quipu serve ~/notes --http 127.0.0.1:7777    serves at http://127.0.0.1:7777/mcp
+  quipu serve ~/notes --read-only              offers no tool that changes notes
+  quipu serve ~/notes --toolsets notes         offers one toolset only")]
+pub(crate) struct Serve {
+    /// The folder of notes.
+    #[arg(value_name = "VAULT")]
+    folder: Option<PathBuf>,
+    /// Serve over HTTP at this address, which must be of this machine alone.
+    #[arg(long, value_name = "ADDRESS", value_parser = own_address)]
+    http: Option<SocketAddr>,
+    /// Do not watch for changes made by other programs. Notes that are read are still as they are on disk.
+    #[arg(long)]
+    no_watch: bool,
+    /// Offer only these toolsets, separated by commas [default: all].
+    #[arg(long, value_delimiter = ',', value_parser = toolset_parser())]
+    toolsets: Option<Vec<Toolset>>,
+    /// Offer no tool that changes notes. The index is still kept in .quipu/.
+    #[arg(long)]
+    read_only: bool,
+}
+
+fn toolset_parser() -> impl TypedValueParser<Value = Toolset> {
+    PossibleValuesParser::new(Toolset::ALL.map(Toolset::name))
+        .map(|name| Toolset::from_name(&name).expect("clap lets no other word through"))
+}
+
+fn own_address(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text.parse().map_err(|error| format!("{error}; write it as 127.0.0.1:7777"))?;
+    // There is no authentication yet.
+    if address.ip().is_loopback() { Ok(address) } else { Err("other machines could reach it; use 127.0.0.1".into()) }
+}
+
+impl Serve {
+    pub(super) fn run(self, shared: &Shared, output: &Output) -> Result<Outcome, Failure> {
+        let located = opened::locate(self.folder.as_deref(), shared)?;
+        let open = Arc::new(located.open(Wish::Keep, self.read_only)?);
+        if let Some(why) = open.why_not_kept() {
+            tracing::warn!("{why}");
+        }
+        let toolsets = self.toolsets.as_deref().or(located.config.toolsets.as_deref());
+        let registry = Arc::new(open.registry(toolsets, self.read_only));
+
+        let on_terminal = match self.http {
+            None => std::io::stdin().is_terminal(),
+            Some(_) => std::io::stderr().is_terminal(),
+        };
+        if on_terminal {
+            greet(&open, self.http, registry.tools().count(), output);
+        }
+        let herald = Herald { knowledge: open.knowledge.clone(), root: open.vault.root().display().to_string() };
+        let keeper = Keeper { open: open.clone(), herald, watches: !self.no_watch, on_terminal };
+        // The handle holds the watcher. A first pass that still runs when the client leaves is not waited for.
+        let kept_current = std::thread::Builder::new().name("keeper".into()).spawn(move || keeper.keep_current());
+        let kept_current = kept_current.context("while starting to index")?;
+        let outcome = match self.http {
+            None => crate::serve::stdio::serve(open.knowledge.clone(), registry),
+            Some(address) => crate::serve::http::serve(open.knowledge.clone(), registry, address),
+        };
+        drop(kept_current);
+        outcome?;
+        Ok(Outcome::Fine)
+    }
+}
+
+/// Brings the index up to date and keeps it so.
+struct Keeper {
+    open: Arc<OpenVault>,
+    herald: Herald,
+    watches: bool,
+    on_terminal: bool,
+}
+
+impl Keeper {
+    /// Indexes at once and places the watches beside: on a big vault either takes a while, and a client waits for the
+    /// first only. A change that fell between the two is found by a second look at the times, once both are done.
+    /// Watching ends when the answer is dropped.
+    fn keep_current(&self) -> Option<Watcher> {
+        if !self.watches {
+            self.index();
+            self.open.knowledge.expect_changes();
+            return None;
+        }
+        let watcher = std::thread::scope(|scope| {
+            let watcher = scope.spawn(|| self.start_watching());
+            self.index();
+            self.open.knowledge.expect_changes();
+            watcher.join().unwrap_or_else(|_| {
+                self.herald.warn("watching for changes failed to start; changes are seen when a note is read");
+                None
+            })
+        });
+        self.herald.take_in(WatchEvent::Rescan);
+        watcher
+    }
+
+    fn index(&self) {
+        let output = Output::new();
+        match opened::index(&self.open, &output) {
+            Ok((report, took)) if self.on_terminal => {
+                let notes = format!("{} notes, indexed in {}", report.total, seconds(took));
+                output.aside(&Line::new().plain(notes));
+            }
+            Ok((report, took)) => tracing::info!(notes = report.total, took = seconds(took), "indexed"),
+            Err(error) => self.herald.warn_of("the vault could not be indexed", error),
+        }
+    }
+
+    /// Where watching is not possible, serving goes on without.
+    fn start_watching(&self) -> Option<Watcher> {
+        let herald = self.herald.clone();
+        let on_change = move |event| {
+            // A change during the first pass waits for it: only then is there something to add it to.
+            while !herald.knowledge.wait_ready(Duration::from_secs(60)) {}
+            herald.take_in(event);
+        };
+        match watch(&self.open.vault, WatchOptions::default(), on_change) {
+            Ok(watcher) => Some(watcher),
+            Err(error) => {
+                self.herald.warn(&format!("{error}; a change by another program is seen when its note is read"));
+                None
+            }
+        }
+    }
+}
+
+/// Tells what goes wrong beside the calls: all of it to the log, and to clients what is no secret of this machine.
+#[derive(Clone)]
+struct Herald {
+    knowledge: Arc<Knowledge>,
+    /// Where the vault lies, which is nothing to a client.
+    root: String,
+}
+
+impl Herald {
+    fn take_in(&self, event: WatchEvent) {
+        let scope = match event {
+            WatchEvent::Changed(paths) => Scope::Below(paths),
+            WatchEvent::Rescan => Scope::Everything,
+            WatchEvent::Warning(message) => return self.warn(&message),
+        };
+        match self.knowledge.sync(&scope, &|_| {}) {
+            Ok(report) => tracing::debug!(?report, "took in changes"),
+            Err(error) => self.warn_of("a change could not be taken in", error),
+        }
+    }
+
+    /// A client is told of an error as when a call fails of it; the log has what the store or the system said.
+    fn warn_of(&self, what: &str, error: IndexError) {
+        tracing::warn!("{what}: {error}");
+        self.tell_clients(format!("{what}: {}", Fault::from(error).message));
+    }
+
+    fn warn(&self, message: &str) {
+        tracing::warn!("{message}");
+        self.tell_clients(message.replace(&self.root, "the vault"));
+    }
+
+    fn tell_clients(&self, message: String) {
+        self.knowledge.warn(Warning { path: ".".into(), message });
+    }
+}
+
+/// What somebody who started this by hand wants to know.
+fn greet(open: &OpenVault, http: Option<SocketAddr>, tools: usize, output: &Output) {
+    let vault = open.vault.root().display().to_string();
+    let way = match http {
+        None => "over standard input and output".to_owned(),
+        Some(address) => format!("at http://{address}/mcp"),
+    };
+    let (claude, server) = match http {
+        None => {
+            let program =
+                std::env::current_exe().map_or_else(|_| "quipu".to_owned(), |path| path.display().to_string());
+            (
+                format!("claude mcp add quipu -- {} serve {}", shell_quoted(&program), shell_quoted(&vault)),
+                json!({ "command": program, "args": ["serve", vault] }),
+            )
+        }
+        Some(address) => {
+            let url = format!("http://{address}/mcp");
+            (format!("claude mcp add --transport http quipu {url}"), json!({ "type": "http", "url": url }))
+        }
+    };
+    let say = |line: Line| output.aside(&line);
+    say(Line::new().plain("serving ").bold(vault).plain(format!(" {way}, {tools} tools")));
+    say(Line::new().dim("This is for a client to speak to; Ctrl-C ends it. To connect one:"));
+    say(Line::new().plain(format!("  {claude}")));
+    say(Line::new().dim("or, in the configuration of other clients:"));
+    say(Line::new().plain(format!("  {}", json!({ "mcpServers": { "quipu": server } }))));
+}
+
+/// A word as a shell takes it literally.
+fn shell_quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quipu_core::parse::TitleRule;
+    use quipu_core::ports::StoreError;
+    use quipu_core::{Parts, Session};
+    use quipu_testkit::store_conformance::Shelf;
+    use quipu_testkit::{FixedClock, MemShelf, MemVault};
+
+    use super::*;
+
+    #[test]
+    fn clients_learn_what_is_wrong_but_not_where_on_this_machine() {
+        let clock = Arc::new(FixedClock::default());
+        let knowledge = Arc::new(Knowledge::new(Parts {
+            vault: Arc::new(MemVault::from_fixture(clock.clone(), "")),
+            store: Arc::new(MemShelf::default().open()),
+            clock,
+            title_rule: TitleRule::default(),
+        }));
+        let herald = Herald { knowledge, root: "/home/ada/notes".into() };
+        herald.warn("cannot watch: No such file about [\"/home/ada/notes/a\"]");
+        let error = StoreError::new("written", "disk I/O error at /home/ada/notes/.quipu/index/catalog.db");
+        herald.warn_of("the vault could not be indexed", IndexError::Store(error));
+        assert_eq!(
+            herald.knowledge.warnings(&Session::default()),
+            [
+                ".: cannot watch: No such file about [\"the vault/a\"]",
+                ".: the vault could not be indexed: the index could not be written; the server's log has the details",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_path_survives_the_shell() {
+        assert_eq!(shell_quoted("/home/me/notes"), "/home/me/notes");
+        assert_eq!(shell_quoted("/home/me/My Notes"), "'/home/me/My Notes'");
+        assert_eq!(shell_quoted("it's $HOME"), r"'it'\''s $HOME'");
+    }
+}

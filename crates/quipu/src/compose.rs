@@ -1,0 +1,130 @@
+//! Opens a vault: the one place that names the folder of files and the store that stand behind the ports.
+//!
+//! The index may always live in memory instead of in its folder. Then everything works, and the next start is as slow as
+//! this one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use quipu_core::ports::SystemClock;
+use quipu_core::{Knowledge, Parts};
+use quipu_store_embedded::{EmbeddedStore, OpenError};
+use quipu_vault::{FolderVault, VaultOptions};
+
+use crate::config::{Config, ConfigError};
+
+/// A vault and what stands behind it.
+pub(crate) struct OpenVault {
+    /// What is asked.
+    pub(crate) knowledge: Arc<Knowledge>,
+    /// The files.
+    pub(crate) vault: Arc<FolderVault>,
+    /// The index.
+    pub(crate) store: Arc<EmbeddedStore>,
+    /// Where the index is kept.
+    pub(crate) index: IndexPlace,
+}
+
+/// How a command wants to use the vault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// Keeps its index in the vault's `.quipu/`, which is made where there is none.
+    Keep,
+    /// The same, and forgets first what the index held.
+    Rebuild,
+    /// Uses the index that is there, and leaves a folder without one as it is.
+    Look,
+}
+
+/// Where the index is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum IndexPlace {
+    /// In this folder.
+    Folder(PathBuf),
+    /// In this process only.
+    Memory(WhyMemory),
+}
+
+/// Why the index is not kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum WhyMemory {
+    /// Another process has the folder open.
+    Owned,
+    /// The folder cannot be written.
+    Unwritable(String),
+    /// There is none yet, and the command only looks.
+    NotYet,
+}
+
+/// Why a vault could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ComposeError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Vault(#[from] quipu_vault::OpenError),
+    #[error(transparent)]
+    Other(#[from] anyhow::Error),
+}
+
+/// Where a vault's index lies.
+pub(crate) fn index_folder(root: &Path) -> PathBuf {
+    root.join(".quipu").join("index")
+}
+
+/// Opens a vault. Nothing is read yet: see [`Knowledge::start`].
+pub(crate) fn open(root: &Path, config: &Config, wish: Wish, read_only: bool) -> Result<OpenVault, ComposeError> {
+    let vault = Arc::new(open_files(root, config, read_only)?);
+    let (store, index) = open_index(&vault, wish)?;
+    let store = Arc::new(store);
+    let knowledge = Knowledge::new(Parts {
+        vault: vault.clone(),
+        store: store.clone(),
+        clock: Arc::new(SystemClock),
+        title_rule: config.title_from.clone(),
+    });
+    Ok(OpenVault { knowledge: Arc::new(knowledge), vault, store, index })
+}
+
+fn open_files(root: &Path, config: &Config, read_only: bool) -> Result<FolderVault, ComposeError> {
+    let globs = |patterns: &[crate::config::Pattern]| patterns.iter().map(|pattern| pattern.glob.clone()).collect();
+    let options = VaultOptions { include: globs(&config.include), exclude: globs(&config.exclude), read_only };
+    FolderVault::open(root, options).map_err(|error| match error {
+        quipu_vault::OpenError::Pattern { source } => {
+            let all = || config.include.iter().chain(&config.exclude);
+            let written = all().find(|pattern| Some(pattern.glob.as_str()) == source.glob()).or_else(|| all().next());
+            ConfigError {
+                place: written.map_or_else(|| crate::config::FILE.to_owned(), |pattern| pattern.place.to_string()),
+                message: source.to_string(),
+                hint: "patterns are globs from the vault's root, such as \"drafts/**\" or \"*.tmp.md\"".into(),
+            }
+            .into()
+        }
+        error => error.into(),
+    })
+}
+
+fn open_index(vault: &FolderVault, wish: Wish) -> Result<(EmbeddedStore, IndexPlace), ComposeError> {
+    let folder = index_folder(vault.root());
+    if wish == Wish::Look && !folder.is_dir() {
+        return in_memory(WhyMemory::NotYet);
+    }
+    if let Err(error) = vault.make_own_folder() {
+        return in_memory(WhyMemory::Unwritable(error.to_string()));
+    }
+    let opened = match wish {
+        Wish::Keep | Wish::Look => EmbeddedStore::open(&folder),
+        Wish::Rebuild => EmbeddedStore::open_empty(&folder),
+    };
+    match opened {
+        Ok(store) => Ok((store, IndexPlace::Folder(folder))),
+        Err(OpenError::Owned { .. }) => in_memory(WhyMemory::Owned),
+        Err(OpenError::Failed { source, .. }) => in_memory(WhyMemory::Unwritable(source.to_string())),
+    }
+}
+
+fn in_memory(why: WhyMemory) -> Result<(EmbeddedStore, IndexPlace), ComposeError> {
+    let store = EmbeddedStore::in_memory().context("while making an index in memory")?;
+    Ok((store, IndexPlace::Memory(why)))
+}

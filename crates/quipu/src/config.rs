@@ -1,0 +1,309 @@
+//! The settings: `.quipu/config.toml` in the vault, then the environment, then flags; later wins.
+//!
+//! Nothing is guessed: a key or value that is not known is an error that names its place and the nearest word.
+
+#![expect(clippy::disallowed_methods, reason = "the configuration file is the program's own, not a note")]
+
+use std::fmt;
+use std::path::Path;
+
+use quipu_core::parse::{TitleRule, TitleSource};
+use quipu_tools::{Toolset, nearest};
+use toml::de::{DeTable, DeValue};
+
+/// Where the file lies, from the vault's root.
+pub(crate) const FILE: &str = ".quipu/config.toml";
+
+/// Everything that can be set.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Config {
+    /// Where titles come from.
+    pub(crate) title_from: TitleRule,
+    /// Only these are notes, when there are any.
+    pub(crate) include: Vec<Pattern>,
+    /// These are not.
+    pub(crate) exclude: Vec<Pattern>,
+    /// `None`: all of them.
+    pub(crate) toolsets: Option<Vec<Toolset>>,
+}
+
+/// A glob, and where it was written: whether it is one is found out later, by whoever uses it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pattern {
+    pub(crate) glob: String,
+    pub(crate) place: Place,
+}
+
+/// Where a setting was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A line of the file, counted from 1.
+    Line(usize),
+    /// A variable of the environment.
+    Variable(&'static str),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(line) => write!(f, "{FILE}, line {line}"),
+            Self::Variable(name) => f.write_str(name),
+        }
+    }
+}
+
+/// What is wrong with the settings.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {message}")]
+pub(crate) struct ConfigError {
+    pub(crate) place: String,
+    pub(crate) message: String,
+    /// What to do.
+    pub(crate) hint: String,
+}
+
+/// One setting: its key in the file, its variable, and how a list of words becomes its value.
+struct Key {
+    name: &'static str,
+    variable: &'static str,
+    set: fn(&mut Config, &[Word]) -> Result<(), ConfigError>,
+    /// Whether an empty list says something. Where it does not, it is a mistake.
+    may_be_empty: bool,
+}
+
+/// One item of a list, and where it stands.
+struct Word {
+    text: String,
+    place: Place,
+}
+
+/// Every key there is. All of them are lists of words.
+const KEYS: [Key; 4] = [
+    Key { name: "title_from", variable: "QUIPU_TITLE_FROM", set: set_title_from, may_be_empty: false },
+    Key { name: "include", variable: "QUIPU_INCLUDE", set: set_include, may_be_empty: true },
+    Key { name: "exclude", variable: "QUIPU_EXCLUDE", set: set_exclude, may_be_empty: true },
+    Key { name: "toolsets", variable: "QUIPU_TOOLSETS", set: set_toolsets, may_be_empty: false },
+];
+
+/// What a later version will know. Somebody who has read of it is told so, rather than that it is a mistake.
+const LATER: [&str; 5] = ["search", "embedding", "memory", "staleness", "http"];
+
+impl Config {
+    /// The settings of a vault.
+    pub(crate) fn load(vault: &Path) -> Result<Self, ConfigError> {
+        let text = match std::fs::read_to_string(vault.join(FILE)) {
+            Ok(text) => text,
+            // `.quipu` itself may be a file: then there is no configuration either.
+            Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+                String::new()
+            }
+            Err(error) => {
+                let hint = "make the file readable UTF-8 text, or remove it".to_owned();
+                return Err(ConfigError { place: FILE.into(), message: error.to_string(), hint });
+            }
+        };
+        warn_of_unknown_variables();
+        Self::read(&text, |name| std::env::var(name).ok())
+    }
+
+    /// The settings from a file's text and the environment.
+    fn read(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let mut config = Self::default();
+        config.take_file(text)?;
+        for key in &KEYS {
+            let Some(value) = variable(key.variable) else { continue };
+            let place = Place::Variable(key.variable);
+            let word = |text| Word { text, place: place.clone() };
+            let words: Vec<Word> = split_outside_braces(&value).into_iter().map(word).collect();
+            key.take(&mut config, &words, &place)?;
+        }
+        Ok(config)
+    }
+
+    fn take_file(&mut self, text: &str) -> Result<(), ConfigError> {
+        let line = |at: usize| Place::Line(text[..at.min(text.len())].matches('\n').count() + 1);
+        let table = DeTable::parse(text).map_err(|error| {
+            let place = error.span().map_or_else(|| FILE.to_owned(), |span| line(span.start).to_string());
+            let message = error.message().replace('\n', ", ");
+            ConfigError { place, message, hint: "the file is TOML: `key = [\"value\"]`, one key a line".into() }
+        })?;
+        let mut entries: Vec<_> = table.get_ref().iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        for (key, value) in entries {
+            let place = line(key.span().start);
+            let name = key.get_ref();
+            if LATER.contains(&name.as_ref()) {
+                return Err(ConfigError {
+                    place: place.to_string(),
+                    message: format!("`{name}` is not in this version"),
+                    hint: format!("leave it out; there are {}", listed(KEYS.iter().map(|key| key.name))),
+                });
+            }
+            let Some(known) = KEYS.iter().find(|known| known.name == name) else {
+                return Err(unknown(&place, "key", name, KEYS.iter().map(|key| key.name)));
+            };
+            let DeValue::Array(items) = value.get_ref() else {
+                return Err(wrong_type(&place, name));
+            };
+            let mut words = Vec::with_capacity(items.len());
+            for item in items {
+                let place = line(item.span().start);
+                match item.get_ref() {
+                    DeValue::String(text) => words.push(Word { text: text.to_string(), place }),
+                    _ => return Err(wrong_type(&place, name)),
+                }
+            }
+            known.take(self, &words, &place)?;
+        }
+        Ok(())
+    }
+}
+
+impl Key {
+    fn take(&self, config: &mut Config, words: &[Word], place: &Place) -> Result<(), ConfigError> {
+        if words.is_empty() && !self.may_be_empty {
+            return Err(ConfigError {
+                place: place.to_string(),
+                message: format!("`{}` is empty", self.name),
+                hint: "name at least one, or leave it out for the default".into(),
+            });
+        }
+        (self.set)(config, words)
+    }
+}
+
+/// Variables are shared with other programs and versions, so one that is not known is no error.
+fn warn_of_unknown_variables() {
+    let known = || KEYS.iter().map(|key| key.variable).chain(["QUIPU_VAULT", "QUIPU_LOG"]);
+    for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
+        if name.starts_with("QUIPU_") && !known().any(|known| known == name) {
+            let meant = nearest(&name, known()).map_or(String::new(), |near| format!("; did you mean {near}?"));
+            tracing::warn!("{name} is not a setting{meant}");
+        }
+    }
+}
+
+fn set_title_from(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    const SOURCES: [(&str, TitleSource); 3] = [
+        ("frontmatter", TitleSource::Frontmatter),
+        ("heading", TitleSource::Heading),
+        ("filename", TitleSource::FileName),
+    ];
+    config.title_from = TitleRule(chosen(words, "title source", &SOURCES)?);
+    Ok(())
+}
+
+fn set_include(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    config.include = patterns(words);
+    Ok(())
+}
+
+fn set_exclude(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    config.exclude = patterns(words);
+    Ok(())
+}
+
+fn set_toolsets(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    let toolsets: Vec<(&str, Toolset)> = Toolset::ALL.iter().map(|toolset| (toolset.name(), *toolset)).collect();
+    config.toolsets = Some(chosen(words, "toolset", &toolsets)?);
+    Ok(())
+}
+
+fn patterns(words: &[Word]) -> Vec<Pattern> {
+    words.iter().map(|word| Pattern { glob: word.text.clone(), place: word.place.clone() }).collect()
+}
+
+/// The values that words stand for.
+fn chosen<T: Copy>(words: &[Word], kind: &str, known: &[(&str, T)]) -> Result<Vec<T>, ConfigError> {
+    let find = |word: &Word| known.iter().find(|(name, _)| *name == word.text).map(|(_, value)| *value);
+    let names = known.iter().map(|(name, _)| *name);
+    words.iter().map(|word| find(word).ok_or_else(|| unknown(&word.place, kind, &word.text, names.clone()))).collect()
+}
+
+fn unknown<'a>(place: &Place, kind: &str, word: &str, known: impl Iterator<Item = &'a str> + Clone) -> ConfigError {
+    let all = listed(known.clone());
+    let hint = match nearest(word, known) {
+        Some(near) => format!("did you mean `{near}`? There are {all}"),
+        None => format!("there are {all}"),
+    };
+    ConfigError { place: place.to_string(), message: format!("unknown {kind} `{word}`"), hint }
+}
+
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn wrong_type(place: &Place, key: &str) -> ConfigError {
+    ConfigError {
+        place: place.to_string(),
+        message: format!("`{key}` must be a list of strings"),
+        hint: format!("write it as: {key} = [\"…\", \"…\"]"),
+    }
+}
+
+/// A variable's items: separated by commas, but a comma in `{a,b}` belongs to the glob.
+fn split_outside_braces(value: &str) -> Vec<String> {
+    let mut depth = 0_usize;
+    let items = value.split(|c: char| {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    });
+    items.map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
+        let variable = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, v)| (*v).to_owned());
+        Config::read(text, variable).map_err(|error| format!("{error}\nhint: {}", error.hint))
+    }
+
+    #[test]
+    fn the_environment_wins_over_the_file() {
+        let file = "title_from = [\"heading\", \"filename\"]\nexclude = [\"drafts/**\"]\n";
+        let config = read(file, &[("QUIPU_EXCLUDE", "old/**, *.{bak,tmp}.md ,")]).unwrap();
+        assert_eq!(config.title_from, TitleRule(vec![TitleSource::Heading, TitleSource::FileName]));
+        let globs: Vec<&str> = config.exclude.iter().map(|pattern| pattern.glob.as_str()).collect();
+        assert_eq!(globs, ["old/**", "*.{bak,tmp}.md"]);
+        assert_eq!(read("", &[]).unwrap(), Config::default());
+    }
+
+    #[test]
+    fn a_mistake_is_named_with_its_place_and_the_nearest_word() {
+        for (text, expected) in [
+            (
+                "\n\nexclud = []\n",
+                "unknown key `exclud`\nhint: did you mean `exclude`? There are `title_from`, `include`, `exclude`, `toolsets`",
+            ),
+            (
+                "exclude = []\n\ntoolsets = [\n  \"note\",\n]\n",
+                "unknown toolset `note`\nhint: did you mean `notes`? There are `notes`, `docs`",
+            ),
+            (
+                "[http]\nport = 1\n",
+                "`http` is not in this version\nhint: leave it out; there are `title_from`, `include`, `exclude`, `toolsets`",
+            ),
+            ("toolsets = []\n", "`toolsets` is empty\nhint: name at least one, or leave it out for the default"),
+            ("title_from = []\n", "`title_from` is empty\nhint: name at least one, or leave it out for the default"),
+            ("exclude = \"a\"\n", "`exclude` must be a list of strings\nhint: write it as: exclude = [\"…\", \"…\"]"),
+            (
+                "# ok\ninclude = [1]\n",
+                "`include` must be a list of strings\nhint: write it as: include = [\"…\", \"…\"]",
+            ),
+        ] {
+            let error = read(text, &[]).unwrap_err();
+            assert!(error.ends_with(expected), "{text:?} gave {error:?}");
+        }
+        assert!(read("\n\nexclud = []\n", &[]).unwrap_err().starts_with(".quipu/config.toml, line 3: "));
+        assert!(read("toolsets = [\n  \"note\",\n]", &[]).unwrap_err().starts_with(".quipu/config.toml, line 2: "));
+        assert!(read("a = [\n\"x\"\n", &[]).unwrap_err().starts_with(".quipu/config.toml, line "));
+        let error = read("", &[("QUIPU_TITLE_FROM", "header")]).unwrap_err();
+        assert!(error.starts_with("QUIPU_TITLE_FROM: unknown title source `header`\nhint: did you mean `heading`?"));
+    }
+}

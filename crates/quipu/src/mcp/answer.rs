@@ -1,0 +1,104 @@
+//! A tool and its reply as MCP shows them. The generations differ: before 2026-07-28 structured output is an object or
+//! is left out, and a tool that may answer something else must not promise a schema.
+
+use std::sync::Arc;
+
+use quipu_tools::{Access, Called, Reply, ToolInfo};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, JsonObject, MetaObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+
+/// Where a client that reads no text finds the warnings.
+const WARNINGS_KEY: &str = "quipu/warnings";
+
+/// A tool as listed for clients of the new (`modern`) or an older generation.
+pub(super) fn describe(info: &ToolInfo, modern: bool) -> Tool {
+    let annotations = ToolAnnotations::from_raw(
+        None,
+        Some(info.access == Access::Read),
+        Some(info.access == Access::Destroy),
+        Some(info.idempotent),
+        Some(false),
+    );
+    let tool = Tool::new(info.name, info.description, schema(&info.input_schema)).with_annotations(annotations);
+    if modern || info.answers_object { tool.with_raw_output_schema(schema(&info.output_schema)) } else { tool }
+}
+
+fn schema(schema: &Value) -> Arc<JsonObject> {
+    Arc::new(schema.as_object().cloned().unwrap_or_default())
+}
+
+/// A call's outcome as a result: the answer in one text block, what the client should know besides in a second.
+pub(super) fn result(called: Called, modern: bool) -> Result<CallToolResult, ErrorData> {
+    let Called { reply, warnings } = called;
+    let mut result = match reply {
+        Reply::Answer(value) => {
+            let mut result = CallToolResult::success(vec![ContentBlock::text(value.to_string())]);
+            result.structured_content = structured(value, modern);
+            result
+        }
+        Reply::Failure(text) => CallToolResult::error(vec![ContentBlock::text(text)]),
+        Reply::Protocol { code, message } => return Err(ErrorData::new(ErrorCode(code), message, None)),
+    };
+    if !warnings.is_empty() {
+        result.content.push(ContentBlock::text(json!({ "_warnings": &warnings }).to_string()));
+        result.meta = Some(MetaObject(JsonObject::from_iter([(WARNINGS_KEY.to_owned(), warnings.into())])));
+    }
+    Ok(result)
+}
+
+/// For the new generation also when it is null: every tool has a schema there, and clients take an absent value for a
+/// broken promise.
+fn structured(value: Value, modern: bool) -> Option<Value> {
+    (modern || value.is_object()).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wire(reply: Reply, warnings: &[&str], modern: bool) -> Value {
+        let called = Called { reply, warnings: warnings.iter().map(|&warning| warning.to_owned()).collect() };
+        serde_json::to_value(result(called, modern).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn an_object_is_given_twice_to_every_generation() {
+        for modern in [false, true] {
+            let wire = wire(Reply::Answer(json!({"b": 1, "a": [2]})), &[], modern);
+            assert_eq!(wire["content"], json!([{"type": "text", "text": r#"{"b":1,"a":[2]}"#}]));
+            assert_eq!(wire["structuredContent"], json!({"b": 1, "a": [2]}));
+            assert_eq!(wire["isError"], json!(false));
+            assert!(wire.get("_meta").is_none());
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_is_structured_only_for_the_new_generation() {
+        for value in [json!([1]), Value::Null] {
+            let (older, newer) =
+                (wire(Reply::Answer(value.clone()), &[], false), wire(Reply::Answer(value.clone()), &[], true));
+            assert!(older.get("structuredContent").is_none());
+            assert_eq!(newer.get("structuredContent"), Some(&value));
+            assert_eq!(older["content"][0]["text"], value.to_string());
+        }
+    }
+
+    #[test]
+    fn warnings_come_beside_the_answer_and_leave_it_as_it_is() {
+        let wire = wire(Reply::Answer(json!({"a": 1})), &["a.md: broken link"], false);
+        assert_eq!(wire["content"][0]["text"], r#"{"a":1}"#);
+        assert_eq!(wire["content"][1]["text"], r#"{"_warnings":["a.md: broken link"]}"#);
+        assert_eq!(wire["_meta"], json!({"quipu/warnings": ["a.md: broken link"]}));
+        assert_eq!(wire["structuredContent"], json!({"a": 1}));
+    }
+
+    #[test]
+    fn a_failure_is_a_result_and_a_protocol_error_is_not() {
+        let failed = wire(Reply::Failure("Error: no".into()), &[], true);
+        assert_eq!(failed["isError"], json!(true));
+        assert_eq!(failed["content"], json!([{"type": "text", "text": "Error: no"}]));
+        let reply = Reply::Protocol { code: -32602, message: "no such page".into() };
+        let error = result(Called { reply, warnings: vec![] }, true).unwrap_err();
+        assert_eq!((error.code.0, &*error.message), (-32602, "no such page"));
+    }
+}

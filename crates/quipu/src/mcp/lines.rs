@@ -1,0 +1,112 @@
+//! Bytes to lines, with a limit. A read that is dropped half-way loses nothing: what has come so far stays here.
+
+use std::io;
+
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+
+/// The longest line taken, in bytes. Ten megabytes of arguments are fine; an endless line is not.
+pub(super) const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
+
+/// More than this is given back after a long line.
+const KEPT_CAPACITY: usize = 1024 * 1024;
+
+/// Splits a stream at newlines.
+pub(super) struct LineReader<R> {
+    input: BufReader<R>,
+    line: Vec<u8>,
+    /// Inside a line that was too long: everything up to its end is thrown away.
+    skipping: bool,
+    /// The caller has had `line`.
+    taken: bool,
+}
+
+/// What comes next in the stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line<'a> {
+    /// A line without its end. The last one of the stream need not have had one.
+    Text(&'a [u8]),
+    /// A line longer than [`MAX_LINE_BYTES`]; its bytes are gone.
+    TooLong,
+    /// The stream is over.
+    End,
+}
+
+impl<R: AsyncRead + Unpin> LineReader<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self { input: BufReader::with_capacity(64 * 1024, input), line: Vec::new(), skipping: false, taken: false }
+    }
+
+    /// The next line. Dropping the future and calling again goes on where it stopped.
+    pub(super) async fn next(&mut self) -> io::Result<Line<'_>> {
+        if std::mem::take(&mut self.taken) {
+            self.line.clear();
+            self.line.shrink_to(KEPT_CAPACITY);
+        }
+        loop {
+            let available = self.input.fill_buf().await?;
+            if available.is_empty() {
+                if self.line.is_empty() {
+                    return Ok(Line::End);
+                }
+                break;
+            }
+            let newline = memchr::memchr(b'\n', available);
+            let piece = &available[..newline.unwrap_or(available.len())];
+            let fits = self.line.len() + piece.len() <= MAX_LINE_BYTES;
+            if !self.skipping && fits {
+                self.line.extend_from_slice(piece);
+            }
+            let consumed = piece.len() + usize::from(newline.is_some());
+            self.input.consume(consumed);
+            match (self.skipping, fits, newline.is_some()) {
+                (true, _, ended) => self.skipping = !ended,
+                (false, false, ended) => {
+                    self.skipping = !ended;
+                    self.taken = true;
+                    return Ok(Line::TooLong);
+                }
+                (false, true, true) => break,
+                (false, true, false) => {}
+            }
+        }
+        self.taken = true;
+        Ok(Line::Text(self.line.strip_suffix(b"\r").unwrap_or(&self.line)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn lines(input: &[u8]) -> Vec<String> {
+        let mut reader = LineReader::new(input);
+        let mut lines = Vec::new();
+        loop {
+            match reader.next().await.unwrap() {
+                Line::Text(text) => lines.push(String::from_utf8_lossy(text).into_owned()),
+                Line::TooLong => lines.push("<too long>".to_owned()),
+                Line::End => return lines,
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_is_split_at_newlines() {
+        assert_eq!(lines(b"one\ntwo\r\n\nlast").await, ["one", "two", "", "last"]);
+        assert!(lines(b"").await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_line_over_the_limit_is_reported_once_and_the_next_one_is_whole() {
+        let mut input = vec![b'x'; MAX_LINE_BYTES * 2];
+        input.extend_from_slice(b"\nnext\n");
+        assert_eq!(lines(&input).await, ["<too long>", "next"]);
+    }
+
+    #[tokio::test]
+    async fn a_line_of_just_the_limit_is_taken() {
+        let mut input = vec![b'x'; MAX_LINE_BYTES];
+        input.push(b'\n');
+        assert_eq!(lines(&input).await[0].len(), MAX_LINE_BYTES);
+    }
+}

@@ -1,0 +1,242 @@
+//! One line to one message, or to the error that JSON-RPC asks for.
+//!
+//! The library would drop a line that is no JSON, take a request with a null id for a notification, and call a known
+//! method with wrong parameters unknown; so the shape is checked here, and each method is read as what it is.
+//!
+//! Whoever waits for an answer gets one, if its id can be told at all: also for a line that is no JSON, and for each
+//! request in a batch.
+
+use quipu_tools::echoed;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, CustomRequest, ErrorCode, ErrorData, JsonRpcMessage,
+    RequestId,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::request_id;
+
+/// Of a batch with more requests only so many are answered: a short line must not be worth a flood of answers.
+const MAX_REFUSALS: usize = 1000;
+
+/// What a line says.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    /// To be handled.
+    Message(Box<ClientJsonRpcMessage>),
+    /// To be answered at once with an error, or with several for a batch.
+    Refused(Vec<Refusal>),
+    /// Nothing to do: a blank line, an answer to nothing, a notification that changes nothing here.
+    Nothing,
+}
+
+/// A line that could not be taken, and whose it is if that can be told.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) id: Option<RequestId>,
+    pub(super) error: ErrorData,
+}
+
+impl Refusal {
+    pub(super) fn invalid_request(id: Option<RequestId>, message: impl Into<String>) -> Self {
+        Self { id, error: ErrorData::new(ErrorCode::INVALID_REQUEST, message.into(), None) }
+    }
+
+    /// The error as a message. Without an id it is `null`, as JSON-RPC has it; the library would leave it out.
+    pub(super) fn into_json(self) -> Value {
+        serde_json::json!({ "jsonrpc": "2.0", "id": self.id, "error": self.error })
+    }
+}
+
+/// Reads a line.
+pub(super) fn read(line: &[u8]) -> Incoming {
+    if line.trim_ascii().is_empty() {
+        return Incoming::Nothing;
+    }
+    // Broken UTF-8, half a surrogate pair and nesting beyond the parser's limit end here too.
+    match serde_json::from_slice(line) {
+        Ok(Value::Object(object)) => read_object(object),
+        Ok(Value::Array(messages)) => refuse_batch(messages),
+        Ok(_) => refuse(None, "a message is a JSON object"),
+        Err(error) => {
+            let error = ErrorData::new(ErrorCode::PARSE_ERROR, format!("the line is not valid JSON: {error}"), None);
+            Incoming::Refused(vec![Refusal { id: request_id::find(line), error }])
+        }
+    }
+}
+
+fn refuse(id: Option<RequestId>, message: &str) -> Incoming {
+    Incoming::Refused(vec![Refusal::invalid_request(id, message)])
+}
+
+/// An error for each request in a batch, so that none of them is waited for.
+fn refuse_batch(messages: Vec<Value>) -> Incoming {
+    const MESSAGE: &str = "batches are not supported: send one message per line";
+    let id = |message: Value| match message {
+        Value::Object(mut object) => object.remove("id").and_then(|id| serde_json::from_value::<RequestId>(id).ok()),
+        _ => None,
+    };
+    let mut refusals: Vec<Refusal> = messages
+        .into_iter()
+        .filter_map(id)
+        .take(MAX_REFUSALS)
+        .map(|id| Refusal::invalid_request(Some(id), MESSAGE))
+        .collect();
+    if refusals.is_empty() {
+        refusals.push(Refusal::invalid_request(None, MESSAGE));
+    }
+    Incoming::Refused(refusals)
+}
+
+fn read_object(mut object: Map<String, Value>) -> Incoming {
+    let has_id = object.contains_key("id");
+    let id = object.remove("id").and_then(|id| serde_json::from_value::<RequestId>(id).ok());
+    if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return refuse(id, "`jsonrpc` must be \"2.0\"");
+    }
+    // This server asks its clients nothing, so an answer answers nothing.
+    let is_answer = object.contains_key("result") || object.contains_key("error");
+    let method = match object.remove("method") {
+        Some(Value::String(method)) => method,
+        Some(_) => return refuse(id, "`method` must be a string"),
+        None if is_answer => return Incoming::Nothing,
+        None => return refuse(id, "`method` is missing"),
+    };
+    let params = object.remove("params").filter(|params| !params.is_null());
+    let message = match (has_id, id) {
+        (false, _) => notification(method, params).map(JsonRpcMessage::notification),
+        (true, None) => return refuse(None, "`id` must be a string or an integer"),
+        (true, Some(id)) => match request(method, params) {
+            Ok(request) => Some(JsonRpcMessage::request(request, id)),
+            Err(error) => return Incoming::Refused(vec![Refusal { id: Some(id), error }]),
+        },
+    };
+    message.map_or(Incoming::Nothing, |message| Incoming::Message(Box::new(message)))
+}
+
+fn request(method: String, params: Option<Value>) -> Result<ClientRequest, ErrorData> {
+    if params.as_ref().is_some_and(|params| !params.is_object()) {
+        return Err(ErrorData::invalid_params("`params` must be an object", None));
+    }
+    Ok(match method.as_str() {
+        "initialize" => ClientRequest::InitializeRequest(typed(method, params)?),
+        "server/discover" => ClientRequest::DiscoverRequest(typed(method, params)?),
+        "ping" => ClientRequest::PingRequest(typed(method, params)?),
+        "tools/list" => ClientRequest::ListToolsRequest(typed(method, params)?),
+        "tools/call" => ClientRequest::CallToolRequest(typed(method, params)?),
+        "resources/list" => ClientRequest::ListResourcesRequest(typed(method, params)?),
+        "resources/templates/list" => ClientRequest::ListResourceTemplatesRequest(typed(method, params)?),
+        "resources/read" => ClientRequest::ReadResourceRequest(typed(method, params)?),
+        "completion/complete" => ClientRequest::CompleteRequest(typed(method, params)?),
+        "logging/setLevel" => ClientRequest::SetLevelRequest(typed(method, params)?),
+        // Unknown here, whatever it is elsewhere.
+        _ => ClientRequest::CustomRequest(CustomRequest::new(method, params)),
+    })
+}
+
+/// A notification that changes something here. Any other, and one that cannot be read, is passed over: there is nobody
+/// to tell.
+fn notification(method: String, params: Option<Value>) -> Option<ClientNotification> {
+    match method.as_str() {
+        "notifications/cancelled" => typed(method, params).ok().map(ClientNotification::CancelledNotification),
+        "notifications/initialized" => typed(method, params).ok().map(ClientNotification::InitializedNotification),
+        _ => None,
+    }
+}
+
+fn typed<T: DeserializeOwned>(method: String, params: Option<Value>) -> Result<T, ErrorData> {
+    let mut message = Map::from_iter([("method".to_owned(), Value::String(method))]);
+    message.extend(params.map(|params| ("params".to_owned(), params)));
+    // The parser says what it found in full, however long it is.
+    serde_json::from_value(Value::Object(message))
+        .map_err(|error| ErrorData::invalid_params(echoed(&error.to_string()), None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `code id` of what is refused, else the method or `nothing`.
+    fn outcome(line: &str) -> String {
+        match read(line.as_bytes()) {
+            Incoming::Refused(refusals) => {
+                let id = |id: Option<RequestId>| id.map_or("null".to_owned(), |id| id.to_string());
+                let refused = refusals.into_iter().map(|one| format!("{} {}", one.error.code.0, id(one.id)));
+                refused.collect::<Vec<_>>().join(", ")
+            }
+            Incoming::Message(message) => match *message {
+                JsonRpcMessage::Request(request) => request.request.method().to_owned(),
+                other => format!("{other:?}"),
+            },
+            Incoming::Nothing => "nothing".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_is_a_parse_error() {
+        assert_eq!(outcome("{"), "-32700 null");
+        assert_eq!(outcome("hello"), "-32700 null");
+        assert_eq!(outcome(&"[".repeat(100_000)), "-32700 null");
+        assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\ud800"}}"#), "-32700 1");
+        assert!(matches!(
+            read(b"{\"jsonrpc\":\"2.0\xff\"}"),
+            Incoming::Refused(refusals) if refusals[0].error.code.0 == -32700
+        ));
+    }
+
+    #[test]
+    fn each_request_in_a_batch_is_refused_under_its_own_id() {
+        assert_eq!(outcome(r#"[{"id":1,"method":"ping"},{"method":"x"},3,{"id":"b"}]"#), "-32600 1, -32600 b");
+        assert_eq!(outcome(r#"[{"jsonrpc":"2.0","method":"notifications/initialized"}]"#), "-32600 null");
+        let flood = format!("[{}1]", r#"{"id":1},"#.repeat(5000));
+        assert_eq!(outcome(&flood).split(", ").count(), MAX_REFUSALS);
+    }
+
+    #[test]
+    fn an_error_does_not_say_a_long_argument_back() {
+        let long = "x".repeat(100_000);
+        let line =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"a","arguments":"{long}"}}}}"#);
+        let Incoming::Refused(refusals) = read(line.as_bytes()) else { panic!("it is refused") };
+        assert!(refusals[0].error.message.len() <= 200);
+    }
+
+    #[test]
+    fn what_is_no_request_is_an_invalid_request() {
+        assert_eq!(outcome("[]"), "-32600 null");
+        assert_eq!(outcome("42"), "-32600 null");
+        assert_eq!(outcome("{}"), "-32600 null");
+        assert_eq!(outcome(r#"{"id":7,"method":"ping"}"#), "-32600 7");
+        assert_eq!(outcome(r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#), "-32600 a");
+        assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":7}"#), "-32600 7");
+        assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":7,"method":5}"#), "-32600 7");
+        assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#), "-32600 null");
+        assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#), "-32600 null");
+        assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#), "-32600 null");
+    }
+
+    #[test]
+    fn wrong_parameters_of_a_known_method_are_invalid_parameters() {
+        assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#), "-32602 1");
+        assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}"#), "-32602 1");
+        assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}"#), "-32602 1");
+        let listed = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":[]}}"#;
+        assert_eq!(outcome(listed), "-32602 1");
+    }
+
+    #[test]
+    fn parameters_may_be_absent_or_null_where_none_are_needed() {
+        assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#), "tools/list");
+        assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":"x","method":"tools/list","params":null}"#), "tools/list");
+        assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#), "ping");
+    }
+
+    #[test]
+    fn answers_blank_lines_and_unknown_notifications_are_passed_over() {
+        assert_eq!(outcome("  \t"), "nothing");
+        assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), "nothing");
+        assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}"#), "nothing");
+        assert_eq!(outcome(r#"{"jsonrpc":"2.0","method":"notifications/whatever","params":[1]}"#), "nothing");
+        assert_eq!(outcome(r#"{"jsonrpc":"2.0","method":"tools/list"}"#), "nothing");
+    }
+}

@@ -1,0 +1,85 @@
+//! The MCP front door: the only room that names the MCP library.
+//!
+//! A line of bytes becomes a checked message ([`lines`], [`message`]), the library's loop hands it to a [`Connection`],
+//! and the answer goes back out as a line ([`transport`]). Both protocol generations are spoken on the same stream: one
+//! with a handshake, and one where every request says what it is.
+//!
+//! Batches, which only 2025-03-26 knew, are not carried out: each request in one is answered with an error of its own.
+
+mod answer;
+mod connection;
+mod in_flight;
+mod instructions;
+mod lines;
+mod message;
+mod request_id;
+mod resources;
+mod server;
+mod sessions;
+mod transport;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::service::{QuitReason, serve_directly};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+
+pub(crate) use rmcp::transport::stdio_pipes;
+pub(crate) use server::Server;
+
+use connection::Connection;
+use transport::LineTransport;
+
+/// How long calls in flight may still take once the server is told to stop.
+const STOP_GRACE: Duration = Duration::from_millis(800);
+
+/// Talks to one client until its stream ends or `stop` is ready; what is in flight then is answered first.
+pub(crate) async fn converse<R, W>(
+    server: Server,
+    reader: R,
+    writer: W,
+    stop: impl Future<Output = ()>,
+) -> anyhow::Result<()>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let ending = watch::Sender::new(false);
+    let transport = LineTransport::new(reader, writer, ending.clone());
+    // Not the library's own handshake: it turns away every call that comes before `initialize`.
+    let running = serve_directly(Connection::over_stream(server), transport, None);
+    let mut finished = std::pin::pin!(running.waiting());
+    let reason = tokio::select! {
+        reason = &mut finished => reason?,
+        () = stop => {
+            ending.send_replace(true);
+            match tokio::time::timeout(STOP_GRACE, finished).await {
+                Ok(reason) => reason?,
+                Err(_) => {
+                    tracing::warn!("stopped while calls were still running");
+                    return Ok(());
+                }
+            }
+        }
+    };
+    match reason {
+        QuitReason::JoinError(error) => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The same server over HTTP, at `/mcp`. Only this machine's names are taken for its own, and only its own web pages may
+/// talk to it: without the second, any page a person visits could.
+pub(crate) fn http_routes(server: Server) -> axum::Router {
+    let own_pages = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
+    let config = StreamableHttpServerConfig::default().with_allowed_origins(own_pages).enforce_origin_validation();
+    let connect = move || Ok(Connection::over_http(server.clone()));
+    let service = StreamableHttpService::new(connect, Arc::new(LocalSessionManager::default()), config);
+    axum::Router::new().nest_service("/mcp", service)
+}

@@ -1,0 +1,95 @@
+//! The id of a request that cannot be read, so that whoever waits for its answer is told: a look at the outermost object
+//! only, by bytes, of a line that no parser takes (half an emoji, nesting without end, broken UTF-8).
+
+use rmcp::model::RequestId;
+
+/// The value of the outermost object's `id`, where one can be told.
+pub(super) fn find(line: &[u8]) -> Option<RequestId> {
+    let mut rest = line.trim_ascii_start().strip_prefix(b"{")?;
+    loop {
+        rest = rest.trim_ascii_start();
+        let (key, behind) = rest.split_at(string_length(rest)?);
+        let behind = behind.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+        let (value, behind) = behind.split_at(value_length(behind)?);
+        if key == b"\"id\"" {
+            return serde_json::from_slice(value).ok();
+        }
+        rest = behind.strip_prefix(b",")?;
+    }
+}
+
+/// How long the string at the start is, quotes included.
+fn string_length(text: &[u8]) -> Option<usize> {
+    if text.first() != Some(&b'"') {
+        return None;
+    }
+    let mut at = 1;
+    loop {
+        match text.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+/// How long the value at the start is: up to the comma or brace that ends it. Counts nesting instead of following it.
+fn value_length(text: &[u8]) -> Option<usize> {
+    let (mut at, mut depth) = (0_usize, 0_usize);
+    loop {
+        match text.get(at)? {
+            b'"' => {
+                at += string_length(&text[at..])?;
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' | b',' if depth == 0 => return Some(at),
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(line: &str) -> Option<String> {
+        find(line.as_bytes()).map(|id| id.to_string())
+    }
+
+    #[test]
+    fn the_outermost_id_is_found_wherever_it_stands() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        for line in [
+            r#"{"id":7,"params":{"x":"\ud83d"}}"#.to_owned(),
+            r#" { "params" : {"id":1,"x":"\"}\ud83d"} , "id" : 7 }"#.to_owned(),
+            format!(r#"{{"params":{deep},"id":7}}"#),
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/ca"#.to_owned(),
+        ] {
+            assert_eq!(found(&line).as_deref(), Some("7"), "{line:.80}");
+        }
+        assert_eq!(found(r#"{"id":"\"a","x":"\ud83d"}"#).as_deref(), Some("\"a"));
+        assert_eq!(find(b"{\"x\":\"\xc3\",\"id\":7}").map(|id| id.to_string()).as_deref(), Some("7"));
+    }
+
+    #[test]
+    fn what_is_no_id_is_none() {
+        for line in [
+            "",
+            "{",
+            "hello",
+            r#"[{"id":7}]"#,
+            r#"{"params":{"id":7},"x":"\ud83d"}"#,
+            r#"{"id":null}"#,
+            r#"{"id":{"id":7}}"#,
+            r#"{"id":1.5}"#,
+            r#"{"id":7"#,
+            r#"{"x":"\"#,
+            r#"{"x":"id":7}"#,
+        ] {
+            assert_eq!(found(line), None, "{line}");
+        }
+    }
+}

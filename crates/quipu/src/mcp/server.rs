@@ -1,0 +1,113 @@
+//! What every connection shares: the vault, its tools as MCP shows them, and the workers that calls run on.
+
+use std::sync::Arc;
+
+use quipu_core::Knowledge;
+use quipu_tools::Registry;
+use rmcp::model::{ErrorData, Tool};
+use tokio::sync::Semaphore;
+
+use super::answer::describe;
+use super::instructions;
+use super::sessions::Sessions;
+
+/// Calls that run at the same time. Calls are short and mostly wait for the disk; more of them would only take turns.
+const MAX_WORKERS: usize = 16;
+
+/// One vault behind MCP. Cheap to clone; all clones are the same server.
+#[derive(Clone)]
+pub(crate) struct Server(Arc<Shared>);
+
+struct Shared {
+    knowledge: Arc<Knowledge>,
+    registry: Arc<Registry>,
+    instructions: String,
+    /// As shown to clients of each generation.
+    tools: Vec<Tool>,
+    legacy_tools: Vec<Tool>,
+    workers: Arc<Semaphore>,
+    sessions: Sessions,
+}
+
+/// Why a call on a worker has no outcome.
+pub(super) enum Interrupted {
+    /// The client no longer wants it.
+    Cancelled,
+    /// The work panicked; the log says where.
+    Failed,
+}
+
+impl From<Interrupted> for ErrorData {
+    fn from(interrupted: Interrupted) -> Self {
+        match interrupted {
+            // Never sent: the answer to a cancelled request is held back.
+            Interrupted::Cancelled => Self::internal_error("cancelled", None),
+            Interrupted::Failed => Self::internal_error("the call failed inside the server; its log says why", None),
+        }
+    }
+}
+
+impl Server {
+    pub(crate) fn new(knowledge: Arc<Knowledge>, registry: Arc<Registry>) -> Self {
+        Self(Arc::new(Shared {
+            instructions: instructions::for_tools(registry.tools()),
+            tools: registry.tools().map(|tool| describe(tool, true)).collect(),
+            legacy_tools: registry.tools().map(|tool| describe(tool, false)).collect(),
+            knowledge,
+            registry,
+            workers: Arc::new(Semaphore::new(MAX_WORKERS)),
+            sessions: Sessions::default(),
+        }))
+    }
+
+    pub(super) fn registry(&self) -> &Registry {
+        &self.0.registry
+    }
+
+    /// The same, once the vault has been read, or as much as there is after a while: resources, unlike tool calls, have
+    /// no way to say that the list is not whole yet.
+    pub(super) fn indexed(&self) -> &Registry {
+        self.0.knowledge.wait_ready(Registry::PATIENCE);
+        &self.0.registry
+    }
+
+    /// Of clients without a connection.
+    pub(super) fn sessions(&self) -> &Sessions {
+        &self.0.sessions
+    }
+
+    pub(super) fn instructions(&self) -> &str {
+        &self.0.instructions
+    }
+
+    /// In the registry's order, so that a client may cache the list.
+    pub(super) fn tools(&self, modern: bool) -> &[Tool] {
+        if modern { &self.0.tools } else { &self.0.legacy_tools }
+    }
+
+    /// Runs work on a thread of its own, so that a slow call holds up nobody. Work that nobody wants any more is not
+    /// begun; once begun it runs to its end, for a write must not stop half-way.
+    pub(super) async fn on_worker<T: Send + 'static>(
+        &self,
+        cancelled: impl Future<Output = ()>,
+        work: impl FnOnce(&Server) -> T + Send + 'static,
+    ) -> Result<T, Interrupted> {
+        let mut cancelled = std::pin::pin!(cancelled);
+        let permit = tokio::select! {
+            permit = self.0.workers.clone().acquire_owned() => permit.expect("the semaphore is never closed"),
+            () = &mut cancelled => return Err(Interrupted::Cancelled),
+        };
+        let server = self.clone();
+        let running = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            work(&server)
+        });
+        tokio::select! {
+            outcome = running => outcome.map_err(|error| {
+                tracing::error!(%error, "a call failed");
+                Interrupted::Failed
+            }),
+            () = cancelled => Err(Interrupted::Cancelled),
+        }
+    }
+}

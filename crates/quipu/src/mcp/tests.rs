@@ -1,0 +1,214 @@
+//! Slow calls, and calls that are called off: over a vault whose files open only when a test says so.
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use quipu_core::model::{FileStat, VaultPath};
+use quipu_core::parse::TitleRule;
+use quipu_core::ports::{FileChange, FileContent, Kept, Listing, SystemClock, VaultError, VaultFiles, WriteError};
+use quipu_core::{Knowledge, Parts};
+use quipu_testkit::store_conformance::Shelf;
+use quipu_testkit::{FixedClock, MemShelf, MemVault};
+use quipu_tools::{Registry, RegistryOptions};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, split};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::{Server, converse};
+
+/// While shut, every read of a file waits.
+#[derive(Default)]
+struct Gate {
+    shut: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn shut(&self) {
+        *self.shut.lock().unwrap() = true;
+    }
+
+    fn open(&self) {
+        *self.shut.lock().unwrap() = false;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self) {
+        let shut = self.shut.lock().unwrap();
+        drop(self.opened.wait_while(shut, |shut| *shut).unwrap());
+    }
+}
+
+struct GatedVault {
+    files: MemVault,
+    gate: Arc<Gate>,
+}
+
+impl VaultFiles for GatedVault {
+    fn list(&self) -> Result<Listing, VaultError> {
+        self.files.list()
+    }
+    fn list_below(&self, path: &VaultPath) -> Result<Listing, VaultError> {
+        self.files.list_below(path)
+    }
+    fn read(&self, path: &VaultPath) -> Result<Option<FileContent>, VaultError> {
+        self.gate.pass();
+        self.files.read(path)
+    }
+    fn find_any_case(&self, path: &VaultPath) -> Result<Option<VaultPath>, VaultError> {
+        self.files.find_any_case(path)
+    }
+    fn apply(&self, changes: &[FileChange]) -> Result<Vec<Option<FileStat>>, WriteError> {
+        self.files.apply(changes)
+    }
+    fn kept(&self) -> Result<Vec<Kept>, VaultError> {
+        self.files.kept()
+    }
+    fn restore(&self, kept: &Kept) -> Result<FileStat, WriteError> {
+        self.files.restore(kept)
+    }
+}
+
+/// A client in this process. `get_document` is slow while the gate is shut; `nodes_exist` never is.
+struct Client {
+    gate: Arc<Gate>,
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    input: WriteHalf<DuplexStream>,
+    stop: oneshot::Sender<()>,
+    served: JoinHandle<anyhow::Result<()>>,
+}
+
+impl Client {
+    fn connect() -> Self {
+        let gate = Arc::<Gate>::default();
+        let files = MemVault::from_fixture(Arc::new(FixedClock::default()), "//- a.md\ntext\n");
+        let knowledge = Arc::new(Knowledge::new(Parts {
+            vault: Arc::new(GatedVault { files, gate: gate.clone() }),
+            store: Arc::new(MemShelf::default().open()),
+            clock: Arc::new(SystemClock),
+            title_rule: TitleRule::default(),
+        }));
+        knowledge.start(&|_| {}).unwrap();
+        let registry = Arc::new(Registry::new(knowledge.clone(), RegistryOptions::default()));
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let (reader, writer) = split(theirs);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let stop_asked = async move {
+            // A dropped sender is no wish to stop.
+            if stopped.await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let served = tokio::spawn(converse(Server::new(knowledge, registry), reader, writer, stop_asked));
+        let (output, input) = split(ours);
+        gate.shut();
+        Self { gate, lines: BufReader::new(output).lines(), input, stop, served }
+    }
+
+    async fn send(&mut self, message: Value) {
+        self.input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    async fn call(&mut self, id: i64, tool: &str) {
+        let arguments = if tool == "get_document" { json!({ "path": "a.md" }) } else { json!({ "ids": ["a.md"] }) };
+        let params = json!({ "name": tool, "arguments": arguments });
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })).await;
+    }
+
+    async fn receive(&mut self) -> Option<Value> {
+        let line = tokio::time::timeout(Duration::from_secs(60), self.lines.next_line()).await.expect("an answer");
+        line.unwrap().map(|line| serde_json::from_str(&line).unwrap())
+    }
+
+    async fn receive_id(&mut self) -> i64 {
+        self.receive().await.unwrap()["id"].as_i64().unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_call_holds_up_nobody() {
+    let mut client = Client::connect();
+    client.call(1, "get_document").await;
+    client.call(2, "nodes_exist").await;
+    assert_eq!(client.receive_id().await, 2);
+    client.gate.open();
+    assert_eq!(client.receive_id().await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_call_is_not_answered_and_its_id_may_be_used_again() {
+    let mut client = Client::connect();
+    client.call(1, "get_document").await;
+    client.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } })).await;
+    client.call(2, "nodes_exist").await;
+    assert_eq!(client.receive_id().await, 2);
+    client.gate.open();
+    client.call(1, "nodes_exist").await;
+    let answer = client.receive().await.unwrap();
+    assert_eq!(answer["result"]["structuredContent"], json!({ "a.md": true }), "of the second call, not the first");
+    client.input.shutdown().await.unwrap();
+    assert_eq!(client.receive().await, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_waiting_for_a_worker_can_be_called_off() {
+    let mut client = Client::connect();
+    for id in 0..100 {
+        client.call(id, "get_document").await;
+    }
+    for id in 0..100 {
+        let params = json!({ "requestId": id });
+        client.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })).await;
+    }
+    // Once this is answered, everything before it has been read.
+    client.send(json!({ "jsonrpc": "2.0", "id": 100, "method": "ping" })).await;
+    assert_eq!(client.receive_id().await, 100);
+    client.gate.open();
+    client.call(101, "nodes_exist").await;
+    assert_eq!(client.receive_id().await, 101);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_in_use_cannot_be_used_twice() {
+    let mut client = Client::connect();
+    client.call(1, "get_document").await;
+    client.call(1, "nodes_exist").await;
+    let refused = client.receive().await.unwrap();
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&Value::Null, &json!(-32600)));
+    client.gate.open();
+    assert_eq!(client.receive().await.unwrap()["result"]["structuredContent"]["content"], "text\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_input_waits_for_a_slow_call() {
+    let mut client = Client::connect();
+    client.call(1, "get_document").await;
+    client.input.shutdown().await.unwrap();
+    client.gate.open();
+    assert_eq!(client.receive_id().await, 1);
+    assert_eq!(client.receive().await, None);
+    client.served.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_does_not_wait_for_a_call_that_never_ends() {
+    let mut client = Client::connect();
+    client.call(1, "get_document").await;
+    client.call(2, "nodes_exist").await;
+    assert_eq!(client.receive_id().await, 2);
+    client.stop.send(()).unwrap();
+    client.served.await.unwrap().unwrap();
+    client.gate.open();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_no_longer_listens_ends_the_conversation() {
+    let mut client = Client::connect();
+    client.gate.open();
+    client.call(1, "nodes_exist").await;
+    assert_eq!(client.receive_id().await, 1);
+    let Client { lines, input, served, .. } = client;
+    drop((lines, input));
+    served.await.unwrap().unwrap();
+}

@@ -1,0 +1,180 @@
+//! Lines in, lines out, for the library's loop. Ours rather than the library's, because that one drops what it cannot
+//! parse, gives calls five seconds after the end of input, and may cut a line in two when a read is interrupted.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quipu_tools::echoed;
+use rmcp::RoleServer;
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde::Serialize;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Mutex, watch};
+use tokio::time::Instant;
+
+use super::in_flight::InFlight;
+use super::lines::{Line, LineReader, MAX_LINE_BYTES};
+use super::message::{self, Incoming, Refusal};
+
+/// How long calls in flight may still take once the client has closed its side.
+const END_GRACE: Duration = Duration::from_secs(10);
+
+/// How long the way out may take to close.
+const CLOSE_GRACE: Duration = Duration::from_millis(500);
+
+/// One client's stream.
+pub(super) struct LineTransport<R, W> {
+    lines: LineReader<R>,
+    output: Output<W>,
+    /// Set once nothing more will be read: calls in flight have until then.
+    deadline: Option<Instant>,
+}
+
+/// The way out, shared by all answers.
+struct Output<W> {
+    writer: Arc<Mutex<W>>,
+    in_flight: Arc<InFlight>,
+    /// Turned on to end the conversation: from outside, or because the client no longer listens.
+    ending: watch::Sender<bool>,
+}
+
+impl<W> Clone for Output<W> {
+    fn clone(&self) -> Self {
+        Self { writer: self.writer.clone(), in_flight: self.in_flight.clone(), ending: self.ending.clone() }
+    }
+}
+
+impl<R, W> LineTransport<R, W>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    pub(super) fn new(reader: R, writer: W, ending: watch::Sender<bool>) -> Self {
+        let output = Output { writer: Arc::new(Mutex::new(writer)), in_flight: Arc::default(), ending };
+        Self { lines: LineReader::new(reader), output, deadline: None }
+    }
+
+    /// The next line as a message; `None` at the end of input.
+    async fn next(&mut self) -> Option<Incoming> {
+        let mut ending = self.output.ending.subscribe();
+        let line = tokio::select! {
+            line = async { self.output.in_flight.room().await; self.lines.next().await } => line,
+            _ = ending.wait_for(|ending| *ending) => return None,
+        };
+        match line {
+            Ok(Line::Text(text)) => Some(self.output.admit(message::read(text), text.len())),
+            Ok(Line::TooLong) => {
+                let message = format!("the line is longer than {MAX_LINE_BYTES} bytes");
+                Some(Incoming::Refused(vec![Refusal::invalid_request(None, message)]))
+            }
+            Ok(Line::End) => None,
+            Err(error) => {
+                tracing::warn!(%error, "cannot read from the client");
+                None
+            }
+        }
+    }
+}
+
+impl<R, W> Transport<RoleServer> for LineTransport<R, W>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let output = self.output.clone();
+        async move {
+            let outcome = output.write(&message).await;
+            match &message {
+                JsonRpcMessage::Response(response) => output.in_flight.finish(&response.id),
+                JsonRpcMessage::Error(error) => {
+                    error.id.iter().for_each(|id| output.in_flight.finish(id));
+                }
+                JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
+            }
+            outcome
+        }
+    }
+
+    /// The library drops this future whenever something else happens and calls again: all state is in `self`, and
+    /// nothing is written from here.
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        while self.deadline.is_none() {
+            match self.next().await {
+                Some(Incoming::Message(message)) => return Some(*message),
+                Some(Incoming::Refused(refusals)) => self.output.refuse(refusals),
+                Some(Incoming::Nothing) => {}
+                None => self.deadline = Some(Instant::now() + END_GRACE),
+            }
+        }
+        let deadline = self.deadline.expect("the loop above ends when it is set");
+        if tokio::time::timeout_at(deadline, self.output.in_flight.idle()).await.is_err() {
+            tracing::warn!("the client is gone and some calls are still running");
+        }
+        None
+    }
+
+    /// A client that reads no more leaves an answer stuck half-way: it is not waited for.
+    async fn close(&mut self) -> io::Result<()> {
+        let writer = self.output.writer.clone();
+        let shutdown = async { writer.lock().await.shutdown().await };
+        tokio::time::timeout(CLOSE_GRACE, shutdown).await.unwrap_or(Ok(()))
+    }
+}
+
+impl<W: AsyncWrite + Send + Unpin + 'static> Output<W> {
+    /// Notes a request as in flight and a cancelled one as done.
+    fn admit(&self, incoming: Incoming, bytes: usize) -> Incoming {
+        let Incoming::Message(message) = &incoming else { return incoming };
+        match &**message {
+            JsonRpcMessage::Request(request) => {
+                let is_handshake = matches!(request.request, ClientRequest::InitializeRequest(_));
+                if !self.in_flight.begin(&request.id, bytes, is_handshake) {
+                    // Without its id: the answer that is still to come would be mistaken for this one.
+                    let id = echoed(&request.id.to_string());
+                    let message = format!("request {id} is still being worked on: use another id");
+                    return Incoming::Refused(vec![Refusal::invalid_request(None, message)]);
+                }
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification {
+                    cancelled.params.request_id.iter().for_each(|id| self.in_flight.finish(id));
+                }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+        }
+        incoming
+    }
+
+    /// Answers a line that is no message, or several. On a task of its own, since [`LineTransport::receive`] may be dropped.
+    fn refuse(&self, refusals: Vec<Refusal>) {
+        self.in_flight.begin_refusal();
+        let output = self.clone();
+        tokio::spawn(async move {
+            for refusal in refusals {
+                tracing::debug!(code = refusal.error.code.0, message = %refusal.error.message, "refused a line");
+                // A client that no longer listens ends the conversation; there is nobody left to tell.
+                let _ = output.write(&refusal.into_json()).await;
+            }
+            output.in_flight.finish_refusal();
+        });
+    }
+
+    async fn write(&self, message: &impl Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_vec(message)?;
+        line.push(b'\n');
+        let mut writer = self.writer.lock().await;
+        let outcome = match writer.write_all(&line).await {
+            Ok(()) => writer.flush().await,
+            Err(error) => Err(error),
+        };
+        if outcome.is_err() {
+            self.ending.send_replace(true);
+        }
+        outcome
+    }
+}

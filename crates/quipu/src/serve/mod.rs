@@ -1,0 +1,20 @@
+//! Where clients come in: one file for each way.
+
+pub(crate) mod http;
+pub(crate) mod stdio;
+
+use anyhow::Context;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Ready when the process is asked to end. From the moment of the call on, not of the first wait.
+fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+    let listen = |kind| signal(kind).context("while listening for the signal to stop");
+    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("asked to stop");
+    })
+}

@@ -1,0 +1,44 @@
+//! `quipu call`: the same answers that an agent gets.
+
+use crate::sandbox::{Sandbox, check};
+
+#[test]
+fn a_tool_answers_as_it_would_an_agent() {
+    let vault = Sandbox::example();
+    let ran = vault.run(&["call", "get_node", r#"{"id": "station/POWER.md"}"#]).expect(0);
+    assert_eq!(ran.stdout.lines().count(), 1, "{ran}");
+    assert_eq!(ran.json()["id"], "station/power.md");
+    assert_eq!(ran.stderr, "");
+    let from_stdin = vault.run_with_stdin(&["call", "get_node", "-"], r#"{"id": "station/power.md"}"#).expect(0);
+    assert_eq!(from_stdin.stdout, ran.stdout);
+}
+
+#[test]
+fn a_tool_can_write() {
+    let vault = Sandbox::example();
+    let arguments = r#"{"id": "log/2025-08-01.md", "title": "A dry day", "content": "Nothing fell. [[Rain Gauge]]"}"#;
+    vault.run(&["call", "create_node", arguments]).expect(0);
+    assert!(vault.read("log/2025-08-01.md").ends_with("Nothing fell. [[Rain Gauge]]"));
+    let again = vault.run(&["call", "create_node", arguments]).expect(1);
+    assert_eq!(again.json()["error"]["code"], "NODE_EXISTS", "stdout has what the agent is told");
+    check("call_fails", &again);
+}
+
+#[test]
+fn the_tools_can_be_listed_and_asked_for_their_schema() {
+    let vault = Sandbox::example();
+    check("call_list", &vault.run(&["call"]).expect(0));
+    let schema = vault.run(&["call", "get_node", "--schema"]).expect(0).json();
+    assert!(schema["properties"]["id"].is_object(), "{schema}");
+    vault.write(".quipu/config.toml", "toolsets = [\"docs\"]\n");
+    let listed = vault.run(&["call"]).expect(0).stdout;
+    assert!(listed.starts_with("list_documents") && !listed.contains("get_node"), "{listed}");
+}
+
+#[test]
+fn a_mistyped_call_is_a_usage_error() {
+    let vault = Sandbox::example();
+    check("call_unknown_tool", &vault.run(&["call", "get_nod", "{}"]).expect(2));
+    check("call_not_json", &vault.run(&["call", "get_node", "{id: 1}"]).expect(2));
+    check("call_not_an_object", &vault.run(&["call", "get_node", "[]"]).expect(2));
+}

@@ -1,0 +1,53 @@
+//! `quipu index`: what it takes in, and what it leaves alone.
+
+use crate::sandbox::{Sandbox, check};
+
+#[test]
+fn indexing_takes_in_what_changed_and_leaves_the_notes_alone() {
+    let vault = Sandbox::example();
+    let before = vault.files();
+    check("index_first", &vault.run(&["index"]).expect(0));
+    check("index_again", &vault.run(&["index"]).expect(0));
+    check("index_rebuild", &vault.run(&["index", "--rebuild"]).expect(0));
+    assert_eq!(vault.files(), before, "every byte is as it was");
+    assert_eq!(vault.read(".quipu/.gitignore"), "*\n");
+
+    vault.write("new.md", "[[Power]]");
+    std::fs::remove_file(vault.root().join("log/2025-07-19.md")).unwrap();
+    let root = vault.root().display().to_string();
+    check("index_json", &vault.run(&["index", &root, "--json"]).expect(0));
+}
+
+#[test]
+fn a_vault_that_cannot_hold_an_index_is_indexed_in_memory() {
+    let vault = Sandbox::of("//- a.md\nAlpha [[b]]\n//- b.md\nBeta\n//- .quipu\na file where the folder should be\n");
+    let ran = vault.run(&["index"]).expect(0);
+    check("index_in_memory", &ran);
+    assert_eq!(vault.run(&["search", "beta", "--json"]).expect(0).json()["hits"][0]["path"], "b.md");
+}
+
+#[test]
+fn a_folder_without_write_permission_is_indexed_in_memory() {
+    use std::os::unix::fs::PermissionsExt;
+    let vault = Sandbox::of("//- a.md\nAlpha\n");
+    let root = vault.root();
+    std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o555)).unwrap();
+    let can_write_anyway = std::fs::write(root.join("probe"), "").is_ok();
+    if can_write_anyway {
+        println!("left out: this user writes into folders without permission (root)");
+    } else {
+        let ran = vault.run(&["index"]).expect(0);
+        assert!(ran.stderr.contains("warning: cannot keep the index in"), "{ran}");
+        assert_eq!(vault.run(&["search", "alpha", "--json"]).expect(0).json()["hits"][0]["path"], "a.md");
+    }
+    std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn commands_that_only_look_do_not_make_a_vault_of_a_folder() {
+    let vault = Sandbox::of("//- a.md\nAlpha\n");
+    for arguments in [&["status"][..], &["search", "alpha"], &["doctor"], &["restore"], &["call", "list_nodes"]] {
+        vault.run(arguments).expect(0);
+        assert!(!vault.root().join(".quipu").exists(), "{arguments:?}");
+    }
+}

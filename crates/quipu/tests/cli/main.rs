@@ -1,0 +1,20 @@
+//! The command line as a person or a script sees it: every test starts the program on a vault of its own.
+
+#![expect(clippy::disallowed_methods, reason = "tests make vaults and look at them with plain file calls")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails; clippy knows test functions, not what they share"
+)]
+
+mod sandbox;
+
+mod call;
+mod config;
+mod doctor;
+mod help;
+mod index;
+mod printing;
+mod restore;
+mod search;
+mod serve;
+mod status;

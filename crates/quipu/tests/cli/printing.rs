@@ -1,0 +1,51 @@
+//! What is true of everything that is printed.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+use crate::sandbox::Sandbox;
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let vault = Sandbox::of("//- a.md\nx\n");
+    let links: String = (0..20_000).map(|number| format!("[[missing {number}]]\n")).collect();
+    vault.write("links.md", links);
+    let mut child = vault.command(&["doctor", "--all"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    assert_eq!(first, "Broken links (20000)\n");
+    let status = child.wait().unwrap();
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!((status.code(), stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_answer_that_cannot_be_written_is_an_error() {
+    let vault = Sandbox::example();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ran = vault.ran(vault.command(&["status"]).stdout(full).output().unwrap()).expect(1);
+    assert!(ran.stderr.starts_with("error: cannot write the answer: "), "{ran}");
+}
+
+#[test]
+fn escapes_in_notes_are_made_harmless() {
+    let vault = Sandbox::of("//- a.md\n---\ntitle: \"plain\"\n---\n");
+    vault.write("b.md", "## Head\u{9b}31m \x1b]0;owned\x07\n\nneedle \x1b[2J and \u{85}[[to\x1bnowhere]]\n");
+    for arguments in [&["search", "needle"][..], &["search", "needle", "--json"], &["doctor"], &["doctor", "--json"]] {
+        let ran = vault.run(arguments).expect(0);
+        assert!(!ran.stdout.chars().any(|c| c.is_control() && c != '\n'), "{arguments:?}: {:?}", ran.stdout);
+    }
+    let json = vault.run(&["search", "needle", "--json"]).expect(0).json();
+    assert!(json["hits"][0]["snippet"].as_str().unwrap().contains("\x1b[2J"), "JSON keeps the text: {json}");
+}
+
+#[test]
+fn nothing_is_coloured_where_nobody_looks() {
+    let vault = Sandbox::example();
+    for arguments in [&["--help"][..], &["status"], &["doctor"], &["search", "ice"], &["serach"]] {
+        let ran = vault.run(arguments);
+        assert!(!ran.stdout.contains('\x1b') && !ran.stderr.contains('\x1b'), "{ran}");
+    }
+}

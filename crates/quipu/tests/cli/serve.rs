@@ -1,0 +1,119 @@
+//! The terminal side of `serve`: starting, keeping the index current, ending. The protocol has its own tests.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdout, Stdio};
+
+use crate::sandbox::Sandbox;
+
+/// A server with a client that speaks plain JSON-RPC.
+struct Server {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    last_id: u64,
+}
+
+impl Server {
+    fn start(vault: &Sandbox, arguments: &[&str]) -> Self {
+        let mut command = vault.command(&[&["serve"], arguments].concat());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut server = Self { child, stdout, last_id: 0 };
+        let client = serde_json::json!({ "name": "test", "version": "1" });
+        let hello = serde_json::json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+        server.ask("initialize", &hello);
+        server.send(&serde_json::json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        server
+    }
+
+    fn send(&mut self, message: &serde_json::Value) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    fn ask(&mut self, method: &str, params: &serde_json::Value) -> serde_json::Value {
+        self.last_id += 1;
+        self.send(&serde_json::json!({ "jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params }));
+        loop {
+            let mut line = String::new();
+            assert!(self.stdout.read_line(&mut line).unwrap() > 0, "the server ended before it answered {method}");
+            let answer: serde_json::Value = serde_json::from_str(&line).unwrap();
+            if answer["id"] == self.last_id {
+                return answer["result"].clone();
+            }
+        }
+    }
+
+    /// The first text block of a tool's answer.
+    fn call(&mut self, tool: &str, arguments: &serde_json::Value) -> String {
+        let result = self.ask("tools/call", &serde_json::json!({ "name": tool, "arguments": arguments }));
+        result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}")).to_owned()
+    }
+
+    /// Closes the client's side; gives the exit code and what was written to stderr.
+    fn end(mut self) -> (Option<i32>, String) {
+        drop(self.child.stdin.take());
+        let output = self.child.wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    }
+}
+
+#[test]
+fn a_client_is_served_in_silence_and_its_leaving_ends_the_server() {
+    let vault = Sandbox::example();
+    let before = vault.files();
+    let mut server = Server::start(&vault, &[]);
+    let power = server.call("get_node", &serde_json::json!({ "id": "station/power.md" }));
+    assert!(power.contains("three and a half days"), "{power}");
+    assert_eq!(server.end(), (Some(0), String::new()));
+    assert_eq!(vault.files(), before);
+}
+
+#[test]
+fn a_change_by_another_program_is_seen() {
+    let vault = Sandbox::example();
+    let mut server = Server::start(&vault, &[]);
+    server.call("nodes_exist", &serde_json::json!({ "ids": ["late.md"] }));
+    vault.write("late.md", "Written while the server runs. [[Power]]");
+    // Asked of the index alone, so only the watcher can have told it.
+    let seen = (0..200).any(|_| {
+        let answer = server.call("nodes_exist", &serde_json::json!({ "ids": ["late.md"] }));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        answer.contains("true")
+    });
+    assert!(seen);
+    server.end();
+}
+
+#[test]
+fn other_commands_and_servers_work_beside_a_running_one() {
+    let vault = Sandbox::example();
+    let mut first = Server::start(&vault, &["--no-watch"]);
+    first.call("list_nodes", &serde_json::json!({}));
+
+    let status = vault.run(&["status", "--json"]).expect(0).json();
+    assert_eq!(status["notes"], 16);
+    assert_eq!(status["index"]["owner"], "other");
+    assert_eq!(vault.run(&["search", "melting ice", "--json"]).expect(0).json()["matched"], "phrase");
+    let ran = vault.run(&["index", "--rebuild"]).expect(1);
+    assert!(ran.stderr.starts_with("error: the index is in use by another quipu process"), "{ran}");
+
+    let mut second = Server::start(&vault, &["--no-watch"]);
+    let new = serde_json::json!({ "id": "from-second.md", "content": "Hello." });
+    second.call("create_node", &new);
+    assert!(vault.root().join("from-second.md").exists(), "notes are written through the vault's one door");
+    let (code, stderr) = second.end();
+    assert_eq!(code, Some(0));
+    assert!(stderr.contains("this one keeps its index in memory"), "{stderr}");
+    first.end();
+}
+
+#[test]
+fn flags_choose_the_tools() {
+    let vault = Sandbox::example();
+    let mut server = Server::start(&vault, &["--read-only", "--toolsets", "notes"]);
+    let tools = server.ask("tools/list", &serde_json::json!({}));
+    let names: Vec<&str> =
+        tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"get_node"), "{names:?}");
+    assert!(!names.contains(&"create_node") && !names.contains(&"get_document"), "{names:?}");
+    server.end();
+}

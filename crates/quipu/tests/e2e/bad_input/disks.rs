@@ -1,0 +1,212 @@
+//! Disks that are full, read-only or closed to us. Where a test may not mount a disk or become somebody else, it says so.
+
+#![expect(clippy::disallowed_methods, reason = "files are put in the server's way")]
+
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::{still_answers, tells_no_tales, unharmed};
+use crate::client::{Client, LEGACY, QUIPU, files_below, ids, serve_command, skip, vault};
+
+/// A small disk in memory, gone when this is dropped.
+struct Disk {
+    root: PathBuf,
+    _folder: TempDir,
+}
+
+impl Disk {
+    fn mount() -> Option<Self> {
+        let folder = TempDir::new().unwrap();
+        let root = folder.path().join("disk");
+        std::fs::create_dir(&root).unwrap();
+        if !run("mount", &["-t", "tmpfs", "-o", "size=2m", "tmpfs"], &root) {
+            skip("mounting is not allowed here");
+            return None;
+        }
+        Some(Self { root, _folder: folder })
+    }
+
+    /// Leaves no room, in a file called `filler`.
+    fn fill(&self) {
+        let mut filler = std::fs::File::create(self.root.join("filler")).unwrap();
+        while filler.write_all(&[0; 4096]).is_ok() {}
+    }
+
+    /// Serves it as a vault.
+    fn open(&self) -> Client {
+        let command = serve_command(&self.root, &[]);
+        Client::start_with(TempDir::new().unwrap(), command).shake_hands(LEGACY)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        run("umount", &["-l"], &self.root);
+    }
+}
+
+fn run(program: &str, arguments: &[&str], at: &Path) -> bool {
+    Command::new(program).args(arguments).arg(at).output().is_ok_and(|output| output.status.success())
+}
+
+#[test]
+fn a_full_disk_is_told_and_loses_nothing() {
+    let Some(disk) = Disk::mount() else { return };
+    std::fs::write(disk.root.join("a.md"), "old a [[b]]\n").unwrap();
+    std::fs::write(disk.root.join("b.md"), "old b [[a]]\n").unwrap();
+    let mut client = disk.open();
+    client.answer("get_node", json!({ "id": "a.md" }));
+    let big = "x".repeat(3_000_000);
+    unharmed(&mut client, &disk.root, |client| {
+        for (tool, arguments) in [
+            ("create_node", json!({ "id": "new/big.md", "content": big })),
+            ("update_node", json!({ "id": "a.md", "content": big })),
+            ("update_node", json!({ "id": "b.md", "content": big, "title": "B two", "update_links": true })),
+        ] {
+            let (code, message) = client.error(tool, arguments);
+            assert_eq!(code, "PROVIDER_ERROR", "{message}");
+            assert!(message.contains("No space left"), "{message}");
+            tells_no_tales(&message);
+        }
+        assert_eq!(client.answer("get_node", json!({ "id": "a.md" }))["content"], "old a [[b]]\n");
+        assert!(!disk.root.join("new").exists(), "a folder made for nothing is gone again");
+    });
+
+    // Full to the last byte, by somebody else.
+    disk.fill();
+    unharmed(&mut client, &disk.root, |client| {
+        let (code, message) = client.error("update_node", json!({ "id": "b.md", "content": "new b\n" }));
+        assert_eq!(code, "PROVIDER_ERROR", "{message}");
+        assert_eq!(client.answer("get_node", json!({ "id": "b.md" }))["content"], "old b [[a]]\n");
+    });
+
+    // With room again everything works again.
+    std::fs::remove_file(disk.root.join("filler")).unwrap();
+    client.answer("update_node", json!({ "id": "a.md", "content": "new a\n" }));
+    client.answer("create_node", json!({ "id": "c.md", "content": "c" }));
+    assert_eq!(std::fs::read_to_string(disk.root.join("a.md")).unwrap(), "new a\n");
+    still_answers(&mut client);
+}
+
+#[test]
+fn a_disk_too_full_for_an_index_is_served_all_the_same() {
+    let Some(disk) = Disk::mount() else { return };
+    std::fs::write(disk.root.join("a.md"), "a\n").unwrap();
+    disk.fill();
+    let mut client = disk.open();
+    unharmed(&mut client, &disk.root, |client| {
+        assert_eq!(client.answer("get_node", json!({ "id": "a.md" }))["content"], "a\n");
+        let (code, message) = client.error("update_node", json!({ "id": "a.md", "content": "b" }));
+        assert_eq!(code, "PROVIDER_ERROR", "{message}");
+    });
+}
+
+#[test]
+fn a_read_only_disk_is_read_and_says_why_it_is_not_written() {
+    let Some(disk) = Disk::mount() else { return };
+    std::fs::write(disk.root.join("a.md"), "a [[b]]\n").unwrap();
+    std::fs::write(disk.root.join("b.md"), "b\n").unwrap();
+    assert!(run("mount", &["-o", "remount,ro"], &disk.root));
+    let mut client = disk.open();
+    unharmed(&mut client, &disk.root, |client| {
+        assert_eq!(ids(&client.answer("get_neighbors", json!({ "id": "a.md" }))), ["b.md"]);
+        assert_eq!(client.answer("search_docs", json!({ "query": "b" }))["total"], 2);
+        for (tool, arguments) in [
+            ("create_node", json!({ "id": "c.md", "content": "c" })),
+            ("update_node", json!({ "id": "a.md", "content": "c" })),
+            ("delete_node", json!({ "id": "b.md" })),
+        ] {
+            let (code, message) = client.error(tool, arguments);
+            assert_eq!(code, "PROVIDER_ERROR");
+            assert!(message.contains("Read-only file system"), "{message}");
+            tells_no_tales(&message);
+        }
+    });
+}
+
+/// A client that runs as nobody, who owns nothing. A test's own user may read everything, so the server must not be it.
+fn open_as_nobody(folder: TempDir) -> Option<Client> {
+    // The program may lie where nobody cannot reach it.
+    let program = folder.path().join("quipu");
+    std::fs::copy(QUIPU, &program).unwrap();
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    if !Command::new("setpriv")
+        .args(nobody)
+        .arg(&program)
+        .arg("--version")
+        .output()
+        .is_ok_and(|ran| ran.status.success())
+    {
+        skip("this test cannot become somebody else here");
+        return None;
+    }
+    let mut command = Command::new("setpriv");
+    command.args(nobody).arg(&program).arg("serve").arg(folder.path().join("vault"));
+    Some(Client::start_with(folder, command).shake_hands(LEGACY))
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_vault_we_may_not_write_is_read_and_says_so() {
+    let folder = vault("//- vault/a.md\na [[b]]\n//- vault/b.md\nb\n");
+    let Some(mut client) = open_as_nobody(folder) else { return };
+    let root = client.root().join("vault");
+    unharmed(&mut client, &root, |client| {
+        assert_eq!(ids(&client.answer("get_neighbors", json!({ "id": "a.md" }))), ["b.md"]);
+        for (tool, arguments) in [
+            ("create_node", json!({ "id": "c.md", "content": "c" })),
+            ("update_node", json!({ "id": "a.md", "content": "c" })),
+            ("delete_node", json!({ "id": "b.md" })),
+        ] {
+            let (code, message) = client.error(tool, arguments);
+            assert_eq!(code, "PROVIDER_ERROR");
+            assert!(message.contains("Permission denied"), "{message}");
+            tells_no_tales(&message);
+        }
+    });
+}
+
+#[test]
+fn what_we_may_not_read_is_told_and_the_rest_is_served() {
+    let folder = vault(
+        "//- vault/a.md\na\n//- vault/closed.md\nclosed\n//- vault/shut/inside.md\ninside\n//- vault/fixed/f.md\nf\n",
+    );
+    let root = folder.path().join("vault");
+    // The vault is nobody's, but not what is closed in it. Where this fails, nobody cannot be called for either.
+    let _ = chown(&root, Some(65534), Some(65534));
+    set_mode(&root.join("closed.md"), 0o600);
+    set_mode(&root.join("shut"), 0o700);
+    let before = files_below(&root);
+    let Some(mut client) = open_as_nobody(folder) else { return };
+    let listed = client.call("list_nodes", json!({}));
+    let told = crate::client::warnings(&listed);
+    for path in ["closed.md", "shut"] {
+        assert!(told.iter().any(|line| line.starts_with(path)), "{path}: {told:?}");
+    }
+    for (tool, arguments) in [
+        ("get_node", json!({ "id": "closed.md" })),
+        ("update_node", json!({ "id": "closed.md", "content": "x" })),
+        ("delete_node", json!({ "id": "closed.md" })),
+        ("create_node", json!({ "id": "closed.md", "content": "x" })),
+        ("get_node", json!({ "id": "shut/inside.md" })),
+        ("create_node", json!({ "id": "shut/new.md", "content": "x" })),
+        ("create_node", json!({ "id": "fixed/new.md", "content": "x" })),
+    ] {
+        let (code, message) = client.error(tool, arguments.clone());
+        assert!(["PROVIDER_ERROR", "NODE_EXISTS"].contains(&code.as_str()), "{tool} {arguments}: {code} {message}");
+        tells_no_tales(&message);
+    }
+    assert_eq!(files_below(&root), before);
+    client.answer("create_node", json!({ "id": "new.md", "content": "mine" }));
+    assert_eq!(client.read("vault/new.md"), "mine");
+    still_answers(&mut client);
+}

@@ -1,0 +1,101 @@
+//! Tools as a client sees them: what is listed, and what an answer looks like in each generation.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, LEGACY, first_block, modern};
+
+const VAULT: &str = "\
+//- a.md
+---
+tags: [x]
+---
+Links to [[b]] and [[nowhere]].
+//- b.md
+Alone.
+";
+
+#[test]
+fn every_tool_says_what_it_takes_and_what_it_may_do() {
+    let mut client = Client::connect(VAULT, LEGACY);
+    let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
+    assert_eq!(client.request("tools/list", json!({}))["result"]["tools"], tools, "the list is stable");
+    for tool in tools.as_array().unwrap() {
+        assert!(tool["description"].as_str().is_some_and(|text| !text.is_empty()), "{tool}");
+        assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
+        let hints = &tool["annotations"];
+        for hint in ["readOnlyHint", "destructiveHint", "idempotentHint"] {
+            assert!(hints[hint].is_boolean(), "{tool}");
+        }
+        assert_eq!(hints["openWorldHint"], false);
+    }
+}
+
+#[test]
+fn an_output_schema_is_promised_to_older_clients_only_for_objects() {
+    let mut client = Client::connect(VAULT, LEGACY);
+    let listed = |answer: Value| answer["result"]["tools"].as_array().unwrap().clone();
+    for tool in listed(client.request("tools/list", modern(json!({})))) {
+        assert!(tool["outputSchema"].is_object(), "{tool}");
+    }
+    for tool in listed(client.request("tools/list", json!({}))) {
+        assert!(tool.get("outputSchema").is_none_or(|schema| schema["type"] == "object"), "{tool}");
+    }
+}
+
+#[test]
+fn an_object_is_structured_for_every_client() {
+    let mut client = Client::connect(VAULT, "2024-11-05");
+    let arguments = json!({ "ids": ["a.md", "c.md"] });
+    let older = client.call("nodes_exist", arguments.clone());
+    assert_eq!(older["structuredContent"], json!({ "a.md": true, "c.md": false }));
+    assert_eq!(first_block(&older), older["structuredContent"]);
+    let call = modern(json!({ "name": "nodes_exist", "arguments": arguments }));
+    let newer = client.request("tools/call", call)["result"].clone();
+    assert_eq!(newer["structuredContent"], older["structuredContent"]);
+}
+
+#[test]
+fn a_list_or_null_is_structured_only_without_handshake() {
+    let mut client = Client::connect(VAULT, LEGACY);
+    let neighbors = json!({ "name": "get_neighbors", "arguments": { "id": "a.md" } });
+    let nothing = json!({ "name": "get_node", "arguments": { "id": "none.md" } });
+    for (call, kind) in [(neighbors, "array"), (nothing, "null")] {
+        let older = client.request("tools/call", call.clone())["result"].clone();
+        assert!(older.get("structuredContent").is_none(), "{kind}: {older}");
+        let newer = client.request("tools/call", modern(call))["result"].clone();
+        assert_eq!(newer.get("structuredContent"), Some(&first_block(&older)), "{kind}");
+    }
+}
+
+#[test]
+fn warnings_come_once_in_a_block_of_their_own() {
+    let mut client = Client::connect(VAULT, LEGACY);
+    let first = client.call("list_nodes", json!({}));
+    let warnings: Value = serde_json::from_str(first["content"][1]["text"].as_str().unwrap()).unwrap();
+    assert!(warnings["_warnings"][0].as_str().unwrap().contains("nowhere"), "{warnings}");
+    assert_eq!(first["_meta"]["quipu/warnings"], warnings["_warnings"]);
+    assert_eq!(first_block(&first), first["structuredContent"], "the answer itself keeps its shape");
+    let second = client.call("list_nodes", json!({}));
+    assert_eq!(second["content"].as_array().unwrap().len(), 1);
+    assert!(second.get("_meta").is_none());
+}
+
+#[test]
+fn a_failed_call_is_a_result_that_says_so() {
+    let mut client = Client::connect(VAULT, LEGACY);
+    let result = client.call("get_document", json!({ "path": "none.md" }));
+    assert_eq!(result["isError"], true);
+    assert_eq!(result["content"][0]["text"], "Error: Document not found: none.md");
+    assert!(result.get("structuredContent").is_none());
+}
+
+#[test]
+fn a_thousand_calls_written_before_the_first_answer_is_read_are_all_answered() {
+    let mut client = Client::connect(VAULT, LEGACY);
+    let call = json!({ "name": "nodes_exist", "arguments": { "ids": ["a.md"] } });
+    let sent: HashSet<i64> = (0..1000).map(|_| client.send("tools/call", call.clone())).collect();
+    let answered: HashSet<i64> = (0..1000).map(|_| client.receive()["id"].as_i64().unwrap()).collect();
+    assert_eq!(answered, sent);
+}

@@ -1,0 +1,134 @@
+//! Lines that are no messages, and messages that ask for nothing there is. None of them ends the conversation.
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, LEGACY};
+
+const VAULT: &str = "//- a.md\n# A\n";
+
+/// The code and id of the error that a line is answered with.
+fn refusal(client: &mut Client, line: &[u8]) -> (i64, Value) {
+    client.send_line(line);
+    let answer = client.receive();
+    assert_eq!(answer["jsonrpc"], "2.0");
+    let id = answer.get("id").expect("an error has an id, or null").clone();
+    (answer["error"]["code"].as_i64().unwrap(), id)
+}
+
+fn still_answers(client: &mut Client) {
+    assert_eq!(client.request("ping", json!({}))["result"], json!({}));
+}
+
+#[test]
+fn a_line_that_is_no_json_is_a_parse_error() {
+    let mut client = Client::connect(VAULT, LEGACY);
+    let deep = [b"[".repeat(200_000), b"]".repeat(200_000)].concat();
+    let lines: [&[u8]; 4] = [b"hello", b"{\"jsonrpc\":\"2.0\",", b"\xff\xfe", &deep];
+    for line in lines {
+        assert_eq!(refusal(&mut client, line), (-32700, Value::Null));
+        still_answers(&mut client);
+    }
+}
+
+#[test]
+fn a_request_that_no_parser_takes_is_answered_under_its_id() {
+    let mut client = Client::connect(VAULT, LEGACY);
+    let half = br#"{"jsonrpc":"2.0","id":"h","method":"tools/call","params":{"name":"list_nodes","arguments":{"x":"\ud83d"}}}"#;
+    let deep = [br#"{"jsonrpc":"2.0","params":{"x":"#.to_vec(), b"[".repeat(200_000), b"]".repeat(200_000)].concat();
+    let deep = [deep, br#"},"method":"tools/call","id":2}"#.to_vec()].concat();
+    let broken = b"{\"jsonrpc\":\"2.0\",\"id\":3,\"x\":\"\xc3\"}";
+    for (line, id) in [(&half[..], json!("h")), (&deep, json!(2)), (broken, json!(3))] {
+        assert_eq!(refusal(&mut client, line), (-32700, id));
+        still_answers(&mut client);
+    }
+}
+
+#[test]
+fn each_request_of_a_batch_is_answered_with_an_error() {
+    let mut client = Client::connect(VAULT, "2025-03-26");
+    client.send_line(br#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":"b","method":"tools/list"}]"#);
+    for id in [json!(1), json!("b")] {
+        let answer = client.receive();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&id, &json!(-32600)));
+    }
+    still_answers(&mut client);
+}
+
+#[test]
+fn json_that_is_no_request_is_an_invalid_request() {
+    let mut client = Client::connect(VAULT, LEGACY);
+    for (line, id) in [
+        ("42", Value::Null),
+        ("[]", Value::Null),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, json!(1)),
+        ("{}", Value::Null),
+        (r#"{"jsonrpc":"2.0","id":"me"}"#, json!("me")),
+        (r#"{"id":9,"method":"ping"}"#, json!(9)),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, Value::Null),
+    ] {
+        assert_eq!(refusal(&mut client, line.as_bytes()), (-32600, id), "{line}");
+    }
+    still_answers(&mut client);
+}
+
+#[test]
+fn an_endless_line_is_refused_and_the_next_one_is_read() {
+    let mut client = Client::connect(VAULT, LEGACY);
+    assert_eq!(refusal(&mut client, &b"x".repeat(40 * 1024 * 1024)), (-32600, Value::Null));
+    still_answers(&mut client);
+}
+
+#[test]
+fn ten_megabytes_of_arguments_are_fine() {
+    let mut client = Client::connect(VAULT, LEGACY);
+    let result = client.call("get_document", json!({ "path": "x".repeat(10_000_000) }));
+    assert_eq!(result["isError"], true);
+    still_answers(&mut client);
+}
+
+#[test]
+fn blank_lines_answers_and_unknown_notifications_are_passed_over() {
+    let mut client = Client::connect(VAULT, LEGACY);
+    for line in [
+        "",
+        "  \t ",
+        r#"{"jsonrpc":"2.0","id":5,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":"odd"}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/no/such"}"#,
+    ] {
+        client.send_line(line.as_bytes());
+    }
+    still_answers(&mut client);
+}
+
+#[test]
+fn an_unknown_method_and_wrong_parameters_are_told_apart() {
+    let mut client = Client::connect(VAULT, LEGACY);
+    let unknown = client.request("no/such", json!({}))["error"].clone();
+    assert_eq!(unknown, json!({ "code": -32601, "message": "there is no method no/such" }));
+    let long = client.request(&"x".repeat(100_000), json!({}))["error"].clone();
+    assert!(long["code"] == -32601 && long["message"].as_str().unwrap().len() < 300, "{long}");
+    let long = client.request("resources/read", json!({ "uri": "x".repeat(100_000) }))["error"].clone();
+    assert!(long.to_string().len() < 600, "{long}");
+    assert_eq!(client.request("tools/call", json!({ "name": 5 }))["error"]["code"], -32602);
+    assert_eq!(client.request("tools/call", json!({ "name": "get_node", "arguments": [] }))["error"]["code"], -32602);
+    assert_eq!(client.request("tools/call", json!({ "name": "no_such_tool" }))["error"]["code"], -32602);
+}
+
+#[test]
+fn a_client_may_ask_for_log_messages_and_gets_none() {
+    let mut client = Client::connect(VAULT, LEGACY);
+    assert_eq!(client.request("logging/setLevel", json!({ "level": "debug" }))["result"], json!({}));
+}
+
+#[test]
+fn an_id_may_be_a_string_or_a_number_and_comes_back_as_it_was() {
+    let mut client = Client::connect(VAULT, LEGACY);
+    for id in [json!("seven"), json!("7"), json!(7), json!(0), json!(-1), json!(i64::MAX)] {
+        client.send_json(&json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }));
+        assert_eq!(client.receive()["id"], id);
+    }
+}

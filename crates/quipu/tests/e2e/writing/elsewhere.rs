@@ -1,0 +1,140 @@
+//! Edits made elsewhere are never written over by a client that does not know them.
+
+#![expect(clippy::disallowed_methods, reason = "another program's edits are made here")]
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::client::{Client, LEGACY, files_below, serve_command, vault};
+
+const VAULT: &str = "//- a.md\n#t first\n//- b.md\n[[a]]\n";
+
+/// Every write to a note, none of which may happen.
+fn writes(id: &str) -> Vec<(&'static str, Value)> {
+    vec![
+        ("update_node", json!({ "id": id, "content": "mine" })),
+        ("update_node", json!({ "id": id, "tags": ["mine"] })),
+        ("update_node", json!({ "id": id, "title": "Mine", "update_links": true })),
+        ("delete_node", json!({ "id": id })),
+    ]
+}
+
+#[track_caller]
+fn refused(client: &mut Client, id: &str) {
+    let before = files_below(client.root());
+    for (tool, arguments) in writes(id) {
+        let (code, message) = client.error(tool, arguments.clone());
+        assert_eq!(code, "PROVIDER_ERROR", "{tool} {arguments}: {message}");
+        assert!(message.contains("changed elsewhere") && message.contains("Read it again"), "{message}");
+    }
+    assert_eq!(files_below(client.root()), before);
+}
+
+#[test]
+fn a_client_that_was_shown_another_version_is_refused_until_it_reads_again() {
+    for (tool, arguments) in [
+        ("get_node", json!({ "id": "a.md" })),
+        ("get_document", json!({ "path": "a.md" })),
+        ("random_node", json!({ "tags": ["t"] })),
+        ("update_node", json!({ "id": "a.md", "content": "#t second" })),
+    ] {
+        let mut client = Client::open(VAULT);
+        client.answer(tool, arguments);
+        client.write("a.md", "---\ntitle: Edited\n---\nmade in an editor\n");
+        refused(&mut client, "a.md");
+        // That the server has seen it by now changes nothing: it is this client that must.
+        let known = json!([{ "query": "Edited", "match": "a.md", "score": 1.0 }]);
+        client.wait_for("resolve_nodes", json!({ "names": ["Edited"], "strategy": "exact" }), &known);
+        refused(&mut client, "a.md");
+
+        assert_eq!(client.answer("get_node", json!({ "id": "a.md" }))["content"], "made in an editor\n");
+        client.answer("update_node", json!({ "id": "a.md", "content": "mine" }));
+        assert_eq!(client.read("a.md"), "---\ntitle: Edited\n---\nmine", "{tool}");
+    }
+}
+
+#[test]
+fn a_new_note_that_was_edited_since_is_not_written_over() {
+    let mut client = Client::open("");
+    client.answer("create_node", json!({ "id": "new.md", "content": "mine" }));
+    client.write("new.md", "somebody's\n");
+    refused(&mut client, "new.md");
+}
+
+#[test]
+fn a_client_that_was_shown_nothing_is_held_to_what_the_server_knows() {
+    let mut client = Client::open_in(vault(VAULT), &["--no-watch"]);
+    client.answer("list_nodes", json!({}));
+    client.write("a.md", "#t made in an editor\n");
+    refused(&mut client, "a.md");
+    // The beginning of a text among others is not the note.
+    assert_eq!(client.answer("search_by_tags", json!({ "tags": ["t"] }))[0]["content"], "#t made in an editor\n");
+    refused(&mut client, "a.md");
+    client.answer("get_node", json!({ "id": "a.md" }));
+    client.answer("update_node", json!({ "id": "a.md", "content": "mine" }));
+    assert_eq!(client.read("a.md"), "mine");
+}
+
+#[test]
+fn a_client_that_was_shown_nothing_may_write_what_the_server_has_seen() {
+    let mut client = Client::open(VAULT);
+    client.write("a.md", "---\ntitle: Edited\n---\n");
+    let found = json!([{ "query": "Edited", "match": "a.md", "score": 1.0 }]);
+    client.wait_for("resolve_nodes", json!({ "names": ["Edited"], "strategy": "exact" }), &found);
+    client.answer("update_node", json!({ "id": "a.md", "content": "mine" }));
+    assert_eq!(client.read("a.md"), "---\ntitle: Edited\n---\nmine");
+}
+
+#[test]
+fn a_rename_waits_for_every_note_whose_links_it_would_rewrite() {
+    let mut client = Client::open_in(vault(VAULT), &["--no-watch"]);
+    client.answer("get_node", json!({ "id": "a.md" }));
+    client.write("b.md", "[[a]] and more\n");
+    let before = files_below(client.root());
+    let rename = json!({ "id": "a.md", "title": "New", "update_links": true });
+    let (code, message) = client.error("update_node", rename.clone());
+    assert_eq!(code, "PROVIDER_ERROR");
+    assert!(message.contains("b.md"), "{message}");
+    assert_eq!(files_below(client.root()), before);
+    client.answer("get_node", json!({ "id": "b.md" }));
+    client.answer("update_node", rename);
+    assert_eq!(client.read("b.md"), "[[New]] and more\n");
+}
+
+#[test]
+fn what_was_deleted_elsewhere_is_not_brought_back_by_an_update() {
+    let mut client = Client::open(VAULT);
+    client.answer("get_node", json!({ "id": "a.md" }));
+    std::fs::remove_file(client.root().join("a.md")).unwrap();
+    let (code, _) = client.error("update_node", json!({ "id": "a.md", "content": "mine" }));
+    assert_eq!(code, "NODE_NOT_FOUND");
+    assert!(!client.root().join("a.md").exists());
+    client.answer("create_node", json!({ "id": "a.md", "content": "new" }));
+    assert_eq!(client.read("a.md"), "new");
+}
+
+#[test]
+fn a_file_made_elsewhere_a_moment_ago_is_not_created_over() {
+    let mut client = Client::open_in(vault(VAULT), &["--no-watch"]);
+    client.answer("list_nodes", json!({}));
+    client.write("New.md", "somebody's\n");
+    let (code, _) = client.error("create_node", json!({ "id": "new.md", "content": "mine" }));
+    assert_eq!(code, "NODE_EXISTS");
+    assert_eq!(client.read("New.md"), "somebody's\n");
+}
+
+#[test]
+fn two_servers_on_one_vault_do_not_write_over_each_other() {
+    let mut one = Client::open(VAULT);
+    let command = serve_command(one.root(), &[]);
+    let mut other = Client::start_with(TempDir::new().unwrap(), command).shake_hands(LEGACY);
+    one.answer("get_node", json!({ "id": "a.md" }));
+    other.answer("get_node", json!({ "id": "a.md" }));
+    one.answer("update_node", json!({ "id": "a.md", "content": "by one" }));
+    let (code, _) = other.error("update_node", json!({ "id": "a.md", "content": "by the other" }));
+    assert_eq!((code.as_str(), one.read("a.md").as_str()), ("PROVIDER_ERROR", "by one"));
+    assert_eq!(other.answer("get_node", json!({ "id": "a.md" }))["content"], "by one");
+    other.answer("update_node", json!({ "id": "a.md", "content": "by the other" }));
+    let (code, _) = one.error("delete_node", json!({ "id": "a.md" }));
+    assert_eq!((code.as_str(), one.read("a.md").as_str()), ("PROVIDER_ERROR", "by the other"));
+}

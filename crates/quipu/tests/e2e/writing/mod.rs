@@ -1,0 +1,8 @@
+//! Writes beside other writers: nobody's edit is lost, nothing changes that was not asked to, and all of it is seen at once.
+
+mod bytes;
+mod elsewhere;
+mod names;
+mod rename;
+mod restore;
+mod visible;

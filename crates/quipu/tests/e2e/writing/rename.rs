@@ -1,0 +1,130 @@
+//! A note under a new title, and every way there is to link to it, rewritten with it.
+
+use serde_json::json;
+
+use crate::client::{Client, files_below, ids, warnings};
+
+/// Renames `notes/old.md` to "New Name" beside a note with one line, and gives that line then.
+fn followed(source: &str, line: &str) -> String {
+    let mut client = Client::open(&format!(
+        "//- notes/old.md\n---\naliases: [oldie]\ntitle: Old Title\n---\n## Part\n//- {source}\n{line}\n//- other.md\n"
+    ));
+    let rename = json!({ "id": "notes/old.md", "title": "New Name", "update_links": true });
+    client.answer("update_node", rename);
+    let linking = client.answer("get_neighbors", json!({ "id": "notes/new name.md", "direction": "in" }));
+    let source_id = source.to_lowercase();
+    assert_eq!(ids(&linking), [source_id.as_str()], "{line} still leads to the note");
+    client.read(source).trim_end_matches('\n').to_owned()
+}
+
+#[test]
+fn every_kind_of_link_follows() {
+    for (line, expected) in [
+        // Wikilinks.
+        ("[[old]]", "[[New Name]]"),
+        ("[[OLD]] twice [[old]]", "[[New Name]] twice [[New Name]]"),
+        ("[[old|label]]", "[[New Name|label]]"),
+        ("[[old|depends_on]]", "[[New Name|depends_on]]"),
+        ("[[old#Part]]", "[[New Name#Part]]"),
+        ("[[old#^block|label]]", "[[New Name#^block|label]]"),
+        ("[[notes/old]]", "[[notes/New Name]]"),
+        ("[[notes/old.md]]", "[[notes/New Name.md]]"),
+        ("[[old.md]]", "[[New Name.md]]"),
+        ("![[old]]", "![[New Name]]"),
+        ("![[old#Part|300]]", "![[New Name#Part|300]]"),
+        ("| [[old\\|cell]] |", "| [[New Name\\|cell]] |"),
+        ("[[Old Title]]", "[[New Name]]"),
+        // Markdown links.
+        ("[text](notes/old.md)", "[text](notes/New%20Name.md)"),
+        ("[text](notes/old.md#part)", "[text](notes/New%20Name.md#part)"),
+        ("[text](./notes/old.md)", "[text](./notes/New%20Name.md)"),
+        ("[text](<notes/old.md>)", "[text](<notes/New Name.md>)"),
+        ("[text](notes/old.md \"a title\")", "[text](notes/New%20Name.md \"a title\")"),
+        ("![text](notes/old.md)", "![text](notes/New%20Name.md)"),
+        ("[text][r]\n\n[r]: notes/old.md", "[text][r]\n\n[r]: notes/New%20Name.md"),
+        ("[r]\n\n[r]: <notes/old.md> 'title'", "[r]\n\n[r]: <notes/New Name.md> 'title'"),
+        // Frontmatter.
+        ("---\ndepends_on: [\"[[old]]\"]\n---", "---\ndepends_on: [\"[[New Name]]\"]\n---"),
+        ("---\nextends:\n  - old # why\n  - other\n---", "---\nextends:\n  - New Name # why\n  - other\n---"),
+        // What means the note under any name, and what only looks like a link, stays.
+        ("[[oldie]]", "[[oldie]]"),
+        ("[[old]] `[[old]]` <!-- [[old]] -->", "[[New Name]] `[[old]]` <!-- [[old]] -->"),
+        ("[[old]] [[other]] [[older]]", "[[New Name]] [[other]] [[older]]"),
+    ] {
+        assert_eq!(followed("a.md", line), expected);
+    }
+}
+
+#[test]
+fn a_link_is_written_from_where_it_stands() {
+    for (source, line, expected) in [
+        ("notes/b.md", "[x](old.md)", "[x](New%20Name.md)"),
+        ("deep/down/c.md", "[x](../../notes/old.md#p)", "[x](../../notes/New%20Name.md#p)"),
+        ("deep/down/c.md", "[[notes/old]]", "[[notes/New Name]]"),
+        ("Deep/With Space.md", "[x](../notes/old.md)", "[x](../notes/New%20Name.md)"),
+    ] {
+        assert_eq!(followed(source, line), expected, "{source}");
+    }
+}
+
+#[test]
+fn a_name_with_spaces_is_found_encoded_and_left_without() {
+    let mut client = Client::open("//- old name.md\n//- a.md\n[x](old%20name.md#p) [[old name]] [y](<old name.md>)\n");
+    client.answer("update_node", json!({ "id": "old name.md", "title": "short", "update_links": true }));
+    assert_eq!(client.read("a.md"), "[x](short.md#p) [[short]] [y](<short.md>)\n");
+}
+
+#[test]
+fn a_note_that_links_to_itself_is_renamed_without_asking() {
+    let mut client = Client::open("//- notes/old.md\n[[old#top]] [x](old.md) [[notes/old|me]]\n");
+    let renamed = client.answer("update_node", json!({ "id": "notes/old.md", "title": "New" }));
+    assert_eq!(renamed["content"], "[[New#top]] [x](New.md) [[notes/New|me]]\n");
+    assert_eq!(client.read("notes/New.md"), "---\ntitle: New\n---\n[[New#top]] [x](New.md) [[notes/New|me]]\n");
+    assert_eq!(renamed["links"], json!([{ "id": "notes/new.md", "title": "New" }]));
+}
+
+#[test]
+fn a_name_that_another_note_has_elsewhere_is_told_apart_by_its_folder() {
+    let mut client = Client::open("//- notes/old.md\n//- new.md\n//- z/a.md\n[[old]] and [[new]]\n");
+    client.answer("update_node", json!({ "id": "notes/old.md", "title": "New", "update_links": true }));
+    assert_eq!(client.read("z/a.md"), "[[notes/New]] and [[new]]\n");
+}
+
+#[test]
+fn text_and_tags_change_in_the_same_step() {
+    let mut client = Client::open("//- old.md\n---\ntags: [x] # c\n---\nold [[old]]\n//- a.md\n[[old]]\n");
+    let arguments =
+        json!({ "id": "old.md", "title": "New", "content": "new [[old]]\n", "tags": ["new"], "update_links": true });
+    let result = client.call("update_node", arguments);
+    assert!(result["isError"] != true, "{result}");
+    assert_eq!(client.read("New.md"), "---\ntags: [new] # c\ntitle: New\n---\nnew [[New]]\n");
+    assert_eq!(client.read("a.md"), "[[New]]\n");
+    assert_eq!(warnings(&result), [""; 0], "no link is broken on the way");
+}
+
+#[test]
+fn a_change_of_capitals_alone_needs_no_leave() {
+    let mut client = Client::open("//- old.md\n//- a.md\n[[old]]\n");
+    let renamed = client.answer("update_node", json!({ "id": "old.md", "title": "OLD" }));
+    assert_eq!((&renamed["id"], &renamed["title"]), (&json!("old.md"), &json!("OLD")));
+    assert!(client.root().join("OLD.md").is_file() && !client.root().join("old.md").exists());
+    assert_eq!(client.read("a.md"), "[[old]]\n");
+}
+
+#[test]
+fn a_title_that_a_link_cannot_hold_is_refused_whole() {
+    let mut client = Client::open("//- old.md\ntext\n//- a.md\n[[old]]\n//- b.md\n[x](old.md)\n");
+    let before = files_below(client.root());
+    for title in ["C# [draft]", "a|b", "see ]] there"] {
+        let (code, message) =
+            client.error("update_node", json!({ "id": "old.md", "title": title, "update_links": true }));
+        assert_eq!(code, "INVALID_PARAMS", "{message}");
+        assert!(message.contains("`title`") && message.contains("links"), "it says why: {message}");
+        assert_eq!(files_below(client.root()), before);
+    }
+    // A Markdown link can hold anything.
+    client.answer("update_node", json!({ "id": "a.md", "content": "no link\n" }));
+    client.answer("update_node", json!({ "id": "old.md", "title": "C# [draft]", "update_links": true }));
+    let linking = client.answer("get_neighbors", json!({ "id": "c# [draft].md", "direction": "in" }));
+    assert_eq!(ids(&linking), ["b.md"], "{}", client.read("b.md"));
+}

@@ -1,0 +1,86 @@
+//! Whatever a write replaced, moved or deleted comes back from the command line byte for byte.
+
+#![expect(clippy::disallowed_methods, reason = "files are compared with what they were")]
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, QUIPU, files_below, vault};
+
+/// Runs `quipu restore` on the vault of a client.
+#[track_caller]
+fn restore(client: &Client, arguments: &[&str]) -> Value {
+    let mut command = Command::new(QUIPU);
+    let ran = command.args(["restore", "--json"]).args(arguments).current_dir(client.root()).output().unwrap();
+    assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    serde_json::from_slice(&ran.stdout).unwrap()
+}
+
+/// Windows line ends, a byte order mark, no newline at the end, and bytes that are no text.
+const ODD: &[u8] = b"\xef\xbb\xbf---\r\ntags: [x]   # c\r\n---\r\ncaf\xe9 \0 end";
+
+#[test]
+fn a_replaced_a_renamed_and_a_deleted_note_come_back() {
+    for (name, tool, arguments) in [
+        ("replaced", "update_node", json!({ "id": "sub/odd.md", "content": "new" })),
+        ("replaced", "update_node", json!({ "id": "sub/odd.md", "tags": ["new"] })),
+        ("moved", "update_node", json!({ "id": "sub/odd.md", "title": "Even" })),
+        ("deleted", "delete_node", json!({ "id": "sub/odd.md" })),
+    ] {
+        let folder = vault("//- sub/Odd.md\n");
+        std::fs::write(folder.path().join("sub/Odd.md"), ODD).unwrap();
+        let mut client = Client::open_in(folder, &[]);
+        client.answer(tool, arguments.clone());
+        let now = std::fs::read(client.root().join("sub/Odd.md")).ok();
+        assert_ne!(now.as_deref(), Some(ODD), "{arguments}");
+        let kept = restore(&client, &[]);
+        assert_eq!((&kept[0]["reason"], &kept[0]["path"]), (&json!(name), &json!("sub/Odd.md")), "{arguments}");
+        assert_eq!(kept[0]["bytes"], ODD.len());
+        restore(&client, &["sub/odd.md"]);
+        assert_eq!(std::fs::read(client.root().join("sub/Odd.md")).unwrap(), ODD, "{arguments}");
+        // The running server sees it like any other edit made elsewhere.
+        client.wait_for("nodes_exist", json!({ "ids": ["sub/odd.md"] }), &json!({ "sub/odd.md": true }));
+    }
+}
+
+#[test]
+fn every_version_is_kept() {
+    let mut client = Client::open("//- a.md\nversion 0\n");
+    for n in 1..=5 {
+        client.answer("update_node", json!({ "id": "a.md", "content": format!("version {n}\n") }));
+    }
+    client.answer("delete_node", json!({ "id": "a.md" }));
+    let kept = restore(&client, &[]);
+    assert_eq!(kept.as_array().unwrap().len(), 6, "newest first: {kept}");
+    for (place, n) in (0..=5).rev().enumerate() {
+        restore(&client, &["a.md", "--version", kept[place]["version"].as_str().unwrap()]);
+        assert_eq!(client.read("a.md"), format!("version {n}\n"));
+    }
+}
+
+#[test]
+fn a_rename_can_be_taken_back_with_every_link() {
+    let mut client = Client::open("//- old.md\nme: [[old]]\n//- a.md\n[[old|x]]\n//- sub/b.md\n[b](../old.md)\n");
+    let before = files_below(client.root());
+    client.answer("update_node", json!({ "id": "old.md", "title": "New", "update_links": true }));
+    let kept = restore(&client, &[]);
+    assert_eq!(kept.as_array().unwrap().len(), 3, "{kept}");
+    for version in kept.as_array().unwrap() {
+        restore(&client, &[version["path"].as_str().unwrap(), "--version", version["version"].as_str().unwrap()]);
+    }
+    let mut after = files_below(client.root());
+    after.remove(&client.root().join("New.md"));
+    assert_eq!(after, before);
+}
+
+#[test]
+fn a_refused_write_keeps_nothing() {
+    let mut client = Client::open("//- a.md\na\n//- b.md\n[[a]]\n");
+    client.error("update_node", json!({ "id": "a.md", "title": "x" }));
+    client.error("create_node", json!({ "id": "a.md", "content": "x" }));
+    client.error("update_node", json!({ "id": "none.md", "content": "x" }));
+    client.answer("delete_node", json!({ "id": "none.md" }));
+    client.answer("update_node", json!({ "id": "a.md", "content": "a\n" }));
+    assert_eq!(restore(&client, &[]), json!([]));
+}

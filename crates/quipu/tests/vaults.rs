@@ -1,0 +1,268 @@
+//! Real vaults, served by the built program: every note is listed, every link that two other readers agree on is found, the
+//! graph is the one networkx sees, and not a byte or a time of the vault changes.
+//!
+//! The data is not in the repository. `QUIPU_DATA` names the folder it was unpacked to; without it nothing is compared.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a test that copies its data, or says that it has none"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use quipu_testkit::client::Client;
+use serde_json::{Value, json};
+
+type Edges = BTreeSet<(String, String)>;
+
+#[test]
+fn every_note_of_a_vault_is_listed_and_nothing_in_it_changes() {
+    let Some(data) = data() else { return };
+    let mut listed = 0;
+    for vault in vaults(&data) {
+        let copy = Copied::new(&vault);
+        let before = copy.state();
+        let mut server = copy.serve();
+        let ids = ids(&mut server);
+        let expected: BTreeSet<String> =
+            before.keys().filter(|path| is_note(path)).map(|path| path.to_lowercase()).collect();
+        assert_eq!(ids.iter().cloned().collect::<BTreeSet<_>>(), expected, "{}", vault.display());
+        for id in &ids {
+            let node = server.call("get_node", &json!({ "id": id, "depth": 1 })).unwrap().expect_value();
+            assert_eq!(node["id"], json!(id));
+        }
+        assert!(server.close().unwrap().success());
+        assert!(before == copy.state(), "{} was changed by being served", vault.display());
+        listed += ids.len();
+    }
+    assert!(listed > 10_000, "only {listed} notes in {}", data.display());
+}
+
+/// Links that the other readers take otherwise, each with the reason.
+const TAKEN_OTHERWISE: [(&str, &str, &str); 7] = [
+    ("test data/comments_markdown_style.md", "test data/comments_html_style.md", COMMENT),
+    ("boris mann.md", "library/core/snippet/task.md", ALPHABET),
+    ("debug registration issues.md", "library/core/snippet/task.md", ALPHABET),
+    ("matrix bot.md", "library/core/snippet/template.md", ALPHABET),
+    ("journal/2023-01-29.md", "gloria.md", NEARER),
+    ("journal/2023-02-17.md", "gloria.md", NEARER),
+    ("journal/2024-07-20.md", "gloria.md", NEARER),
+];
+const COMMENT: &str = "it stands in an Obsidian comment, between `%%` and `%%`";
+const ALPHABET: &str = "a name in two folders of the same depth means the first by alphabet; they compare case first";
+const NEARER: &str = "a name also in the note's own folder means that one";
+
+#[test]
+fn every_link_that_two_other_readers_agree_on_is_an_edge() {
+    let Some(data) = data() else { return };
+    let (mut compared, mut missing) = (0, Vec::new());
+    for (name, root) in oracles(&data) {
+        let copy = Copied::new(&root);
+        let mut server = copy.serve();
+        for (source, target) in read_edges(&data, &format!("{name}.consensus.tsv"), &copy.twins()) {
+            // A note's own list of links is bounded; a way of one step is the link itself.
+            let found = find_path(&mut server, &source, &target);
+            let is_edge = found.is_some_and(|way| way["length"] == u64::from(source != target));
+            let is_excused = TAKEN_OTHERWISE.iter().any(|(from, to, _)| (*from, *to) == (&source, &target));
+            if is_edge == is_excused {
+                missing.push(format!("{name}: {source} -> {target}"));
+            }
+            compared += 1;
+        }
+    }
+    assert!(missing.is_empty(), "{} of {compared}:\n{}", missing.len(), missing.join("\n"));
+    assert!(compared > 25_000, "only {compared} links compared");
+}
+
+/// The other program sees other links than we do in some vaults: it knows no aliases and no titles, and follows links in
+/// places that we pass over. Where the graphs are equal every figure must be; where ours only has more edges, ways may only be
+/// shorter.
+#[test]
+fn the_graph_is_the_one_that_networkx_sees() {
+    let Some(data) = data() else { return };
+    let mut equal_graphs = 0;
+    for (name, root) in oracles(&data) {
+        let copy = Copied::new(&root);
+        let mut server = copy.serve();
+        let oracle = fs::read(oracle_file(&data, &format!("{name}.graph.json"))).unwrap();
+        let oracle: Value = serde_json::from_slice(&oracle).unwrap();
+        let is_no_loop = |(from, to): &(String, String)| from != to;
+        let mut theirs = read_edges(&data, oracle["edge_source"].as_str().unwrap(), &copy.twins());
+        theirs.retain(is_no_loop);
+        let mut ours = edges(&mut server);
+        ours.retain(is_no_loop);
+        let (is_equal, has_all) = (ours == theirs, ours.is_superset(&theirs));
+        let lacking = theirs.difference(&ours).count();
+        println!("{name}: {} edges, theirs {}, of which {lacking} are not ours", ours.len(), theirs.len());
+        for way in oracle["directed_path_lengths"].as_array().unwrap().iter().filter(|_| has_all) {
+            let found = find_path(&mut server, id(&way[0]), id(&way[1])).expect("there is a way for them");
+            let (found, length) = (found["length"].as_u64(), way[2].as_u64());
+            assert!(if is_equal { found == length } else { found <= length }, "{name}: {way}, ours {found:?}");
+        }
+        if is_equal {
+            equal_graphs += 1;
+            for (key, metric) in [("top_in", "in_degree"), ("top_out", "out_degree"), ("top_pagerank", "pagerank")] {
+                compare_hubs(&mut server, &oracle[key], metric, &name);
+            }
+            for pair in oracle["directed_unreachable"].as_array().unwrap() {
+                assert_eq!(find_path(&mut server, id(&pair[0]), id(&pair[1])), None, "{name}: {pair}");
+            }
+        }
+    }
+    assert!(equal_graphs >= 3, "only {equal_graphs} graphs are equal");
+}
+
+fn id(path: &Value) -> &str {
+    path.as_str().unwrap()
+}
+
+fn compare_hubs(server: &mut Client, top: &Value, metric: &str, name: &str) {
+    let hubs = server.call("get_hubs", &json!({ "metric": metric, "limit": 50 })).unwrap().expect_value();
+    for (place, (ours, theirs)) in hubs.as_array().unwrap().iter().zip(top.as_array().unwrap()).enumerate() {
+        let (ours, theirs) = (ours["score"].as_f64().unwrap(), theirs[1].as_f64().unwrap());
+        // Ranks are told in four digits.
+        assert!((ours - theirs).abs() <= theirs * 1e-3, "{name}: {metric} at place {place}: {ours}, theirs {theirs}");
+    }
+}
+
+fn find_path(server: &mut Client, source: &str, target: &str) -> Option<Value> {
+    let found = server.call("find_path", &json!({ "source": source, "target": target })).unwrap().expect_value();
+    (!found.is_null()).then_some(found)
+}
+
+/// Every link of every note that leads to a note, of notes with fewer than a hundred.
+fn edges(server: &mut Client) -> Edges {
+    let ids: BTreeSet<String> = ids(server).into_iter().collect();
+    let mut edges = Edges::new();
+    for id in &ids {
+        let node = server.call("get_node", &json!({ "id": id })).unwrap().expect_value();
+        for link in node["links"].as_array().unwrap() {
+            let target = link["id"].as_str().unwrap();
+            if ids.contains(target) {
+                edges.insert((id.clone(), target.to_owned()));
+            }
+        }
+    }
+    edges
+}
+
+fn ids(server: &mut Client) -> Vec<String> {
+    let mut ids = Vec::new();
+    loop {
+        let page = server.call("list_nodes", &json!({ "limit": 1000, "offset": ids.len() })).unwrap().expect_value();
+        let nodes = page["nodes"].as_array().unwrap();
+        ids.extend(nodes.iter().map(|node| node["id"].as_str().unwrap().to_owned()));
+        if nodes.is_empty() || ids.len() as u64 == page["total"].as_u64().unwrap() {
+            return ids;
+        }
+    }
+}
+
+/// A copy of a vault, times included, in a folder of its own.
+struct Copied {
+    folder: tempfile::TempDir,
+}
+
+impl Copied {
+    fn new(vault: &Path) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for path in files_below(vault) {
+            let to = folder.path().join(path.strip_prefix(vault).unwrap());
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            fs::copy(&path, &to).unwrap();
+            let modified = fs::metadata(&path).unwrap().modified().unwrap();
+            fs::File::options().write(true).open(&to).unwrap().set_modified(modified).unwrap();
+        }
+        Self { folder }
+    }
+
+    fn serve(&self) -> Client {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
+        Client::spawn(command.arg("serve").arg(self.folder.path()).env_remove("QUIPU_VAULT")).unwrap()
+    }
+
+    /// The notes whose id belongs to another file, which differs only in case and comes first in byte order.
+    fn twins(&self) -> BTreeSet<String> {
+        let mut owned = BTreeSet::new();
+        self.state().into_keys().filter(|path| is_note(path) && !owned.insert(path.to_lowercase())).collect()
+    }
+
+    /// Bytes and times of every file outside `.quipu`, by path.
+    fn state(&self) -> BTreeMap<String, (Vec<u8>, SystemTime)> {
+        let root = self.folder.path();
+        let own = root.join(".quipu");
+        let entry = |path: PathBuf| {
+            let modified = fs::metadata(&path).unwrap().modified().unwrap();
+            (path.strip_prefix(root).unwrap().to_str().unwrap().to_owned(), (fs::read(&path).unwrap(), modified))
+        };
+        files_below(root).into_iter().filter(|path| !path.starts_with(&own)).map(entry).collect()
+    }
+}
+
+fn is_note(path: &str) -> bool {
+    let hidden = path.split('/').any(|part| part.starts_with('.') || part == "node_modules");
+    let extension = path.rsplit('.').next().unwrap_or_default().to_lowercase();
+    !hidden && matches!(extension.as_str(), "md" | "markdown")
+}
+
+fn data() -> Option<PathBuf> {
+    let folder = std::env::var_os("QUIPU_DATA").map(PathBuf::from);
+    if folder.is_none() {
+        println!("skipped: QUIPU_DATA not set");
+    }
+    folder
+}
+
+fn vaults(data: &Path) -> Vec<PathBuf> {
+    let names = entries(data).into_iter().map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
+    names
+        .filter_map(|name| name.strip_prefix("vault-").map(|vault| vault_folder(data, vault)))
+        .filter(|vault| vault.is_dir())
+        .collect()
+}
+
+fn vault_folder(data: &Path, name: &str) -> PathBuf {
+    data.join(format!("vault-{name}/vault-{name}/vault"))
+}
+
+/// The name of each oracle, and the part of a vault that it saw: `vault__folder__folder`.
+fn oracles(data: &Path) -> Vec<(String, PathBuf)> {
+    let names = entries(&data.join("oracle-links/oracle-links"))
+        .into_iter()
+        .filter_map(|path| path.file_name()?.to_str()?.strip_suffix(".consensus.tsv").map(str::to_owned));
+    let root = |name: &str| {
+        name.split("__").skip(1).fold(vault_folder(data, name.split("__").next().unwrap()), |f, part| f.join(part))
+    };
+    names.map(|name| (name.clone(), root(&name))).collect()
+}
+
+fn oracle_file(data: &Path, name: &str) -> PathBuf {
+    data.join("oracle-links/oracle-links").join(name)
+}
+
+/// Edges between notes, by id. What another file of the same id says is left out: it is no node of the graph.
+fn read_edges(data: &Path, file: &str, twins: &BTreeSet<String>) -> Edges {
+    let text = fs::read_to_string(oracle_file(data, file)).unwrap();
+    let pairs = text.lines().skip(1).map(|line| line.split_once('\t').unwrap());
+    pairs
+        .filter(|(source, target)| is_note(target) && !twins.contains(*source))
+        .map(|(source, target)| (source.to_lowercase(), target.to_lowercase()))
+        .collect()
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let (folders, mut files): (Vec<_>, Vec<_>) = entries(folder).into_iter().partition(|path| path.is_dir());
+    files.extend(folders.iter().flat_map(|folder| files_below(folder)));
+    files
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    entries
+}

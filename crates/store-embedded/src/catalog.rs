@@ -1,0 +1,355 @@
+//! The catalog: one SQLite file with a row for each note, and what is needed to catch up with the text index.
+//!
+//! `seq` counts applied lists of changes. A row's `seq` is the list that last gave it a text, so a touch does not move it;
+//! [`OWED`] stands there while the text is known to be missing from the text index.
+
+#![expect(clippy::disallowed_methods, reason = "removes the catalog's own file when it is damaged")]
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use quipu_core::model::{FileStat, Note, NoteKey};
+use quipu_core::ports::NoteChange;
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+
+use crate::row::{self, RowError};
+
+/// The number of the format on disk: rows, tables, and the words of the text index. Any change of these needs a new one;
+/// a store of another number starts empty.
+pub(crate) const FORMAT: i64 = 1;
+
+/// The `seq` of a row whose text was lost: later than any, until the note is put again.
+const OWED: i64 = i64::MAX;
+
+pub(crate) const SCHEMA: &str = "
+    CREATE TABLE meta (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        epoch TEXT NOT NULL,
+        fingerprint TEXT NOT NULL,
+        seq INTEGER NOT NULL
+    );
+    CREATE TABLE note (
+        key INTEGER PRIMARY KEY,
+        seq INTEGER NOT NULL,
+        modified_ns INTEGER NOT NULL,
+        size INTEGER NOT NULL,
+        hash BLOB NOT NULL,
+        sections INTEGER NOT NULL,
+        row BLOB NOT NULL
+    );
+    CREATE TABLE removed (key INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
+    INSERT INTO meta VALUES (1, lower(hex(randomblob(16))), '', 0);
+";
+
+/// Rows that one task decodes: small enough to keep all cores busy, large enough not to be felt.
+const DECODE_BATCH: usize = 1024;
+
+/// The open catalog, the only connection to its file.
+pub(crate) struct Catalog {
+    db: Connection,
+    /// `None` in memory.
+    file: Option<PathBuf>,
+    epoch: String,
+    seq: u64,
+}
+
+/// Why the catalog failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CatalogError {
+    #[error("it has format {0}, and this version of Quipu writes format {FORMAT}")]
+    Format(i64),
+    #[error(transparent)]
+    Sql(#[from] rusqlite::Error),
+    #[error(transparent)]
+    Row(#[from] RowError),
+    #[error("cannot remove {}: {source}", path.display())]
+    Remove { path: PathBuf, source: std::io::Error },
+}
+
+impl CatalogError {
+    /// Whether starting empty helps. A full disk or a missing permission would only lose what is there.
+    pub(crate) fn is_damage(&self) -> bool {
+        match self {
+            Self::Format(_) | Self::Row(_) => true,
+            Self::Sql(rusqlite::Error::SqliteFailure(error, _)) => matches!(
+                error.code,
+                // `Unknown` is SQLite's "logic error", such as a table that is not there.
+                ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown | ErrorCode::TypeMismatch
+            ),
+            Self::Sql(
+                rusqlite::Error::SqlInputError { .. }
+                | rusqlite::Error::InvalidColumnType(..)
+                | rusqlite::Error::FromSqlConversionFailure(..)
+                | rusqlite::Error::IntegralValueOutOfRange(..)
+                | rusqlite::Error::QueryReturnedNoRows,
+            ) => true,
+            Self::Sql(_) | Self::Remove { .. } => false,
+        }
+    }
+}
+
+/// What the catalog held when it was loaded.
+pub(crate) struct LoadedRows {
+    pub(crate) notes: Vec<(NoteKey, Note)>,
+    /// Those of them whose text is missing from the text index.
+    pub(crate) owed: Vec<NoteKey>,
+}
+
+impl Catalog {
+    /// Opens the file, which is made where there is none.
+    pub(crate) fn open(file: &Path) -> Result<Self, CatalogError> {
+        let db = Connection::open(file)?;
+        // The folder has one owner, so no other connection need see the write-ahead log: no shared memory file then.
+        db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        db.pragma_update(None, "journal_mode", "WAL")?;
+        db.pragma_update(None, "synchronous", "NORMAL")?;
+        db.busy_timeout(Duration::from_secs(5))?;
+        Self::prepare(db, Some(file.to_owned()))
+    }
+
+    /// An empty catalog that lasts as long as it is open.
+    pub(crate) fn in_memory() -> Result<Self, CatalogError> {
+        Self::prepare(Connection::open_in_memory()?, None)
+    }
+
+    /// Removes the file and what belongs to it. It must not be open.
+    pub(crate) fn remove_file(file: &Path) -> Result<(), CatalogError> {
+        for suffix in ["", "-wal", "-shm", "-journal"] {
+            let mut path = file.as_os_str().to_owned();
+            path.push(suffix);
+            match std::fs::remove_file(&path) {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(source) => return Err(CatalogError::Remove { path: path.into(), source }),
+            }
+        }
+        Ok(())
+    }
+
+    fn prepare(mut db: Connection, file: Option<PathBuf>) -> Result<Self, CatalogError> {
+        let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let format: i64 = tx.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        let is_new = format == 0 && tx.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))?;
+        if is_new {
+            tx.execute_batch(SCHEMA)?;
+            tx.pragma_update(None, "user_version", FORMAT)?;
+        } else if format != FORMAT {
+            return Err(CatalogError::Format(format));
+        }
+        let (epoch, seq) = tx.query_row("SELECT epoch, seq FROM meta", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        tx.commit()?;
+        Ok(Self { db, file, epoch, seq })
+    }
+
+    /// Names this life of the catalog: another one means that nothing of the old is left.
+    pub(crate) fn epoch(&self) -> &str {
+        &self.epoch
+    }
+
+    /// The number of the last applied list.
+    pub(crate) fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// Starts a new file in place of a damaged one.
+    pub(crate) fn recreate(&mut self) -> Result<(), CatalogError> {
+        let file = self.file.take();
+        // Closes the damaged file before it is removed.
+        *self = Self::in_memory()?;
+        if let Some(file) = file {
+            Self::remove_file(&file)?;
+            *self = Self::open(&file)?;
+        }
+        Ok(())
+    }
+
+    /// Empties the catalog unless it was filled under this fingerprint.
+    pub(crate) fn keep_only(&mut self, fingerprint: &str) -> Result<(), CatalogError> {
+        let known: String = self.db.query_row("SELECT fingerprint FROM meta", [], |row| row.get(0))?;
+        if known == fingerprint {
+            return Ok(());
+        }
+        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        tx.execute_batch("DELETE FROM note; DELETE FROM removed;")?;
+        let epoch = tx.query_row(
+            "UPDATE meta SET fingerprint = ?1, epoch = lower(hex(randomblob(16))), seq = 0 RETURNING epoch",
+            [fingerprint],
+            |row| row.get(0),
+        )?;
+        tx.commit()?;
+        (self.epoch, self.seq) = (epoch, 0);
+        Ok(())
+    }
+
+    /// Notes which texts are missing, given that the text index has everything up to the list `text_seq`, or nothing.
+    /// Returns the keys that it must forget.
+    ///
+    /// Only then may the text index say that it has come as far as [`Catalog::seq`]: what it lacks is remembered here.
+    pub(crate) fn settle_debts(&mut self, text_seq: Option<u64>) -> Result<Vec<NoteKey>, CatalogError> {
+        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let outdated = match text_seq {
+            Some(seq) => keys_after(&tx, seq)?,
+            None => Vec::new(),
+        };
+        if outdated.is_empty() && text_seq.is_some() {
+            return Ok(outdated);
+        }
+        tx.execute("UPDATE note SET seq = ?2 WHERE seq > ?1", (text_seq.unwrap_or(0), OWED))?;
+        // The number moves, so that a power cut that takes this transaction leaves the text index ahead, which is seen.
+        // An index that cannot be trusted also gets a new epoch, so that no number of its past can ever look right.
+        let sql = if text_seq.is_some() {
+            "UPDATE meta SET seq = seq + 1 RETURNING epoch, seq"
+        } else {
+            "UPDATE meta SET seq = seq + 1, epoch = lower(hex(randomblob(16))) RETURNING epoch, seq"
+        };
+        let (epoch, seq) = tx.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        tx.commit()?;
+        (self.epoch, self.seq) = (epoch, seq);
+        Ok(outdated)
+    }
+
+    /// Every note. Debts must be settled.
+    pub(crate) fn load(&self) -> Result<LoadedRows, CatalogError> {
+        let mut owed = Vec::new();
+        let decoded = Mutex::new(Ok(Vec::new()));
+        rayon::in_place_scope(|scope| -> Result<(), CatalogError> {
+            let mut statement = self.db.prepare("SELECT key, seq, modified_ns, size, hash, row FROM note")?;
+            let mut rows = statement.query([])?;
+            let mut batch = RawRows::default();
+            while let Some(row) = rows.next()? {
+                let key = NoteKey(row.get(0)?);
+                if row.get::<_, i64>(1)? == OWED {
+                    owed.push(key);
+                }
+                let stat = FileStat { modified_ns: row.get(2)?, size: row.get::<_, i64>(3)?.cast_unsigned() };
+                let hash = row.get_ref(4)?.as_blob().map_err(rusqlite::Error::from)?;
+                let bytes = row.get_ref(5)?.as_blob().map_err(rusqlite::Error::from)?;
+                batch.push(key, stat, hash, bytes);
+                if batch.rows.len() == DECODE_BATCH {
+                    let full = std::mem::take(&mut batch);
+                    scope.spawn(|_| full.decode_into(&decoded));
+                }
+            }
+            batch.decode_into(&decoded);
+            Ok(())
+        })?;
+        let notes = decoded.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+        Ok(LoadedRows { notes, owed })
+    }
+
+    /// Applies a list in one transaction. The text index has everything up to the list `text_seq`, so removals up to
+    /// there are forgotten. Says for each change whether there was a note under its key before;
+    /// a touch or a removal where there was none does nothing.
+    pub(crate) fn apply(&mut self, changes: &[NoteChange<'_>], text_seq: u64) -> Result<Vec<bool>, CatalogError> {
+        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let seq = tx.query_row("UPDATE meta SET seq = seq + 1 RETURNING seq", [], |row| row.get(0))?;
+        tx.prepare_cached("DELETE FROM removed WHERE seq <= ?1")?.execute([text_seq])?;
+        let replaced = changes.iter().map(|change| apply_one(&tx, change, seq)).collect::<Result<_, _>>()?;
+        tx.commit()?;
+        self.seq = seq;
+        Ok(replaced)
+    }
+
+    /// How many notes and sections there are.
+    pub(crate) fn counts(&self) -> Result<(u64, u64), CatalogError> {
+        let sql = "SELECT count(*), coalesce(sum(sections), 0) FROM note";
+        Ok(self.db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
+    }
+
+    /// How many notes' texts are missing from the text index.
+    pub(crate) fn owed(&self) -> Result<u64, CatalogError> {
+        Ok(self.db.query_row("SELECT count(*) FROM note WHERE seq = ?1", [OWED], |row| row.get(0))?)
+    }
+
+    /// What SQLite and the rows' own shape find wrong, as sentences.
+    pub(crate) fn check(&self) -> Result<Vec<String>, CatalogError> {
+        let mut statement = self.db.prepare("PRAGMA integrity_check")?;
+        let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+        let mut findings: Vec<String> = lines
+            .into_iter()
+            .filter(|line| line != "ok")
+            .map(|line| format!("The catalog is damaged: {line}."))
+            .collect();
+        if findings.is_empty()
+            && let Err(error) = self.load()
+        {
+            findings.push(format!("The catalog is damaged: {error}."));
+        }
+        Ok(findings)
+    }
+}
+
+/// The keys of notes that were put or removed after the list `seq`.
+fn keys_after(tx: &Transaction<'_>, seq: u64) -> Result<Vec<NoteKey>, CatalogError> {
+    let sql = "SELECT key FROM note WHERE seq > ?1 UNION SELECT key FROM removed WHERE seq > ?1";
+    let mut statement = tx.prepare(sql)?;
+    let keys = statement.query_map([seq], |row| row.get(0).map(NoteKey))?;
+    Ok(keys.collect::<Result<_, _>>()?)
+}
+
+/// Makes one change; says whether a note was there before.
+fn apply_one(tx: &Transaction<'_>, change: &NoteChange<'_>, seq: u64) -> Result<bool, CatalogError> {
+    let was_there = match *change {
+        NoteChange::Put { key, note, .. } => {
+            let replaced = tx.prepare_cached("DELETE FROM note WHERE key = ?1")?.execute([key.0])? > 0;
+            tx.prepare_cached("INSERT INTO note VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?.execute((
+                key.0,
+                seq,
+                note.stat.modified_ns,
+                note.stat.size.cast_signed(),
+                note.hash.0.as_slice(),
+                note.sections.len(),
+                row::encode(note)?,
+            ))?;
+            replaced
+        }
+        NoteChange::Touch { key, stat } => tx
+            .prepare_cached("UPDATE note SET modified_ns = ?2, size = ?3 WHERE key = ?1")?
+            .execute((key.0, stat.modified_ns, stat.size.cast_signed()))
+            .map(|rows| rows > 0)?,
+        NoteChange::Remove { key } => {
+            let removed = tx.prepare_cached("DELETE FROM note WHERE key = ?1")?.execute([key.0])? > 0;
+            if removed {
+                tx.prepare_cached("INSERT OR REPLACE INTO removed VALUES (?1, ?2)")?.execute((key.0, seq))?;
+            }
+            removed
+        }
+    };
+    Ok(was_there)
+}
+
+/// Rows as they come from SQLite, their bytes in one piece.
+#[derive(Default)]
+struct RawRows {
+    rows: Vec<(NoteKey, FileStat, usize, usize)>,
+    bytes: Vec<u8>,
+}
+
+impl RawRows {
+    fn push(&mut self, key: NoteKey, stat: FileStat, hash: &[u8], row: &[u8]) {
+        self.bytes.extend_from_slice(hash);
+        let hash_end = self.bytes.len();
+        self.bytes.extend_from_slice(row);
+        self.rows.push((key, stat, hash_end, self.bytes.len()));
+    }
+
+    fn decode_into(self, decoded: &Mutex<Result<Vec<(NoteKey, Note)>, RowError>>) {
+        let mut start = 0;
+        let notes: Result<Vec<_>, RowError> = self
+            .rows
+            .iter()
+            .map(|&(key, stat, hash_end, end)| {
+                let note = row::decode(&self.bytes[hash_end..end], stat, &self.bytes[start..hash_end])?;
+                start = end;
+                Ok((key, note))
+            })
+            .collect();
+        let mut all = decoded.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&mut *all, notes) {
+            (Ok(all), Ok(notes)) => all.extend(notes),
+            (Ok(_), Err(error)) => *all = Err(error),
+            (Err(_), _) => {}
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Tantivy itself: one index in a folder or in memory, open for searching. Nothing in here panics, whatever the files are.
+
+#![expect(clippy::disallowed_methods, reason = "removes the text index's own folder when it is damaged")]
+
+use std::path::Path;
+
+use quipu_core::ports::{TextHits, TextQuery};
+use tantivy::directory::RamDirectory;
+use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, TantivyError};
+
+use super::damage::{TextError, guarded, is_refusal};
+use super::directory::UnsyncedDirectory;
+use super::files::findings;
+use super::query::QueryWords;
+use super::ranking::best;
+use super::schema::{self, Fields};
+use super::tokenizer::{self, WordTokenizer};
+use super::writer::Mark;
+
+/// An index that is read in milliseconds is read at every opening, a larger one only if it was not closed.
+const SMALL_BYTES: u64 = 16 << 20;
+
+/// The open index.
+pub(super) struct Engine {
+    pub(super) index: Index,
+    reader: IndexReader,
+    /// `None` in memory.
+    directory: Option<UnsyncedDirectory>,
+}
+
+/// Removes the folder. It must not be open.
+pub(super) fn remove_folder(folder: &Path) -> std::io::Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+impl Engine {
+    /// Opens the index in a folder, which is made where there is none.
+    pub(super) fn open(folder: &Path) -> Result<Self, TextError> {
+        std::fs::create_dir_all(folder).map_err(|error| TextError::Failed(error.into()))?;
+        let directory = UnsyncedDirectory::open(folder).map_err(|error| TextError::Failed(error.into()))?;
+        let (schema, _) = schema::schema();
+        let index = guarded(|| {
+            if Index::exists(&directory)? {
+                Index::open(directory.clone())
+            } else {
+                Index::create(directory.clone(), schema.clone(), settings())
+            }
+        });
+        let index = index.map_err(TextError::or_damage)?;
+        if index.schema() != schema {
+            return Err(TextError::Damaged("its fields are those of another version of Quipu".to_owned()));
+        }
+        let read_up_to = if directory.is_synced() { SMALL_BYTES } else { u64::MAX };
+        let findings = findings(&index, Some(folder), read_up_to).map_err(TextError::or_damage)?;
+        if let Some(finding) = findings.into_iter().next() {
+            return Err(TextError::Damaged(finding));
+        }
+        Self::over(index, Some(directory)).map_err(TextError::or_damage)
+    }
+
+    /// An empty index that lasts as long as it is open.
+    pub(super) fn in_memory() -> Result<Self, TextError> {
+        Self::over(Index::create(RamDirectory::create(), schema::schema().0, settings())?, None)
+    }
+
+    fn over(index: Index, directory: Option<UnsyncedDirectory>) -> Result<Self, TextError> {
+        index.tokenizers().register(tokenizer::NAME, WordTokenizer);
+        let reader = guarded(|| {
+            index
+                .reader_builder()
+                .reload_policy(ReloadPolicy::Manual)
+                .doc_store_cache_num_blocks(0)
+                .num_warming_threads(1)
+                .try_into()
+        });
+        Ok(Self { reader: reader?, index, directory })
+    }
+
+    /// An empty index in the place of this one, which is of no use any more.
+    pub(super) fn start_anew(&self) -> Result<Self, TextError> {
+        let Some(directory) = &self.directory else { return Self::in_memory() };
+        directory.abandon();
+        remove_folder(directory.folder()).map_err(|error| TextError::Failed(error.into()))?;
+        Self::open(directory.folder())
+    }
+
+    /// How far the index had come when it was last committed; `None` where that is unknown.
+    pub(super) fn committed(&self) -> Option<Mark> {
+        let metas = guarded(|| self.index.load_metas()).ok()?;
+        Mark::from_payload(&metas.payload?)
+    }
+
+    /// Makes the last commit visible.
+    pub(super) fn reload(&self) -> Result<(), TextError> {
+        guarded(|| self.reader.reload())
+    }
+
+    /// Searches what is visible, level by level.
+    pub(super) fn search(&self, query: &TextQuery, fields: &Fields) -> Result<TextHits, TextError> {
+        let searcher = self.reader.searcher();
+        let limit = query.limit.min(usize::try_from(searcher.num_docs()).unwrap_or(usize::MAX));
+        if limit == 0 {
+            return Ok(TextHits::default());
+        }
+        for (matched, level) in QueryWords::understand(&query.text).levels(fields) {
+            let hits = guarded(|| best(&searcher, &*level, limit))?;
+            if !hits.is_empty() {
+                return Ok(TextHits { hits, matched });
+            }
+        }
+        Ok(TextHits::default())
+    }
+
+    /// How many sections are visible.
+    pub(super) fn sections(&self) -> u64 {
+        self.reader.searcher().num_docs()
+    }
+
+    /// What is wrong with any byte of the files. Nothing may write to them meanwhile.
+    pub(super) fn findings(&self) -> Result<Vec<String>, TextError> {
+        findings(&self.index, self.directory.as_ref().map(UnsyncedDirectory::folder), u64::MAX)
+    }
+
+    /// Whether an error of this index comes from damage: then it is looked at closely at the next opening, too.
+    pub(super) fn judge(&self, error: TextError) -> TextError {
+        let error = match error {
+            TextError::Failed(TantivyError::DataCorruption(corruption)) => {
+                TextError::Damaged(format!("{corruption:?}"))
+            }
+            TextError::Failed(error) if !is_refusal(&error) => match self.findings() {
+                Ok(findings) => match findings.into_iter().next() {
+                    Some(finding) => TextError::Damaged(finding),
+                    // The files are whole, so it is worth trying again.
+                    None => TextError::Failed(error),
+                },
+                Err(TextError::Damaged(reason)) => TextError::Damaged(reason),
+                Err(TextError::Failed(_)) => TextError::Failed(error),
+            },
+            error => error,
+        };
+        if matches!(error, TextError::Damaged(_))
+            && let Some(Err(error)) = self.directory.as_ref().map(UnsyncedDirectory::distrust)
+        {
+            tracing::warn!("the damaged text index cannot be marked as such: {error}");
+        }
+        error
+    }
+
+    /// Makes what is committed last through a power cut. Nothing may write meanwhile.
+    pub(super) fn sync(&self) -> Result<(), TextError> {
+        self.directory.as_ref().map_or(Ok(()), |directory| guarded(|| directory.sync(&self.index)))
+    }
+}
+
+fn settings() -> IndexSettings {
+    // Nothing is stored, so there is nothing to compress on a thread of its own.
+    IndexSettings { docstore_compress_dedicated_thread: false, ..IndexSettings::default() }
+}

@@ -1,0 +1,93 @@
+//! Whether the files of the text index are what was written.
+//!
+//! They are first read as plain files, not mapped: a mapped file that was cut short ends the process, and tantivy's own
+//! reader subtracts before it looks at the length.
+
+#![expect(clippy::disallowed_methods, reason = "reads the text index's own files")]
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tantivy::Index;
+use tantivy::directory::footer::Footer;
+use tantivy::directory::{FileSlice, OwnedBytes};
+use tantivy::index::SegmentComponent;
+
+use super::damage::{TextError, guarded};
+
+/// What every segment has. Deletions come with the first of them.
+const COMPONENTS: [SegmentComponent; 6] = [
+    SegmentComponent::Terms,
+    SegmentComponent::Postings,
+    SegmentComponent::Positions,
+    SegmentComponent::FastFields,
+    SegmentComponent::FieldNorms,
+    SegmentComponent::Store,
+];
+/// Longer than any footer, which is a line of JSON and two numbers.
+const TAIL_BYTES: u64 = 1024;
+/// The two numbers.
+const TAIL_BYTES_LEAST: usize = 8;
+
+/// What is wrong with the index's files, as halves of sentences. `folder` is `None` in memory.
+///
+/// The end of each file shows what is missing, cut short or something else. Every byte is read, too, where these are no
+/// more than `read_up_to` in all.
+pub(super) fn findings(index: &Index, folder: Option<&Path>, read_up_to: u64) -> Result<Vec<String>, TextError> {
+    let files = guarded(|| segment_files(index))?;
+    let mut findings = Vec::new();
+    let mut whole = Vec::new();
+    let mut bytes = 0;
+    for file in files {
+        match folder.map_or(Ok(0), |folder| check_footer(&folder.join(&file))) {
+            Ok(length) => {
+                bytes += length;
+                whole.push(file);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                findings.push(format!("{} is missing", file.display()));
+            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(TextError::Failed(error.into()));
+            }
+            Err(error) => findings.push(format!("{} is damaged: {error}", file.display())),
+        }
+    }
+    if bytes <= read_up_to {
+        for file in whole {
+            if !guarded(|| Ok(index.directory().validate_checksum(&file)?))? {
+                findings.push(format!("{} is damaged: its checksum is wrong", file.display()));
+            }
+        }
+    }
+    Ok(findings)
+}
+
+fn segment_files(index: &Index) -> tantivy::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for segment in &index.load_metas()?.segments {
+        files.extend(COMPONENTS.map(|component| segment.relative_path(component)));
+        if segment.has_deletes() {
+            files.push(segment.relative_path(SegmentComponent::Delete));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The file's length, where it ends as tantivy's files do.
+fn check_footer(path: &Path) -> io::Result<u64> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
+    if bytes.len() < TAIL_BYTES_LEAST {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it is too short"));
+    }
+    let (footer, _) = Footer::extract_footer(FileSlice::new(Arc::new(OwnedBytes::new(bytes))))?;
+    footer.is_compatible().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("{error:?}")))?;
+    Ok(length)
+}

@@ -1,0 +1,39 @@
+//! Finding sections by their words: what a word is, how sections become documents, and how a query is relaxed.
+//!
+//! Stemming, typing errors and the language of a text belong in [`words`] and [`query`]: both sides of the index go
+//! through the first, only the asking side through the second.
+
+mod damage;
+mod directory;
+mod engine;
+mod files;
+mod index;
+mod query;
+mod ranking;
+mod schema;
+mod tokenizer;
+mod words;
+mod writer;
+
+pub(crate) use damage::TextError;
+pub(crate) use index::TextIndex;
+pub(crate) use writer::{Mark, TextChange};
+
+/// The fields, for the guard of the format.
+#[cfg(test)]
+pub(crate) fn schema_json() -> String {
+    serde_json::to_string_pretty(&schema::schema().0).expect("a schema is JSON")
+}
+
+/// The words of a text with their positions, for the guard of the format.
+#[cfg(test)]
+pub(crate) fn words_of(text: &str) -> String {
+    use tantivy::tokenizer::{TokenStream, Tokenizer};
+    let mut words = Vec::new();
+    let mut tokenizer = tokenizer::WordTokenizer;
+    let mut tokens = tokenizer.token_stream(text);
+    while let Some(token) = tokens.next() {
+        words.push(format!("{} {}", token.position, token.text));
+    }
+    words.join("\n")
+}

@@ -1,0 +1,43 @@
+//! The best hits of one query, in an order that depends on nothing but the notes.
+
+use quipu_core::model::NoteKey;
+use quipu_core::ports::TextHit;
+use tantivy::collector::TopDocs;
+use tantivy::collector::sort_key::{SortBySimilarityScore, SortByStaticFastValue};
+use tantivy::query::Query;
+use tantivy::{DocAddress, Order, Searcher};
+
+use super::schema::{PLACE, key_and_section};
+
+/// How many more hits than wanted are taken, in search of ties.
+const TIES: usize = 32;
+
+/// The best sections: by score, ties by key and section.
+pub(super) fn best(searcher: &Searcher, query: &dyn Query, limit: usize) -> tantivy::Result<Vec<TextHit>> {
+    // By score alone tantivy may skip what cannot win, but leaves out ties as it likes. So some more are taken: where the
+    // last of these scores less than the last wanted, no tie was left out.
+    let more = limit.saturating_add(TIES);
+    let found = searcher.search(query, &TopDocs::with_limit(more).order_by_score())?;
+    let is_complete = found.len() < more || found[more - 1].0 < found[limit - 1].0;
+    let by_place = (SortByStaticFastValue::<u64>::for_field(PLACE), Order::Asc);
+    let mut hits: Vec<(f32, u64)> = if is_complete {
+        let place = |(score, address): (f32, DocAddress)| {
+            let places = searcher.segment_reader(address.segment_ord).fast_fields().u64(PLACE)?;
+            Ok(places.first(address.doc_id).map(|place| (score, place)))
+        };
+        found.into_iter().filter_map(|found| place(found).transpose()).collect::<tantivy::Result<_>>()?
+    } else {
+        let collector = TopDocs::with_limit(limit).order_by((SortBySimilarityScore, by_place));
+        let found = searcher.search(query, &collector)?;
+        found.into_iter().filter_map(|((score, place), _)| Some((score, place?))).collect()
+    };
+    hits.sort_by(|(score, place), (other_score, other_place)| {
+        other_score.total_cmp(score).then_with(|| place.cmp(other_place))
+    });
+    hits.truncate(limit);
+    let hit = |(score, place)| {
+        let (key, section) = key_and_section(place);
+        TextHit { key: NoteKey(key), section, score }
+    };
+    Ok(hits.into_iter().map(hit).collect())
+}

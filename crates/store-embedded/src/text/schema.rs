@@ -1,0 +1,72 @@
+//! The fields of a section's document, and what a word in each of them is worth.
+
+use quipu_core::model::Note;
+use tantivy::TantivyDocument;
+use tantivy::schema::{FAST, Field, INDEXED, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
+
+use super::tokenizer;
+
+/// The document fields with words, and the factor on each one's BM25. The only place where ranking by field is tuned.
+const WORD_FIELDS: [(&str, f32); 5] = [("title", 4.0), ("alias", 3.0), ("heading", 2.5), ("tag", 2.0), ("body", 1.0)];
+
+/// The fast field that holds a document's place.
+pub(super) const PLACE: &str = "place";
+
+/// Handles to the fields.
+#[derive(Clone)]
+pub(super) struct Fields {
+    /// The note's key, to delete by.
+    pub(super) key: Field,
+    /// Key and section in one number, which sorts as the two do.
+    place: Field,
+    /// Where words are looked for, with their weight.
+    pub(super) words: [(Field, f32); 5],
+}
+
+/// The schema and its handles.
+pub(super) fn schema() -> (Schema, Fields) {
+    let mut builder = Schema::builder();
+    let key = builder.add_u64_field("key", INDEXED);
+    let place = builder.add_u64_field(PLACE, FAST);
+    let words = WORD_FIELDS.map(|(name, weight)| {
+        let indexing = TextFieldIndexing::default()
+            .set_tokenizer(tokenizer::NAME)
+            .set_index_option(IndexRecordOption::WithFreqsAndPositions);
+        // Nothing is stored: the text is in the vault.
+        (builder.add_text_field(name, TextOptions::default().set_indexing_options(indexing)), weight)
+    });
+    (builder.build(), Fields { key, place, words })
+}
+
+impl Fields {
+    /// One document for each section. The note's names and tags are in all of them, so that a section is found by its
+    /// own words together with those of its note.
+    ///
+    /// The ranges must lie in the text.
+    pub(super) fn documents(&self, key: u32, note: &Note, text: &str) -> Vec<TantivyDocument> {
+        let [title, alias, heading, tag, body] = self.words.map(|(field, _)| field);
+        let document = |(index, section): (usize, &quipu_core::model::Section)| {
+            let mut document = TantivyDocument::new();
+            document.add_u64(self.key, key.into());
+            document.add_u64(self.place, place(key, index));
+            document.add_text(title, &note.title);
+            note.aliases.iter().for_each(|name| document.add_text(alias, name));
+            note.tags.iter().for_each(|name| document.add_text(tag, &name.folded));
+            section.heading.iter().for_each(|text| document.add_text(heading, text));
+            document.add_text(body, &text[section.text_start..section.range.end]);
+            document
+        };
+        note.sections.iter().enumerate().map(document).collect()
+    }
+}
+
+/// The number for a section's place.
+fn place(key: u32, section: usize) -> u64 {
+    let section = u32::try_from(section).expect("a file has fewer than 2^32 sections, since each has a heading");
+    u64::from(key) << 32 | u64::from(section)
+}
+
+/// Key and section of a place.
+pub(super) fn key_and_section(place: u64) -> (u32, usize) {
+    ((place >> 32) as u32, (place & u64::from(u32::MAX)) as usize)
+}

@@ -1,0 +1,126 @@
+//! Words as tantivy wants them, for indexing only: a query is understood in `query`.
+//!
+//! A compound's parts stand at the position of the whole. A run without spaces gives, at each character, that character
+//! and the pair it begins: a query of two characters or more asks for pairs, a query of one for the single character.
+//! (Single characters could be found as a prefix of pairs, but then without a score worth the name.)
+
+use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
+
+use super::words::{self, Word, WordKind, folded, parts, run_chars};
+
+/// The name under which the index knows it.
+pub(super) const NAME: &str = "words";
+
+#[derive(Clone, Default)]
+pub(super) struct WordTokenizer;
+
+impl Tokenizer for WordTokenizer {
+    type TokenStream<'a> = WordStream<'a>;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> Self::TokenStream<'a> {
+        WordStream { words: Box::new(words::words(text)), tokens: Vec::new(), next: 0, position: 0 }
+    }
+}
+
+pub(super) struct WordStream<'t> {
+    words: Box<dyn Iterator<Item = Word<'t>> + 't>,
+    /// The tokens of the word at hand.
+    tokens: Vec<Token>,
+    next: usize,
+    /// Of the word that comes next.
+    position: usize,
+}
+
+impl TokenStream for WordStream<'_> {
+    fn advance(&mut self) -> bool {
+        self.next += 1;
+        if self.next < self.tokens.len() {
+            return true;
+        }
+        let Some(word) = self.words.next() else { return false };
+        self.next = 0;
+        self.tokens.clear();
+        match word.kind {
+            WordKind::Plain => self.push_word(word, parts(word.text)),
+            WordKind::Emoji => self.push_word(word, Vec::new()),
+            WordKind::Run => self.push_run(word),
+        }
+        true
+    }
+
+    fn token(&self) -> &Token {
+        &self.tokens[self.next]
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        &mut self.tokens[self.next]
+    }
+}
+
+impl WordStream<'_> {
+    fn push_word(&mut self, word: Word<'_>, parts: Vec<(usize, &str)>) {
+        self.push(word.start, word.start + word.text.len(), folded(word.text));
+        for (at, part) in parts {
+            self.push(word.start + at, word.start + at + part.len(), folded(part));
+        }
+        self.position += 1;
+    }
+
+    fn push_run(&mut self, word: Word<'_>) {
+        let chars = run_chars(word.text);
+        for (index, (c, range)) in chars.iter().enumerate() {
+            self.push(word.start + range.start, word.start + range.end, c.to_string());
+            if let Some((next, next_range)) = chars.get(index + 1) {
+                self.push(word.start + range.start, word.start + next_range.end, [*c, *next].iter().collect());
+            }
+            self.position += 1;
+        }
+    }
+
+    fn push(&mut self, offset_from: usize, offset_to: usize, text: String) {
+        self.tokens.push(Token { offset_from, offset_to, position: self.position, text, position_length: 1 });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn tokens(text: &str) -> Vec<(usize, String)> {
+        let mut tokenizer = WordTokenizer;
+        let mut stream = tokenizer.token_stream(text);
+        let mut tokens = Vec::new();
+        stream.process(&mut |token| tokens.push((token.position, token.text.clone())));
+        tokens
+    }
+
+    #[test]
+    fn parts_stand_where_the_whole_stands() {
+        let expected = [(0, "getuser"), (0, "get"), (0, "user"), (1, "snake"), (2, "case")];
+        assert_eq!(tokens("getUser snake_case"), expected.map(|(position, text)| (position, text.to_owned())));
+    }
+
+    #[test]
+    fn a_run_gives_characters_and_pairs() {
+        let expected = [(0, "go"), (1, "検"), (1, "検索"), (2, "索"), (3, "x")];
+        assert_eq!(tokens("Go検索x"), expected.map(|(position, text)| (position, text.to_owned())));
+    }
+
+    proptest! {
+        #[test]
+        fn tokens_lie_in_the_text_in_order(text in "[a-zA-Z0-9_ .:'é\u{301}日本ｶﾞก็👍🏽\u{200d}\u{0}\\PC]{0,60}") {
+            let mut tokenizer = WordTokenizer;
+            let mut stream = tokenizer.token_stream(&text);
+            let mut last = 0;
+            stream.process(&mut |token| {
+                assert!(token.offset_from < token.offset_to, "{token:?}");
+                assert!(text.get(token.offset_from..token.offset_to).is_some(), "{token:?}");
+                assert!(!token.text.is_empty(), "{token:?}");
+                assert!(token.position >= last, "{token:?}");
+                last = token.position;
+            });
+        }
+    }
+}

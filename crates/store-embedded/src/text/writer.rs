@@ -1,0 +1,214 @@
+//! The writing side of the text index: changes on their way into tantivy.
+//!
+//! A change is kept until it is committed, so a writer that fails (a full disk) is replaced and fed again.
+
+use quipu_core::model::{Note, NoteKey};
+use tantivy::error::DataCorruption;
+use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, UserOperation};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocSet, Index, IndexWriter, SegmentReader, TERMINATED, TantivyDocument, TantivyError, Term};
+
+use super::damage::{TextError, guarded};
+use super::schema::Fields;
+
+/// For each of tantivy's threads; 15 MB is the least it takes.
+const ARENA_BYTES: usize = 32 << 20;
+
+/// How far the text index has come: the catalog's epoch and the last list of changes it has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Mark {
+    pub(crate) epoch: String,
+    pub(crate) seq: u64,
+}
+
+/// One change for the text index.
+pub(crate) enum TextChange {
+    /// Forget everything.
+    Clear,
+    /// Forget a note.
+    Forget(NoteKey),
+    /// A note that is not in the index.
+    Add(Documents),
+}
+
+/// A note's sections as documents.
+pub(crate) struct Documents {
+    key: NoteKey,
+    documents: Vec<TantivyDocument>,
+    bytes: usize,
+}
+
+impl Documents {
+    /// The note's ranges must lie in the text.
+    pub(super) fn new(key: NoteKey, note: &Note, text: &str, fields: &Fields) -> Self {
+        Self { key, documents: fields.documents(key.0, note, text), bytes: text.len() }
+    }
+}
+
+impl TextChange {
+    /// Of text.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Clear | Self::Forget(_) => 0,
+            Self::Add(documents) => documents.bytes,
+        }
+    }
+}
+
+/// What was taken in and is not committed.
+#[derive(Default)]
+pub(super) struct Writer {
+    /// Made at the first change, since it costs threads and memory that a reader has no need of.
+    writer: Option<IndexWriter>,
+    uncommitted: Vec<TextChange>,
+    /// How many of these the writer has.
+    fed: usize,
+    /// Whether an earlier writer failed with some of these; it is not known which of them it committed.
+    is_retry: bool,
+}
+
+impl Writer {
+    /// Takes changes in; no more than that.
+    pub(super) fn take(&mut self, changes: &mut Vec<TextChange>) {
+        self.uncommitted.append(changes);
+    }
+
+    /// The text that is held in memory until the next commit.
+    pub(super) fn uncommitted_bytes(&self) -> usize {
+        self.uncommitted.iter().map(TextChange::bytes).sum()
+    }
+
+    /// Gives tantivy what it does not have yet.
+    pub(super) fn feed(&mut self, index: &Index, fields: &Fields) -> Result<(), TextError> {
+        let outcome = guarded(|| self.try_feed(index, fields).map(drop));
+        outcome.inspect_err(|_| self.give_up())
+    }
+
+    /// Makes everything taken in part of the index, which then has come as far as the mark.
+    pub(super) fn commit(&mut self, index: &Index, fields: &Fields, mark: &Mark) -> Result<(), TextError> {
+        let outcome = guarded(|| {
+            self.rehearse_deletions(index, fields)?;
+            let mut commit = self.try_feed(index, fields)?.prepare_commit()?;
+            commit.set_payload(&mark.to_payload());
+            commit.commit()
+        });
+        outcome.inspect_err(|_| self.give_up())?;
+        self.uncommitted.clear();
+        (self.fed, self.is_retry) = (0, false);
+        Ok(())
+    }
+
+    /// Waits for merges under way: nothing is written any more when it returns. What was fed and not committed is fed
+    /// again later.
+    pub(super) fn finish(&mut self) -> Result<(), TextError> {
+        let writer = self.writer.take();
+        if self.fed > 0 {
+            (self.fed, self.is_retry) = (0, true);
+        }
+        guarded(|| writer.map_or(Ok(()), IndexWriter::wait_merging_threads))
+    }
+
+    /// Forgets what was taken in, as well.
+    pub(super) fn abandon(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Reads what a commit will read: each segment, and where in it the notes to forget are.
+    ///
+    /// Tantivy does it on a thread on which a panic ends the process. Here a panic can be caught.
+    fn rehearse_deletions(&self, index: &Index, fields: &Fields) -> tantivy::Result<()> {
+        if self.uncommitted.iter().any(|change| matches!(change, TextChange::Clear)) {
+            // No segment is read any more.
+            return Ok(());
+        }
+        let forgotten: Vec<Term> = self
+            .uncommitted
+            .iter()
+            .filter_map(|change| match change {
+                TextChange::Forget(key) => Some(*key),
+                TextChange::Add(Documents { key, .. }) => self.is_retry.then_some(*key),
+                TextChange::Clear => None,
+            })
+            .map(|key| Term::from_field_u64(fields.key, key.0.into()))
+            .collect();
+        for segment in index.searchable_segments()? {
+            let reader = SegmentReader::open(&segment)?;
+            if reader.alive_bitset().is_some_and(|alive| alive.bitset().max_value() != reader.max_doc()) {
+                return Err(corruption("the deletions are not of their segment"));
+            }
+            let keys = reader.inverted_index(fields.key)?;
+            for term in &forgotten {
+                let Some(mut postings) = keys.read_postings(term, IndexRecordOption::Basic)? else { continue };
+                while postings.doc() != TERMINATED {
+                    if postings.doc() >= reader.max_doc() {
+                        return Err(corruption("a note is where its segment has ended"));
+                    }
+                    postings.advance();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn try_feed(&mut self, index: &Index, fields: &Fields) -> tantivy::Result<&mut IndexWriter> {
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            none => none.insert(new_writer(index)?),
+        };
+        let by_key = |key: NoteKey| Term::from_field_u64(fields.key, key.0.into());
+        for change in &self.uncommitted[self.fed..] {
+            match change {
+                TextChange::Clear => {
+                    writer.delete_all_documents()?;
+                }
+                TextChange::Forget(key) => {
+                    writer.delete_term(by_key(*key));
+                }
+                TextChange::Add(Documents { key, documents, .. }) => {
+                    if self.is_retry {
+                        writer.delete_term(by_key(*key));
+                    }
+                    writer.run(documents.iter().cloned().map(UserOperation::Add).collect::<Vec<_>>())?;
+                }
+            }
+            self.fed += 1;
+        }
+        Ok(writer)
+    }
+
+    fn give_up(&mut self) {
+        self.writer = None;
+        (self.fed, self.is_retry) = (0, true);
+    }
+}
+
+impl Mark {
+    fn to_payload(&self) -> String {
+        format!("{}:{}", self.epoch, self.seq)
+    }
+
+    /// The mark of a commit.
+    pub(super) fn from_payload(payload: &str) -> Option<Self> {
+        let (epoch, seq) = payload.split_once(':')?;
+        Some(Self { epoch: epoch.to_owned(), seq: seq.parse().ok()? })
+    }
+}
+
+fn new_writer(index: &Index) -> tantivy::Result<IndexWriter> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let options = IndexWriterOptions::builder()
+        .num_worker_threads(cores.min(2))
+        .memory_budget_per_thread(ARENA_BYTES)
+        .num_merge_threads(1)
+        .build();
+    let writer = index.writer_with_options(options)?;
+    let mut merge_policy = LogMergePolicy::default();
+    // Deleted sections count in BM25's statistics until they are merged away.
+    merge_policy.set_del_docs_ratio_before_merge(0.3);
+    writer.set_merge_policy(Box::new(merge_policy));
+    Ok(writer)
+}
+
+fn corruption(what: &str) -> TantivyError {
+    TantivyError::DataCorruption(DataCorruption::comment_only(what))
+}

@@ -1,0 +1,218 @@
+//! What becomes of a text index whose segment files are junk, cut short, spoiled or gone: when it is opened, searched,
+//! written and checked. Nothing of it may end the process.
+
+#![expect(clippy::disallowed_methods, reason = "breaks the store's own files")]
+#![expect(clippy::unwrap_used, reason = "what a test shares fails as the test does")]
+
+use std::fs::OpenOptions;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use quipu_core::model::NoteKey;
+use quipu_core::ports::{NoteChange, NoteStore, StoreError, TextQuery};
+use quipu_store_embedded::EmbeddedStore;
+use quipu_testkit::store_conformance::note;
+
+const KINDS: [&str; 7] = ["term", "idx", "pos", "store", "fast", "fieldnorm", "del"];
+const NOTES: usize = 60;
+
+type Damage = fn(&Path);
+
+/// What happens to a file. Each leaves a new file, as a restored backup would, or none.
+const DAMAGES: [(&str, Damage); 5] = [
+    ("junk", |file| replace(file, b"junk\n".to_vec())),
+    ("emptied", |file| replace(file, Vec::new())),
+    ("cut in half", |file| {
+        let bytes = std::fs::read(file).unwrap();
+        replace(file, bytes[..bytes.len() / 2].to_vec());
+    }),
+    ("flipped", |file| {
+        let mut bytes = std::fs::read(file).unwrap();
+        bytes[0] ^= 0x55;
+        replace(file, bytes);
+    }),
+    ("removed", |file| std::fs::remove_file(file).unwrap()),
+];
+
+/// Also one that is open keeps its old bytes.
+fn replace(file: &Path, bytes: Vec<u8>) {
+    std::fs::remove_file(file).unwrap();
+    std::fs::write(file, bytes).unwrap();
+}
+
+/// Every byte in the file's first half spoiled, under the feet of a process that has it open.
+fn spoil_in_place(file: &Path) {
+    let half = std::fs::metadata(file).unwrap().len() / 2;
+    let mut file = OpenOptions::new().write(true).open(file).unwrap();
+    file.seek(SeekFrom::Start(0)).unwrap();
+    file.write_all(&vec![0xd7; usize::try_from(half).unwrap()]).unwrap();
+}
+
+fn text() -> String {
+    "alpha beta\n## More\ngamma delta ".repeat(5)
+}
+
+fn put_all(store: &EmbeddedStore) {
+    let text = text();
+    let notes: Vec<_> = (0..NOTES).map(|key| note(&format!("n{key}.md"), &text)).collect();
+    let changes: Vec<_> =
+        (0..).map(NoteKey).zip(&notes).map(|(key, note)| NoteChange::Put { key, note, text: &text }).collect();
+    store.apply(&changes).unwrap();
+}
+
+/// A closed store with files of every kind. Made once, since that is slow, and copied.
+fn filled() -> tempfile::TempDir {
+    static FILLED: LazyLock<tempfile::TempDir> = LazyLock::new(fill);
+    let folder = tempfile::tempdir().unwrap();
+    for part in ["", "text"] {
+        std::fs::create_dir_all(folder.path().join(part)).unwrap();
+        for entry in std::fs::read_dir(FILLED.path().join(part)).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_file() {
+                std::fs::copy(entry.path(), folder.path().join(part).join(entry.file_name())).unwrap();
+            }
+        }
+    }
+    folder
+}
+
+fn fill() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) = opened(folder.path());
+    put_all(&store);
+    assert_eq!(search(&store, "gamma").unwrap(), NOTES * 5);
+    drop(store);
+    // A deletion has a file, unless its segment is merged at once.
+    let (text, mut keys) = (text(), 0..);
+    while files(folder.path(), "del").is_empty() {
+        let key = keys.next().unwrap();
+        let again = note(&format!("n{key}.md"), &text);
+        opened(folder.path()).0.apply(&[NoteChange::Put { key: NoteKey(key), note: &again, text: &text }]).unwrap();
+    }
+    folder
+}
+
+/// With the notes whose text is missing.
+fn opened(folder: &Path) -> (EmbeddedStore, usize) {
+    let store = EmbeddedStore::open(folder).unwrap();
+    let loaded = store.load("segments").unwrap();
+    (store, loaded.text_missing.len())
+}
+
+fn search(store: &EmbeddedStore, words: &str) -> Result<usize, StoreError> {
+    Ok(store.search_text(&TextQuery { text: words.to_owned(), limit: 9999 })?.hits.len())
+}
+
+fn files(folder: &Path, kind: &str) -> Vec<PathBuf> {
+    let all = std::fs::read_dir(folder.join("text")).unwrap().map(|entry| entry.unwrap().path());
+    all.filter(|path| path.extension().is_some_and(|extension| extension == kind)).collect()
+}
+
+fn is_whole(store: &EmbeddedStore) {
+    assert_eq!(store.check().unwrap(), [""; 0]);
+    assert_eq!(search(store, "gamma").unwrap(), NOTES * 5);
+}
+
+#[test]
+fn a_damaged_file_is_found_at_opening_and_the_text_index_started_anew() {
+    for kind in KINDS {
+        for (damage, spoil) in DAMAGES {
+            let folder = filled();
+            files(folder.path(), kind).iter().for_each(|file| spoil(file));
+            let (store, missing) = opened(folder.path());
+            assert_eq!(missing, NOTES, ".{kind} {damage}");
+            let notices = store.notices();
+            assert!(notices.iter().any(|line| line.contains("text index was started anew")), "{notices:?}");
+            put_all(&store);
+            is_whole(&store);
+        }
+    }
+}
+
+#[test]
+fn a_check_names_what_was_damaged_since_the_opening() {
+    for kind in KINDS {
+        for (damage, spoil) in DAMAGES {
+            // A store goes on with the bytes that it has mapped, and these are whole.
+            if damage == "flipped" {
+                continue;
+            }
+            let folder = filled();
+            let (store, _) = opened(folder.path());
+            files(folder.path(), kind).iter().for_each(|file| spoil(file));
+            let findings = store.check().unwrap();
+            let is_named = |line: &String| line.starts_with("The text index is damaged") && line.contains(kind);
+            assert!(findings.iter().any(is_named), ".{kind} {damage}: {findings:?}");
+        }
+    }
+}
+
+#[test]
+fn a_check_names_what_was_spoiled_in_place() {
+    for kind in KINDS {
+        let folder = filled();
+        let (store, _) = opened(folder.path());
+        files(folder.path(), kind).iter().for_each(|file| spoil_in_place(file));
+        let findings = store.check().unwrap();
+        assert!(findings.iter().any(|line| line.contains(kind)), ".{kind}: {findings:?}");
+    }
+}
+
+#[test]
+fn a_search_in_a_spoiled_index_ends_no_process_and_the_next_start_repairs_it() {
+    for kind in KINDS {
+        let folder = filled();
+        let (store, missing) = opened(folder.path());
+        assert_eq!(missing, 0);
+        files(folder.path(), kind).iter().for_each(|file| spoil_in_place(file));
+        for words in ["gamma", "gamma delta", "beta alpha", "n7"] {
+            if let Err(error) = search(&store, words) {
+                assert_eq!(error.to_string(), "the index could not be searched");
+                assert!(error.source.to_string().contains("quipu index --rebuild"), "{}", error.source);
+            }
+        }
+        drop(store);
+        let (store, missing) = opened(folder.path());
+        assert_eq!(missing, NOTES, ".{kind}");
+        put_all(&store);
+        is_whole(&store);
+    }
+}
+
+#[test]
+fn a_commit_into_a_spoiled_index_ends_no_process_and_loses_no_note() {
+    let text = text();
+    let other = note("n1.md", &text);
+    for kind in KINDS {
+        let folder = filled();
+        let (store, _) = opened(folder.path());
+        files(folder.path(), kind).iter().for_each(|file| spoil_in_place(file));
+        for key in [1, 2] {
+            store.apply(&[NoteChange::Put { key: NoteKey(key), note: &other, text: &text }]).unwrap();
+            // Commits.
+            drop(search(&store, "gamma"));
+        }
+        drop(store);
+        let (store, missing) = opened(folder.path());
+        put_all(&store);
+        is_whole(&store);
+        assert!(missing >= NOTES - 2, ".{kind}: {missing} notes are missing");
+    }
+}
+
+#[test]
+fn a_lost_text_index_answers_again_once_every_note_is_put() {
+    let folder = filled();
+    let (store, _) = opened(folder.path());
+    files(folder.path(), "term").iter().for_each(|file| spoil_in_place(file));
+    let first = search(&store, "gamma").unwrap_err();
+    assert!(first.source.to_string().contains("started anew"), "{}", first.source);
+    let second = search(&store, "gamma").unwrap_err();
+    assert!(second.source.to_string().contains(&format!("lacks {NOTES} notes")), "{}", second.source);
+    put_all(&store);
+    is_whole(&store);
+    drop(store);
+    let (store, missing) = opened(folder.path());
+    assert_eq!(missing, 0);
+    is_whole(&store);
+}

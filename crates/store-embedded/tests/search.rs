@@ -1,0 +1,147 @@
+//! What finds what: words, compounds, scripts without spaces, and how strictly a query is taken.
+
+#![expect(clippy::unwrap_used, reason = "what a test shares fails as the test does")]
+
+use proptest::prelude::*;
+use quipu_core::model::{NoteKey, Tag};
+use quipu_core::ports::{NoteChange, NoteStore, TextHits, TextMatch, TextQuery};
+use quipu_store_embedded::EmbeddedStore;
+use quipu_testkit::store_conformance::note;
+
+/// A store in memory with these texts under the keys 0, 1, 2 and so on.
+fn store(texts: &[&str]) -> EmbeddedStore {
+    let store = EmbeddedStore::in_memory().unwrap();
+    store.load("search").unwrap();
+    for (key, text) in (0..).map(NoteKey).zip(texts) {
+        store.apply(&[NoteChange::Put { key, note: &note("n.md", text), text }]).unwrap();
+    }
+    store
+}
+
+fn search(store: &EmbeddedStore, text: &str) -> TextHits {
+    store.search_text(&TextQuery { text: text.to_owned(), limit: 50 }).unwrap()
+}
+
+fn keys(store: &EmbeddedStore, text: &str) -> Vec<u32> {
+    search(store, text).hits.iter().map(|hit| hit.key.0).collect()
+}
+
+/// Whether the text alone in a store is found by the query, as typed.
+fn finds(text: &str, query: &str) -> bool {
+    let hits = search(&store(&[text, "something else"]), query);
+    hits.matched == TextMatch::Phrase && hits.hits.iter().any(|hit| hit.key.0 == 0)
+}
+
+#[test]
+fn compounds_are_found_whole_and_in_parts() {
+    for (text, queries) in [
+        ("call snake_case here", ["snake_case", "snake", "case", "SNAKE_CASE"]),
+        ("call getUserName here", ["getUserName", "getusername", "user", "name"]),
+        ("use std::fs::File now", ["std::fs::File", "fs::File", "file", "std"]),
+        ("open src/store/catalog.rs twice", ["src/store/catalog.rs", "catalog.rs", "catalog", "store"]),
+        ("error E0382: moved", ["E0382", "e0382", "0382", "error e0382"]),
+        ("don't touch l'index", ["don't", "don’t", "index", "l'index"]),
+        ("on 2024-01-05 at 10ms", ["2024-01-05", "2024", "10ms", "ms"]),
+        ("Ｆｕｌｌ　Ｗｉｄｔｈ １２３", ["full width", "Full", "123", "ｗｉｄｔｈ"]),
+        ("ship it 👍🏽 🚀!", ["👍", "🚀", "👍🏽", "ship it 👍"]),
+    ] {
+        for query in queries {
+            assert!(finds(text, query), "{query} in {text}");
+        }
+    }
+}
+
+#[test]
+fn compounds_written_in_another_way_are_found_by_their_parts() {
+    let store = store(&["fooBar", "foo_bar", "foo", "foobar"]);
+    assert_eq!(keys(&store, "foobar"), [3, 0], "the first has its parts, too, so the word counts for less");
+    let hits = search(&store, "barFoo");
+    assert_eq!(hits.matched, TextMatch::AllWords);
+    assert_eq!(hits.hits.len(), 2);
+}
+
+#[test]
+fn accents_count() {
+    assert!(finds("un café", "CAFE\u{301}"));
+    assert!(!finds("un café", "cafe"));
+}
+
+#[test]
+fn a_sentence_without_spaces_is_relaxed_to_its_pairs() {
+    let store = store(&["数据库连接的配置", "数据库", "天气"]);
+    let hits = search(&store, "如何配置数据库");
+    assert_eq!(hits.matched, TextMatch::AnyWord);
+    assert_eq!(hits.hits.iter().map(|hit| hit.key.0).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(search(&store, "数据库 配置").matched, TextMatch::AllWords);
+}
+
+#[test]
+fn a_word_in_a_name_counts_more_than_one_in_the_text() {
+    let store = EmbeddedStore::in_memory().unwrap();
+    store.load("search").unwrap();
+    let (body, heading) = ("plain words and the compass among them", "## Compass use\nplain words\n");
+    let (in_body, in_heading, in_title) =
+        (note("a.md", body), note("b.md", heading), note("compass.md", "plain words"));
+    let mut in_tag = note("d.md", "plain words");
+    in_tag.tags = vec![Tag::new("Compass")];
+    store
+        .apply(&[
+            NoteChange::Put { key: NoteKey(0), note: &in_body, text: body },
+            NoteChange::Put { key: NoteKey(1), note: &in_tag, text: "plain words" },
+            NoteChange::Put { key: NoteKey(2), note: &in_heading, text: heading },
+            NoteChange::Put { key: NoteKey(3), note: &in_title, text: "plain words" },
+        ])
+        .unwrap();
+    let keys = keys(&store, "compass");
+    assert_eq!((keys.len(), keys[3]), (4, 0), "the text comes last: {keys:?}");
+}
+
+#[test]
+fn a_pasted_page_is_a_query_like_any_other() {
+    let page = "alpha beta gamma ".repeat(5_000);
+    let store = store(&["gamma beta", "delta"]);
+    assert_eq!(search(&store, &page).matched, TextMatch::AnyWord);
+    assert_eq!(keys(&store, &page), [0]);
+    assert_eq!(keys(&store, &"検索".repeat(5_000)), [0; 0]);
+    assert_eq!(keys(&store, &"x".repeat(1_000_000)), [0; 0]);
+}
+
+const UNSPACED: &str = "[一-龥ぁ-んァ-ヶ가-힣ก-ฮ]{2,12}";
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn each_character_and_each_pair_of_an_unspaced_text_finds_it(before in "[a-z ]{0,5}", run in UNSPACED, after in "[A-Z.、 ]{0,5}") {
+        let store = store(&[&format!("{before}{run}{after}")]);
+        let chars: Vec<char> = run.chars().collect();
+        for length in 1..=3 {
+            for piece in chars.windows(length) {
+                let piece: String = piece.iter().collect();
+                let hits = search(&store, &piece);
+                prop_assert_eq!((hits.hits.len(), hits.matched), (1, TextMatch::Phrase), "{}", piece);
+            }
+        }
+    }
+
+    #[test]
+    fn each_piece_between_spaces_finds_its_text(text in "([a-zA-Z0-9é_.:'/日本がx-]{1,8}[ \n]){1,8}") {
+        let store = store(&[&text]);
+        for piece in text.split_whitespace().filter(|piece| piece.chars().any(char::is_alphanumeric)) {
+            let hits = search(&store, piece);
+            prop_assert_eq!((hits.hits.len(), hits.matched), (1, TextMatch::Phrase), "{}", piece);
+        }
+        // The whole is a phrase of itself.
+        if text.chars().any(char::is_alphanumeric) {
+            prop_assert_eq!(search(&store, &text).matched, TextMatch::Phrase);
+            prop_assert_eq!(keys(&store, &text), [0]);
+        }
+    }
+
+    #[test]
+    fn no_text_and_no_query_is_too_odd(text in "\\PC{0,40}", query in any::<String>()) {
+        let store = store(&[&text]);
+        search(&store, &query);
+        search(&store, &text);
+    }
+}

@@ -1,0 +1,326 @@
+//! A vault in memory that keeps every promise of the port, and lets a test play the user who edits beside the program.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use quipu_core::model::{ContentHash, FileStat, NoteId, VaultPath};
+use quipu_core::ports::{
+    Clock, FileChange, FileContent, Kept, KeptReason, ListedFile, Listing, VaultError, VaultFiles, WriteError,
+};
+
+use crate::FixedClock;
+
+/// Files in memory. Any path may be put there by [`MemVault::put`]; the port shows notes only.
+pub struct MemVault {
+    clock: Arc<FixedClock>,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Default)]
+struct State {
+    files: BTreeMap<VaultPath, File>,
+    kept: Vec<(Kept, Vec<u8>)>,
+    unreadable: Option<VaultPath>,
+    read_only: bool,
+}
+
+#[derive(Clone)]
+struct File {
+    bytes: Vec<u8>,
+    modified_ns: i64,
+}
+
+impl File {
+    fn stat(&self) -> FileStat {
+        FileStat { modified_ns: self.modified_ns, size: self.bytes.len() as u64 }
+    }
+}
+
+impl MemVault {
+    /// An empty vault.
+    pub fn new(clock: Arc<FixedClock>) -> Self {
+        Self { clock, state: Mutex::default() }
+    }
+
+    /// The vault of a fixture; see [`crate::fixture::files`].
+    pub fn from_fixture(clock: Arc<FixedClock>, fixture: &str) -> Self {
+        let vault = Self::new(clock);
+        for (path, text) in crate::fixture::files(fixture) {
+            vault.put(&path, &text);
+        }
+        vault
+    }
+
+    /// Writes a file as another program would, whatever is there.
+    pub fn put(&self, path: &str, text: impl AsRef<[u8]>) {
+        let file = File { bytes: text.as_ref().to_vec(), modified_ns: self.clock.now_ns() };
+        self.state().files.insert(parse(path), file);
+    }
+
+    /// Removes a file as another program would.
+    pub fn remove(&self, path: &str) {
+        assert!(self.state().files.remove(&parse(path)).is_some(), "{path} is not there");
+    }
+
+    /// The text of a file, if it is there, spelled just so.
+    pub fn text(&self, path: &str) -> Option<String> {
+        self.state().files.get(&parse(path)).map(|file| String::from_utf8_lossy(&file.bytes).into_owned())
+    }
+
+    /// The path of every file, notes or not.
+    pub fn paths(&self) -> Vec<String> {
+        self.state().files.keys().map(VaultPath::to_string).collect()
+    }
+
+    /// From now on no write succeeds, as on a full or read-only disk.
+    pub fn refuse_writes(&self) {
+        self.state().read_only = true;
+    }
+
+    /// From now on this file cannot be read, as without permission.
+    pub fn refuse_reading(&self, path: &str) {
+        self.state().unreadable = Some(parse(path));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listing(&self, admits: impl Fn(&VaultPath) -> bool) -> Listing {
+        let state = self.state();
+        let notes = state.files.iter().filter(|(path, _)| is_note(path) && admits(path));
+        let files = notes.map(|(path, file)| ListedFile { path: path.clone(), stat: file.stat() }).collect();
+        Listing { files, warnings: Vec::new() }
+    }
+}
+
+impl VaultFiles for MemVault {
+    fn list(&self) -> Result<Listing, VaultError> {
+        Ok(self.listing(|_| true))
+    }
+
+    fn list_below(&self, path: &VaultPath) -> Result<Listing, VaultError> {
+        Ok(self.listing(|file| file == path || is_below(file, path)))
+    }
+
+    fn read(&self, path: &VaultPath) -> Result<Option<FileContent>, VaultError> {
+        let state = self.state();
+        if state.unreadable.as_ref() == Some(path) {
+            return Err(VaultError::Read { path: path.to_string(), source: permission_denied() });
+        }
+        let file = state.files.get(path).filter(|_| is_note(path));
+        Ok(file.map(|file| FileContent {
+            hash: ContentHash::of(&file.bytes),
+            stat: file.stat(),
+            bytes: file.bytes.clone(),
+        }))
+    }
+
+    fn find_any_case(&self, path: &VaultPath) -> Result<Option<VaultPath>, VaultError> {
+        Ok(self.state().find_any_case(path))
+    }
+
+    fn apply(&self, changes: &[FileChange]) -> Result<Vec<Option<FileStat>>, WriteError> {
+        let mut state = self.state();
+        // All or none: the changes are made to a copy.
+        let mut next = state.clone();
+        let now_ns = self.clock.now_ns();
+        let stats = changes.iter().map(|change| next.change(change, now_ns)).collect::<Result<Vec<_>, _>>()?;
+        *state = next;
+        Ok(stats)
+    }
+
+    fn kept(&self) -> Result<Vec<Kept>, VaultError> {
+        Ok(self.state().kept.iter().rev().map(|(kept, _)| kept.clone()).collect())
+    }
+
+    fn restore(&self, kept: &Kept) -> Result<FileStat, WriteError> {
+        let mut state = self.state();
+        state.writable(&kept.path)?;
+        let found = state.kept.iter().find(|(known, _)| known.version == kept.version);
+        let bytes = found.map(|(_, bytes)| bytes.clone()).ok_or(WriteError::Missing { path: kept.path.clone() })?;
+        let now_ns = self.clock.now_ns();
+        if let Some(current) = state.files.get(&kept.path).cloned() {
+            if current.bytes == bytes {
+                return Ok(current.stat());
+            }
+            state.keep(&kept.path, current.bytes, KeptReason::Replaced, now_ns);
+        }
+        Ok(state.write(&kept.path, bytes, now_ns))
+    }
+}
+
+impl State {
+    fn change(&mut self, change: &FileChange, now_ns: i64) -> Result<Option<FileStat>, WriteError> {
+        match change {
+            FileChange::Create { path, bytes } => {
+                self.writable(path)?;
+                self.free(path, None)?;
+                Ok(Some(self.write(path, bytes.clone(), now_ns)))
+            }
+            FileChange::Replace { path, expected, bytes } => {
+                self.writable(path)?;
+                let old = self.take(path, *expected)?;
+                self.keep(path, old, KeptReason::Replaced, now_ns);
+                Ok(Some(self.write(path, bytes.clone(), now_ns)))
+            }
+            FileChange::Move { from, to, expected, bytes } => {
+                self.writable(to)?;
+                self.free(to, Some(from))?;
+                let old = self.take(from, *expected)?;
+                self.keep(from, old, KeptReason::Moved, now_ns);
+                Ok(Some(self.write(to, bytes.clone(), now_ns)))
+            }
+            FileChange::Delete { path, expected } => {
+                self.writable(path)?;
+                let old = self.take(path, *expected)?;
+                self.keep(path, old, KeptReason::Deleted, now_ns);
+                Ok(None)
+            }
+        }
+    }
+
+    fn writable(&self, path: &VaultPath) -> Result<(), WriteError> {
+        if !is_note(path) {
+            let reason = "it is hidden, reserved or not Markdown";
+            return Err(WriteError::Refused { path: path.clone(), reason });
+        }
+        if self.read_only {
+            return Err(WriteError::Write { path: path.to_string(), source: permission_denied() });
+        }
+        Ok(())
+    }
+
+    fn free(&self, path: &VaultPath, but: Option<&VaultPath>) -> Result<(), WriteError> {
+        match self.find_any_case(path) {
+            Some(existing) if Some(&existing) != but => Err(WriteError::Exists { existing }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whatever file or folder is there when case is ignored, an exact match first.
+    fn find_any_case(&self, path: &VaultPath) -> Option<VaultPath> {
+        let id = path.note_id();
+        let depth = path.depth();
+        let mut found = None;
+        for file in self.files.keys() {
+            let Some(place) = ancestor(file, depth) else { continue };
+            if place == *path {
+                return Some(place);
+            }
+            if NoteId::new(place.as_str()) == id {
+                found = found.or(Some(place));
+            }
+        }
+        found
+    }
+
+    fn take(&mut self, path: &VaultPath, expected: ContentHash) -> Result<Vec<u8>, WriteError> {
+        let Some(file) = self.files.get(path) else { return Err(WriteError::Missing { path: path.clone() }) };
+        if ContentHash::of(&file.bytes) != expected {
+            return Err(WriteError::Changed { path: path.clone() });
+        }
+        Ok(self.files.remove(path).map(|file| file.bytes).unwrap_or_default())
+    }
+
+    fn keep(&mut self, path: &VaultPath, bytes: Vec<u8>, reason: KeptReason, at_ns: i64) {
+        let version = format!("{at_ns:020}-{:06}", self.kept.len());
+        let kept = Kept { version, path: path.clone(), at_ns, reason, size: bytes.len() as u64 };
+        self.kept.push((kept, bytes));
+    }
+
+    fn write(&mut self, path: &VaultPath, bytes: Vec<u8>, now_ns: i64) -> FileStat {
+        let file = File { bytes, modified_ns: now_ns };
+        let stat = file.stat();
+        self.files.insert(path.clone(), file);
+        stat
+    }
+}
+
+/// The rules of the real vault that matter to a caller: Markdown, nothing hidden, no `node_modules`.
+fn is_note(path: &VaultPath) -> bool {
+    path.is_markdown() && !path.as_str().split('/').any(|part| part.starts_with('.') || part == "node_modules")
+}
+
+fn is_below(file: &VaultPath, folder: &VaultPath) -> bool {
+    file.as_str().strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// The file or folder on the way to a file that lies at a depth.
+fn ancestor(file: &VaultPath, depth: usize) -> Option<VaultPath> {
+    let parts: Vec<&str> = file.as_str().split('/').collect();
+    (parts.len() > depth).then(|| parse(&parts[..=depth].join("/")))
+}
+
+fn parse(path: &str) -> VaultPath {
+    VaultPath::parse(path).unwrap_or_else(|error| panic!("{path:?} is not a vault path: {error}"))
+}
+
+fn permission_denied() -> io::Error {
+    io::Error::from_raw_os_error(13)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vault(fixture: &str) -> MemVault {
+        MemVault::from_fixture(Arc::default(), fixture)
+    }
+
+    fn version(vault: &MemVault, path: &str) -> ContentHash {
+        vault.read(&parse(path)).unwrap().expect("the file is there").hash
+    }
+
+    #[test]
+    fn only_notes_are_seen() {
+        let vault = vault("//- b.md\n//- A/x.markdown\n//- .git/c.md\n//- pic.png\n//- node_modules/d.md\n");
+        let files = vault.list().unwrap().files;
+        assert_eq!(files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["A/x.markdown", "b.md"]);
+        assert!(vault.read(&parse("pic.png")).unwrap().is_none());
+        assert_eq!(vault.find_any_case(&parse("PIC.png")).unwrap(), Some(parse("pic.png")));
+        assert_eq!(vault.find_any_case(&parse("a")).unwrap(), Some(parse("A")));
+        assert_eq!(vault.list_below(&parse("A")).unwrap().files.len(), 1);
+        assert_eq!(vault.list_below(&parse("b")).unwrap().files.len(), 0);
+    }
+
+    #[test]
+    fn of_several_changes_all_are_made_or_none() {
+        let vault = vault("//- a.md\nA\n//- b.md\nB\n");
+        let replace =
+            |path: &str, expected| FileChange::Replace { path: parse(path), expected, bytes: b"new".to_vec() };
+        let good = replace("a.md", version(&vault, "a.md"));
+        let stale = replace("b.md", ContentHash::of(b"another version"));
+        let refused = vault.apply(&[good.clone(), stale]);
+        assert!(matches!(refused, Err(WriteError::Changed { path }) if path.as_str() == "b.md"));
+        assert_eq!(vault.text("a.md").as_deref(), Some("A\n"));
+        assert!(vault.kept().unwrap().is_empty());
+
+        vault.apply(&[good]).unwrap();
+        assert_eq!(vault.text("a.md").as_deref(), Some("new"));
+        let kept = vault.kept().unwrap();
+        vault.restore(&kept[0]).unwrap();
+        assert_eq!(vault.text("a.md").as_deref(), Some("A\n"));
+        assert_eq!(vault.kept().unwrap().len(), 2, "the replaced version can be brought back too");
+    }
+
+    #[test]
+    fn a_new_place_must_be_free_in_every_case() {
+        let vault = vault("//- Notes/A.md\nA\n//- other.md\n");
+        let create = |path: &str| vault.apply(&[FileChange::Create { path: parse(path), bytes: Vec::new() }]);
+        assert!(
+            matches!(create("notes/a.md"), Err(WriteError::Exists { existing }) if existing.as_str() == "Notes/A.md")
+        );
+        assert!(matches!(create(".hidden/a.md"), Err(WriteError::Refused { .. })));
+        let rename = |to: &str| FileChange::Move {
+            from: parse("Notes/A.md"),
+            to: parse(to),
+            expected: version(&vault, "Notes/A.md"),
+            bytes: b"A".to_vec(),
+        };
+        assert!(matches!(vault.apply(&[rename("OTHER.md")]), Err(WriteError::Exists { .. })));
+        vault.apply(&[rename("Notes/a.md")]).unwrap();
+        assert_eq!(vault.paths(), ["Notes/a.md", "other.md"]);
+    }
+}

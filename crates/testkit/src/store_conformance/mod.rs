@@ -1,0 +1,373 @@
+//! The rules of the `NoteStore` port as tests. A rule found the hard way becomes a case here.
+//!
+//! A backend runs them all by `store_conformance!(shelf)` in a test module, where the expression makes a new, empty
+//! [`Shelf`].
+
+mod history;
+
+use std::collections::BTreeMap;
+
+use quipu_core::model::{
+    ContentHash, FileStat, Link, LinkSyntax, LinkType, Note, NoteKey, Section, Tag, Value, VaultPath,
+};
+use quipu_core::ports::{Loaded, NoteChange, NoteStore, TextMatch, TextQuery};
+
+pub use history::any_list_of_changes_gives_what_the_model_gives;
+
+/// Where a store is kept between runs.
+pub trait Shelf {
+    /// The store under test.
+    type Store: NoteStore;
+
+    /// Opens the store, one at a time. What an earlier one kept is there.
+    fn open(&self) -> Self::Store;
+
+    /// Whether anything outlives the store.
+    fn lasts(&self) -> bool;
+}
+
+/// One `#[test]` for each rule, over the shelf that the expression makes.
+#[macro_export]
+macro_rules! store_conformance {
+    ($shelf:expr) => {
+        $crate::store_conformance!($shelf,
+            a_new_store_is_empty,
+            what_was_put_is_loaded_again,
+            another_fingerprint_empties_the_store,
+            a_touch_changes_the_stat_alone,
+            a_slot_is_free_after_its_note_was_removed,
+            a_change_of_an_unknown_note_is_no_change_and_no_error,
+            a_search_sees_every_change_before_it,
+            a_new_version_replaces_the_words_of_the_old,
+            every_field_is_searched_and_names_the_section,
+            a_query_is_relaxed_step_by_step_and_says_so,
+            nothing_typed_is_an_error_and_no_words_find_nothing,
+            hits_are_limited_and_in_order,
+            characters_without_spaces_are_found_one_by_one,
+            a_sound_store_has_no_findings,
+            any_list_of_changes_gives_what_the_model_gives
+        );
+    };
+    ($shelf:expr, $($rule:ident),+) => {
+        $(#[test]
+        fn $rule() {
+            $crate::store_conformance::$rule(&$shelf);
+        })+
+    };
+}
+
+const FINGERPRINT: &str = "parser 1";
+
+/// A note made from its text alone: each `## ` starts a section.
+pub fn note(path: &str, text: &str) -> Note {
+    let path = VaultPath::parse(path).expect("a test's path is a vault path");
+    let mut starts: Vec<usize> = text.match_indices("## ").map(|(at, _)| at).collect();
+    if starts.first() != Some(&0) {
+        starts.insert(0, 0);
+    }
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    let section = |(start, end): (usize, usize)| {
+        let part = &text[start..end];
+        let heading = part.strip_prefix("## ").map(|rest| rest.lines().next().unwrap_or_default().to_owned());
+        let heading_end = part.find('\n').map_or(part.len(), |at| at + 1);
+        Section {
+            level: if heading.is_some() { 2 } else { 0 },
+            text_start: if heading.is_some() { start + heading_end } else { start },
+            heading,
+            range: start..end,
+        }
+    };
+    Note {
+        id: path.note_id(),
+        title: path.stem().to_owned(),
+        path,
+        stat: FileStat { modified_ns: 1_700_000_000_000_000_000, size: text.len() as u64 },
+        hash: ContentHash::of(text.as_bytes()),
+        tags: Vec::new(),
+        aliases: Vec::new(),
+        properties: Vec::new(),
+        links: Vec::new(),
+        sections: starts.iter().copied().zip(ends).map(section).collect(),
+        body_start: 0,
+        warnings: Vec::new(),
+    }
+}
+
+/// A note with something in every field.
+fn full_note() -> (Note, &'static str) {
+    let text = "Preamble.\n## Über uns\nZwei.\n";
+    let link = |syntax, link_type| Link {
+        syntax,
+        target: "Other note".to_owned(),
+        fragment: Some("^block".to_owned()),
+        label: None,
+        link_type,
+    };
+    let mut note = note("Folder/Große Notiz.md", text);
+    note.tags = vec![Tag::new("Rust/Async"), Tag::new("plain")];
+    note.aliases = vec!["Zweitname".to_owned(), String::new()];
+    note.properties = vec![
+        ("null".to_owned(), Value::Null),
+        ("list".to_owned(), Value::List(vec![Value::Bool(true), Value::Int(i64::MIN), Value::Float(-0.5)])),
+        ("map".to_owned(), Value::Map(vec![("k".to_owned(), Value::Text("日本".to_owned()))])),
+    ];
+    note.links = LinkType::ALL.into_iter().map(|link_type| link(LinkSyntax::Wiki, link_type)).collect();
+    note.links.extend(
+        [LinkSyntax::Embed, LinkSyntax::Markdown, LinkSyntax::Frontmatter]
+            .map(|syntax| link(syntax, LinkType::Extends)),
+    );
+    note.body_start = 3;
+    note.warnings = vec!["odd".to_owned()];
+    note.stat = FileStat { modified_ns: -1, size: u64::MAX };
+    (note, text)
+}
+
+fn loaded(store: &impl NoteStore) -> BTreeMap<NoteKey, Note> {
+    let Loaded { notes, text_missing } = store.load(FINGERPRINT).expect("a store loads");
+    assert_eq!(text_missing, [], "nothing crashed");
+    let count = notes.len();
+    let notes: BTreeMap<_, _> = notes.into_iter().collect();
+    assert_eq!(notes.len(), count, "keys are unique");
+    notes
+}
+
+fn opened<S: Shelf>(shelf: &S) -> S::Store {
+    let store = shelf.open();
+    loaded(&store);
+    store
+}
+
+/// Puts texts under the keys 0, 1, 2 and so on.
+fn put_all(store: &impl NoteStore, texts: &[&str]) {
+    let notes: Vec<Note> = texts.iter().enumerate().map(|(key, text)| note(&format!("n{key}.md"), text)).collect();
+    let changes: Vec<NoteChange<'_>> = (0..)
+        .map(NoteKey)
+        .zip(&notes)
+        .zip(texts)
+        .map(|((key, note), text)| NoteChange::Put { key, note, text })
+        .collect();
+    store.apply(&changes).expect("changes apply");
+}
+
+/// The places found, and how strictly.
+fn found(store: &impl NoteStore, text: &str) -> (Vec<(u32, usize)>, TextMatch) {
+    let hits = store.search_text(&TextQuery { text: text.to_owned(), limit: 100 }).expect("no query is an error");
+    let mut places: Vec<_> = hits.hits.iter().map(|hit| (hit.key.0, hit.section)).collect();
+    places.sort_unstable();
+    (places, hits.matched)
+}
+
+/// A new store is empty.
+pub fn a_new_store_is_empty(shelf: &impl Shelf) {
+    let store = shelf.open();
+    assert!(loaded(&store).is_empty());
+    assert!(found(&store, "anything").0.is_empty());
+}
+
+/// Every field comes back as it was.
+pub fn what_was_put_is_loaded_again(shelf: &impl Shelf) {
+    let (full, text) = full_note();
+    let store = opened(shelf);
+    let empty = Note { sections: Vec::new(), ..note("empty.md", "") };
+    store
+        .apply(&[
+            NoteChange::Put { key: NoteKey(7), note: &full, text },
+            NoteChange::Put { key: NoteKey(u32::MAX), note: &empty, text: "" },
+        ])
+        .expect("changes apply");
+    drop(store);
+    if shelf.lasts() {
+        let store = shelf.open();
+        assert_eq!(loaded(&store), BTreeMap::from([(NoteKey(7), full), (NoteKey(u32::MAX), empty)]));
+        assert_eq!(found(&store, "zwei").0, [(7, 1)]);
+    }
+}
+
+/// What other settings made is of no use.
+pub fn another_fingerprint_empties_the_store(shelf: &impl Shelf) {
+    let store = opened(shelf);
+    put_all(&store, &["alpha"]);
+    drop(store);
+    let store = shelf.open();
+    assert!(store.load("parser 2").expect("a store loads").notes.is_empty());
+    assert!(found(&store, "alpha").0.is_empty());
+    put_all(&store, &["beta"]);
+    drop(store);
+    let store = shelf.open();
+    assert!(loaded(&store).is_empty(), "the first fingerprint's notes do not come back");
+    assert!(found(&store, "alpha beta").0.is_empty());
+}
+
+/// Same bytes, another time.
+pub fn a_touch_changes_the_stat_alone(shelf: &impl Shelf) {
+    let store = opened(shelf);
+    let mut alpha = note("n0.md", "alpha");
+    put_all(&store, &["alpha"]);
+    alpha.stat = FileStat { modified_ns: 5, size: 5 };
+    store.apply(&[NoteChange::Touch { key: NoteKey(0), stat: alpha.stat }]).expect("changes apply");
+    assert_eq!(found(&store, "alpha").0, [(0, 0)]);
+    drop(store);
+    if shelf.lasts() {
+        assert_eq!(loaded(&shelf.open()), BTreeMap::from([(NoteKey(0), alpha)]));
+    }
+}
+
+/// Also later in the same list.
+pub fn a_slot_is_free_after_its_note_was_removed(shelf: &impl Shelf) {
+    let store = opened(shelf);
+    put_all(&store, &["alpha", "beta"]);
+    let gamma = note("c.md", "gamma");
+    store
+        .apply(&[
+            NoteChange::Remove { key: NoteKey(0) },
+            NoteChange::Remove { key: NoteKey(1) },
+            NoteChange::Put { key: NoteKey(0), note: &gamma, text: "gamma" },
+        ])
+        .expect("changes apply");
+    assert_eq!(found(&store, "gamma").0, [(0, 0)]);
+    assert!(found(&store, "alpha beta").0.is_empty());
+    drop(store);
+    if shelf.lasts() {
+        assert_eq!(loaded(&shelf.open()), BTreeMap::from([(NoteKey(0), gamma)]));
+    }
+}
+
+/// A put that failed before leaves its key unknown; what comes after it in the same list still counts.
+pub fn a_change_of_an_unknown_note_is_no_change_and_no_error(shelf: &impl Shelf) {
+    let store = opened(shelf);
+    let alpha = note("a.md", "alpha");
+    store
+        .apply(&[
+            NoteChange::Touch { key: NoteKey(5), stat: FileStat { modified_ns: 5, size: 5 } },
+            NoteChange::Remove { key: NoteKey(6) },
+            NoteChange::Put { key: NoteKey(0), note: &alpha, text: "alpha" },
+        ])
+        .expect("changes apply");
+    store.apply(&[NoteChange::Remove { key: NoteKey(5) }]).expect("changes apply");
+    assert_eq!(found(&store, "alpha").0, [(0, 0)]);
+    drop(store);
+    if shelf.lasts() {
+        assert_eq!(loaded(&shelf.open()), BTreeMap::from([(NoteKey(0), alpha)]));
+    }
+}
+
+/// Read your writes.
+pub fn a_search_sees_every_change_before_it(shelf: &impl Shelf) {
+    let store = opened(shelf);
+    for round in 0..20_u32 {
+        let text = format!("word{round}x");
+        let note = note("n.md", &text);
+        store.apply(&[NoteChange::Put { key: NoteKey(round), note: &note, text: &text }]).expect("changes apply");
+        assert_eq!(found(&store, &text).0, [(round, 0)]);
+        store.apply(&[NoteChange::Remove { key: NoteKey(round) }]).expect("changes apply");
+        assert!(found(&store, &text).0.is_empty());
+    }
+}
+
+/// The old words are gone, also when both versions come in one list.
+pub fn a_new_version_replaces_the_words_of_the_old(shelf: &impl Shelf) {
+    let store = opened(shelf);
+    put_all(&store, &["## One\nalpha\n## Two\nbeta\n"]);
+    let (second, third) = (note("n0.md", "gamma"), note("n0.md", "delta"));
+    store
+        .apply(&[
+            NoteChange::Put { key: NoteKey(0), note: &second, text: "gamma" },
+            NoteChange::Put { key: NoteKey(0), note: &third, text: "delta" },
+        ])
+        .expect("changes apply");
+    assert!(found(&store, "alpha beta gamma one two").0.is_empty());
+    assert_eq!(found(&store, "delta").0, [(0, 0)]);
+}
+
+/// A note's own words find all its sections, a section's words that section.
+pub fn every_field_is_searched_and_names_the_section(shelf: &impl Shelf) {
+    let store = opened(shelf);
+    let text = "Intro text.\n## Setup steps\nRun cargo.\n";
+    let mut note = note("Folder/Guide.md", text);
+    note.tags = vec![Tag::new("How/To")];
+    note.aliases = vec!["Handbook".to_owned()];
+    store.apply(&[NoteChange::Put { key: NoteKey(3), note: &note, text }]).expect("changes apply");
+    for (query, places) in [
+        ("intro", vec![(3, 0)]),
+        ("SETUP", vec![(3, 1)]),
+        ("cargo", vec![(3, 1)]),
+        ("guide", vec![(3, 0), (3, 1)]),
+        ("handbook", vec![(3, 0), (3, 1)]),
+        ("how/to", vec![(3, 0), (3, 1)]),
+        ("guide cargo", vec![(3, 1)]),
+        ("folder", vec![]),
+    ] {
+        assert_eq!(found(&store, query).0, places, "{query}");
+    }
+}
+
+/// Phrase, all words, any word.
+pub fn a_query_is_relaxed_step_by_step_and_says_so(shelf: &impl Shelf) {
+    let store = opened(shelf);
+    put_all(&store, &["the quick brown fox", "brown and quick", "a lazy dog"]);
+    assert_eq!(found(&store, "quick brown"), (vec![(0, 0)], TextMatch::Phrase));
+    assert_eq!(found(&store, "brown quick"), (vec![(0, 0), (1, 0)], TextMatch::AllWords));
+    assert_eq!(found(&store, "quick dog"), (vec![(0, 0), (1, 0), (2, 0)], TextMatch::AnyWord));
+    assert_eq!(found(&store, "lazy"), (vec![(2, 0)], TextMatch::Phrase));
+    assert_eq!(found(&store, "zebra"), (vec![], TextMatch::Phrase));
+}
+
+/// There is no syntax.
+pub fn nothing_typed_is_an_error_and_no_words_find_nothing(shelf: &impl Shelf) {
+    let store = opened(shelf);
+    put_all(&store, &["alpha and beta", "gamma"]);
+    for query in ["", "   ", "?!", "\"\"", "*", "\0", "()", "\\", "\u{301}"] {
+        assert_eq!(found(&store, query), (vec![], TextMatch::Phrase), "{query:?}");
+    }
+    for query in ["\"alpha and", "alpha AND", "(alpha", "title:alpha^2 ~", "+alpha -and", "alpha*"] {
+        assert!(found(&store, query).0.contains(&(0, 0)), "{query:?}");
+    }
+}
+
+/// Best first, ties by key and section.
+pub fn hits_are_limited_and_in_order(shelf: &impl Shelf) {
+    let store = opened(shelf);
+    let mut texts = vec!["alpha"; 90];
+    texts[17] = "alpha alpha";
+    for chunk in [30, 90] {
+        put_all(&store, &texts[..chunk]);
+        let search =
+            |limit| store.search_text(&TextQuery { text: "alpha".to_owned(), limit }).expect("it searches").hits;
+        assert_eq!(search(0), []);
+        let all = search(usize::MAX);
+        assert_eq!(all.len(), chunk);
+        assert!(all.is_sorted_by(|a, b| (b.score, a.key, a.section) <= (a.score, b.key, b.section)), "{all:?}");
+        assert_eq!(search(3), all[..3]);
+    }
+}
+
+/// Single characters and pairs of Han, Kana and Hangul.
+pub fn characters_without_spaces_are_found_one_by_one(shelf: &impl Shelf) {
+    let store = opened(shelf);
+    put_all(&store, &["全文検索の設計", "猫が好き", "한국어 검색", "Rustで検索エンジン"]);
+    for (query, places) in [
+        ("検索", vec![(0, 0), (3, 0)]),
+        ("検", vec![(0, 0), (3, 0)]),
+        ("計", vec![(0, 0)]),
+        ("猫", vec![(1, 0)]),
+        ("文検索の", vec![(0, 0)]),
+        ("국어", vec![(2, 0)]),
+        ("검색", vec![(2, 0)]),
+        ("rust", vec![(3, 0)]),
+        ("エンジン", vec![(3, 0)]),
+        ("犬", vec![]),
+    ] {
+        assert_eq!(found(&store, query).0, places, "{query}");
+    }
+}
+
+/// Before and after changes, and after a new opening.
+pub fn a_sound_store_has_no_findings(shelf: &impl Shelf) {
+    let store = opened(shelf);
+    assert_eq!(store.check().expect("a store checks itself"), [""; 0]);
+    put_all(&store, &["## One\nalpha\n## Two\nbeta\n", "gamma"]);
+    store.apply(&[NoteChange::Remove { key: NoteKey(1) }]).expect("changes apply");
+    assert_eq!(store.check().expect("a store checks itself"), [""; 0]);
+    drop(store);
+    assert_eq!(opened(shelf).check().expect("a store checks itself"), [""; 0]);
+}

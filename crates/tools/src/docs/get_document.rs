@@ -1,0 +1,157 @@
+//! One document in full.
+
+use quipu_core::index::Snapshot;
+use quipu_core::model::NoteId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::document::DocumentMetadata;
+use crate::fault::{Fault, FaultKind};
+use crate::tool::{Access, Call, Tool};
+use crate::truncate::echoed;
+
+/// Spellings of one path that are named when it could mean any of them.
+const MAX_SPELLINGS: usize = 5;
+
+const PATH_REQUIRED: &str = "Document path is required";
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Path from the vault root, such as "guides/getting-started.md".
+    path: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    path: String,
+    /// The whole text without frontmatter.
+    content: String,
+    metadata: DocumentMetadata,
+    /// Bytes of the file.
+    size: u64,
+}
+
+pub(crate) struct GetDocument;
+
+impl Tool for GetDocument {
+    type Params = Params;
+    type Output = Output;
+
+    const NAME: &'static str = "get_document";
+    const DESCRIPTION: &'static str = "Read one document in full, never cut. Use a path from list_documents or \
+        search_docs; for long notes get_node is cheaper.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn missing(_argument: &str) -> Option<&'static str> {
+        Some(PATH_REQUIRED)
+    }
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+        if params.path.trim().is_empty() {
+            return Err(Fault::invalid(PATH_REQUIRED));
+        }
+        // A path that leads out of the vault is no path inside it, and answers like any other that is not there.
+        let Some(read) = call.knowledge.read_file(call.session, &params.path)? else {
+            return Err(not_found(&call.knowledge.snapshot(), &params.path));
+        };
+        let note = read.note();
+        Ok(Output {
+            path: note.path.to_string(),
+            content: read.body().to_owned(),
+            metadata: DocumentMetadata::of(note),
+            size: note.stat.size,
+        })
+    }
+}
+
+fn not_found(snapshot: &Snapshot, path: &str) -> Fault {
+    let id = NoteId::new(path);
+    let spellings: Vec<&str> = snapshot
+        .files()
+        .map(|key| snapshot.note(key))
+        .filter(|note| note.id == id)
+        .map(|note| note.path.as_str())
+        .take(MAX_SPELLINGS)
+        .collect();
+    let mut message = format!("Document not found: {}", echoed(path));
+    if spellings.len() > 1 {
+        message += &format!(" is ambiguous: give one of {} just so", spellings.join(", "));
+    }
+    Fault::new(FaultKind::NotFound, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::{Desk, check};
+
+    const DOCS: &str = "\
+//- guides/Getting-Started.md
+---
+title: Getting Started
+tags: [setup]
+---
+
+# Getting Started
+
+Welcome to…
+";
+
+    #[test]
+    fn a_document_in_full() {
+        let expected = json!({
+            "path": "guides/Getting-Started.md",
+            "content": "# Getting Started\n\nWelcome to…\n",
+            "metadata": {
+                "title": "Getting Started",
+                "path": "guides/Getting-Started.md",
+                "section": "guides",
+                "filename": "Getting-Started.md",
+                "lastModified": "2025-01-29T10:30:00.000Z",
+                "tags": ["setup"]
+            },
+            "size": 79
+        });
+        check(DOCS, "get_document", json!({"path": "guides/Getting-Started.md"}), expected.clone());
+        check(DOCS, "get_document", json!({"path": "guides/getting-started.md"}), expected);
+    }
+
+    #[test]
+    fn nothing_is_cut() {
+        let desk = Desk::new(&format!("//- long.md\n{}", "x".repeat(50_000)));
+        assert_eq!(desk.call("get_document", json!({"path": "long.md"}))["content"].as_str().unwrap().len(), 50_000);
+    }
+
+    #[test]
+    fn a_path_that_leads_out_answers_like_any_that_is_missing() {
+        for path in ["invalid/path.md", "../package.json", "/etc/passwd", "guides/../../secret.md", "guides", "pic.png"]
+        {
+            let expected = json!({"failed": format!("Error: Document not found: {path}")});
+            check(DOCS, "get_document", json!({"path": path}), expected);
+        }
+    }
+
+    #[test]
+    fn a_path_is_required() {
+        let expected = json!({"failed": "Error: Document path is required"});
+        for arguments in [json!({}), json!(null), json!({"path": null}), json!({"path": ""}), json!({"path": "  "})] {
+            check(DOCS, "get_document", arguments, expected.clone());
+        }
+        let wrong = json!({"failed": "Error: `path` is 7; it must be a string"});
+        check(DOCS, "get_document", json!({"path": 7}), wrong);
+    }
+
+    #[test]
+    fn files_that_differ_in_case_go_by_their_true_names() {
+        let vault = "//- Twin.md\nupper\n//- twin.md\nlower\n";
+        let desk = Desk::new(vault);
+        assert_eq!(desk.call("get_document", json!({"path": "twin.md"}))["content"], "lower\n");
+        assert_eq!(desk.call("get_document", json!({"path": "Twin.md"}))["content"], "upper\n");
+        let ambiguous = json!({
+            "failed": "Error: Document not found: TWIN.md is ambiguous: give one of Twin.md, twin.md just so"
+        });
+        assert_eq!(desk.call("get_document", json!({"path": "TWIN.md"})), ambiguous);
+    }
+}

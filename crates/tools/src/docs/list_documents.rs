@@ -1,0 +1,151 @@
+//! What documents there are.
+
+use quipu_core::model::{Note, fold};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::document::{DocumentMetadata, section};
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Only this section, usually a top folder such as "guides"; "root" for files in none.
+    #[serde(default = "every_section")]
+    section: String,
+    /// At most this many.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: usize,
+    /// Leave out this many first, for the next page.
+    #[serde(default)]
+    offset: usize,
+}
+
+fn every_section() -> String {
+    "all".to_owned()
+}
+
+fn default_limit() -> usize {
+    1000
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    documents: Vec<DocumentMetadata>,
+    /// All that match, beyond the limit too.
+    total: usize,
+    section: String,
+}
+
+pub(crate) struct ListDocuments;
+
+impl Tool for ListDocuments {
+    type Params = Params;
+    type Output = Output;
+
+    const NAME: &'static str = "list_documents";
+    const DESCRIPTION: &'static str = "List documents in order of path: title, path, section, tags, description. Use it \
+        to see what is documented; to find something in the text call search_docs.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+        let snapshot = call.knowledge.snapshot();
+        let wanted = fold(&params.section);
+        let admits = |note: &&Note| params.section == every_section() || fold(&section(note)) == wanted;
+        let mut found: Vec<&Note> = snapshot.files().map(|key| snapshot.note(key)).filter(admits).collect();
+        found.sort_unstable_by_key(|note| &note.path);
+        let page = found.iter().skip(params.offset).take(params.limit);
+        Ok(Output {
+            documents: page.map(|note| DocumentMetadata::of(note)).collect(),
+            total: found.len(),
+            section: params.section,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::{Desk, check};
+
+    const DOCS: &str = "\
+//- guides/getting-started.md
+---
+title: Getting Started
+description: Quick start guide for using the demo
+tags: [getting-started, setup]
+---
+Welcome.
+//- readme.md
+//- api/Tools.md
+---
+section: reference
+---
+//- guides/deep/more.md
+";
+
+    #[test]
+    fn one_document_with_all_that_is_known() {
+        let expected = json!({
+            "documents": [{
+                "title": "Getting Started",
+                "path": "guides/getting-started.md",
+                "section": "guides",
+                "filename": "getting-started.md",
+                "lastModified": "2025-01-29T10:30:00.000Z",
+                "tags": ["getting-started", "setup"],
+                "description": "Quick start guide for using the demo"
+            }],
+            "total": 2,
+            "section": "guides"
+        });
+        let mut answer = Desk::new(DOCS).call("list_documents", json!({"section": "guides"}));
+        answer["documents"].as_array_mut().unwrap().remove(0);
+        assert_eq!(answer, expected);
+    }
+
+    #[test]
+    fn sections_are_folders_or_what_the_frontmatter_says() {
+        let answer = Desk::new(DOCS).call("list_documents", json!({}));
+        let rows: Vec<_> =
+            answer["documents"].as_array().unwrap().iter().map(|row| (&row["path"], &row["section"])).collect();
+        let expected = [
+            ("api/Tools.md", "reference"),
+            ("guides/deep/more.md", "guides"),
+            ("guides/getting-started.md", "guides"),
+            ("readme.md", "root"),
+        ]
+        .map(|(path, section)| (json!(path), json!(section)));
+        assert_eq!(rows, expected.each_ref().map(|(path, section)| (path, section)));
+        assert_eq!((&answer["total"], &answer["section"]), (&json!(4), &json!("all")));
+        for (section, total) in [("reference", 1), ("root", 1), ("Guides", 2), ("api", 0)] {
+            assert_eq!(Desk::new(DOCS).call("list_documents", json!({"section": section}))["total"], total);
+        }
+    }
+
+    #[test]
+    fn an_unknown_section_is_empty() {
+        let expected = json!({"documents": [], "total": 0, "section": "tutorials"});
+        check(DOCS, "list_documents", json!({"section": "tutorials"}), expected);
+    }
+
+    #[test]
+    fn files_that_differ_in_case_are_two_documents() {
+        let answer = Desk::new("//- b.md\n//- Twin.md\n//- twin.md\n").call("list_documents", json!({}));
+        let paths: Vec<_> =
+            answer["documents"].as_array().unwrap().iter().map(|row| row["path"].as_str().unwrap()).collect();
+        assert_eq!(paths, ["Twin.md", "b.md", "twin.md"]);
+    }
+
+    #[test]
+    fn page_by_page() {
+        let desk = Desk::new(DOCS);
+        let page = desk.call("list_documents", json!({"limit": 1, "offset": "3"}));
+        assert_eq!((&page["documents"][0]["path"], &page["total"]), (&json!("readme.md"), &json!(4)));
+        let failed = desk.call("list_documents", json!({"limit": 0}));
+        assert_eq!(failed["failed"], "Error: `limit` is 0; it must be a whole number from 1 to 1000");
+    }
+}

@@ -1,0 +1,192 @@
+//! Why a call failed, and how each toolset's clients expect to be told.
+//!
+//! What a store or an operating system said in detail goes to the log: it may hold SQL or paths outside the vault.
+
+use quipu_core::index::IndexError;
+use quipu_core::model::NoteId;
+use quipu_core::notes::NoteError;
+use quipu_core::ports::{StoreError, VaultError, WriteError};
+use serde_json::json;
+
+use crate::registry::Reply;
+use crate::tool::Toolset;
+use crate::truncate::echoed;
+
+/// Why a call failed, in the domain's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// What sort of failure.
+    pub kind: FaultKind,
+    /// What happened, to what, and what to do. Safe to show to a client.
+    pub message: String,
+}
+
+/// The sorts of failure. Each toolset has its own code for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The arguments are wrong.
+    InvalidArguments,
+    /// There is something of that name already.
+    Exists,
+    /// There is nothing of that name.
+    NotFound,
+    /// Links would break.
+    LinkIntegrity,
+    /// Files, index or program failed, or a file is not what the client believes.
+    Provider,
+}
+
+impl Fault {
+    pub(crate) fn new(kind: FaultKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(FaultKind::InvalidArguments, message)
+    }
+
+    /// The answer in the toolset's own dialect.
+    pub(crate) fn reply(&self, toolset: Toolset) -> Reply {
+        match toolset {
+            Toolset::Notes => self.coded(self.notes_code()),
+            Toolset::Docs => Reply::Failure(format!("Error: {}", self.message)),
+            Toolset::Pages => Reply::Protocol { code: self.pages_code(), message: self.message.clone() },
+            Toolset::Memory => self.coded(self.memory_code()),
+        }
+    }
+
+    fn coded(&self, code: &str) -> Reply {
+        Reply::Failure(json!({"error": {"code": code, "message": self.message}}).to_string())
+    }
+
+    fn notes_code(&self) -> &'static str {
+        match self.kind {
+            FaultKind::InvalidArguments => "INVALID_PARAMS",
+            FaultKind::Exists => "NODE_EXISTS",
+            FaultKind::NotFound => "NODE_NOT_FOUND",
+            FaultKind::LinkIntegrity => "LINK_INTEGRITY",
+            FaultKind::Provider => "PROVIDER_ERROR",
+        }
+    }
+
+    /// JSON-RPC's codes: the caller's mistake, or ours.
+    fn pages_code(&self) -> i32 {
+        match self.kind {
+            FaultKind::Provider => -32603,
+            _ => -32602,
+        }
+    }
+
+    fn memory_code(&self) -> &'static str {
+        match self.kind {
+            FaultKind::NotFound => "ResourceNotFound",
+            FaultKind::InvalidArguments | FaultKind::Exists | FaultKind::LinkIntegrity => "InvalidArguments",
+            FaultKind::Provider => "InternalServerError",
+        }
+    }
+}
+
+impl From<NoteError> for Fault {
+    fn from(error: NoteError) -> Self {
+        let error = match error {
+            NoteError::BadId { id, reason } => NoteError::BadId { id: echoed(&id), reason },
+            NoteError::BadTitle { title, reason } => NoteError::BadTitle { title: echoed(&title), reason },
+            NoteError::NotFound { id } => NoteError::NotFound { id: NoteId::new(&echoed(id.as_str())) },
+            other => other,
+        };
+        let kind = match error {
+            NoteError::Index(error) => return error.into(),
+            NoteError::Write(error) => return error.into(),
+            NoteError::BadId { .. } | NoteError::BadTitle { .. } | NoteError::NothingToDo => {
+                FaultKind::InvalidArguments
+            }
+            NoteError::Exists { .. } => FaultKind::Exists,
+            NoteError::NotFound { .. } => FaultKind::NotFound,
+            NoteError::LinkIntegrity { .. }
+            | NoteError::LinkNotRewritable { .. }
+            | NoteError::LinkCaptured { .. }
+            | NoteError::TooManyLinks { .. } => FaultKind::LinkIntegrity,
+            NoteError::ChangedElsewhere { .. } | NoteError::Frontmatter { .. } | NoteError::Busy => FaultKind::Provider,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl From<IndexError> for Fault {
+    fn from(error: IndexError) -> Self {
+        match error {
+            IndexError::Vault(VaultError::Read { path, source }) => {
+                tracing::error!(%path, %source, "cannot read");
+                Self::new(FaultKind::Provider, format!("cannot read {}: {}", echoed(&path), said(&source)))
+            }
+            IndexError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(source = %error.source, "{error}");
+        Self::new(FaultKind::Provider, format!("{error}; the server's log has the details"))
+    }
+}
+
+impl From<WriteError> for Fault {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Write { path, source } => {
+                tracing::error!(%path, %source, "cannot write");
+                Self::new(FaultKind::Provider, format!("cannot write {}: {}", echoed(&path), said(&source)))
+            }
+            WriteError::Refused { path, reason } => {
+                Self::new(FaultKind::Provider, format!("{} cannot hold a note: {reason}", echoed(path.as_str())))
+            }
+            other => Self::new(FaultKind::Provider, other.to_string()),
+        }
+    }
+}
+
+/// What the operating system said. An error that a library made up may name a path outside the vault: only its kind.
+fn said(error: &std::io::Error) -> String {
+    match error.raw_os_error() {
+        Some(_) => error.to_string(),
+        None => error.kind().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_toolset_tells_a_fault_in_its_own_dialect() {
+        let fault = Fault::new(FaultKind::NotFound, "no note has the id \"x\"");
+        assert_eq!(
+            fault.reply(Toolset::Notes),
+            Reply::Failure(r#"{"error":{"code":"NODE_NOT_FOUND","message":"no note has the id \"x\""}}"#.into())
+        );
+        assert_eq!(fault.reply(Toolset::Docs), Reply::Failure("Error: no note has the id \"x\"".into()));
+        assert_eq!(
+            fault.reply(Toolset::Pages),
+            Reply::Protocol { code: -32602, message: "no note has the id \"x\"".into() }
+        );
+        assert_eq!(
+            fault.reply(Toolset::Memory),
+            Reply::Failure(r#"{"error":{"code":"ResourceNotFound","message":"no note has the id \"x\""}}"#.into())
+        );
+    }
+
+    #[test]
+    fn neither_sql_nor_foreign_paths_reach_a_client() {
+        let store = Fault::from(StoreError::new("searched", "no such table: notes at /home/ada/.quipu"));
+        assert_eq!(store.message, "the index could not be searched; the server's log has the details");
+
+        let made_up = std::io::Error::new(std::io::ErrorKind::PermissionDenied, "at path /home/ada/.tmp1");
+        let fault = Fault::from(WriteError::Write { path: "a.md".into(), source: made_up });
+        assert_eq!(fault.message, "cannot write a.md: permission denied");
+
+        let system = std::io::Error::from_raw_os_error(13);
+        let fault = Fault::from(IndexError::Vault(VaultError::Read { path: "a.md".into(), source: system }));
+        assert_eq!(fault.message, "cannot read a.md: Permission denied (os error 13)");
+    }
+}

@@ -1,0 +1,96 @@
+//! The shortest way from one note to another along links.
+
+use quipu_core::model::NoteId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Id of the note to start from.
+    source: String,
+    /// Id of the note to reach.
+    target: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// Ids from source to target, both included.
+    path: Vec<String>,
+    /// Links followed.
+    length: usize,
+}
+
+pub(crate) struct FindPath;
+
+impl Tool for FindPath {
+    type Params = Params;
+    type Output = Option<Output>;
+
+    const NAME: &'static str = "find_path";
+    const DESCRIPTION: &'static str = "Find the fewest links that lead from one note to another, followed in the \
+        direction they point. null if none do; then try it the other way round.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Option<Output>, Fault> {
+        let snapshot = call.knowledge.snapshot();
+        let find = |id: &str| snapshot.find(&NoteId::new(id));
+        let (Some(source), Some(target)) = (find(&params.source), find(&params.target)) else { return Ok(None) };
+        let path = snapshot.shortest_path(source, target);
+        Ok(path.map(|path| Output {
+            length: path.len() - 1,
+            path: path.into_iter().map(|key| snapshot.note(key).id.to_string()).collect(),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::check;
+
+    const CHAIN: &str = "\
+//- notes/intro.md
+[[basics]] [[detour]]
+//- notes/basics.md
+[[advanced]]
+//- notes/detour.md
+[[detour-2]]
+//- notes/detour-2.md
+[[advanced]]
+//- notes/advanced.md
+";
+
+    #[test]
+    fn the_shortest_way() {
+        let path = ["notes/intro.md", "notes/basics.md", "notes/advanced.md"];
+        let arguments = json!({"source": "notes/intro.md", "target": "Notes/Advanced.md"});
+        check(CHAIN, "find_path", arguments, json!({"path": path, "length": 2}));
+    }
+
+    #[test]
+    fn from_a_note_to_itself_is_no_step() {
+        let arguments = json!({"source": "notes/intro.md", "target": "notes/intro.md"});
+        check(CHAIN, "find_path", arguments, json!({"path": ["notes/intro.md"], "length": 0}));
+    }
+
+    #[test]
+    fn links_are_one_way_and_missing_notes_have_no_path() {
+        for (source, target) in
+            [("notes/advanced.md", "notes/intro.md"), ("notes/intro.md", "x.md"), ("x.md", "x.md"), ("", "")]
+        {
+            check(CHAIN, "find_path", json!({"source": source, "target": target}), json!(null));
+        }
+    }
+
+    #[test]
+    fn of_two_shortest_ways_the_first_by_id() {
+        let vault = "//- s.md\n[[b]] [[a]]\n//- a.md\n[[t]]\n//- b.md\n[[t]]\n//- t.md\n";
+        let arguments = json!({"source": "s.md", "target": "t.md"});
+        check(vault, "find_path", arguments, json!({"path": ["s.md", "a.md", "t.md"], "length": 2}));
+    }
+}

@@ -1,0 +1,152 @@
+//! The notes that link to a note and the notes it links to.
+
+use quipu_core::model::{NoteId, NoteKey};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::node::Node;
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+use crate::truncate::LISTED;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Id of the note in the middle.
+    id: String,
+    /// "in": notes linking to it; "out": notes it links to.
+    #[serde(default)]
+    direction: Direction,
+    /// At most this many.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 50))]
+    limit: usize,
+    /// Add the first 500 characters of each note.
+    #[serde(default)]
+    include_content: bool,
+}
+
+#[derive(Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Direction {
+    In,
+    Out,
+    #[default]
+    Both,
+}
+
+fn default_limit() -> usize {
+    20
+}
+
+pub(crate) struct GetNeighbors;
+
+impl Tool for GetNeighbors {
+    type Params = Params;
+    type Output = Vec<Node>;
+
+    const NAME: &'static str = "get_neighbors";
+    const DESCRIPTION: &'static str = "List the notes one link away from a note, linking ones first. Use it to explore \
+        around a note; for the note itself call get_node, for how two notes are connected find_path.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Node>, Fault> {
+        let snapshot = call.knowledge.snapshot();
+        let Some(key) = snapshot.find(&NoteId::new(&params.id)) else { return Ok(Vec::new()) };
+        let mut keys = match params.direction {
+            Direction::Out => Vec::new(),
+            Direction::In | Direction::Both => snapshot.incoming(key, params.limit),
+        };
+        if params.direction != Direction::In {
+            let outgoing = snapshot.graph().out(key).iter().filter(|target| !keys.contains(target));
+            let room = params.limit - keys.len();
+            let outgoing: Vec<NoteKey> = outgoing.take(room).copied().collect();
+            keys.extend(outgoing);
+        }
+        Ok(Node::list(call, &snapshot, &keys, params.include_content.then_some(LISTED)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::testing::Desk;
+
+    /// `mid` links to z, both and a; b, both and c link to `mid`.
+    const CROSS: &str = "\
+//- mid.md
+[[z]] [[both]] [[a]] [[mid]] [[z]]
+//- c.md
+[[mid]]
+//- b.md
+[[mid]] twice [[mid]]
+//- both.md
+---
+tags: [t]
+---
+[[mid]]
+//- z.md
+//- a.md
+";
+
+    fn ids(arguments: Value) -> Vec<String> {
+        let answer = Desk::new(CROSS).call("get_neighbors", arguments);
+        answer.as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn incoming_by_id_then_outgoing_by_appearance_each_once() {
+        assert_eq!(ids(json!({"id": "mid.md"})), ["b.md", "both.md", "c.md", "z.md", "a.md"]);
+        assert_eq!(ids(json!({"id": "MID.md", "direction": "in"})), ["b.md", "both.md", "c.md"]);
+        assert_eq!(ids(json!({"id": "mid.md", "direction": "out"})), ["z.md", "both.md", "a.md"]);
+    }
+
+    #[test]
+    fn the_limit_goes_over_both() {
+        assert_eq!(ids(json!({"id": "mid.md", "limit": 4})), ["b.md", "both.md", "c.md", "z.md"]);
+        assert_eq!(ids(json!({"id": "mid.md", "limit": "2"})), ["b.md", "both.md"]);
+        assert_eq!(ids(json!({"id": "mid.md", "direction": "out", "limit": 1.0})), ["z.md"]);
+    }
+
+    #[test]
+    fn nobody_around_is_an_empty_list() {
+        assert!(ids(json!({"id": "missing.md"})).is_empty());
+        assert!(ids(json!({"id": "a.md", "direction": "out"})).is_empty());
+    }
+
+    #[test]
+    fn text_only_when_asked_for() {
+        let desk = Desk::new(CROSS);
+        let without = json!([{
+            "id": "both.md", "title": "Both", "tags": ["t"], "links": [{"id": "mid.md", "title": "Mid"}], "properties": {}
+        }]);
+        let mut arguments = json!({"id": "z.md", "direction": "out"});
+        assert_eq!(desk.call("get_neighbors", arguments.clone()), json!([]));
+        arguments = json!({"id": "mid.md", "direction": "in", "limit": 2});
+        assert_eq!(desk.call("get_neighbors", arguments.clone())[1], without[0]);
+        arguments["include_content"] = json!(true);
+        assert_eq!(desk.call("get_neighbors", arguments)[1]["content"], "[[mid]]\n");
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_named() {
+        let desk = Desk::new(CROSS);
+        for (arguments, message) in [
+            (json!({}), "`id` is missing; it must be a string"),
+            (json!({"id": "mid.md", "limit": 51}), "`limit` is 51; it must be a whole number from 1 to 50"),
+            (json!({"id": "mid.md", "limit": 0}), "`limit` is 0; it must be a whole number from 1 to 50"),
+            (
+                json!({"id": "mid.md", "direction": "up"}),
+                "`direction` is \"up\"; it must be one of \"in\", \"out\", \"both\"",
+            ),
+            (
+                json!({"id": "mid.md", "includeContent": true}),
+                "`includeContent` is not an argument of this tool; did you mean `include_content`? \
+                 (allowed: `id`, `direction`, `limit`, `include_content`)",
+            ),
+        ] {
+            assert_eq!(desk.fails("get_neighbors", arguments), ("INVALID_PARAMS".to_owned(), message.to_owned()));
+        }
+    }
+}

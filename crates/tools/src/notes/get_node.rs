@@ -1,0 +1,258 @@
+//! One note by its id, alone or with the notes around it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::node::Node;
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+use crate::truncate::NEIGHBOUR;
+
+/// Neighbours given in each direction; the counts are of all.
+const MAX_NEIGHBORS: usize = 20;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Path of the note from the vault root, in any case, such as "notes/ideas.md".
+    id: String,
+    /// 1 adds linking and linked notes (at most 20 each way) and their counts.
+    #[serde(default)]
+    #[schemars(range(max = 1))]
+    depth: u8,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    #[serde(flatten)]
+    node: Node,
+    #[serde(flatten)]
+    context: Option<Context>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Context {
+    /// Nodes that link here.
+    incoming_neighbors: Vec<Node>,
+    /// Nodes this one links to.
+    outgoing_neighbors: Vec<Node>,
+    incoming_count: usize,
+    outgoing_count: usize,
+}
+
+pub(crate) struct GetNode;
+
+impl Tool for GetNode {
+    type Params = Params;
+    type Output = Option<Output>;
+
+    const NAME: &'static str = "get_node";
+    const DESCRIPTION: &'static str = "Read one note: text (cut at 10,000 characters), tags, links, properties. \
+        null if there is none. Use it once you have an id; to turn a name into an id call resolve_nodes.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Option<Output>, Fault> {
+        let Some(read) = call.knowledge.read(call.session, &params.id)? else { return Ok(None) };
+        let context = (params.depth == 1).then(|| {
+            let snapshot = &read.snapshot;
+            let (incoming, outgoing) = (snapshot.graph().incoming(read.key), snapshot.graph().out(read.key));
+            let neighbors = |keys| Node::list(call, snapshot, first(keys), Some(NEIGHBOUR));
+            Context {
+                incoming_neighbors: neighbors(&snapshot.incoming(read.key, MAX_NEIGHBORS)),
+                outgoing_neighbors: neighbors(outgoing),
+                incoming_count: incoming.len(),
+                outgoing_count: outgoing.len(),
+            }
+        });
+        Ok(Some(Output { node: Node::single(call, &read), context }))
+    }
+}
+
+fn first<T>(items: &[T]) -> &[T] {
+    &items[..items.len().min(MAX_NEIGHBORS)]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::{Desk, check};
+
+    const GRAPH: &str = "\
+//- notes/GraphCore.md
+---
+tags: [architecture, core]
+status: stable
+rank: 3
+reviewed: {by: [ada, bob], score: 0.5}
+---
+
+The hub. Uses [[StoreProvider]], [[Node]] and again [[storeprovider|the store]].
+//- notes/StoreProvider.md
+---
+tags: provider
+---
+Keeps data. See [[Node]].
+//- notes/Node.md
+One note.
+//- Architecture.md
+All around [[GraphCore]].
+";
+
+    #[test]
+    fn a_node_alone() {
+        let expected = json!({
+            "id": "notes/graphcore.md",
+            "title": "GraphCore",
+            "content": "The hub. Uses [[StoreProvider]], [[Node]] and again [[storeprovider|the store]].\n",
+            "tags": ["architecture", "core"],
+            "links": [
+                {"id": "notes/storeprovider.md", "title": "StoreProvider"},
+                {"id": "notes/node.md", "title": "Node"}
+            ],
+            "properties": {"status": "stable", "rank": 3, "reviewed": {"by": ["ada", "bob"], "score": 0.5}}
+        });
+        check(GRAPH, "get_node", json!({"id": "notes/graphcore.md"}), expected.clone());
+        check(GRAPH, "get_node", json!({"id": "Notes/GraphCore.md", "depth": "0"}), expected);
+    }
+
+    #[test]
+    fn a_node_with_its_neighbours() {
+        let answer = Desk::new(GRAPH).call("get_node", json!({"id": "notes/graphcore.md", "depth": 1}));
+        let node = |id: &str, title: &str, content: &str, tags: &[&str], links: &[(&str, &str)]| {
+            let links: Vec<_> = links.iter().map(|(id, title)| json!({"id": id, "title": title})).collect();
+            json!({"id": id, "title": title, "content": content, "tags": tags, "links": links, "properties": {}})
+        };
+        let core = [("notes/graphcore.md", "GraphCore")];
+        assert_eq!(
+            answer["incomingNeighbors"],
+            json!([node("architecture.md", "Architecture", "All around [[GraphCore]].\n", &[], &core)])
+        );
+        let store = node(
+            "notes/storeprovider.md",
+            "StoreProvider",
+            "Keeps data. See [[Node]].\n",
+            &["provider"],
+            &[("notes/node.md", "Node")],
+        );
+        assert_eq!(answer["outgoingNeighbors"], json!([store, node("notes/node.md", "Node", "One note.\n", &[], &[])]));
+        assert_eq!((&answer["incomingCount"], &answer["outgoingCount"]), (&json!(1), &json!(2)));
+        assert_eq!(answer["title"], "GraphCore");
+    }
+
+    #[test]
+    fn no_such_node_is_null() {
+        for id in ["notes/missing.md", "notes", "", "../etc/passwd", "/etc/passwd.md", "a\u{0}.md"] {
+            check(GRAPH, "get_node", json!({"id": id}), json!(null));
+        }
+    }
+
+    #[test]
+    fn at_most_twenty_neighbours_each_way_and_their_true_number() {
+        let hub = (0..25).map(|number| format!("[[n{number:02}]] ")).collect::<String>();
+        let mut vault = format!("//- hub.md\n{hub}\n");
+        for number in 0..25 {
+            vault += &format!("//- n{number:02}.md\n[[hub]] {}\n", "long ".repeat(100));
+        }
+        let answer = Desk::new(&vault).call("get_node", json!({"id": "hub.md", "depth": 1}));
+        let incoming = answer["incomingNeighbors"].as_array().unwrap();
+        assert_eq!((incoming.len(), answer["outgoingNeighbors"].as_array().unwrap().len()), (20, 20));
+        assert_eq!((&answer["incomingCount"], &answer["outgoingCount"]), (&json!(25), &json!(25)));
+        let content = incoming[0]["content"].as_str().unwrap();
+        assert_eq!(content.chars().count(), 200);
+        assert!(content.ends_with("... [truncated]"));
+    }
+
+    #[test]
+    fn a_long_text_is_cut() {
+        let desk = Desk::new(&format!("//- long.md\n{}\n", "あ".repeat(10_001)));
+        let answer = desk.call("get_node", json!({"id": "long.md"}));
+        assert_eq!(answer["content"], format!("{}... [truncated]", "あ".repeat(9_985)));
+    }
+
+    #[test]
+    fn links_that_mean_nothing_yet_stay_as_written() {
+        let vault = "//- a.md\n[[Not There#Part|label]] [[a]] ![[pic.png]] [x](gone%20away.md) [[Not There]]\n";
+        let answer = Desk::new(vault).call("get_node", json!({"id": "a.md", "depth": 1}));
+        let links = json!([
+            {"id": "Not There", "title": "Not There"},
+            {"id": "a.md", "title": "A"},
+            {"id": "pic.png", "title": "pic.png"},
+            {"id": "gone away.md", "title": "gone away.md"}
+        ]);
+        assert_eq!(answer["links"], links);
+        // A link to itself is there to see and counts for nothing.
+        assert_eq!((&answer["incomingCount"], &answer["outgoingCount"]), (&json!(0), &json!(0)));
+    }
+
+    #[test]
+    fn more_than_a_hundred_links_are_cut_and_said() {
+        let links = (0..120).map(|number| format!("[[n{number}]] ")).collect::<String>();
+        let desk = Desk::new(&format!("//- many.md\n{links}\n"));
+        let called = desk.called("get_node", json!({"id": "many.md"}));
+        let crate::Reply::Answer(answer) = called.reply else { panic!("{called:?}") };
+        assert_eq!(answer["links"].as_array().unwrap().len(), 100);
+        assert_eq!(called.warnings[0], "many.md: 100 of its 120 links are listed");
+    }
+
+    #[test]
+    fn a_change_made_elsewhere_is_seen_at_once() {
+        let desk = Desk::new("//- a.md\nold\n");
+        assert_eq!(desk.call("get_node", json!({"id": "a.md"}))["content"], "old\n");
+        desk.vault.put("a.md", "new [[b]]\n");
+        assert_eq!(desk.call("get_node", json!({"id": "a.md"}))["content"], "new [[b]]\n");
+        desk.vault.put("b.md", "made elsewhere\n");
+        assert_eq!(desk.call("get_node", json!({"id": "b.md"}))["content"], "made elsewhere\n");
+        assert_eq!(desk.call("get_neighbors", json!({"id": "b.md"}))[0]["id"], "a.md");
+        desk.vault.remove("a.md");
+        assert_eq!(desk.call("get_node", json!({"id": "a.md"})), json!(null));
+    }
+
+    #[test]
+    fn of_two_files_that_differ_in_case_the_first_has_the_id() {
+        let vault = "//- Twin.md\nupper [[x]]\n//- twin.md\nlower [[x]]\n//- x.md\n";
+        let desk = Desk::new(vault);
+        let answer = desk.call("get_node", json!({"id": "TWIN.md"}));
+        assert_eq!((&answer["content"], &answer["title"]), (&json!("upper [[x]]\n"), &json!("Twin")));
+        let neighbours = desk.call("get_neighbors", json!({"id": "x.md"}));
+        assert_eq!(neighbours.as_array().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_file_without_an_id_of_its_own_is_linked_to_by_nobody() {
+        let vault = "//- Twin.md\n//- twin.md\n---\naliases: [low]\n---\n//- x.md\n[[low]] [[twin]]\n";
+        let desk = Desk::new(vault);
+        let links = json!([{"id": "low", "title": "low"}, {"id": "twin.md", "title": "Twin"}]);
+        let answer = desk.call("get_node", json!({"id": "x.md", "depth": 1}));
+        assert_eq!((&answer["links"], &answer["outgoingCount"]), (&links, &json!(1)));
+        // When the owner goes, the other has the id, and all its names.
+        desk.vault.remove("Twin.md");
+        desk.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
+        let answer = desk.call("get_node", json!({"id": "x.md", "depth": 1}));
+        assert_eq!(
+            (&answer["links"], &answer["outgoingCount"]),
+            (&json!([{"id": "twin.md", "title": "Twin"}]), &json!(1))
+        );
+    }
+
+    #[test]
+    fn odd_characters_survive_the_way() {
+        let text = "tab\t bell\u{7} escape\u{1b} nul\u{0} \u{2028}\u{202e} 👨‍👩‍👧 \"quoted\" \\\n";
+        let desk = Desk::new("");
+        desk.vault.put("odd.md", text);
+        let answer = desk.call("get_node", json!({"id": "odd.md"}));
+        assert_eq!(answer["content"], text);
+        let wire = answer.to_string();
+        assert!(!wire.contains(|character: char| character.is_control()), "{wire}");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_a_failure() {
+        let desk = Desk::new(GRAPH);
+        desk.vault.refuse_reading("notes/Node.md");
+        let (code, message) = desk.fails("get_node", json!({"id": "notes/node.md"}));
+        assert_eq!(code, "PROVIDER_ERROR");
+        assert_eq!(message, "cannot read notes/Node.md: Permission denied (os error 13)");
+    }
+}

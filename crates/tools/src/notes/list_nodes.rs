@@ -1,0 +1,137 @@
+//! The notes of the vault, page by page.
+
+use quipu_core::model::{NoteId, Tag};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Only notes with this tag or one nested below it; other frontmatter fields are not looked at.
+    tag: Option<String>,
+    /// Only ids that start so, in any case, such as "projects/".
+    path: Option<String>,
+    /// At most this many.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: usize,
+    /// Leave out this many first, for the next page.
+    #[serde(default)]
+    offset: usize,
+}
+
+fn default_limit() -> usize {
+    100
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    nodes: Vec<NodeSummary>,
+    /// All that match, beyond the limit too.
+    total: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct NodeSummary {
+    id: String,
+    title: String,
+}
+
+pub(crate) struct ListNodes;
+
+impl Tool for ListNodes {
+    type Params = Params;
+    type Output = Output;
+
+    const NAME: &'static str = "list_nodes";
+    const DESCRIPTION: &'static str = "List ids and titles of notes in order of id, with the total. Use it to browse a \
+        folder or count what has a tag; it does not look into the text.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+        let snapshot = call.knowledge.snapshot();
+        let tag = params.tag.map(|tag| Tag::new(&tag).folded);
+        let found = snapshot
+            .with_id_prefix(&NoteId::new(&params.path.unwrap_or_default()))
+            .map(|key| snapshot.note(key))
+            .filter(|note| tag.as_ref().is_none_or(|tag| note.has_tag(tag)));
+        let mut output = Output { nodes: Vec::new(), total: 0 };
+        for (number, note) in found.enumerate() {
+            output.total += 1;
+            if number >= params.offset && output.nodes.len() < params.limit {
+                output.nodes.push(NodeSummary { id: note.id.to_string(), title: note.title.clone() });
+            }
+        }
+        Ok(output)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::{Desk, check};
+
+    const RECIPES: &str = "\
+//- recipes/Kimchi.md
+---
+tags: [recipe/korean]
+---
+//- recipes/bulgogi.md
+---
+tags: [Recipe]
+---
+//- recipes-old/soup.md
+---
+tags: [recipe]
+type: recipe
+---
+//- other.md
+---
+type: recipe
+---
+";
+
+    #[test]
+    fn by_tag_and_path() {
+        let (bulgogi, kimchi) = (
+            json!({"id": "recipes/bulgogi.md", "title": "Bulgogi"}),
+            json!({"id": "recipes/kimchi.md", "title": "Kimchi"}),
+        );
+        let soup = json!({"id": "recipes-old/soup.md", "title": "Soup"});
+        let by_tag = json!({"nodes": [soup, bulgogi, kimchi], "total": 3});
+        check(RECIPES, "list_nodes", json!({"tag": "recipe", "limit": 20}), by_tag);
+        let by_path = json!({"nodes": [bulgogi, kimchi], "total": 2});
+        check(RECIPES, "list_nodes", json!({"path": "Recipes/"}), by_path.clone());
+        check(RECIPES, "list_nodes", json!({"path": "recipes/", "tag": "#RECIPE"}), by_path);
+        check(RECIPES, "list_nodes", json!({"tag": "recipe/korean"}), json!({"nodes": [kimchi], "total": 1}));
+        check(RECIPES, "list_nodes", json!({"tag": "korean"}), json!({"nodes": [], "total": 0}));
+    }
+
+    #[test]
+    fn page_by_page() {
+        let desk = Desk::new(RECIPES);
+        let mut seen = Vec::new();
+        for offset in 0..4 {
+            let page = desk.call("list_nodes", json!({"limit": 1, "offset": offset}));
+            assert_eq!(page["total"], 4);
+            seen.push(page["nodes"][0]["id"].as_str().unwrap().to_owned());
+        }
+        assert_eq!(seen, ["other.md", "recipes-old/soup.md", "recipes/bulgogi.md", "recipes/kimchi.md"]);
+        let beyond = json!({"nodes": [], "total": 4});
+        assert_eq!(desk.call("list_nodes", json!({"offset": "4"})), beyond);
+        assert_eq!(desk.call("list_nodes", json!({"offset": u64::MAX})), beyond);
+    }
+
+    #[test]
+    fn nothing_is_clamped() {
+        let desk = Desk::new(RECIPES);
+        let message = "`limit` is 1001; it must be a whole number from 1 to 1000";
+        assert_eq!(desk.fails("list_nodes", json!({"limit": 1001})), ("INVALID_PARAMS".into(), message.into()));
+        let message = "`offset` is -1; it must be a whole number of at least 0";
+        assert_eq!(desk.fails("list_nodes", json!({"offset": -1})), ("INVALID_PARAMS".into(), message.into()));
+    }
+}

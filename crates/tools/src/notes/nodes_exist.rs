@@ -1,0 +1,61 @@
+//! Which of many ids there are.
+
+use std::collections::BTreeMap;
+
+use quipu_core::model::NoteId;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Ids to look up, in any case.
+    #[schemars(length(max = 1000))]
+    ids: Vec<String>,
+}
+
+pub(crate) struct NodesExist;
+
+impl Tool for NodesExist {
+    type Params = Params;
+    type Output = BTreeMap<String, bool>;
+
+    const NAME: &'static str = "nodes_exist";
+    const DESCRIPTION: &'static str = "Check many ids at once: an object with each id, lowercased, and whether there is \
+        such a note. Use it before linking; it matches whole ids only, for names call resolve_nodes.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Self::Output, Fault> {
+        let snapshot = call.knowledge.snapshot();
+        let ids = params.ids.iter().map(|id| NoteId::new(id));
+        Ok(ids.map(|id| (id.to_string(), snapshot.find(&id).is_some())).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::{Desk, check};
+
+    #[test]
+    fn each_id_once_and_lowercased() {
+        let vault = "//- recipes/Bulgogi.md\n";
+        let arguments =
+            json!({"ids": ["recipes/BULGOGI.md", "recipes/bulgogi.md", "recipes/nonexistent.md", "recipes"]});
+        let expected = json!({"recipes/bulgogi.md": true, "recipes/nonexistent.md": false, "recipes": false});
+        check(vault, "nodes_exist", arguments, expected);
+        check(vault, "nodes_exist", json!({"ids": []}), json!({}));
+    }
+
+    #[test]
+    fn a_list_has_an_end() {
+        let desk = Desk::new("");
+        let ids = vec!["x"; 1001];
+        let message = "`ids` has 1001 items; it must be a list of at most 1000 strings";
+        assert_eq!(desk.fails("nodes_exist", json!({"ids": ids})), ("INVALID_PARAMS".into(), message.into()));
+    }
+}

@@ -1,0 +1,197 @@
+//! Names as people write them to the ids of the notes they mean.
+
+use quipu_core::index::{NameMatch, best_match, exact_match};
+use quipu_core::model::{Note, NoteId, Tag};
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::fault::{Fault, FaultKind};
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Titles, aliases or file names to look up.
+    #[schemars(length(max = 200), inner(length(max = 1000)))]
+    names: Vec<String>,
+    /// "exact": the same but for case; "fuzzy": typos too; "semantic": other words for it, needs an embedding model.
+    #[serde(default)]
+    strategy: Strategy,
+    /// Least score to count as a match; not for "exact".
+    #[serde(default = "default_threshold")]
+    #[schemars(range(min = 0, max = 1))]
+    threshold: f64,
+    /// Only notes with this tag.
+    tag: Option<String>,
+    /// Only ids that start so.
+    path: Option<String>,
+}
+
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Strategy {
+    Exact,
+    #[default]
+    Fuzzy,
+    Semantic,
+}
+
+fn default_threshold() -> f64 {
+    0.7
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Resolved {
+    query: String,
+    /// The node's id.
+    r#match: Option<String>,
+    /// 1 for the very name, 0 for no match.
+    score: f64,
+}
+
+pub(crate) struct ResolveNodes;
+
+impl Tool for ResolveNodes {
+    type Params = Params;
+    type Output = Vec<Resolved>;
+
+    const NAME: &'static str = "resolve_nodes";
+    const DESCRIPTION: &'static str = "Turn names into note ids, one result for each name in the order given; match is \
+        null if nothing is near. Use it before creating notes or links. To check ids you have, call nodes_exist.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Resolved>, Fault> {
+        let snapshot = call.knowledge.snapshot();
+        let tag = params.tag.as_deref().map(|tag| Tag::new(tag).folded);
+        let prefix = NoteId::new(&params.path.unwrap_or_default());
+        let admits = |note: &Note| {
+            note.id.as_str().starts_with(prefix.as_str()) && tag.as_ref().is_none_or(|tag| note.has_tag(tag))
+        };
+        let find: &(dyn Fn(&str) -> Option<NameMatch> + Sync) = match params.strategy {
+            Strategy::Exact => &|name| exact_match(&snapshot, name, admits),
+            Strategy::Fuzzy => &|name| best_match(&snapshot, name, params.threshold - HALF_STEP, admits),
+            Strategy::Semantic => {
+                let message = "`strategy` \"semantic\" needs an embedding model and this build has none; use \"fuzzy\"";
+                return Err(Fault::new(FaultKind::Provider, message));
+            }
+        };
+        // Each name is held against every note: side by side, or a long list would keep its caller waiting.
+        let resolved = params
+            .names
+            .into_par_iter()
+            .map(|query| {
+                let found = find(&query).map(|found| NameMatch { score: rounded(found.score), ..found });
+                let found = found.filter(|found| found.score >= params.threshold || found.score == 1.0);
+                Resolved {
+                    r#match: found.map(|found| snapshot.note(found.key).id.to_string()),
+                    score: found.map_or(0.0, |found| found.score),
+                    query,
+                }
+            })
+            .collect();
+        Ok(resolved)
+    }
+}
+
+/// Scores have two decimals, and a threshold is held against what is shown: a score of 0.67 passes one of 0.67.
+fn rounded(score: f64) -> f64 {
+    let rounded = (score * 100.0).round() / 100.0;
+    // Only the very name scores 1.
+    if score < 1.0 { rounded.min(0.99) } else { rounded }
+}
+
+const HALF_STEP: f64 = 0.005;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::testing::{Desk, check};
+
+    const KITCHEN: &str = "\
+//- recipes/bulgogi.md
+---
+tags: [korean/beef]
+aliases: [Fire Meat]
+---
+//- recipes/chicken.md
+//- old/bulgogi.md
+//- pie.md
+---
+title: Crème Brûlée
+---
+";
+
+    fn resolved(query: &str, id: Option<&str>, score: f64) -> Value {
+        json!({"query": query, "match": id, "score": score})
+    }
+
+    #[test]
+    fn typos_by_likeness() {
+        let arguments = json!({"names": ["bulgogi", "chikken"], "threshold": 0.5, "path": "recipes/"});
+        let expected = json!([
+            resolved("bulgogi", Some("recipes/bulgogi.md"), 1.0),
+            resolved("chikken", Some("recipes/chicken.md"), 0.67)
+        ]);
+        check(KITCHEN, "resolve_nodes", arguments, expected);
+    }
+
+    #[test]
+    fn the_threshold_is_held_against_what_is_shown() {
+        let hit = json!([resolved("chikken", Some("recipes/chicken.md"), 0.67)]);
+        check(KITCHEN, "resolve_nodes", json!({"names": ["chikken"], "threshold": 0.67}), hit);
+        let miss = json!([resolved("chikken", None, 0.0)]);
+        check(KITCHEN, "resolve_nodes", json!({"names": ["chikken"], "threshold": "0.68"}), miss.clone());
+        check(KITCHEN, "resolve_nodes", json!({"names": ["chikken"]}), miss);
+    }
+
+    #[test]
+    fn exactly_by_title_alias_or_file_name() {
+        let names = ["BULGOGI", "fire meat", "CRÈME brûlée", "Cre\u{300}me Brûlée", "Pie", "chikken", ""];
+        let expected = json!([
+            resolved(names[0], Some("old/bulgogi.md"), 1.0),
+            resolved(names[1], Some("recipes/bulgogi.md"), 1.0),
+            resolved(names[2], Some("pie.md"), 1.0),
+            resolved(names[3], Some("pie.md"), 1.0),
+            resolved(names[4], Some("pie.md"), 1.0),
+            resolved(names[5], None, 0.0),
+            resolved(names[6], None, 0.0)
+        ]);
+        check(KITCHEN, "resolve_nodes", json!({"names": names, "strategy": "exact"}), expected);
+    }
+
+    #[test]
+    fn only_among_those_with_a_tag() {
+        let expected = json!([resolved("bulgogi", Some("recipes/bulgogi.md"), 1.0), resolved("chicken", None, 0.0)]);
+        check(KITCHEN, "resolve_nodes", json!({"names": ["bulgogi", "chicken"], "tag": "Korean"}), expected);
+    }
+
+    #[test]
+    fn no_names_no_answers() {
+        check(KITCHEN, "resolve_nodes", json!({"names": []}), json!([]));
+    }
+
+    #[test]
+    fn many_names_keep_their_order_and_too_many_are_refused() {
+        let desk = Desk::new(KITCHEN);
+        let names: Vec<String> = (0..200).map(|number| format!("name {number}")).collect();
+        let answer = desk.call("resolve_nodes", json!({"names": names}));
+        let queries: Vec<&str> = answer.as_array().unwrap().iter().map(|one| one["query"].as_str().unwrap()).collect();
+        assert_eq!(queries, names);
+        let (code, message) = desk.fails("resolve_nodes", json!({"names": vec!["x"; 201]}));
+        assert_eq!(code, "INVALID_PARAMS");
+        assert_eq!(message, "`names` has 201 items; it must be a list of at most 200 strings");
+    }
+
+    #[test]
+    fn meaning_needs_a_model() {
+        let desk = Desk::new(KITCHEN);
+        let (code, message) = desk.fails("resolve_nodes", json!({"names": ["x"], "strategy": "semantic"}));
+        assert_eq!(code, "PROVIDER_ERROR");
+        assert!(message.ends_with("this build has none; use \"fuzzy\""), "{message}");
+        let (code, message) = desk.fails("resolve_nodes", json!({"names": ["x"], "threshold": 1.5}));
+        assert_eq!(code, "INVALID_PARAMS");
+        assert_eq!(message, "`threshold` is 1.5; it must be a number from 0 to 1");
+    }
+}

@@ -1,0 +1,126 @@
+//! The notes that carry given tags.
+
+use quipu_core::index::TagMode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::node::Node;
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+use crate::truncate::LISTED;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Tags, with or without "#", in any case; "a" also finds "a/b".
+    #[schemars(length(min = 1, max = 1000))]
+    tags: Vec<String>,
+    /// Whether one of the tags is enough.
+    #[serde(default)]
+    mode: Mode,
+    /// At most this many.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: usize,
+}
+
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    #[default]
+    Any,
+    All,
+}
+
+fn default_limit() -> usize {
+    20
+}
+
+pub(crate) struct SearchByTags;
+
+impl Tool for SearchByTags {
+    type Params = Params;
+    type Output = Vec<Node>;
+
+    const NAME: &'static str = "search_by_tags";
+    const DESCRIPTION: &'static str = "Find notes by tag, each with its first 500 characters, in order of id. Use it \
+        when you know the tags; for only the ids and a total call list_nodes.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Node>, Fault> {
+        let snapshot = call.knowledge.snapshot();
+        let mode = match params.mode {
+            Mode::Any => TagMode::Any,
+            Mode::All => TagMode::All,
+        };
+        let mut keys = snapshot.tagged(&params.tags, mode);
+        keys.truncate(params.limit);
+        Ok(Node::list(call, &snapshot, &keys, Some(LISTED)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::testing::{Desk, check};
+
+    const TAGGED: &str = "\
+//- c.md
+---
+tags: [ML, Tutorial]
+---
+Both.
+//- a.md
+---
+tags: [\"#tutorial\"]
+---
+One.
+//- b.md
+Inline #ml/vision here.
+//- d.md
+None: #mlops is another tag.
+";
+
+    fn ids(arguments: Value) -> Vec<String> {
+        let answer = Desk::new(TAGGED).call("search_by_tags", arguments);
+        answer.as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn any_or_all_by_id() {
+        assert_eq!(ids(json!({"tags": ["tutorial", "ml"]})), ["a.md", "b.md", "c.md"]);
+        assert_eq!(ids(json!({"tags": ["tutorial", "ml"], "mode": "all"})), ["c.md"]);
+        assert_eq!(ids(json!({"tags": ["ml", "ML", "#ml"], "mode": "all"})), ["b.md", "c.md"]);
+        assert_eq!(ids(json!({"tags": ["tutorial", "ml"], "limit": 2})), ["a.md", "b.md"]);
+        assert!(ids(json!({"tags": ["nothing"]})).is_empty());
+    }
+
+    #[test]
+    fn a_tag_finds_those_nested_below_it_and_not_above() {
+        assert_eq!(ids(json!({"tags": ["ml/vision"]})), ["b.md"]);
+        assert_eq!(ids(json!({"tags": ["#ML"]})), ["b.md", "c.md"]);
+    }
+
+    #[test]
+    fn nodes_come_with_their_text_cut() {
+        let node = json!([{
+            "id": "a.md", "title": "A", "content": "One.\n", "tags": ["tutorial"], "links": [], "properties": {}
+        }]);
+        check(TAGGED, "search_by_tags", json!({"tags": ["tutorial"], "limit": 1}), node);
+        let long = format!("//- long.md\n#x {}\n", "é".repeat(600));
+        let answer = Desk::new(&long).call("search_by_tags", json!({"tags": ["x"]}));
+        assert_eq!(answer[0]["content"].as_str().unwrap().chars().count(), 500);
+    }
+
+    #[test]
+    fn at_least_one_tag() {
+        let desk = Desk::new(TAGGED);
+        let message = "`tags` has 0 items; it must be a list of 1 to 1000 strings";
+        assert_eq!(desk.fails("search_by_tags", json!({"tags": []})).1, message);
+        let message = "`tags` is missing; it must be a list of 1 to 1000 strings";
+        assert_eq!(desk.fails("search_by_tags", json!({"tag": "ml"})).1, message);
+        let message = "`limit` is 101; it must be a whole number from 1 to 100";
+        assert_eq!(desk.fails("search_by_tags", json!({"tags": ["ml"], "limit": 101})).1, message);
+    }
+}

@@ -1,0 +1,82 @@
+//! What tests of tools share: a vault in one string, a call, and the JSON that must come back.
+
+use std::sync::Arc;
+
+use quipu_core::parse::TitleRule;
+use quipu_core::{Knowledge, Parts, Session};
+use quipu_testkit::store_conformance::Shelf;
+use quipu_testkit::{FixedClock, MemShelf, MemVault};
+use serde_json::{Value, json};
+
+use crate::{Called, Registry, RegistryOptions, Reply};
+
+/// A vault in memory with its tools, and one client.
+pub(crate) struct Desk {
+    pub(crate) vault: Arc<MemVault>,
+    pub(crate) knowledge: Arc<Knowledge>,
+    pub(crate) registry: Registry,
+    pub(crate) session: Session,
+}
+
+impl Desk {
+    /// A desk at an indexed vault.
+    pub(crate) fn new(fixture: &str) -> Self {
+        let desk = Self::not_started(fixture);
+        desk.knowledge.start(&|_| {}).expect("a vault in memory can be read");
+        desk
+    }
+
+    /// A desk at a vault nobody has looked at yet.
+    pub(crate) fn not_started(fixture: &str) -> Self {
+        let clock = Arc::new(FixedClock::default());
+        let vault = Arc::new(MemVault::from_fixture(clock.clone(), fixture));
+        // So that files do not count as just written.
+        clock.advance(10_000_000_000);
+        let knowledge = Arc::new(Knowledge::new(Parts {
+            vault: vault.clone(),
+            store: Arc::new(MemShelf::default().open()),
+            clock,
+            title_rule: TitleRule::default(),
+        }));
+        let registry = Registry::new(knowledge.clone(), RegistryOptions::default());
+        Self { vault, knowledge, registry, session: Session::default() }
+    }
+
+    /// Calls a tool as this client; every answer is held against the tool's output schema.
+    pub(crate) fn called(&self, tool: &str, arguments: Value) -> Called {
+        let called = self.registry.call(tool, arguments, &self.session);
+        if let Reply::Answer(answer) = &called.reply {
+            let info = self.registry.tools().find(|info| info.name == tool).expect("it answered");
+            let validator = jsonschema::validator_for(&info.output_schema).expect("the output schema is a schema");
+            let faults: Vec<String> = validator.iter_errors(answer).map(|fault| fault.to_string()).collect();
+            assert!(faults.is_empty(), "{tool} answered {answer} against its schema: {faults:?}");
+            assert_eq!(info.answers_object, info.output_schema["type"] == "object");
+        }
+        called
+    }
+
+    /// The answer; a failure as `{"failed": …}`, where JSON is read and other text is text.
+    pub(crate) fn call(&self, tool: &str, arguments: Value) -> Value {
+        match self.called(tool, arguments).reply {
+            Reply::Answer(answer) => answer,
+            Reply::Failure(text) => json!({"failed": serde_json::from_str(&text).unwrap_or(Value::String(text))}),
+            Reply::Protocol { code, message } => json!({"protocol": {"code": code, "message": message}}),
+        }
+    }
+
+    /// The code and message of a failed call of the notes toolset.
+    pub(crate) fn fails(&self, tool: &str, arguments: Value) -> (String, String) {
+        let answer = self.call(tool, arguments);
+        let error = &answer["failed"]["error"];
+        let text = |name: &str| error[name].as_str().unwrap_or_else(|| panic!("{answer} is no failure")).to_owned();
+        (text("code"), text("message"))
+    }
+}
+
+/// Calls a tool on a fresh vault.
+#[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "a test writes `json!` at the call")]
+pub(crate) fn check(fixture: &str, tool: &str, arguments: Value, expected: Value) {
+    let got = Desk::new(fixture).call(tool, arguments.clone());
+    assert!(got == expected, "{tool} {arguments}\n     got {got}\nexpected {expected}");
+}

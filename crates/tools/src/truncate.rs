@@ -1,0 +1,86 @@
+//! The one place where text is cut, and how long it may be.
+//!
+//! Lengths are Unicode scalar values and include the suffix. A cut moves back to the edge of a grapheme, so that no
+//! accent, flag or family is torn.
+
+use unicode_segmentation::GraphemeCursor;
+
+/// One note asked for by name.
+pub(crate) const ONE_NOTE: usize = 10_000;
+/// A note among others.
+pub(crate) const LISTED: usize = 500;
+/// A note that only gives another one its context.
+pub(crate) const NEIGHBOUR: usize = 200;
+
+/// What a caller gave, said back in an error.
+const ECHOED: usize = 200;
+
+const SUFFIX: &str = "... [truncated]";
+
+/// The text, or its beginning and a suffix that says so: at most `max_chars` characters.
+pub(crate) fn truncate(text: &str, max_chars: usize) -> String {
+    if text.char_indices().nth(max_chars).is_none() {
+        return text.to_owned();
+    }
+    let room = max_chars.saturating_sub(SUFFIX.len());
+    let cut = text.char_indices().nth(room).map_or(text.len(), |(at, _)| at);
+    format!("{}{SUFFIX}", &text[..grapheme_edge(text, cut)])
+}
+
+/// What a caller gave, to be said back to it: whole when short, else its beginning. An error must not be as long as the
+/// argument it complains of.
+pub fn echoed(given: &str) -> String {
+    truncate(given, ECHOED)
+}
+
+/// The last grapheme edge at or before a character edge.
+fn grapheme_edge(text: &str, at: usize) -> usize {
+    let mut cursor = GraphemeCursor::new(at, text.len(), true);
+    match cursor.is_boundary(text, 0) {
+        Ok(true) => at,
+        // The whole text is at hand, so the cursor never asks for another piece of it.
+        _ => cursor.prev_boundary(text, 0).ok().flatten().unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use unicode_segmentation::UnicodeSegmentation;
+
+    use super::*;
+
+    #[test]
+    fn a_text_that_fits_is_left_alone() {
+        assert_eq!(truncate("exactly twenty chars", 20), "exactly twenty chars");
+        assert_eq!(truncate(&"é".repeat(500), LISTED), "é".repeat(500));
+    }
+
+    #[test]
+    fn the_limit_counts_the_suffix() {
+        let cut = truncate(&"é".repeat(501), LISTED);
+        assert_eq!(cut.chars().count(), 500);
+        assert_eq!(cut, format!("{}... [truncated]", "é".repeat(485)));
+    }
+
+    #[test]
+    fn a_cut_never_tears_a_grapheme() {
+        let family = "👨‍👩‍👧";
+        assert_eq!(truncate(&family.repeat(20), 18), "... [truncated]", "five characters do not fit in three");
+        assert_eq!(truncate(&family.repeat(20), 20), format!("{family}... [truncated]"));
+        assert_eq!(truncate(&"e\u{301}".repeat(20), 18), "e\u{301}... [truncated]");
+        assert_eq!(truncate(&"🇯🇵".repeat(20), 20), "🇯🇵🇯🇵... [truncated]");
+        assert_eq!(truncate(&"\r\n".repeat(20), 18), "\r\n... [truncated]");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_text_the_limit_holds(text in "\\PC{0,80}", max in 15..60_usize) {
+            let cut = truncate(&text, max);
+            prop_assert!(cut.chars().count() <= max);
+            let kept = cut.strip_suffix(SUFFIX).unwrap_or(&cut);
+            prop_assert!(text.starts_with(kept));
+            prop_assert!(cut == text || text.grapheme_indices(true).any(|(at, _)| at == kept.len()));
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Whatever a client sends, it gets an answer or is told what was wrong; never an internal error, never a write outside.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use quipu_core::parse::TitleRule;
+use quipu_core::{Knowledge, Parts, Session};
+use quipu_testkit::store_conformance::Shelf;
+use quipu_testkit::{FixedClock, MemShelf, MemVault};
+use quipu_tools::{Registry, RegistryOptions, Reply};
+use serde_json::{Map, Value, json};
+
+fn value() -> impl Strategy<Value = Value> {
+    let text = prop_oneof![
+        prop::sample::select(
+            &["a.md", "A.MD", "b.md", "../x.md", "d/new.md", "all", "both", "", "x", "1e9", "-0.0"][..]
+        )
+        .prop_map(str::to_owned),
+        "\\PC{0,12}",
+        "[a-z/.\\x00-\\x1f]{0,8}",
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-3..60_i64).prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        Just(json!(u64::MAX)),
+        text.prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec(("[a-z]{1,3}", inner), 0..3)
+                .prop_map(|entries| Value::Object(entries.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn every_call_is_answered(calls in prop::collection::vec((0..15_usize, prop::collection::vec(value(), 6)), 1..12)) {
+        let clock = Arc::new(FixedClock::default());
+        let vault = Arc::new(MemVault::from_fixture(clock.clone(), "//- a.md\n---\ntags: [x]\n---\n[[b]]\n//- b.md\n[[a]]\n"));
+        let store = Arc::new(MemShelf::default().open());
+        let parts = Parts { vault: vault.clone(), store, clock, title_rule: TitleRule::default() };
+        let knowledge = Arc::new(Knowledge::new(parts));
+        knowledge.start(&|_| {}).expect("a vault in memory can be read");
+        let registry = Registry::new(knowledge, RegistryOptions::default());
+        let session = Session::default();
+
+        for (number, values) in calls {
+            let tool = registry.tools().nth(number).expect("there are fifteen").clone();
+            let names = tool.input_schema["properties"].as_object().expect("every tool lists its arguments").keys().cloned();
+            let arguments: Map<String, Value> = names.zip(values).collect();
+            let called = registry.call(tool.name, arguments.clone().into(), &session);
+            match called.reply {
+                Reply::Answer(answer) => {
+                    let valid = jsonschema::is_valid(&tool.output_schema, &answer);
+                    prop_assert!(valid, "{} {arguments:?} answered {answer}", tool.name);
+                }
+                Reply::Failure(text) => prop_assert!(!text.contains("internal error"), "{} {arguments:?}", tool.name),
+                Reply::Protocol { message, .. } => prop_assert!(false, "{message}"),
+            }
+        }
+        prop_assert!(vault.paths().iter().all(|path| !path.starts_with('.') && path.to_lowercase().ends_with(".md")));
+    }
+}

@@ -1,0 +1,106 @@
+//! Whatever is edited in whatever order, a running server answers as one that has just started.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use quipu_core::index::Scope;
+use quipu_core::model::VaultPath;
+use quipu_core::parse::TitleRule;
+use quipu_core::{Knowledge, Parts, Session};
+use quipu_testkit::store_conformance::Shelf;
+use quipu_testkit::{FixedClock, MemShelf, MemVault};
+use quipu_tools::{Registry, RegistryOptions, Reply};
+use serde_json::{Value, json};
+
+/// Names that differ in case, folder, dashes, and nothing.
+const PATHS: [&str; 9] =
+    ["a.md", "A.md", "b.md", "d/a.md", "D/a.md", "d/b.md", "c c.md", "d/c-c.md", "e/deep/a.markdown"];
+const TARGETS: [&str; 9] = ["a", "d/a", "b", "c c", "c-c", "nick", "Given Title", "deep/a", "nowhere"];
+
+#[derive(Debug, Clone)]
+enum Edit {
+    Put { path: &'static str, aliased: bool, titled: bool, links: Vec<&'static str> },
+    Remove { path: &'static str },
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    let links = prop::collection::vec(prop::sample::select(&TARGETS[..]), 0..4);
+    let path = || prop::sample::select(&PATHS[..]);
+    prop_oneof![
+        3 => (path(), any::<bool>(), any::<bool>(), links)
+            .prop_map(|(path, aliased, titled, links)| Edit::Put { path, aliased, titled, links }),
+        1 => path().prop_map(|path| Edit::Remove { path }),
+    ]
+}
+
+fn make(vault: &MemVault, edit: &Edit) -> Option<VaultPath> {
+    match edit {
+        Edit::Put { path, aliased, titled, links } => {
+            let aliases = if *aliased { "aliases: [nick]\n" } else { "" };
+            let title = if *titled { "title: Given Title\n" } else { "" };
+            let links: String = links.iter().map(|target| format!("[[{target}]] [x]({target}.md)\n")).collect();
+            vault.put(path, format!("---\nn: 1\n{aliases}{title}---\n{links}"));
+            VaultPath::parse(path).ok()
+        }
+        Edit::Remove { path } => {
+            vault.text(path)?;
+            vault.remove(path);
+            VaultPath::parse(path).ok()
+        }
+    }
+}
+
+fn start(vault: &Arc<MemVault>) -> (Arc<Knowledge>, Registry) {
+    let knowledge = Arc::new(Knowledge::new(Parts {
+        vault: vault.clone(),
+        store: Arc::new(MemShelf::default().open()),
+        clock: Arc::new(FixedClock::default()),
+        title_rule: TitleRule::default(),
+    }));
+    knowledge.start(&|_| {}).expect("a vault in memory can be read");
+    let registry = Registry::new(knowledge.clone(), RegistryOptions::default());
+    (knowledge, registry)
+}
+
+/// Everything that depends on names, links and their order.
+fn answers(registry: &Registry) -> Vec<Value> {
+    let session = Session::default();
+    let call = |tool: &str, arguments: Value| match registry.call(tool, arguments, &session).reply {
+        Reply::Answer(answer) => answer,
+        other => panic!("{tool}: {other:?}"),
+    };
+    let mut answers = vec![
+        call("list_nodes", json!({})),
+        call("list_documents", json!({})),
+        call("get_hubs", json!({"limit": 50})),
+        call("resolve_nodes", json!({"names": TARGETS, "strategy": "exact"})),
+    ];
+    for path in PATHS {
+        answers.push(call("get_node", json!({"id": path, "depth": 1})));
+        answers.push(call("find_path", json!({"source": "hub0.md", "target": path})));
+    }
+    answers
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn edits_one_by_one_give_what_a_fresh_start_gives(edits in prop::collection::vec(edit(), 1..25)) {
+        let vault = Arc::new(MemVault::new(Arc::default()));
+        // Enough other notes that one edit is a small change, not a reason to resolve everything anew.
+        for number in 0..12 {
+            let targets: String = TARGETS.iter().skip(number % 5).map(|target| format!("[[{target}]] ")).collect();
+            vault.put(&format!("hub{number}.md"), targets);
+        }
+        let (knowledge, running) = start(&vault);
+        for edit in &edits {
+            let Some(path) = make(&vault, edit) else { continue };
+            knowledge.sync(&Scope::Below(vec![path]), &|_| {}).expect("a vault in memory can be read");
+        }
+        let (_, fresh) = start(&vault);
+        for (running, fresh) in answers(&running).iter().zip(answers(&fresh)) {
+            prop_assert_eq!(running, &fresh);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! `docs/tools.md` is what the tools say of themselves. `cargo xtask docs` writes it anew.
+#![expect(clippy::disallowed_methods, reason = "compares a page of the repository")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quipu_core::parse::TitleRule;
+use quipu_core::{Knowledge, Parts};
+use quipu_testkit::store_conformance::Shelf;
+use quipu_testkit::{FixedClock, MemShelf, MemVault};
+use quipu_tools::{Registry, RegistryOptions, reference};
+
+#[test]
+fn the_page_of_tools_is_up_to_date() {
+    let clock = Arc::new(FixedClock::default());
+    let knowledge = Knowledge::new(Parts {
+        vault: Arc::new(MemVault::new(clock.clone())),
+        store: Arc::new(MemShelf::default().open()),
+        clock,
+        title_rule: TitleRule::default(),
+    });
+    let page = reference(&Registry::new(Arc::new(knowledge), RegistryOptions::default()));
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md");
+    if std::env::var_os("QUIPU_WRITE_DOCS").is_some() {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, &page).unwrap();
+    }
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(kept == page, "docs/tools.md is not what the tools say; `cargo xtask docs` writes it anew");
+}

@@ -1,0 +1,108 @@
+//! What clients are told of the tools: a snapshot file for each, so that a change of surface is seen in review.
+
+use std::sync::Arc;
+
+use quipu_core::parse::TitleRule;
+use quipu_core::{Knowledge, Parts};
+use quipu_testkit::store_conformance::Shelf;
+use quipu_testkit::{FixedClock, MemShelf, MemVault};
+use quipu_tools::{Registry, RegistryOptions, ToolInfo, reference};
+use serde_json::{Value, json};
+
+fn registry() -> Registry {
+    let clock = Arc::new(FixedClock::default());
+    let knowledge = Knowledge::new(Parts {
+        vault: Arc::new(MemVault::new(clock.clone())),
+        store: Arc::new(MemShelf::default().open()),
+        clock,
+        title_rule: TitleRule::default(),
+    });
+    Registry::new(Arc::new(knowledge), RegistryOptions::default())
+}
+
+#[test]
+fn every_tool_is_as_reviewed() {
+    for tool in registry().tools() {
+        let shown = json!({
+            "name": tool.name,
+            "toolset": tool.toolset.name(),
+            "description": tool.description,
+            "access": format!("{:?}", tool.access),
+            "idempotent": tool.idempotent,
+            "answersObject": tool.answers_object,
+            "inputSchema": tool.input_schema,
+            "outputSchema": tool.output_schema,
+        });
+        insta::assert_json_snapshot!(tool.name, shown);
+    }
+}
+
+#[test]
+fn the_list_leaves_room_for_the_rest_of_the_context() {
+    // All 42 tools may take 32 KB of a client's context, without output schemas.
+    let registry = registry();
+    let listed = |tool: &ToolInfo| {
+        json!({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}).to_string().len()
+    };
+    let sizes: Vec<(usize, &str)> = registry.tools().map(|tool| (listed(tool), tool.name)).collect();
+    let total: usize = sizes.iter().map(|(size, _)| size).sum();
+    assert!(total <= 32 * 1024 * sizes.len() / 42, "{total} bytes: {sizes:?}");
+}
+
+#[test]
+fn every_schema_is_a_schema_and_says_only_what_is_checked() {
+    // The checker of arguments knows these words. A new one must be taught to it before a tool may use it.
+    const CHECKED: [&str; 12] = [
+        "type",
+        "properties",
+        "required",
+        "additionalProperties",
+        "items",
+        "enum",
+        "minimum",
+        "maximum",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+    ];
+    fn walk(tool: &str, schema: &Value) {
+        for (keyword, value) in schema.as_object().expect("a schema is an object") {
+            assert!(
+                CHECKED.contains(&keyword.as_str()) || ["description", "default"].contains(&keyword.as_str()),
+                "{tool}: {keyword}"
+            );
+            match keyword.as_str() {
+                "properties" => value.as_object().into_iter().flatten().for_each(|(_, inner)| walk(tool, inner)),
+                "items" => walk(tool, value),
+                _ => {}
+            }
+        }
+    }
+    for tool in registry().tools() {
+        walk(tool.name, &tool.input_schema);
+        for (name, property) in tool.input_schema["properties"].as_object().expect("every tool lists its arguments") {
+            assert!(property["description"].is_string(), "{}: {name} says nothing of itself", tool.name);
+        }
+        for schema in [&tool.input_schema, &tool.output_schema] {
+            jsonschema::validator_for(schema).unwrap_or_else(|error| panic!("{}: {error}", tool.name));
+        }
+        assert!(tool.description.len() <= 300, "{}: {} bytes", tool.name, tool.description.len());
+    }
+}
+
+#[test]
+fn the_reference_page_names_everything() {
+    let registry = registry();
+    let page = reference(&registry);
+    for tool in registry.tools() {
+        let heading = format!("\n### `{}`\n\n{}\n", tool.name, tool.description);
+        let (_, part) = page.split_once(&heading).unwrap_or_else(|| panic!("{} is not on the page", tool.name));
+        let part = part.split("\n### ").next().unwrap_or(part);
+        for name in tool.input_schema["properties"].as_object().expect("checked above").keys() {
+            assert_eq!(part.matches(&format!("\n| `{name}` | ")).count(), 1, "{}: {name}", tool.name);
+        }
+    }
+    let limit = "| `limit` | default `20` | a whole number from 1 to 50 | At most this many. |";
+    assert!(page.contains(limit), "{page}");
+}

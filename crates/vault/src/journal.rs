@@ -1,0 +1,203 @@
+//! What a write is about to do, told to whoever comes after a crash.
+//!
+//! Written before the first file is touched and given another name when the last one is in place: several effects that a
+//! crash cut short are undone before that moment and tidied up after it. One effect alone is a single rename, done or
+//! not: its journal is only for tidying up, is never synced, and so must never undo.
+//!
+//! A vault that was cloned or unpacked can hold a journal that somebody else wrote. So a journal names the folders it was
+//! written in, and one that names others, or that reaches for anything but notes, is set aside and never carried out.
+
+use std::io::{self, Read, Write};
+
+use quipu_core::ports::{Clock, SystemClock};
+use serde::{Deserialize, Serialize};
+
+use crate::beneath::{Dir, Kind, is_no_folder};
+use crate::effect::{Effect, is_among_notes, remove_made};
+use crate::folder::join;
+use crate::folder_vault::FolderVault;
+use crate::rules::OWN_FOLDER;
+use crate::step;
+use crate::trash::stamp;
+
+const NAME: &str = "journal.json";
+const DONE_NAME: &str = "journal.done.json";
+const UNSYNCED_NAME: &str = "journal.json.new";
+/// Far above what any write needs.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// One write.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Journal {
+    format: u32,
+    home: Home,
+    pub(crate) effects: Vec<Effect>,
+    /// Folders that are made on the way, outermost first, by real path.
+    pub(crate) made: Vec<String>,
+}
+
+const FORMAT: u32 = 2;
+
+/// What every format tells, so that a newer one can be told from a foreign one.
+#[derive(Deserialize)]
+struct Header {
+    format: u32,
+    home: Home,
+}
+
+/// The vault that a journal was written in: the inodes of its root and of our folder in it. No copy of the vault has
+/// them. Devices are left out: their numbers may change when the machine starts anew, and a journal must outlast that.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Home {
+    root: u64,
+    own: u64,
+}
+
+impl Home {
+    fn of(root: &Dir, own: &Dir) -> io::Result<Self> {
+        Ok(Self { root: root.see_self()?.inode, own: own.see_self()?.inode })
+    }
+}
+
+/// Whether a write was left unfinished.
+pub(crate) fn is_pending(root: &Dir) -> io::Result<bool> {
+    match root.open(OWN_FOLDER) {
+        Ok(own) => Ok(own.see(NAME)?.is_some() || own.see(DONE_NAME)?.is_some()),
+        // A file of that name holds no journal. The notes can still be read; the first write says what is wrong.
+        Err(error) if is_no_folder(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Finishes or undoes what the last writer left. The caller holds the lock.
+pub(crate) fn recover(vault: &FolderVault, root: &Dir, own: &Dir) -> io::Result<()> {
+    if let Some(done) = read_or_refuse(vault, root, own, DONE_NAME)? {
+        done.effects.iter().try_for_each(|effect| effect.drop_displaced(root))?;
+    }
+    if let Some(journal) = read_or_refuse(vault, root, own, NAME)? {
+        match journal.effects.as_slice() {
+            [only] => only.finish(root)?,
+            _ => journal.undo_effects(root)?,
+        }
+        remove_made(root, &journal.made)?;
+    }
+    for name in [DONE_NAME, NAME] {
+        if own.see(name)?.is_some() {
+            own.remove_file(name)?;
+            own.sync()?;
+        }
+    }
+    Ok(())
+}
+
+/// What lies under a journal's name.
+enum Record {
+    Journal(Journal),
+    /// The trace of a single effect, cut short. One that must be heeded was synced before it got its name.
+    Torn,
+    /// Not written by us in this vault, or not as we write.
+    Foreign,
+}
+
+fn read_or_refuse(vault: &FolderVault, root: &Dir, own: &Dir, name: &str) -> io::Result<Option<Journal>> {
+    let Some(seen) = own.see(name)? else { return Ok(None) };
+    let is_plain = seen.kind == Kind::File && seen.stat.size <= MAX_BYTES;
+    match if is_plain { read(root, own, name)? } else { Record::Foreign } {
+        Record::Journal(journal) => Ok(Some(journal)),
+        Record::Torn => Ok(None),
+        Record::Foreign => {
+            let refused = format!("journal.refused-{}.json", stamp(SystemClock.now_ns()));
+            own.rename(name, &refused)?;
+            own.sync()?;
+            let message = format!(
+                "this was {name}, the record of an unfinished write, but not of one in this folder; nothing of it was \
+                 carried out. If the vault was copied or moved in the middle of a write, look at the notes it names; \
+                 else delete it"
+            );
+            vault.notice(join(OWN_FOLDER, &refused), message);
+            Ok(None)
+        }
+    }
+}
+
+fn read(root: &Dir, own: &Dir, name: &str) -> io::Result<Record> {
+    let mut bytes = Vec::new();
+    own.open_file(name)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
+    let is_torn = |error: serde_json::Error| if error.is_data() { Record::Foreign } else { Record::Torn };
+    let header = match serde_json::from_slice::<Header>(&bytes) {
+        Ok(header) if header.home == Home::of(root, own)? => header,
+        Ok(_) => return Ok(Record::Foreign),
+        Err(error) => return Ok(is_torn(error)),
+    };
+    if header.format > FORMAT {
+        let message = format!("the journal has format {}; a newer Quipu must finish it", header.format);
+        return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+    }
+    Ok(match serde_json::from_slice::<Journal>(&bytes) {
+        Ok(journal) if journal.is_confined() => Record::Journal(journal),
+        Ok(_) => Record::Foreign,
+        Err(error) => is_torn(error),
+    })
+}
+
+impl Journal {
+    pub(crate) fn new(root: &Dir, own: &Dir, effects: Vec<Effect>, made: Vec<String>) -> io::Result<Self> {
+        Ok(Self { format: FORMAT, home: Home::of(root, own)?, effects, made })
+    }
+
+    /// Whether all of it stays among the notes.
+    fn is_confined(&self) -> bool {
+        self.effects.iter().all(Effect::is_confined) && self.made.iter().all(|folder| is_among_notes(folder))
+    }
+
+    /// Says what is about to happen.
+    pub(crate) fn write(&self, own: &Dir) -> io::Result<()> {
+        step::before("journal")?;
+        own.remove_file(UNSYNCED_NAME)?;
+        let mut file = own.create_file(UNSYNCED_NAME)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        if self.must_be_undone() {
+            file.sync_all()?;
+        }
+        step::before("journal in place")?;
+        own.rename(UNSYNCED_NAME, NAME)?;
+        if self.must_be_undone() {
+            own.sync()?;
+        }
+        Ok(())
+    }
+
+    /// The end of the write: once this returns, or the program ends behind it, nothing is undone.
+    pub(crate) fn close(&self, root: &Dir, own: &Dir) -> io::Result<()> {
+        step::before("close")?;
+        if self.must_be_undone() {
+            own.rename(NAME, DONE_NAME)?;
+            if let Err(error) = own.sync() {
+                own.rename(DONE_NAME, NAME)?;
+                return Err(error);
+            }
+        }
+        // What cannot be tidied up now is left, with the journal, to the next writer: the write itself is done.
+        let tidied = self.effects.iter().try_for_each(|effect| effect.drop_displaced(root));
+        let _ = tidied.and_then(|()| own.remove_file(if self.must_be_undone() { DONE_NAME } else { NAME }));
+        Ok(())
+    }
+
+    /// Undoes all of it, wherever it stopped.
+    pub(crate) fn undo(&self, root: &Dir, own: &Dir) -> io::Result<()> {
+        self.undo_effects(root)?;
+        remove_made(root, &self.made)?;
+        for name in [NAME, UNSYNCED_NAME] {
+            own.remove_file(name)?;
+        }
+        own.sync()
+    }
+
+    fn undo_effects(&self, root: &Dir) -> io::Result<()> {
+        self.effects.iter().rev().try_for_each(|effect| effect.undo(root))
+    }
+
+    fn must_be_undone(&self) -> bool {
+        self.effects.len() > 1
+    }
+}

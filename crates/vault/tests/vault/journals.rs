@@ -1,0 +1,113 @@
+//! Journals that somebody else wrote: a vault that was cloned or unpacked can carry one, and opening it must do nothing.
+
+use std::os::unix::fs::{MetadataExt, symlink};
+
+use quipu_core::ports::VaultFiles;
+
+use crate::home::{Home, create};
+
+const TEMPORARY: &str = ".18a0b1c2d3e4f506-77-0.quipu-tmp";
+const VERSION: &str = "20260131T093000.123456789Z-000-replaced/a.md";
+
+/// A vault below a folder with a file and an empty folder of the user's.
+fn surrounded() -> (Home, Home) {
+    let around = Home::new(&[("victim.txt", "mine")]);
+    std::fs::create_dir(around.at("outdir")).unwrap();
+    let vault = Home { folder: tempfile::Builder::new().tempdir_in(around.folder.path()).unwrap() };
+    vault.save("a.md", "note");
+    std::fs::create_dir(vault.at(".quipu")).unwrap();
+    (around, vault)
+}
+
+fn put(folder: &str, name: &str, temporary: &str) -> String {
+    let new = vec![0; 32];
+    format!(r#"{{"folder":"{folder}","name":"{name}","temporary":"{temporary}","deed":{{"Put":{{"new":{new:?}}}}}}}"#)
+}
+
+fn take(folder: &str, name: &str, kept: &str) -> String {
+    let old = vec![0; 32];
+    format!(
+        r#"{{"folder":"{folder}","name":"{name}","temporary":"{TEMPORARY}","deed":{{"Take":{{"old":{old:?},"kept":"{kept}"}}}}}}"#
+    )
+}
+
+/// Opens, lists and writes with a journal in place, and expects that it was set aside, told, and not carried out.
+fn expect_refused(journal: impl Fn(&Home) -> String) {
+    for name in ["journal.json", "journal.done.json"] {
+        let (around, home) = surrounded();
+        let text = journal(&home);
+        home.save(&format!(".quipu/{name}"), &text);
+        home.save(TEMPORARY, "not ours to judge");
+        let vault = home.open();
+        assert!(around.at("victim.txt").exists() && around.at("outdir").exists(), "{name}: {text}");
+        assert_eq!(home.text("a.md").as_deref(), Some("note"), "{name}: {text}");
+        assert!(home.at(TEMPORARY).exists(), "{name}: {text}");
+        assert!(!home.at(&format!(".quipu/{name}")).exists(), "{name}: {text}");
+        let warnings = vault.list().unwrap().warnings;
+        let [warning] = warnings.as_slice() else { panic!("{name}: {text}: {warnings:?}") };
+        assert!(warning.path.starts_with(".quipu/journal.refused-"), "{warning}");
+        assert_eq!(home.text(&warning.path).as_deref(), Some(text.as_str()));
+        vault.apply(&[create("b.md", "written as ever")]).unwrap();
+    }
+}
+
+fn foreign(effects: &str, made: &str) -> String {
+    format!(r#"{{"format":1,"effects":[{effects}],"made":[{made}]}}"#)
+}
+
+/// As if the writer had known the folders' numbers: what it asks for is still looked at.
+fn well_informed(home: &Home, effects: &str, made: &str) -> String {
+    let inode = |path: &str| std::fs::metadata(home.at(path)).unwrap().ino();
+    let (root, own) = (inode(""), inode(".quipu"));
+    format!(r#"{{"format":2,"home":{{"root":{root},"own":{own}}},"effects":[{effects}],"made":[{made}]}}"#)
+}
+
+#[test]
+fn a_journal_that_reaches_out_of_the_vault_is_set_aside_whoever_wrote_it() {
+    let reaching = [
+        (put("..", "x", "victim.txt"), ""),
+        (put("", "x", "../victim.txt"), ""),
+        (put("", "x", "a.md"), ""),
+        (put("", "../victim.txt", TEMPORARY), ""),
+        (put("sub/../..", "victim.txt", TEMPORARY), ""),
+        (put("/", "x", TEMPORARY), ""),
+        (put(".", "x", TEMPORARY), ""),
+        (put(".quipu", "write.lock", TEMPORARY), ""),
+        (put(".GIT/hooks", "x", TEMPORARY), ""),
+        (take("", "a.md", "../../a.md"), ""),
+        (take("", "a.md", "a.md"), ""),
+        (take("", "a.md", &VERSION.replace("a.md", "../../../a.md")), ""),
+        (String::new(), r#""../outdir""#),
+        (String::new(), r#""/outdir""#),
+        (String::new(), r#""""#),
+    ];
+    for (effects, made) in &reaching {
+        expect_refused(|_| foreign(effects, made));
+        expect_refused(|home| well_informed(home, effects, made));
+    }
+}
+
+#[test]
+fn a_journal_from_another_folder_is_set_aside_even_where_it_asks_for_nothing_odd() {
+    let effects = [put("", "a.md", TEMPORARY), take("", "a.md", VERSION)].join(",");
+    expect_refused(|_| foreign(&effects, ""));
+    expect_refused(|home| {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let other = std::fs::metadata(elsewhere.path()).unwrap().ino();
+        let own = std::fs::metadata(home.at(".quipu")).unwrap().ino();
+        format!(r#"{{"format":2,"home":{{"root":{other},"own":{own}}},"effects":[{effects}],"made":[]}}"#)
+    });
+    // Nor does one that claims to be newer keep the vault from being opened.
+    expect_refused(|_| r#"{"format":99,"home":{"root":1,"own":2}}"#.to_owned());
+}
+
+#[test]
+fn a_link_or_a_folder_in_the_place_of_a_journal_is_set_aside() {
+    let (around, home) = surrounded();
+    symlink(around.at("victim.txt"), home.at(".quipu/journal.json")).unwrap();
+    std::fs::create_dir(home.at(".quipu/journal.done.json")).unwrap();
+    let vault = home.open();
+    assert_eq!(vault.list().unwrap().warnings.len(), 2);
+    vault.apply(&[create("b.md", "written as ever")]).unwrap();
+    assert_eq!(around.text("victim.txt").as_deref(), Some("mine"));
+}

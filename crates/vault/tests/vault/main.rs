@@ -1,0 +1,13 @@
+//! The vault as its callers see it, on real folders.
+#![expect(clippy::disallowed_methods, reason = "tests play the user, who edits files directly")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails, in what it calls too")]
+
+mod home;
+mod journals;
+
+mod disks;
+mod processes;
+mod reading;
+mod rules;
+mod watching;
+mod writing;

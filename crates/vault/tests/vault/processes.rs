@@ -1,0 +1,108 @@
+//! Two programs writing one vault: the test runs itself again as the other one.
+
+use std::process::{Command, Stdio};
+
+use crate::home::{Home, path};
+use quipu_core::ports::{FileChange, VaultFiles, WriteError};
+use quipu_vault::{FolderVault, VaultOptions};
+
+const VAULT: &str = "QUIPU_TEST_VAULT";
+const ROUNDS: u32 = 40;
+
+/// Counts up in one note, moving a second one to and fro, so that the journal is at work too.
+#[test]
+fn counts_up_when_told_to() {
+    let Some(root) = std::env::var_os(VAULT) else { return };
+    let vault = FolderVault::open(root.as_ref(), VaultOptions::default()).unwrap();
+    let mut done = 0;
+    while done < ROUNDS {
+        let Some(counter) = vault.read(&path("counter.md")).unwrap() else { continue };
+        let count: u32 = String::from_utf8(counter.bytes).unwrap().parse().unwrap();
+        let (here, there) = if count.is_multiple_of(2) { ("even.md", "odd.md") } else { ("odd.md", "even.md") };
+        let Some(marker) = vault.read(&path(here)).unwrap() else { continue };
+        let changes = [
+            FileChange::Replace {
+                path: path("counter.md"),
+                expected: counter.hash,
+                bytes: (count + 1).to_string().into_bytes(),
+            },
+            FileChange::Move { from: path(here), to: path(there), expected: marker.hash, bytes: marker.bytes },
+        ];
+        match vault.apply(&changes) {
+            Ok(_) => done += 1,
+            Err(WriteError::Changed { .. } | WriteError::Missing { .. } | WriteError::Exists { .. }) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn no_update_of_two_processes_is_lost() {
+    let home = Home::new(&[("counter.md", "0"), ("even.md", "marker")]);
+    let spawn = || {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "processes::counts_up_when_told_to", "--nocapture"])
+            .env(VAULT, home.folder.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let children = [spawn(), spawn(), spawn()];
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    assert_eq!(home.text("counter.md"), Some((3 * ROUNDS).to_string()));
+    assert_eq!(home.text("even.md").as_deref(), Some("marker"));
+    assert_eq!(home.tree().len(), 2, "nothing of ours lies about");
+    let kept = home.open().kept().unwrap();
+    let replaced = kept.iter().filter(|kept| kept.path.as_str() == "counter.md").count();
+    assert_eq!(replaced as u32, 3 * ROUNDS, "every version but the last is kept");
+}
+
+#[test]
+fn threads_of_one_process_exclude_each_other_too() {
+    let home = Home::new(&[("counter.md", "0")]);
+    let vault = home.open();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut done = 0;
+                while done < 10 {
+                    let counter = vault.read(&path("counter.md")).unwrap().unwrap();
+                    let count: u32 = String::from_utf8(counter.bytes).unwrap().parse().unwrap();
+                    let bytes = (count + 1).to_string().into_bytes();
+                    let change = FileChange::Replace { path: path("counter.md"), expected: counter.hash, bytes };
+                    match vault.apply(&[change]) {
+                        Ok(_) => done += 1,
+                        Err(WriteError::Changed { .. }) => {}
+                        Err(other) => panic!("{other}"),
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(home.text("counter.md").as_deref(), Some("40"));
+}
+
+const DEEP: &str = "QUIPU_TEST_DEEP";
+
+#[test]
+fn lists_a_deep_vault_when_told_to() {
+    let Some(root) = std::env::var_os(DEEP) else { return };
+    let vault = FolderVault::open(root.as_ref(), VaultOptions::default()).unwrap();
+    let listing = vault.list().unwrap();
+    assert_eq!(listing.warnings, []);
+    assert_eq!(listing.files.len(), 301);
+}
+
+#[test]
+fn a_vault_deeper_than_the_process_may_open_files_is_listed_whole() {
+    let home = Home::new(&[]);
+    for depth in 0..=300 {
+        home.save(&format!("{}n.md", "d/".repeat(depth)), "");
+    }
+    let command = "ulimit -n 128 && exec \"$0\" --exact processes::lists_a_deep_vault_when_told_to --nocapture";
+    let program = std::env::current_exe().unwrap();
+    let status = Command::new("sh").args(["-c", command]).arg(program).env(DEEP, home.folder.path()).status();
+    assert!(status.unwrap().success());
+}

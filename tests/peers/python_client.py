@@ -1,0 +1,139 @@
+"""The official Python client against the built binary: python_client.py BINARY
+
+Runs with both generations of the client (see requirements-1.txt and requirements-2.txt). Lists the tools, calls each one
+once, and looks at what the client library made of the answers: it validates them against the schemas by itself.
+Prints one line per check, and the totals alone on the last line.
+"""
+
+import asyncio
+import contextlib
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import mcp
+
+VAULT = {
+    "index.md": "---\ntitle: Start here\ntags: [map]\n---\n\nSee [[anchors]] and [[knots/bowline|the bowline]].\n",
+    "anchors.md": "An anchor holds. Tie it with a [bowline](knots/bowline.md). #gear\n",
+    "knots/bowline.md": "---\ntags: [knot, gear/rope]\n---\n\n## How\n\nThe rabbit comes out of the hole. [[nowhere]]\n",
+    "knots/もやい結び.md": "結びの王。[[bowline]]\n",
+}
+
+# Every tool once, in the order in which they are listed: arguments, and what must be true of the answer.
+CALLS = [
+    ("get_node", {"id": "Index.md", "depth": 1}, lambda a: a["title"] == "Start here" and a["outgoingCount"] == 2),
+    ("get_neighbors", {"id": "knots/bowline.md", "direction": "in"}, lambda a: len(a) == 3),
+    ("find_path", {"source": "index.md", "target": "knots/bowline.md"}, lambda a: a["length"] == 1),
+    ("get_hubs", {"metric": "in_degree", "limit": 1}, lambda a: a[0]["id"] == "knots/bowline.md" and a[0]["score"] == 3),
+    ("search_by_tags", {"tags": ["gear"]}, lambda a: [n["id"] for n in a] == ["anchors.md", "knots/bowline.md"]),
+    ("random_node", {"tags": ["map"]}, lambda a: a["id"] == "index.md"),
+    ("list_nodes", {"path": "knots/"}, lambda a: a["total"] == 2),
+    ("resolve_nodes", {"names": ["bowlime"], "threshold": 0.6}, lambda a: a[0]["match"] == "knots/bowline.md"),
+    ("nodes_exist", {"ids": ["ANCHORS.md", "no.md"]}, lambda a: a == {"anchors.md": True, "no.md": False}),
+    ("create_node", {"id": "New.md", "content": "Fresh. [[anchors]]\n"}, lambda a: a["id"] == "new.md"),
+    ("update_node", {"id": "new.md", "content": "Changed.\n"}, lambda a: a["content"].strip() == "Changed."),
+    ("delete_node", {"id": "new.md"}, lambda a: a == {"deleted": True}),
+    ("list_documents", {}, lambda a: a["total"] == 4),
+    ("get_document", {"path": "knots/もやい結び.md"}, lambda a: a["content"].startswith("結びの王")),
+    ("search_docs", {"query": "rabbit hole"}, lambda a: a["results"][0]["document"]["path"] == "knots/bowline.md"),
+]
+
+# Calls that must fail as a result the model can read, never as an exception in the client.
+FAILURES = [
+    ("update_node", {"id": "no.md", "content": "x"}, lambda text: json.loads(text)["error"]["code"] == "NODE_NOT_FOUND"),
+    ("create_node", {"id": "index.md", "content": "x"}, lambda text: json.loads(text)["error"]["code"] == "NODE_EXISTS"),
+    ("get_hubs", {"limit": 51}, lambda text: json.loads(text)["error"]["code"] == "INVALID_PARAMS"),
+    ("update_node", {"id": "anchors.md", "title": "x"}, lambda text: json.loads(text)["error"]["code"] == "LINK_INTEGRITY"),
+    ("get_document", {"path": "../secret.md"}, lambda text: text.startswith("Error: ")),
+]
+
+TOTALS = {True: 0, False: 0}
+
+
+def check(name, held, seen=None):
+    TOTALS[bool(held)] += 1
+    print(f"{'ok' if held else 'FAILED'}  {name}" + ("" if held else f": {seen!r}"))
+
+
+def wire(result):
+    """A result as it was on the wire: the two generations of the client name their fields differently."""
+    return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+@contextlib.asynccontextmanager
+async def sessions(binary, vault):
+    """A connected session, made in the way of the client's own generation."""
+    server = mcp.StdioServerParameters(command=binary, args=["serve", str(vault)])
+    if hasattr(mcp, "Client"):
+        async with mcp.Client(server) as client:
+            print(f"protocol {client.protocol_version}, server {client.server_info.name} {client.server_info.version}")
+            check("the newest protocol is agreed on", client.protocol_version == "2026-07-28", client.protocol_version)
+            yield client.session
+    else:
+        async with mcp.stdio_client(server) as streams, mcp.ClientSession(*streams) as session:
+            hello = await session.initialize()
+            print(f"protocol {hello.protocolVersion}, server {hello.serverInfo.name} {hello.serverInfo.version}")
+            check("the older protocol is agreed on", hello.protocolVersion == "2025-11-25", hello.protocolVersion)
+            yield session
+
+
+async def talk(session):
+    listed = wire(await session.list_tools())["tools"]
+    check("the tools are these, in this order", [t["name"] for t in listed] == [c[0] for c in CALLS], listed)
+    check("every tool says whether it only reads", all("readOnlyHint" in t["annotations"] for t in listed))
+
+    for name, arguments, holds in CALLS:
+        result = wire(await session.call_tool(name, arguments))
+        answer = json.loads(result["content"][0]["text"])
+        check(f"{name} answers", not result.get("isError") and holds(answer), result)
+        if "structuredContent" in result:
+            check(f"{name} says the same twice", result["structuredContent"] == answer, result)
+        else:
+            check(f"{name} is no object, so it is told once", not isinstance(answer, dict), result)
+
+    for name, arguments, holds in FAILURES:
+        result = wire(await session.call_tool(name, arguments))
+        check(f"{name} refuses {arguments}", result.get("isError") and holds(result["content"][0]["text"]), result)
+
+    missing = wire(await session.call_tool("get_node", {"id": "no.md"}))
+    check("a missing note is null, no error", missing["content"][0]["text"] == "null" and not missing.get("isError"), missing)
+    try:
+        check("a tool that does not exist is an error", False, await session.call_tool("no_such_tool", {}))
+    except Exception as error:
+        check("a tool that does not exist is an error", "no_such_tool" in str(error), error)
+
+
+async def browse(session):
+    resources = wire(await session.list_resources())["resources"]
+    check("every note is a resource", [r["name"] for r in resources] == sorted(VAULT), resources)
+    for resource in resources:
+        read = wire(await session.read_resource(resource["uri"]))["contents"][0]
+        check(f"{resource['uri']} is the file", read["text"] == VAULT[resource["name"]], read)
+    template = wire(await session.list_resource_templates())["resourceTemplates"][0]["uriTemplate"]
+    reference = {"type": "ref/resource", "uri": template}
+    if hasattr(mcp, "types"):
+        reference = mcp.types.ResourceTemplateReference(**reference)
+    else:
+        reference = __import__("mcp_types").ResourceTemplateReference(**reference)
+    completed = wire(await session.complete(reference, {"name": "id", "value": "Knots/"}))["completion"]["values"]
+    check("an id is completed", completed == ["knots/bowline.md", "knots/もやい結び.md"], completed)
+
+
+async def main(binary):
+    with tempfile.TemporaryDirectory() as folder:
+        for path, text in VAULT.items():
+            file = Path(folder, path)
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
+        async with sessions(binary, folder) as session:
+            await talk(session)
+            await browse(session)
+        left = {str(p.relative_to(folder)): p.read_text() for p in Path(folder).rglob("*.md") if ".quipu" not in p.parts}
+        check("the vault is as it was", left == VAULT, left)
+
+
+asyncio.run(asyncio.wait_for(main(sys.argv[1]), 120))
+print(f"{TOTALS[True]} passed, {TOTALS[False]} failed")
+sys.exit(1 if TOTALS[False] else 0)

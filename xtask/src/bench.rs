@@ -1,0 +1,58 @@
+//! `cargo xtask bench`: the release build against the budgets, on vaults made from a seed.
+//!
+//! Compare rows and the way they grow, not machines: the exponent says how a time grows with the vault (1 is in step with
+//! it), and is what tells a slow machine from a slow algorithm.
+
+mod measure;
+mod table;
+
+use std::fs;
+
+use anyhow::Context;
+
+use crate::shell::{self, Profile};
+use table::Table;
+
+/// A number of notes such as `500`, `10k` or `1m`.
+pub(crate) fn size(text: &str) -> anyhow::Result<usize> {
+    let (digits, factor) = match text.trim().to_lowercase() {
+        text if text.ends_with('k') => (text.trim_end_matches('k').to_owned(), 1000),
+        text if text.ends_with('m') => (text.trim_end_matches('m').to_owned(), 1_000_000),
+        text => (text, 1),
+    };
+    Ok(digits.parse::<usize>().with_context(|| format!("`{text}` is no size; try 10k"))? * factor)
+}
+
+pub(crate) fn run(sizes: &[usize], write: bool) -> anyhow::Result<()> {
+    let binary = shell::build_binary(Profile::Release)?;
+    let mut table = Table::default();
+    for notes in sizes {
+        println!("measuring {notes} notes");
+        let home = tempfile::Builder::new().prefix("bench").tempdir_in(shell::target())?;
+        let vault = measure::Vault::generate(home.path(), *notes)?;
+        measure::first_index(&binary, &vault, &mut table)?;
+        measure::warm_start(&binary, &vault, &mut table)?;
+        measure::over_the_wire(&binary, &vault, &mut table)?;
+        measure::saved_file(&binary, &vault, &mut table)?;
+        measure::engine(&vault, &mut table)?;
+    }
+    let page = table.to_markdown(sizes);
+    println!("\n{page}");
+    if write {
+        let file = shell::root().join("docs/benchmarks.md");
+        fs::write(&file, format!("{}\n{page}", about()?)).with_context(|| file.display().to_string())?;
+    }
+    Ok(())
+}
+
+fn about() -> anyhow::Result<String> {
+    let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map_or("?", |it| it.1);
+    let cores = std::thread::available_parallelism()?;
+    let rustc = shell::output(&mut shell::command("rustc", &["--version"]))?;
+    Ok(format!(
+        "# Benchmarks\n\nMade by `cargo xtask bench --write` on {cores} cores of {model}, {}. Times in milliseconds unless \
+         said otherwise. Vaults are made from a seed: Zipf words, five links a note, every seventh note Japanese.\n",
+        rustc.trim()
+    ))
+}

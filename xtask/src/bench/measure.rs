@@ -1,0 +1,158 @@
+//! The measurements, each on a vault of one size. They run in the order written here: the first makes the index that the
+//! others use.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use quipu_testkit::client::Client;
+use quipu_testkit::{generate, workload};
+use serde_json::{Value, json};
+
+use super::table::{Budget, Table};
+use crate::shell::{self, cargo};
+
+const SEED: u64 = 42;
+const CALLS: usize = 200;
+const STARTS: u32 = 5;
+
+const READ_BUDGET: Budget = Some([2.0, 5.0, 20.0]);
+const MEMORY_BUDGET: Budget = Some([120.0, 200.0, 800.0]);
+
+/// A generated vault.
+pub(super) struct Vault {
+    folder: PathBuf,
+    /// Sorted. Generated paths are in lower case, so they are ids too.
+    ids: Vec<String>,
+}
+
+impl Vault {
+    pub(super) fn generate(home: &Path, notes: usize) -> anyhow::Result<Self> {
+        let folder = home.join("vault");
+        let mut ids = generate::vault(&folder, notes, SEED)?;
+        ids.sort();
+        Ok(Self { folder, ids })
+    }
+
+    fn notes(&self) -> usize {
+        self.ids.len()
+    }
+
+    fn command(&self, binary: &Path, name: &str) -> Command {
+        let mut command = Command::new(binary);
+        command.arg(name).arg(&self.folder).env_remove("QUIPU_VAULT").stderr(Stdio::null());
+        command
+    }
+
+    fn server(&self, binary: &Path) -> anyhow::Result<Client> {
+        let mut server = Client::spawn(&mut self.command(binary, "serve"))?;
+        // The first call waits for the index.
+        server.call("get_node", &json!({ "id": self.ids[0] }))?.value().context("the first call failed")?;
+        Ok(server)
+    }
+}
+
+/// `quipu index` on files that nobody has read before.
+pub(super) fn first_index(binary: &Path, vault: &Vault, table: &mut Table) -> anyhow::Result<()> {
+    let (started, cpu) = (Instant::now(), children_cpu_seconds()?);
+    shell::run(vault.command(binary, "index").stdout(Stdio::null()))?;
+    let wall = started.elapsed().as_secs_f64();
+    table.add("first index, CPU s", vault.notes(), children_cpu_seconds()? - cpu, Some([0.5, 5.0, 60.0]));
+    table.add("first index, wall s", vault.notes(), wall, None);
+    Ok(())
+}
+
+/// From starting `quipu serve` on an indexed vault to the answer of the first call.
+pub(super) fn warm_start(binary: &Path, vault: &Vault, table: &mut Table) -> anyhow::Result<()> {
+    let mut times = Vec::new();
+    let cpu = children_cpu_seconds()?;
+    for _ in 0..STARTS {
+        let started = Instant::now();
+        let server = vault.server(binary)?;
+        times.push(started.elapsed().as_secs_f64() * 1e3);
+        ensure!(server.close()?.success(), "the server ended badly");
+    }
+    let (middle, _) = workload::percentiles(times);
+    let cpu = (children_cpu_seconds()? - cpu) * 1e3 / f64::from(STARTS);
+    table.add("warm start, CPU until the end", vault.notes(), cpu, None);
+    table.add("warm start to first answer", vault.notes(), middle, Some([50.0, 150.0, 1000.0]));
+    Ok(())
+}
+
+/// Every read tool over stdio, and what the process holds in memory before and after.
+pub(super) fn over_the_wire(binary: &Path, vault: &Vault, table: &mut Table) -> anyhow::Result<()> {
+    let mut server = vault.server(binary)?;
+    table.add("resident after start, MB", vault.notes(), resident_megabytes(server.pid())?, MEMORY_BUDGET);
+    for kind in workload::kinds(&vault.ids, CALLS) {
+        let mut times = Vec::new();
+        for arguments in &kind.arguments {
+            let started = Instant::now();
+            let answer = server.call(kind.tool, arguments)?;
+            times.push(started.elapsed().as_secs_f64() * 1e3);
+            answer.value().with_context(|| format!("{}: {}", kind.label, answer.message))?;
+        }
+        let label = format!("{}: over stdio, p50 / p95", kind.label);
+        table.add_percentiles(&label, vault.notes(), workload::percentiles(times), None);
+    }
+    table.add("resident after all calls, MB", vault.notes(), resident_megabytes(server.pid())?, MEMORY_BUDGET);
+    ensure!(server.close()?.success(), "the server ended badly");
+    Ok(())
+}
+
+/// From the end of another program's write to the first call that sees it.
+pub(super) fn saved_file(binary: &Path, vault: &Vault, table: &mut Table) -> anyhow::Result<()> {
+    let mut server = vault.server(binary)?;
+    let mut times = Vec::new();
+    for index in 0..10 {
+        // An editor's pace: changes that come at once are taken in together.
+        thread::sleep(Duration::from_millis(400));
+        let id = format!("area0/folder0/saved-{index}.md");
+        fs::write(vault.folder.join(&id), format!("Saved by another program, pointing at [[{}]].\n", vault.ids[0]))?;
+        let started = Instant::now();
+        while server.call("nodes_exist", &json!({ "ids": [id] }))?.value().context("nodes_exist")?[&id] != true {
+            ensure!(started.elapsed() < Duration::from_secs(30), "{id} is not seen");
+            thread::sleep(Duration::from_millis(1));
+        }
+        times.push(started.elapsed().as_secs_f64() * 1e3);
+    }
+    let (_, p95) = workload::percentiles(times);
+    table.add("saved file visible, p95", vault.notes(), p95, Some([300.0, 300.0, 500.0]));
+    ensure!(server.close()?.success(), "the server ended badly");
+    Ok(())
+}
+
+/// Every read tool in one process, without a wire.
+pub(super) fn engine(vault: &Vault, table: &mut Table) -> anyhow::Result<()> {
+    let mut bench = cargo(&["bench", "--quiet", "--package", "quipu", "--bench", "engine", "--"]);
+    let figures = shell::output(bench.arg(&vault.folder).arg(CALLS.to_string()))?;
+    for line in figures.lines().filter(|line| line.starts_with('{')) {
+        let figure: Value = serde_json::from_str(line)?;
+        let label = figure["label"].as_str().context("label")?;
+        let time = |key: &str| figure[key].as_f64().context("a time");
+        let name = format!("{label}: engine CPU, p50 / p95");
+        table.add_percentiles(&name, vault.notes(), (time("p50")?, time("p95")?), READ_BUDGET);
+        // Some tables are made when first asked for; told only where it shows.
+        if time("first")? > 1.0 + 5.0 * time("p95")? {
+            table.add(&format!("{label}: engine CPU, first call"), vault.notes(), time("first")?, None);
+        }
+    }
+    Ok(())
+}
+
+/// CPU time of every child that has ended, all its threads included: fields 16 and 17 of `/proc/self/stat`, in hundredths.
+fn children_cpu_seconds() -> anyhow::Result<f64> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    // The program's name, which may hold spaces, ends at the last parenthesis; field 3 follows it.
+    let fields: Vec<&str> = stat.rsplit(')').next().context("stat")?.split_whitespace().collect();
+    let ticks = |field: usize| fields.get(field - 3).context("stat")?.parse::<f64>().context("stat");
+    Ok((ticks(16)? + ticks(17)?) / 100.0)
+}
+
+fn resident_megabytes(pid: u32) -> anyhow::Result<f64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("VmRSS")?;
+    Ok(line.split_whitespace().nth(1).context("VmRSS")?.parse::<f64>()? / 1024.0)
+}

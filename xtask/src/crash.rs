@@ -1,0 +1,119 @@
+//! `cargo xtask crash`: ends the server with SIGKILL at a random moment of a storm of writes, starts it again, and looks.
+//!
+//! What must hold each time: every acknowledged write is there to the byte, a write that was under way happened whole or not
+//! at all, nothing else lies in the vault, and the index says what a fresh one would say.
+
+mod model;
+mod questions;
+mod storm;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+use std::{fs, io};
+
+use anyhow::{Context, ensure};
+use quipu_testkit::client::Client;
+use quipu_testkit::generate::Random;
+
+use crate::shell;
+use model::Model;
+
+/// Rounds unless told otherwise.
+pub(crate) const ROUNDS: u64 = 200;
+
+/// Seed unless told otherwise. The moments of the kill are real time and differ from run to run all the same.
+pub(crate) const SEED: u64 = 1;
+
+pub(crate) fn run(binary: &Path, rounds: u64, seed: u64) -> anyhow::Result<()> {
+    let started = Instant::now();
+    // Below target/, which is on a disk; the system's folder for temporary files often is not.
+    let home = tempfile::Builder::new().prefix("crash").tempdir_in(shell::target())?;
+    let vault = home.path().join("vault");
+    fs::create_dir(&vault)?;
+    let mut random = Random(seed);
+    let mut model = Model::default();
+    model.lay_out(&vault)?;
+    let mut acknowledged = 0;
+    for round in 0..rounds {
+        let outcome = storm::blow(binary, &vault, &mut model, &mut random).and_then(|acknowledged| {
+            inspect(binary, &vault, &mut model, home.path())?;
+            Ok(acknowledged)
+        });
+        match outcome {
+            Ok(count) => acknowledged += count,
+            Err(error) => {
+                let kept = home.keep();
+                return Err(
+                    error.context(format!("round {round}, seed {seed}; the vault is kept in {}", kept.display()))
+                );
+            }
+        }
+    }
+    ensure!(acknowledged > rounds, "only {acknowledged} writes in {rounds} rounds: this tested nothing");
+    let seconds = started.elapsed().as_secs_f64();
+    println!("{rounds} kills, {acknowledged} acknowledged writes, nothing lost, in {seconds:.1} s");
+    Ok(())
+}
+
+/// Starts the server on what the kill left, and holds it against the model and against a server without an index.
+fn inspect(binary: &Path, vault: &Path, model: &mut Model, home: &Path) -> anyhow::Result<()> {
+    let mut reopened = serve(binary, vault)?;
+    let mut left = questions::ask(&mut reopened).context("of the server that was started again")?;
+    ensure!(reopened.close()?.success(), "the server that was started again ended badly");
+    left.extend(questions::ask_command_line(binary, vault).context("of the vault that was opened again")?);
+    model.settle(vault)?;
+
+    let copy = home.join("copy");
+    copy_notes(vault, &copy)?;
+    let mut fresh = serve(binary, &copy)?;
+    let mut rebuilt = questions::ask(&mut fresh).context("of the server without an index")?;
+    ensure!(fresh.close()?.success(), "the server without an index ended badly");
+    rebuilt.extend(questions::ask_command_line(binary, &copy).context("of the vault without an index")?);
+    fs::remove_dir_all(&copy)?;
+    for (kept, made) in left.iter().zip(&rebuilt) {
+        ensure!(kept == made, "the index is not what a fresh one is:\n  kept {kept:?}\n fresh {made:?}");
+    }
+    ensure!(left.len() == rebuilt.len());
+    Ok(())
+}
+
+fn serve(binary: &Path, vault: &Path) -> anyhow::Result<Client> {
+    Client::spawn(server(binary, vault).stderr(std::process::Stdio::null())).context("the server did not start")
+}
+
+fn server(binary: &Path, vault: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command.arg("serve").arg(vault).env_remove("QUIPU_VAULT");
+    command
+}
+
+/// Every file outside `.quipu`, from the vault's root, sorted.
+fn files(vault: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![vault.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            let path = entry.path();
+            match entry.file_type()?.is_dir() {
+                true if entry.file_name() == ".quipu" => {}
+                true => folders.push(path),
+                false => found.push(path.strip_prefix(vault).expect("below the vault").to_owned()),
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Copies a vault without its index, times included.
+fn copy_notes(vault: &Path, copy: &Path) -> anyhow::Result<()> {
+    for file in files(vault)? {
+        let (from, to) = (vault.join(&file), copy.join(&file));
+        fs::create_dir_all(to.parent().context("a file lies in a folder")?)?;
+        fs::copy(&from, &to)?;
+        fs::File::options().write(true).open(&to)?.set_modified(fs::metadata(&from)?.modified()?)?;
+    }
+    Ok(())
+}

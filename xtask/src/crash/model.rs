@@ -1,0 +1,148 @@
+//! What the vault may look like after a kill: what was acknowledged, and for each file at most one write that was not.
+//!
+//! Two kinds of files: plain notes, whose bytes are known exactly, and one note that is renamed again and again while three
+//! others link to it, which must always point at the name it has.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::{fs, io};
+
+use anyhow::{Context, bail, ensure};
+use quipu_testkit::generate::{Random, word};
+use serde_json::{Value, json};
+
+const NOTES: usize = 40;
+const LINKING: usize = 3;
+
+/// What may be in one file: `None` where there is none.
+type Content = Option<String>;
+
+#[derive(Default)]
+pub(super) struct Model {
+    /// By note id: what was acknowledged last, and what a write under way would make of it.
+    notes: BTreeMap<String, (Content, Option<Content>)>,
+    /// The number in the renamed note's name, and whether the next one is under way.
+    name: u64,
+    is_renaming: bool,
+}
+
+/// One write to send.
+pub(super) struct Write {
+    pub(super) tool: &'static str,
+    pub(super) arguments: Value,
+    pub(super) target: Target,
+}
+
+/// What a write is about.
+#[derive(Clone)]
+pub(super) enum Target {
+    Note(String),
+    Name,
+}
+
+impl Model {
+    /// Puts the files there that are not made by writes.
+    pub(super) fn lay_out(&mut self, vault: &Path) -> io::Result<()> {
+        fs::create_dir_all(vault.join("named"))?;
+        fs::write(vault.join("named/name 0.md"), "# Renamed again and again\n")?;
+        for index in 0..LINKING {
+            fs::write(vault.join(format!("named/linking-{index}.md")), linking(0))?;
+        }
+        Ok(())
+    }
+
+    /// A write to something that has none under way.
+    pub(super) fn next_write(&mut self, random: &mut Random) -> Write {
+        if !self.is_renaming && random.below(8) == 0 {
+            self.is_renaming = true;
+            let (id, title) = (format!("named/name {}.md", self.name), format!("name {}", self.name + 1));
+            let arguments = json!({ "id": id, "title": title, "update_links": true });
+            return Write { tool: "update_node", arguments, target: Target::Name };
+        }
+        loop {
+            let number = random.below(NOTES);
+            let id = format!("storm/{}/note-{number}.md", number % 5);
+            let (now, coming) = self.notes.entry(id.clone()).or_default();
+            if coming.is_some() {
+                continue;
+            }
+            let (tool, arguments, becomes) = match now {
+                Some(_) if random.below(4) == 0 => ("delete_node", json!({ "id": id }), None),
+                existing => {
+                    let text = text(random);
+                    let tool = if existing.is_some() { "update_node" } else { "create_node" };
+                    (tool, json!({ "id": id, "content": text }), Some(text))
+                }
+            };
+            *coming = Some(becomes);
+            return Write { tool, arguments, target: Target::Note(id) };
+        }
+    }
+
+    /// A write was acknowledged.
+    pub(super) fn acknowledge(&mut self, target: &Target) {
+        match target {
+            Target::Name => {
+                self.is_renaming = false;
+                self.name += 1;
+            }
+            Target::Note(id) => {
+                let (now, coming) = self.notes.get_mut(id).expect("it was sent");
+                *now = coming.take().expect("it was under way");
+            }
+        }
+    }
+
+    /// Compares with the vault and takes over what became of the writes that were under way.
+    pub(super) fn settle(&mut self, vault: &Path) -> anyhow::Result<()> {
+        let mut unexplained = super::files(vault)?;
+        for (id, (now, coming)) in &mut self.notes {
+            let found = match fs::read_to_string(vault.join(id)) {
+                Ok(text) => Some(text),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => return Err(error).context(id.clone()),
+            };
+            let coming = coming.take();
+            ensure!(
+                found == *now || coming.as_ref() == Some(&found),
+                "{id} is neither as acknowledged nor as sent:\n{found:?}\nacknowledged:\n{now:?}"
+            );
+            *now = found;
+            unexplained.retain(|path| path != Path::new(id));
+        }
+        self.name += u64::from(self.is_renaming && !vault.join(format!("named/name {}.md", self.name)).exists());
+        self.is_renaming = false;
+        let renamed = format!("named/name {}.md", self.name);
+        ensure!(vault.join(&renamed).exists(), "{renamed} is gone");
+        unexplained.retain(|path| path != Path::new(&renamed));
+        for index in 0..LINKING {
+            let path = format!("named/linking-{index}.md");
+            let text = fs::read_to_string(vault.join(&path)).with_context(|| path.clone())?;
+            ensure!(text == linking(self.name), "{path} does not point at {renamed}:\n{text}");
+            unexplained.retain(|other| other != Path::new(&path));
+        }
+        if !unexplained.is_empty() {
+            bail!("left in the vault: {unexplained:?}");
+        }
+        Ok(())
+    }
+}
+
+fn linking(name: u64) -> String {
+    format!("Points at [[name {name}]] and, with a label, at [[named/name {name}|it]].\n")
+}
+
+/// A note with links and tags. Now and then a long one, since a long write is easier to catch half done.
+fn text(random: &mut Random) -> String {
+    let words = if random.below(10) == 0 { 5_000 } else { 5 + random.below(100) };
+    let mut text = format!("# {}\n\n", word(random.below(1000)));
+    for place in 0..words {
+        match random.below(20) {
+            0 => text.push_str(&format!("[[note-{}]] ", random.below(NOTES))),
+            1 if place < 20 => text.push_str(&format!("#tag{} ", random.below(6))),
+            _ => text.push_str(["storm ", "anchor ", "knot ", "嵐の夜 "][random.below(4)]),
+        }
+    }
+    text.push('\n');
+    text
+}

@@ -1,0 +1,80 @@
+//! Questions whose answers together say what an index holds: every note, every link, ranks, tags and words.
+//!
+//! The order matters: reading a note takes in what its file says now, and would mend a stale index before it is asked.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, ensure};
+use quipu_testkit::client::Client;
+use serde_json::{Value, json};
+
+const WORDS: [&str; 4] = ["storm", "anchor knot", "嵐", "夜"];
+
+/// An answer beside its question.
+pub(super) type Answered = (String, Value);
+
+/// Asks a server everything its tools can tell.
+pub(super) fn ask(server: &mut Client) -> anyhow::Result<Vec<Answered>> {
+    let listed = server.call("list_nodes", &json!({ "limit": 1000 }))?.value().context("list_nodes failed")?;
+    let ids: Vec<&Value> =
+        listed["nodes"].as_array().context("list_nodes has no nodes")?.iter().map(|node| &node["id"]).collect();
+    let mut questions: Vec<(&str, Value)> = Vec::new();
+    for metric in ["in_degree", "out_degree", "pagerank"] {
+        questions.push(("get_hubs", json!({ "metric": metric, "limit": 50 })));
+    }
+    for tag in 0..6 {
+        questions.push(("search_by_tags", json!({ "tags": [format!("tag{tag}")], "limit": 100 })));
+    }
+    questions.extend(ids.iter().map(|id| ("get_neighbors", json!({ "id": id, "direction": "both" }))));
+    questions.push(("list_documents", json!({})));
+    for words in WORDS {
+        questions.push(("search_docs", json!({ "query": words, "maxResults": 50 })));
+    }
+    questions.extend(ids.iter().map(|id| ("get_node", json!({ "id": id, "depth": 1 }))));
+    let mut answers = vec![("list_nodes".to_owned(), listed.clone())];
+    for (tool, arguments) in questions {
+        let answer = server.call(tool, &arguments)?;
+        let value = answer.value().with_context(|| format!("{tool} {arguments}: {}", answer.message))?;
+        answers.push((format!("{tool} {arguments}"), value));
+    }
+    Ok(answers)
+}
+
+/// Asks the command line for what no tool tells: the index of words, and whether the index is damaged. No server may have
+/// the vault open, or the index would be one in memory.
+pub(super) fn ask_command_line(binary: &Path, vault: &Path) -> anyhow::Result<Vec<Answered>> {
+    let mut answers = Vec::new();
+    for words in WORDS {
+        let found = run(binary, vault, &["search", words, "--limit", "1000", "--json"])?;
+        answers.push((format!("search {words}"), without_ranks(found)?));
+    }
+    let mut examined = run(binary, vault, &["doctor", "--json"])?;
+    let groups = examined["groups"].as_array_mut().context("doctor answers with groups")?;
+    // The copy has neither a past nor a crash behind it.
+    groups.retain(|group| group["kind"] != "trash" && group["kind"] != "leftovers");
+    let damage = groups.iter().find(|group| group["kind"] == "damaged_index");
+    ensure!(damage.is_none(), "the index is damaged: {damage:?}");
+    answers.push(("doctor".to_owned(), Value::Array(std::mem::take(groups))));
+    Ok(answers)
+}
+
+/// Scores, and with them the order, depend on sections that were deleted and not yet cleared away: only what was found
+/// is compared.
+fn without_ranks(mut found: Value) -> anyhow::Result<Value> {
+    let hits = found["hits"].as_array_mut().context("search answers with hits")?;
+    for hit in hits.iter_mut() {
+        hit["score"] = Value::Null;
+    }
+    hits.sort_by_key(Value::to_string);
+    Ok(found)
+}
+
+fn run(binary: &Path, vault: &Path, arguments: &[&str]) -> anyhow::Result<Value> {
+    let mut command = Command::new(binary);
+    command.args(arguments).arg("--vault").arg(vault).env_remove("QUIPU_VAULT").stderr(Stdio::null());
+    let output = command.output().context("the program did not start")?;
+    // 1 is "nothing found".
+    ensure!(matches!(output.status.code(), Some(0 | 1)), "{arguments:?} ended with {}", output.status);
+    serde_json::from_slice(&output.stdout).with_context(|| format!("the answer to {arguments:?} is no JSON"))
+}

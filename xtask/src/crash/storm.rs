@@ -1,0 +1,65 @@
+//! The storm: many writes under way at once over one connection, until the server is killed.
+
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use quipu_testkit::client::{Client, Wire};
+use quipu_testkit::generate::Random;
+
+use super::model::{Model, Target};
+
+const UNDER_WAY: usize = 8;
+const LONGEST: Duration = Duration::from_millis(400);
+
+/// Writes until the server is dead; returns how many writes it acknowledged.
+pub(super) fn blow(binary: &Path, vault: &Path, model: &mut Model, random: &mut Random) -> anyhow::Result<u64> {
+    let mut server = super::server(binary, vault);
+    server.stderr(std::process::Stdio::null());
+    let (mut child, mut wire) = Client::start(&mut server).context("the server did not start")?.into_parts();
+    let moment = Duration::from_micros(random.below(LONGEST.as_micros() as usize) as u64);
+    let killer = thread::spawn(move || {
+        thread::sleep(moment);
+        // `kill` is SIGKILL: the process has no say.
+        child.kill().and_then(|()| child.wait())
+    });
+    let mut acknowledged = 0;
+    let outcome = write_on(&mut wire, model, random, &mut acknowledged);
+    killer.join().expect("the killer does not panic").context("the server could not be killed")?;
+    match outcome {
+        Err(error) if is_hung_up(&error) => Ok(acknowledged),
+        Err(error) => Err(error),
+        Ok(never) => match never {},
+    }
+}
+
+fn write_on(
+    wire: &mut Wire,
+    model: &mut Model,
+    random: &mut Random,
+    acknowledged: &mut u64,
+) -> anyhow::Result<std::convert::Infallible> {
+    wire.shake_hands()?;
+    let mut sent: HashMap<u64, Target> = HashMap::new();
+    loop {
+        while sent.len() < UNDER_WAY {
+            let write = model.next_write(random);
+            sent.insert(wire.send_call(write.tool, &write.arguments)?, write.target);
+        }
+        let answer = wire.receive()?;
+        let target = sent.remove(&answer.id).context("an answer to nothing that was asked")?;
+        if answer.value().is_none() {
+            bail!("a write failed: {}", answer.message);
+        }
+        model.acknowledge(&target);
+        *acknowledged += 1;
+    }
+}
+
+fn is_hung_up(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    matches!(kind, Some(ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe | ErrorKind::ConnectionReset))
+}

@@ -1,0 +1,108 @@
+//! Programs written by others that talk to the built binary: two generations of the Python client, the inspector, and the
+//! conformance suite. Their versions are pinned in `tests/peers/`; what is installed is kept below `target/peers/` and made
+//! anew when a pin changes.
+
+mod conformance;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+
+use crate::shell::{self, command};
+use crate::steps::Tally;
+
+/// Holds the binary against a peer.
+type Check = fn(&Path, &mut Tally) -> anyhow::Result<()>;
+
+/// The peers by name, in the order they run.
+pub(crate) const CHECKS: [(&str, Check); 4] = [
+    ("peers: Python client, first generation", |binary, tally| python_client("python-1", binary, tally)),
+    ("peers: Python client, newest", |binary, tally| python_client("python-2", binary, tally)),
+    ("peers: inspector", inspector),
+    ("peers: conformance suite", conformance::run),
+];
+
+/// Puts every peer in place.
+pub(crate) fn install() -> anyhow::Result<()> {
+    system_package("python3", &["python3", "python3-venv"])?;
+    for (name, pins) in [("python-1", "requirements-1.txt"), ("python-2", "requirements-2.txt")] {
+        install_once(name, pins, |place, pins| {
+            // `ensurepip` is what Debian keeps apart from Python.
+            if shell::run(command("python3", &["-c", "import ensurepip"]).stderr(std::process::Stdio::null())).is_err()
+            {
+                install_system_packages("python3-venv", &["python3-venv"])?;
+            }
+            shell::run(command("python3", &["-m", "venv"]).arg(place))?;
+            let pip = ["install", "--quiet", "--disable-pip-version-check", "--requirement"];
+            shell::run(command(place.join("bin/pip"), &pip).arg(pins))
+        })?;
+    }
+    system_package("npm", &["nodejs", "npm"])?;
+    install_once("node", "package.json", |place, pins| {
+        fs::create_dir_all(place)?;
+        fs::copy(pins, place.join("package.json"))?;
+        let npm = ["install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"];
+        shell::run(command("npm", &npm).current_dir(place))
+    })
+}
+
+/// Makes a folder below `target/peers/` unless the one there was made from the same pins.
+fn install_once(name: &str, pins: &str, make: impl FnOnce(&Path, &Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let pins = scripts().join(pins);
+    let (place, stamp) = (place(name), place(&format!("{name}.stamp")));
+    let wanted = fs::read_to_string(&pins)?;
+    if fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) {
+        return Ok(());
+    }
+    println!("installing {name} from {}", pins.display());
+    if place.exists() {
+        fs::remove_dir_all(&place)?;
+    }
+    fs::create_dir_all(place.parent().expect("below target"))?;
+    make(&place, &pins)?;
+    Ok(fs::write(stamp, wanted)?)
+}
+
+/// Makes sure of a program, installing Debian's packages for it where it is missing and we may.
+pub(crate) fn system_package(program: &str, packages: &[&str]) -> anyhow::Result<()> {
+    if shell::exists(program) { Ok(()) } else { install_system_packages(program, packages) }
+}
+
+fn install_system_packages(program: &str, packages: &[&str]) -> anyhow::Result<()> {
+    let is_root = shell::output(&mut command("id", &["-u"]))?.trim() == "0";
+    if !is_root || !shell::exists("apt-get") {
+        bail!(
+            "`{program}` is missing; install it (Debian: apt-get install {}), or run `test --quick`",
+            packages.join(" ")
+        );
+    }
+    let apt = |arguments: &[&str]| shell::run(command("apt-get", arguments).env("DEBIAN_FRONTEND", "noninteractive"));
+    apt(&["update", "--quiet=2"])?;
+    apt(&[&["install", "--quiet=2", "--yes", "--no-install-recommends"], packages].concat())
+}
+
+fn python_client(name: &str, binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
+    let python = place(name).join("bin/python");
+    let mut script = command(python, &["-X", "utf8"]);
+    shell::run_watched(script.arg(scripts().join("python_client.py")).arg(binary), |line| tally.read(line))
+}
+
+fn inspector(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
+    let mut script = node();
+    script.arg(scripts().join("inspector.mjs")).arg(binary).arg(place("node/node_modules/.bin/mcp-inspector"));
+    shell::run_watched(&mut script, |line| tally.read(line))
+}
+
+/// The pinned Node: the system's is often too old for these programs.
+fn node() -> std::process::Command {
+    command(place("node/node_modules/.bin/node"), &[])
+}
+
+fn scripts() -> PathBuf {
+    shell::root().join("tests/peers")
+}
+
+fn place(name: &str) -> PathBuf {
+    shell::target().join("peers").join(name)
+}

@@ -1,0 +1,100 @@
+//! A run of named steps: a heading before each, its time behind it, one line of totals at the very end.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// What a step found.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tally {
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
+}
+
+/// One check that held.
+pub(crate) const ONE: Tally = Tally { passed: 1, failed: 0 };
+
+impl Tally {
+    /// Takes in a line such as `test result: FAILED. 12 passed; 1 failed; …` or `3 passed, 0 failed`.
+    pub(crate) fn read(&mut self, line: &str) {
+        let counts =
+            line.strip_prefix("test result: ").map_or(line, |rest| rest.split_once(". ").map_or("", |it| it.1));
+        let mut words = counts.split([' ', ',', ';']).filter(|word| !word.is_empty());
+        let (Some(passed), Some("passed"), Some(failed), Some("failed")) =
+            (words.next().and_then(number), words.next(), words.next().and_then(number), words.next())
+        else {
+            return;
+        };
+        self.passed += passed;
+        self.failed += failed;
+    }
+}
+
+fn number(word: &str) -> Option<usize> {
+    word.parse().ok()
+}
+
+/// The steps so far. After the first that fails, the others are passed over.
+#[derive(Default)]
+pub(crate) struct Steps {
+    total: Tally,
+    error: Option<anyhow::Error>,
+}
+
+impl Steps {
+    /// Runs a step unless one before it failed. A step that errs without counting a failure counts as one.
+    pub(crate) fn step(&mut self, name: &str, work: impl FnOnce(&mut Tally) -> anyhow::Result<()>) {
+        if self.error.is_some() {
+            return;
+        }
+        println!("\n== {name}");
+        let started = Instant::now();
+        let mut tally = Tally::default();
+        let outcome = work(&mut tally);
+        if outcome.is_err() && tally.failed == 0 {
+            tally.failed = 1;
+        }
+        self.total.passed += tally.passed;
+        self.total.failed += tally.failed;
+        let word = if tally.failed == 0 { "ok" } else { "FAILED" };
+        println!("-- {name}: {word} in {:.1} s", started.elapsed().as_secs_f64());
+        self.error = outcome.err().or_else(|| (tally.failed > 0).then(|| anyhow::anyhow!("{name} failed")));
+    }
+
+    /// Prints the totals, alone on the last line of stdout; an error is told before it.
+    pub(crate) fn finish(self) -> ExitCode {
+        let Tally { passed, failed } = self.total;
+        if let Some(error) = &self.error {
+            println!("\nerror: {error:#}");
+        }
+        println!("\n{passed} passed, {failed} failed");
+        if self.error.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_of_cargo_and_of_scripts_are_counted() {
+        let mut tally = Tally::default();
+        for line in [
+            "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s",
+            "test result: FAILED. 1 passed; 2 failed; 0 ignored",
+            "3 passed, 4 failed",
+            "running 3 tests",
+            "all 9 passed",
+        ] {
+            tally.read(line);
+        }
+        assert_eq!((tally.passed, tally.failed), (16, 6));
+    }
+
+    #[test]
+    fn nothing_runs_after_a_step_that_failed() {
+        let mut steps = Steps::default();
+        steps.step("first", |_| anyhow::bail!("no"));
+        steps.step("second", |_| unreachable!("the first failed"));
+        assert_eq!(steps.finish(), ExitCode::FAILURE);
+    }
+}

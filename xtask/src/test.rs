@@ -1,0 +1,66 @@
+//! `cargo xtask test`: everything that can break, in one command, on a machine that has only cargo.
+//!
+//! Cheap steps come first. The binary is built once, in the profile the tests use: its dependencies are optimised there, and
+//! a second profile would double the time on a small machine.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use crate::shell::{self, Profile, cargo};
+use crate::steps::{ONE, Steps};
+use crate::{crash, data, deny, peers};
+
+/// Crash rounds here; `cargo xtask crash` runs more.
+const CRASH_ROUNDS: u64 = 60;
+
+pub(crate) fn run(quick: bool) -> ExitCode {
+    let mut steps = Steps::default();
+    steps.step("formatting", |tally| {
+        *tally = ONE;
+        shell::run(&mut cargo(&["fmt", "--all", "--check"])).context("`cargo fmt --all` puts it right")
+    });
+    steps.step("lints", |tally| {
+        *tally = ONE;
+        let clippy = ["clippy", "--quiet", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+        shell::run(&mut cargo(&clippy))
+    });
+    let mut real_data = None;
+    steps.step("real data", |_| {
+        real_data = data::unpacked()?;
+        match &real_data {
+            Some(folder) => println!("in {}", folder.display()),
+            None => println!("skipped: there is no ../shared/data; the comparisons with real vaults say so too"),
+        }
+        Ok(())
+    });
+    steps.step("tests", |tally| {
+        let mut tests = cargo(&["test", "--quiet", "--workspace", "--locked", "--no-fail-fast"]);
+        // Snapshots and generated pages are compared here, never written.
+        tests.env("INSTA_UPDATE", "no");
+        if let Some(folder) = &real_data {
+            tests.env("QUIPU_DATA", folder);
+        }
+        shell::run_watched(&mut tests, |line| tally.read(line))
+    });
+    if !quick {
+        let mut binary = Default::default();
+        steps.step("binary", |_| {
+            binary = shell::build_binary(Profile::Dev)?;
+            Ok(())
+        });
+        steps.step("crash rounds", |tally| {
+            *tally = ONE;
+            crash::run(&binary, CRASH_ROUNDS, crash::SEED)
+        });
+        steps.step("licences, bans and sources", |tally| {
+            *tally = ONE;
+            deny::run()
+        });
+        steps.step("peers: installing", |_| peers::install());
+        for (name, check) in peers::CHECKS {
+            steps.step(name, |tally| check(&binary, tally));
+        }
+    }
+    steps.finish()
+}
