@@ -1,3 +1,5 @@
 //! Texts to vectors. The builtin model lies inside the program: no download, no network, the same numbers everywhere.
 
-pub mod builtin;
+mod builtin;
+
+pub use builtin::{Builtin, DIMENSIONS, MAX_TOKENS};

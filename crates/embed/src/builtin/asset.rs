@@ -26,7 +26,10 @@ impl Asset {
         let sections = header["sections"].as_object().expect(BUILT_IN);
         Self {
             body: &file[12 + length..],
-            sections: sections.iter().map(|(name, place)| (name.clone(), (number(&place[0]), number(&place[1])))).collect(),
+            sections: sections
+                .iter()
+                .map(|(name, place)| (name.clone(), (number(&place[0]), number(&place[1]))))
+                .collect(),
         }
     }
 

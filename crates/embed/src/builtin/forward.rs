@@ -197,7 +197,9 @@ impl Room {
     fn apply(&mut self, level: Level, linear: &Linear, rows: &[f32], count: usize) {
         self.quantised.resize(count * linear.inputs, 0);
         self.scales.clear();
-        for (row, out) in rows.chunks_exact(linear.inputs).take(count).zip(self.quantised.chunks_exact_mut(linear.inputs)) {
+        for (row, out) in
+            rows.chunks_exact(linear.inputs).take(count).zip(self.quantised.chunks_exact_mut(linear.inputs))
+        {
             self.scales.push(math::quantise(row, out));
         }
         self.out.clear();
