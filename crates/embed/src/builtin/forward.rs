@@ -1,15 +1,18 @@
 //! Tokens to a vector: embeddings, six layers of attention and feed-forward, the first token's state, normalised.
 
+use super::DIMENSIONS;
 use super::asset::Asset;
-use super::linear::{Level, Linear, Quantised};
-use super::{DIMENSIONS, math};
+use super::attention::Attention;
+use super::kernel::{Computation, Level};
+use super::linear::{GROUP, Linear, Quantiser};
+use super::math;
 
 const LAYERS: usize = 6;
-const HEADS: usize = 12;
-const HEAD: usize = DIMENSIONS / HEADS;
 const INNER: usize = 1536;
 /// RoBERTa counts positions from two.
 const FIRST_POSITION: usize = 2;
+/// Rows that go through the feed-forward part together: what lies between its two matrices then stays in the cache.
+const FED_ROWS: usize = 48;
 
 pub(super) struct Forward {
     level: Level,
@@ -21,7 +24,8 @@ pub(super) struct Forward {
 }
 
 struct Layer {
-    qkv: Linear,
+    queries: Linear,
+    keys_values: Linear,
     attention: Linear,
     attention_norm: &'static [f32],
     up: Linear,
@@ -30,180 +34,143 @@ struct Layer {
 }
 
 impl Forward {
-    pub(super) fn new(asset: &Asset) -> Self {
+    pub(super) fn new(asset: &Asset, level: Level) -> Self {
         Self {
-            level: Level::detect(),
+            level,
             words: asset.numbers("word"),
             word_scales: asset.numbers("word.scale"),
             positions: asset.numbers("pos"),
             norm: asset.numbers("emb.norm"),
-            layers: (0..LAYERS)
-                .map(|layer| Layer {
-                    qkv: Linear::new(asset, &format!("{layer}.qkv")),
-                    attention: Linear::new(asset, &format!("{layer}.attention")),
-                    attention_norm: asset.numbers(&format!("{layer}.attention.norm")),
-                    up: Linear::new(asset, &format!("{layer}.up")),
-                    down: Linear::new(asset, &format!("{layer}.down")),
-                    output_norm: asset.numbers(&format!("{layer}.output.norm")),
-                })
-                .collect(),
+            layers: (0..LAYERS).map(|number| Layer::new(asset, number)).collect(),
         }
     }
 
     pub(super) fn run(&self, tokens: &[u16]) -> Vec<f32> {
-        match self.level {
-            #[cfg(target_arch = "x86_64")]
-            #[expect(unsafe_code, reason = "the level says that the processor has these instructions")]
-            Level::Avx512Vnni => unsafe { self.run_avx512(tokens) },
-            #[cfg(target_arch = "x86_64")]
-            #[expect(unsafe_code, reason = "the level says that the processor has these instructions")]
-            Level::Avx2 => unsafe { self.run_avx2(tokens) },
-            Level::Plain => self.run_inlined(tokens),
-        }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")]
-    fn run_avx512(&self, tokens: &[u16]) -> Vec<f32> {
-        self.run_inlined(tokens)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,fma")]
-    fn run_avx2(&self, tokens: &[u16]) -> Vec<f32> {
-        self.run_inlined(tokens)
-    }
-
-    #[inline(always)]
-    fn run_inlined(&self, tokens: &[u16]) -> Vec<f32> {
-        let mut states = self.embed(tokens);
-        let mut room = Room::new(tokens.len());
+        let mut room = Room::default();
+        let mut states = self.level.run(Embed { model: self, tokens });
         for (number, layer) in self.layers.iter().enumerate() {
             // Only the first token's state is used in the end, so the last layer asks nothing of the others.
-            let wanted = if number + 1 == self.layers.len() { 1 } else { tokens.len() };
+            let wanted = if number + 1 == LAYERS { 1 } else { tokens.len() };
             self.attend(layer, &mut states, wanted, &mut room);
-            states.truncate(wanted * DIMENSIONS);
-            self.feed(layer, &mut states, &mut room);
+            for states in states.chunks_mut(FED_ROWS * DIMENSIONS) {
+                self.feed(layer, states, &mut room);
+            }
         }
-        let length = math::sum(&states.iter().map(|value| value * value).collect::<Vec<_>>()).sqrt().max(1e-12);
+        let length = states.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
         states.iter().map(|value| value / length).collect()
     }
 
-    #[inline(always)]
-    fn embed(&self, tokens: &[u16]) -> Vec<f32> {
-        let groups = DIMENSIONS / 64;
-        let mut states = vec![0.0; tokens.len() * DIMENSIONS];
-        for (at, (token, state)) in tokens.iter().zip(states.chunks_exact_mut(DIMENSIONS)).enumerate() {
-            let word = &self.words[usize::from(*token) * DIMENSIONS..][..DIMENSIONS];
-            let scales = &self.word_scales[usize::from(*token) * groups..][..groups];
-            let position = &self.positions[(at + FIRST_POSITION) * DIMENSIONS..][..DIMENSIONS];
-            for ((state, word), scale) in state.chunks_exact_mut(64).zip(word.chunks_exact(64)).zip(scales) {
-                for (state, word) in state.iter_mut().zip(word) {
-                    *state = f32::from(*word) * scale;
-                }
-            }
-            math::add_norm(state, position, self.norm);
-        }
-        states
-    }
-
-    /// Replaces the first `wanted` states by what attention makes of them.
-    #[inline(always)]
-    fn attend(&self, layer: &Layer, states: &mut [f32], wanted: usize, room: &mut Room) {
-        let count = states.len() / DIMENSIONS;
-        room.apply(self.level, &layer.qkv, states, count);
-        let width = 3 * DIMENSIONS;
-        room.context.clear();
+    /// Replaces the first `wanted` states by what attention makes of them, and drops the others.
+    fn attend(&self, layer: &Layer, states: &mut Vec<f32>, wanted: usize, room: &mut Room) {
+        let level = self.level;
+        let quantised = room.quantiser.quantise(level, states, DIMENSIONS);
+        room.wide.resize(quantised.count * 2 * DIMENSIONS, 0.0);
+        level.multiply(&layer.keys_values, &quantised, &mut room.wide);
+        states.truncate(wanted * DIMENSIONS);
+        let quantised = room.quantiser.quantise(level, states, DIMENSIONS);
+        room.narrow.resize(wanted * DIMENSIONS, 0.0);
+        level.multiply(&layer.queries, &quantised, &mut room.narrow);
         room.context.resize(wanted * DIMENSIONS, 0.0);
-        let factor = 1.0 / (HEAD as f32).sqrt();
-        for head in 0..HEADS {
-            let at = head * HEAD;
-            // Keys transposed, so that the scores of sixteen tokens are computed side by side.
-            for (token, row) in room.out.chunks_exact(width).enumerate() {
-                for (number, key) in row[DIMENSIONS + at..][..HEAD].iter().enumerate() {
-                    room.keys[number * count + token] = *key;
-                }
-            }
-            for asking in 0..wanted {
-                let query = &room.out[asking * width + at..][..HEAD];
-                let scores = &mut room.scores[..count];
-                scores.fill(0.0);
-                for (query, keys) in query.iter().zip(room.keys.chunks_exact(count)) {
-                    let query = query * factor;
-                    for (score, key) in scores.iter_mut().zip(keys) {
-                        *score += query * key;
-                    }
-                }
-                math::softmax(scores);
-                let context: &mut [f32; HEAD] =
-                    (&mut room.context[asking * DIMENSIONS + at..][..HEAD]).try_into().expect("a head's width");
-                for (score, row) in scores.iter().zip(room.out.chunks_exact(width)) {
-                    let value: &[f32; HEAD] = row[2 * DIMENSIONS + at..][..HEAD].try_into().expect("a head's width");
-                    for (context, value) in context.iter_mut().zip(value) {
-                        *context += score * value;
-                    }
-                }
-            }
-        }
-        let context = std::mem::take(&mut room.context);
-        room.apply(self.level, &layer.attention, &context, wanted);
-        room.context = context;
-        for (state, attended) in states.chunks_exact_mut(DIMENSIONS).zip(room.out.chunks_exact(DIMENSIONS)) {
-            math::add_norm(state, attended, layer.attention_norm);
-        }
+        room.attention.run(level, &room.narrow, &room.wide, &mut room.context);
+        let quantised = room.quantiser.quantise(level, &room.context, DIMENSIONS);
+        level.multiply(&layer.attention, &quantised, &mut room.narrow);
+        level.run(AddAndNorm { states, changes: &room.narrow, norm: layer.attention_norm });
     }
 
-    #[inline(always)]
     fn feed(&self, layer: &Layer, states: &mut [f32], room: &mut Room) {
-        let count = states.len() / DIMENSIONS;
-        room.apply(self.level, &layer.up, states, count);
-        math::gelu(&mut room.out[..count * INNER]);
-        let inner = std::mem::take(&mut room.out);
-        room.out = std::mem::take(&mut room.spare);
-        room.apply(self.level, &layer.down, &inner, count);
-        room.spare = inner;
-        for (state, fed) in states.chunks_exact_mut(DIMENSIONS).zip(room.out.chunks_exact(DIMENSIONS)) {
-            math::add_norm(state, fed, layer.output_norm);
+        let level = self.level;
+        let quantised = room.quantiser.quantise(level, states, DIMENSIONS);
+        room.wide.resize(quantised.count * INNER, 0.0);
+        level.multiply(&layer.up, &quantised, &mut room.wide);
+        level.run(Gelu { values: &mut room.wide });
+        let quantised = room.quantiser.quantise(level, &room.wide, INNER);
+        room.narrow.resize(states.len(), 0.0);
+        level.multiply(&layer.down, &quantised, &mut room.narrow);
+        level.run(AddAndNorm { states, changes: &room.narrow, norm: layer.output_norm });
+    }
+}
+
+impl Layer {
+    fn new(asset: &Asset, number: usize) -> Self {
+        let linear = |name: &str| Linear::new(asset, &format!("{number}.{name}"));
+        let qkv = linear("qkv");
+        Self {
+            queries: qkv.part(0..DIMENSIONS),
+            keys_values: qkv.part(DIMENSIONS..3 * DIMENSIONS),
+            attention: linear("attention"),
+            attention_norm: asset.numbers(&format!("{number}.attention.norm")),
+            up: linear("up"),
+            down: linear("down"),
+            output_norm: asset.numbers(&format!("{number}.output.norm")),
         }
     }
 }
 
 /// Memory that the layers of one run share.
+#[derive(Default)]
 struct Room {
-    quantised: Vec<u8>,
-    scales: Vec<f32>,
-    out: Vec<f32>,
-    spare: Vec<f32>,
+    quantiser: Quantiser,
+    attention: Attention,
+    wide: Vec<f32>,
+    narrow: Vec<f32>,
     context: Vec<f32>,
-    keys: Vec<f32>,
-    scores: Vec<f32>,
 }
 
-impl Room {
-    fn new(count: usize) -> Self {
-        Self {
-            quantised: Vec::with_capacity(count * INNER),
-            scales: Vec::with_capacity(count),
-            out: Vec::with_capacity(count * INNER),
-            spare: Vec::with_capacity(count * INNER),
-            context: Vec::with_capacity(count * DIMENSIONS),
-            keys: vec![0.0; count * HEAD],
-            scores: vec![0.0; count],
+/// The state of each token before the first layer: its word and its place.
+struct Embed<'a> {
+    model: &'a Forward,
+    tokens: &'a [u16],
+}
+
+impl Computation for Embed<'_> {
+    type Outcome = Vec<f32>;
+
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) -> Vec<f32> {
+        let groups = DIMENSIONS / GROUP;
+        let mut states = vec![0.0; self.tokens.len() * DIMENSIONS];
+        for (at, (token, state)) in self.tokens.iter().zip(states.chunks_exact_mut(DIMENSIONS)).enumerate() {
+            let word = &self.model.words[usize::from(*token) * DIMENSIONS..][..DIMENSIONS];
+            let scales = &self.model.word_scales[usize::from(*token) * groups..][..groups];
+            let position = &self.model.positions[(at + FIRST_POSITION) * DIMENSIONS..][..DIMENSIONS];
+            for ((state, word), scale) in state.chunks_exact_mut(GROUP).zip(word.chunks_exact(GROUP)).zip(scales) {
+                for (state, word) in state.iter_mut().zip(word) {
+                    *state = f32::from(*word) * scale;
+                }
+            }
+            math::add_and_norm::<FUSED>(state, position, self.model.norm);
+        }
+        states
+    }
+}
+
+struct AddAndNorm<'a> {
+    states: &'a mut [f32],
+    changes: &'a [f32],
+    norm: &'a [f32],
+}
+
+impl Computation for AddAndNorm<'_> {
+    type Outcome = ();
+
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        let changes = self.changes.chunks_exact(DIMENSIONS);
+        for (state, change) in self.states.chunks_exact_mut(DIMENSIONS).zip(changes) {
+            math::add_and_norm::<FUSED>(state, change, self.norm);
         }
     }
+}
 
-    /// Quantises the first `count` rows and leaves their product with a matrix in `out`.
+struct Gelu<'a> {
+    values: &'a mut [f32],
+}
+
+impl Computation for Gelu<'_> {
+    type Outcome = ();
+
     #[inline(always)]
-    fn apply(&mut self, level: Level, linear: &Linear, rows: &[f32], count: usize) {
-        self.quantised.resize(count * linear.inputs, 0);
-        self.scales.clear();
-        for (row, out) in
-            rows.chunks_exact(linear.inputs).take(count).zip(self.quantised.chunks_exact_mut(linear.inputs))
-        {
-            self.scales.push(math::quantise(row, out));
-        }
-        self.out.clear();
-        self.out.resize(count * linear.outputs, 0.0);
-        linear.apply(level, &Quantised { values: &self.quantised, scales: &self.scales }, &mut self.out);
+    fn run<const FUSED: bool>(self) {
+        math::gelu::<FUSED>(self.values);
     }
 }

@@ -1,102 +1,111 @@
-//! Elementwise arithmetic, written so that the compiler turns each loop into vector instructions.
+//! Arithmetic on rows, written so that the compiler turns each loop into vector instructions.
 //!
-//! Each function is compiled once for every level of [`Level`] and inlined there; nothing here names an instruction.
+//! Each function is inlined into a [`super::kernel::Computation`], which is compiled once for every level of processor.
 
-/// `e^x` to one part in ten million, without a branch.
+/// `a * b + c`. Rounded once where `FUSED`, which wants an instruction for it: without, the standard library would call a
+/// function for each number.
 #[inline(always)]
-pub(super) fn exp(x: f32) -> f32 {
-    const ROUND: f32 = 12_582_912.0; // 1.5 * 2^23: adding it rounds to a whole number in the low bits.
+pub(super) fn multiply_add<const FUSED: bool>(a: f32, b: f32, c: f32) -> f32 {
+    if FUSED { a.mul_add(b, c) } else { a * b + c }
+}
+
+/// Adding it rounds to a whole number, which then lies in the low bits: 1.5 * 2^23.
+const ROUND: f32 = 12_582_912.0;
+
+/// `e^x` to three parts in ten million, without a branch.
+#[inline(always)]
+fn exp<const FUSED: bool>(x: f32) -> f32 {
     let x = x.clamp(-87.0, 88.0);
-    let shifted = x * std::f32::consts::LOG2_E + ROUND;
+    let shifted = multiply_add::<FUSED>(x, std::f32::consts::LOG2_E, ROUND);
     let whole = shifted - ROUND;
-    let rest = (x - whole * 0.693_359_4) + whole * 2.121_944_4e-4;
-    let series = 1.0
-        + rest
-            * (1.0
-                + rest
-                    * (0.5
-                        + rest
-                            * (0.166_666_55 + rest * (0.041_665_796 + rest * (0.008_333_452 + rest * 0.001_394_3)))));
+    let rest = multiply_add::<FUSED>(whole, -0.693_359_4, x);
+    let rest = multiply_add::<FUSED>(whole, 2.121_944_4e-4, rest);
+    let series = [0.008_333_452, 0.041_665_796, 0.166_666_55, 0.5, 1.0, 1.0]
+        .into_iter()
+        .fold(0.001_394_3, |sum, factor| multiply_add::<FUSED>(sum, rest, factor));
     let power = f32::from_bits(shifted.to_bits().wrapping_add(127) << 23);
     series * power
 }
 
-/// The error function, to 1.5e-7 (Abramowitz and Stegun 7.1.26).
+/// The error function, to five parts in ten million (Abramowitz and Stegun 7.1.26).
 #[inline(always)]
-fn erf(x: f32) -> f32 {
+fn erf<const FUSED: bool>(x: f32) -> f32 {
     let a = x.abs();
-    let t = 1.0 / (1.0 + 0.327_591_1 * a);
-    let series = t * (0.254_829_6 + t * (-0.284_496_74 + t * (1.421_413_7 + t * (-1.453_152 + t * 1.061_405_4))));
-    let y = 1.0 - series * exp(-a * a);
+    let t = 1.0 / multiply_add::<FUSED>(0.327_591_1, a, 1.0);
+    let series = [-1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6]
+        .into_iter()
+        .fold(1.061_405_4, |sum, factor| multiply_add::<FUSED>(sum, t, factor));
+    let y = 1.0 - series * t * exp::<FUSED>(-a * a);
     y.copysign(x)
 }
 
 #[inline(always)]
-pub(super) fn gelu(values: &mut [f32]) {
+pub(super) fn gelu<const FUSED: bool>(values: &mut [f32]) {
     for value in values {
-        *value = 0.5 * *value * (1.0 + erf(*value * std::f32::consts::FRAC_1_SQRT_2));
+        *value = 0.5 * *value * (1.0 + erf::<FUSED>(*value * std::f32::consts::FRAC_1_SQRT_2));
     }
 }
 
 /// Turns scores into shares that add up to one.
 #[inline(always)]
-pub(super) fn softmax(scores: &mut [f32]) {
-    let max = scores.iter().fold(f32::MIN, |max, score| max.max(*score));
+pub(super) fn softmax<const FUSED: bool>(scores: &mut [f32]) {
+    let max = fold(scores, f32::MIN, f32::max);
     for score in scores.iter_mut() {
-        *score = exp(*score - max);
+        *score = exp::<FUSED>(*score - max);
     }
-    let factor = 1.0 / sum(scores);
+    let factor = 1.0 / fold(scores, 0.0, |sum, score| sum + score);
     for score in scores.iter_mut() {
         *score *= factor;
     }
 }
 
-/// A sum in sixteen lanes: float addition is not associative, so the compiler needs to be told that lanes are fine.
+/// A sum or a maximum in sixteen lanes: float addition is not associative, so the compiler needs to be told that lanes are fine.
 #[inline(always)]
-pub(super) fn sum(values: &[f32]) -> f32 {
-    let mut lanes = [0.0_f32; 16];
-    let chunks = values.chunks_exact(16);
-    let rest: f32 = chunks.remainder().iter().sum();
+fn fold(values: &[f32], start: f32, join: impl Fn(f32, f32) -> f32 + Copy) -> f32 {
+    let mut lanes = [start; 16];
+    let (chunks, rest) = values.as_chunks::<16>();
     for chunk in chunks {
         for (lane, value) in lanes.iter_mut().zip(chunk) {
-            *lane += value;
+            *lane = join(*lane, *value);
         }
     }
-    lanes.iter().sum::<f32>() + rest
+    lanes.iter().chain(rest).copied().fold(start, join)
 }
 
-/// Adds `residual`, then normalises to mean 0 and variance 1, scales and shifts.
 #[inline(always)]
-pub(super) fn add_norm(row: &mut [f32], residual: &[f32], norm: &[f32]) {
-    for (value, residual) in row.iter_mut().zip(residual) {
-        *value += residual;
+fn sum_of_squares<const FUSED: bool>(values: &[f32]) -> f32 {
+    let mut lanes = [0.0; 16];
+    let (chunks, rest) = values.as_chunks::<16>();
+    for chunk in chunks {
+        for (lane, value) in lanes.iter_mut().zip(chunk) {
+            *lane = multiply_add::<FUSED>(*value, *value, *lane);
+        }
+    }
+    lanes.iter().sum::<f32>() + rest.iter().map(|value| value * value).sum::<f32>()
+}
+
+/// Adds a change, then normalises to mean 0 and variance 1, scales and shifts. `norm` holds the scales, then the shifts.
+#[inline(always)]
+pub(super) fn add_and_norm<const FUSED: bool>(row: &mut [f32], change: &[f32], norm: &[f32]) {
+    for (value, change) in row.iter_mut().zip(change) {
+        *value += change;
     }
     let count = row.len() as f32;
-    let mean = sum(row) / count;
-    let mut lanes = [0.0_f32; 16];
-    for chunk in row.chunks_exact(16) {
-        for (lane, value) in lanes.iter_mut().zip(chunk) {
-            *lane += (value - mean) * (value - mean);
-        }
+    let mean = fold(row, 0.0, |sum, value| sum + value) / count;
+    for value in row.iter_mut() {
+        *value -= mean;
     }
-    let deviation = 1.0 / (lanes.iter().sum::<f32>() / count + 1e-12).sqrt();
-    let (weights, biases) = norm.split_at(row.len());
-    for ((value, weight), bias) in row.iter_mut().zip(weights).zip(biases) {
-        *value = (*value - mean) * deviation * weight + bias;
+    let factor = 1.0 / (sum_of_squares::<FUSED>(row) / count + 1e-12).sqrt();
+    let (scales, shifts) = norm.split_at(row.len());
+    for ((value, scale), shift) in row.iter_mut().zip(scales).zip(shifts) {
+        *value = multiply_add::<FUSED>(*value * factor, *scale, *shift);
     }
 }
 
-/// Quantises a row to whole numbers of -127 to 127, stored with 128 added; returns the factor that undoes it.
+/// Quantises numbers to -127 to 127, stored with 128 added; returns what one unit is worth.
 #[inline(always)]
-pub(super) fn quantise(row: &[f32], out: &mut [u8]) -> f32 {
-    const ROUND: f32 = 12_582_912.0;
-    let mut lanes = [0.0_f32; 16];
-    for chunk in row.chunks_exact(16) {
-        for (lane, value) in lanes.iter_mut().zip(chunk) {
-            *lane = lane.max(value.abs());
-        }
-    }
-    let max = lanes.iter().fold(1e-30_f32, |max, lane| max.max(*lane));
+pub(super) fn quantise<const COUNT: usize>(row: &[f32; COUNT], out: &mut [u8; COUNT]) -> f32 {
+    let max = fold(row, 1e-30, |max, value| max.max(value.abs()));
     let factor = 127.0 / max;
     for (out, value) in out.iter_mut().zip(row) {
         // The low byte of the shifted number is the value rounded to even, in two's complement.
@@ -113,22 +122,44 @@ mod tests {
     fn exp_and_erf_are_exact_to_single_precision() {
         for step in -800..=800 {
             let x = step as f32 / 10.0;
-            let relative = (f64::from(exp(x)) / f64::from(x).exp() - 1.0).abs();
-            assert!(relative < 3e-7, "exp({x}) is off by {relative}");
+            for ours in [exp::<false>(x), exp::<true>(x)] {
+                let relative = (f64::from(ours) / f64::from(x).exp() - 1.0).abs();
+                assert!(relative < 3e-7, "exp({x}) is off by {relative}");
+            }
         }
         for (x, expected) in [(0.0, 0.0), (0.5, 0.520_499_9), (-1.0, -0.842_700_8), (2.0, 0.995_322_3)] {
-            assert!((erf(x) - expected).abs() < 5e-7, "erf({x}) = {}", erf(x));
+            for ours in [erf::<false>(x), erf::<true>(x)] {
+                assert!((ours - expected).abs() < 5e-7, "erf({x}) = {ours}");
+            }
         }
     }
 
     #[test]
-    fn quantising_keeps_the_largest_value_exactly() {
-        let row: Vec<f32> = (0..64).map(|number| (number as f32 - 20.0) / 10.0).collect();
-        let mut out = vec![0; 64];
-        let scale = quantise(&row, &mut out);
+    fn quantising_is_off_by_half_a_unit_at_most() {
+        let row: [f32; 64] = std::array::from_fn(|number| (number as f32 - 20.0) / 10.0);
+        let mut out = [0; 64];
+        let unit = quantise(&row, &mut out);
         for (quantised, value) in out.iter().zip(&row) {
-            assert!(((f32::from(*quantised) - 128.0) * scale - value).abs() <= scale / 2.0 + 1e-6);
+            assert!(((f32::from(*quantised) - 128.0) * unit - value).abs() <= unit / 2.0 + 1e-6);
         }
-        assert_eq!(out[63], 255);
+        assert_eq!(out[63], 255, "the largest number is exact");
+    }
+
+    #[test]
+    fn a_normed_row_has_mean_zero_and_variance_one() {
+        let mut row: Vec<f32> = (0..50).map(|number| (number * number) as f32).collect();
+        let norm = [[1.0; 50], [0.0; 50]].concat();
+        add_and_norm::<false>(&mut row, &[3.0; 50], &norm);
+        assert!(row.iter().sum::<f32>().abs() < 1e-4);
+        assert!((row.iter().map(|value| value * value).sum::<f32>() / 50.0 - 1.0).abs() < 1e-5);
+    }
+
+    #[test]
+    fn shares_add_up_to_one_whatever_the_scores() {
+        for scores in [vec![0.0; 3], vec![-1e4, 1e4, 0.0], (0..50).map(|score| score as f32).collect()] {
+            let mut shares = scores.clone();
+            softmax::<false>(&mut shares);
+            assert!((shares.iter().sum::<f32>() - 1.0).abs() < 1e-6, "{scores:?} gave {shares:?}");
+        }
     }
 }

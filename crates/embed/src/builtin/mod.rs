@@ -4,7 +4,9 @@
 //! published, activations quantised per token row, and the last layer computed for the one token that is used.
 
 mod asset;
+mod attention;
 mod forward;
+mod kernel;
 mod linear;
 mod math;
 mod tokenizer;
@@ -15,6 +17,7 @@ use quipu_core::ports::{EmbedError, Embedder, Role};
 
 use asset::Asset;
 use forward::Forward;
+use kernel::Level;
 use tokenizer::Tokenizer;
 
 /// Dimensions of a vector.
@@ -43,15 +46,15 @@ impl Builtin {
         Self { model: OnceLock::new() }
     }
 
-    /// How many tokens a text has, the two marks at its ends included and nothing cut.
-    pub fn count_tokens(&self, text: &str) -> usize {
-        self.model().tokenizer.encode(text, usize::MAX).len()
+    /// The tokens that are read of a text: [`MAX_TOKENS`] at most, the two marks at its ends included.
+    pub fn tokens(&self, text: &str) -> Vec<u16> {
+        self.model().tokenizer.encode(text, MAX_TOKENS)
     }
 
     fn model(&self) -> &Model {
         self.model.get_or_init(|| {
             let asset = Asset::open();
-            Model { tokenizer: Tokenizer::new(&asset), forward: Forward::new(&asset) }
+            Model { tokenizer: Tokenizer::new(&asset), forward: Forward::new(&asset, Level::best()) }
         })
     }
 }
