@@ -56,24 +56,7 @@ impl Level {
 
     /// Every level that this processor has, the fastest first.
     pub(super) fn available() -> Vec<Self> {
-        let mut levels = Vec::new();
-        #[cfg(target_arch = "x86_64")]
-        {
-            let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-            let avx512 = is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512bw")
-                && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("avx512vl")
-                && is_x86_feature_detected!("avx512vnni");
-            if avx2 && avx512 {
-                levels.push(Self(Kind::Avx512Vnni));
-            }
-            if avx2 {
-                levels.push(Self(Kind::Avx2));
-            }
-        }
-        levels.push(Self(Kind::Plain));
-        levels
+        beyond_plain().into_iter().chain([Kind::Plain]).map(Self).collect()
     }
 
     pub(super) fn run<C: Computation>(self, computation: C) -> C::Outcome {
@@ -124,6 +107,23 @@ impl Level {
             Kind::Plain => product_plain(shape, a, b, c, c_stride),
         }
     }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn beyond_plain() -> Vec<Kind> {
+    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    let avx512 = avx2
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vnni");
+    [avx512.then_some(Kind::Avx512Vnni), avx2.then_some(Kind::Avx2)].into_iter().flatten().collect()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn beyond_plain() -> Vec<Kind> {
+    Vec::new()
 }
 
 fn product_plain(shape: Shape, a: Rows<'_>, b: Rows<'_>, c: &mut [f32], c_stride: usize) {

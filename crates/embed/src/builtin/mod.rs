@@ -9,6 +9,7 @@ mod forward;
 mod kernel;
 mod linear;
 mod math;
+mod pieces;
 mod tokenizer;
 
 use std::sync::OnceLock;
@@ -61,8 +62,8 @@ impl Builtin {
 
 impl Embedder for Builtin {
     fn space(&self) -> &str {
-        // The last part names how it is computed, to be counted up when vectors change by more than rounding.
-        "builtin/granite-embedding-30m-english@9b5b0964/int8-1"
+        // The last part names how it is computed: another way, more than rounding apart, is another space.
+        "builtin/granite-embedding-30m-english@9b5b0964/int8-by-64"
     }
 
     /// The model was trained on English. Japanese and others it reads as bytes, and ranks little better than chance.
