@@ -8,7 +8,7 @@ use quipu_core::index::Scope;
 use quipu_core::model::VaultPath;
 use quipu_core::notes::{NewNote, NoteError, NoteUpdate};
 use quipu_core::parse::TitleRule;
-use quipu_core::ports::{Loaded, NoteChange, NoteStore, StoreError, TextHits, TextQuery};
+use quipu_core::ports::{Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHits, TextQuery};
 use quipu_core::{Knowledge, Parts, Session};
 use quipu_testkit::store_conformance::Shelf;
 use quipu_testkit::{FixedClock, MemShelf, MemVault};
@@ -180,6 +180,10 @@ impl<Store: NoteStore> NoteStore for Fragile<Store> {
 
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
         self.store.search_text(query)
+    }
+
+    fn rank_text(&self, text: &str, limit: usize) -> Result<RankedText, StoreError> {
+        self.store.rank_text(text, limit)
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {

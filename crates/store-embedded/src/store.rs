@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quipu_core::model::NoteKey;
-use quipu_core::ports::{Loaded, NoteChange, NoteStore, StoreError, TextHits, TextQuery};
+use quipu_core::ports::{Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHits, TextQuery};
 
 use crate::catalog::{Catalog, CatalogError};
 use crate::folder::{self, OpenError};
@@ -113,8 +113,15 @@ impl EmbeddedStore {
     }
 
     fn find(&self, query: &TextQuery) -> Result<TextHits, StoreFault> {
+        self.ask_text(|text| text.search(query))
+    }
+
+    fn ask_text<Answer>(
+        &self,
+        question: impl Fn(&TextIndex) -> Result<Answer, TextError>,
+    ) -> Result<Answer, StoreFault> {
         self.refuse_lost_text()?;
-        match self.text.search(query) {
+        match question(&self.text) {
             Err(TextError::Damaged(reason)) => {
                 self.replace_damaged_text(&mut self.catalog())?;
                 Err(StoreFault::TextDamaged(reason))
@@ -218,6 +225,10 @@ impl NoteStore for EmbeddedStore {
 
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
         self.find(query).map_err(|error| StoreError::new("searched", error))
+    }
+
+    fn rank_text(&self, text: &str, limit: usize) -> Result<RankedText, StoreError> {
+        self.ask_text(|index| index.rank(text, limit)).map_err(|error| StoreError::new("searched", error))
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {

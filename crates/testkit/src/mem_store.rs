@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use quipu_core::model::{Note, NoteKey, fold};
-use quipu_core::ports::{Loaded, NoteChange, NoteStore, StoreError, TextHit, TextHits, TextMatch, TextQuery};
+use quipu_core::ports::{
+    Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHit, TextHits, TextMatch, TextQuery,
+};
 
 use crate::store_conformance::Shelf;
 
@@ -132,6 +134,23 @@ impl NoteStore for MemStore {
         Ok(TextHits::default())
     }
 
+    fn rank_text(&self, text: &str, limit: usize) -> Result<RankedText, StoreError> {
+        let kept = self.kept();
+        let query_words = words(text);
+        let mut hits = Vec::new();
+        for (key, (note, text)) in &kept.notes {
+            for section in 0..note.sections.len() {
+                let count = score(&fields(note, text, section), &query_words, TextMatch::AnyWord);
+                if count > 0.0 {
+                    hits.push(TextHit { key: *key, section, score: count / (1.0 + count) });
+                }
+            }
+        }
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score));
+        hits.truncate(limit);
+        Ok(RankedText { hits, most: 1.0 })
+    }
+
     fn check(&self) -> Result<Vec<String>, StoreError> {
         drop(self.kept());
         Ok(Vec::new())
@@ -155,7 +174,7 @@ fn score(fields: &[Vec<String>], query: &[String], matched: TextMatch) -> f32 {
     match matched {
         TextMatch::Phrase => phrases(query),
         TextMatch::AllWords if each.contains(&0.0) => 0.0,
-        TextMatch::AllWords | TextMatch::AnyWord => each.into_iter().sum(),
+        TextMatch::AllWords | TextMatch::Similar | TextMatch::AnyWord => each.into_iter().sum(),
     }
 }
 

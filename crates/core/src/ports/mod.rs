@@ -12,7 +12,7 @@ mod vector_store;
 
 pub use clock::{Clock, SystemClock};
 pub use embedder::{EmbedError, Embedder, Role};
-pub use note_store::{Loaded, NoteChange, NoteStore, StoreError, TextHit, TextHits, TextMatch, TextQuery};
+pub use note_store::{Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHit, TextHits, TextMatch, TextQuery};
 pub use vault_files::{
     FileChange, FileContent, Kept, KeptReason, ListedFile, Listing, VaultError, VaultFiles, WriteError,
 };

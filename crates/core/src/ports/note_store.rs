@@ -25,6 +25,10 @@ pub trait NoteStore: Send + Sync {
     /// The sections that match best, best first, ties by key and section. Sees every change applied before.
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError>;
 
+    /// The sections with any of some words, best first, ties by key and section, to be weighed against other findings. At
+    /// most `limit`. Sees every change applied before.
+    fn rank_text(&self, text: &str, limit: usize) -> Result<RankedText, StoreError>;
+
     /// Looks for damage; each finding is a sentence. Slow: reads everything.
     fn check(&self) -> Result<Vec<String>, StoreError>;
 }
@@ -84,6 +88,15 @@ pub struct TextHits {
     pub matched: TextMatch,
 }
 
+/// A ranking by words.
+#[derive(Debug, Default)]
+pub struct RankedText {
+    /// Best first.
+    pub hits: Vec<TextHit>,
+    /// What a section with every word at its best would score: the scale of the scores above.
+    pub most: f32,
+}
+
 /// One section found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextHit {
@@ -104,6 +117,8 @@ pub enum TextMatch {
     Phrase,
     /// Every word occurs.
     AllWords,
+    /// Every word occurs, but some are not in the vault and were taken for similar ones, or for parts of longer ones.
+    Similar,
     /// Some word occurs.
     AnyWord,
 }
