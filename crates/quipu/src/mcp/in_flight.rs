@@ -3,8 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use std::time::Duration;
+
 use rmcp::model::RequestId;
 use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::unsent::Held;
 
 /// A client may have this many requests waiting. Some write a thousand before they read the first answer, and would
 /// wait forever if fewer were taken in.
@@ -22,12 +27,20 @@ pub(super) struct InFlight {
 
 #[derive(Default)]
 struct State {
-    /// With the length of each.
-    requests: HashMap<RequestId, usize>,
+    requests: HashMap<RequestId, Request>,
     bytes: usize,
     /// Errors on their way out that answer no request.
     refusals: usize,
     handshake: Option<RequestId>,
+    /// Since when the client has not taken a byte that it was offered.
+    offered: Option<Instant>,
+}
+
+struct Request {
+    /// Its own length.
+    bytes: usize,
+    /// Once it is made, and until it begins to leave.
+    answer: Option<Held>,
 }
 
 impl InFlight {
@@ -37,7 +50,7 @@ impl InFlight {
         if state.requests.contains_key(id) {
             return false;
         }
-        state.requests.insert(id.clone(), bytes);
+        state.requests.insert(id.clone(), Request { bytes, answer: None });
         state.bytes += bytes;
         if is_handshake {
             state.handshake = Some(id.clone());
@@ -48,14 +61,42 @@ impl InFlight {
     /// The request is answered or called off.
     pub(super) fn finish(&self, id: &RequestId) {
         let mut state = self.lock();
-        if let Some(bytes) = state.requests.remove(id) {
-            state.bytes -= bytes;
-        }
+        let request = state.requests.remove(id);
+        state.bytes -= request.as_ref().map_or(0, |request| request.bytes);
         if state.handshake.as_ref() == Some(id) {
             state.handshake = None;
         }
         drop(state);
         self.changed.notify_waiters();
+    }
+
+    /// The answer is made. One that was called off meanwhile will not be sent.
+    pub(super) fn answered(&self, id: &RequestId, answer: Held) {
+        if let Some(request) = self.lock().requests.get_mut(id) {
+            request.answer = Some(answer);
+        }
+    }
+
+    /// The answer begins to leave: from now on it is sent, even if it is called off.
+    pub(super) fn leaves(&self, id: &RequestId) -> Option<Held> {
+        self.lock().requests.get_mut(id)?.answer.take()
+    }
+
+    /// The client is offered something, or (with `false`) has taken all of it.
+    pub(super) fn offer(&self, offered: bool) {
+        self.lock().offered = offered.then(Instant::now);
+    }
+
+    /// Waits until the client has let an offer stand for so long.
+    pub(super) async fn ignored(&self, patience: Duration) {
+        loop {
+            let offered = self.lock().offered;
+            let until = offered.unwrap_or_else(Instant::now) + patience;
+            if offered.is_some() && until <= Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(until).await;
+        }
     }
 
     pub(super) fn begin_refusal(&self) {

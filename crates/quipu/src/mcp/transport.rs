@@ -1,5 +1,10 @@
 //! Lines in, lines out, for the library's loop. Ours rather than the library's, because that one drops what it cannot
 //! parse, gives calls five seconds after the end of input, and may cut a line in two when a read is interrupted.
+//!
+//! The way of an answer: a worker makes it and has it counted ([`super::unsent`]); while too much is unsent no further
+//! call begins, though lines are still read, so that a ping or a cancellation gets through. Answers leave one at a time.
+//! A long one becomes text only when it is its turn, on a thread where that holds up nobody. A client that closes its
+//! side and takes nothing of what it is offered is left.
 
 use std::io;
 use std::sync::Arc;
@@ -21,6 +26,12 @@ use super::message::{self, Incoming, Refusal};
 /// How long calls in flight may still take once the client has closed its side.
 const END_GRACE: Duration = Duration::from_secs(10);
 
+/// How long a client that has closed its side may leave an answer untouched.
+const READ_GRACE: Duration = Duration::from_millis(700);
+
+/// Shorter answers become text in less time than it takes to hand them to another thread.
+const SHORT_BYTES: usize = 64 * 1024;
+
 /// How long the way out may take to close.
 const CLOSE_GRACE: Duration = Duration::from_millis(500);
 
@@ -30,6 +41,8 @@ pub(super) struct LineTransport<R, W> {
     output: Output<W>,
     /// Set once nothing more will be read: calls in flight have until then.
     deadline: Option<Instant>,
+    /// Turned on when what is in flight will never be answered.
+    given_up: watch::Sender<bool>,
 }
 
 /// The way out, shared by all answers.
@@ -51,9 +64,20 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    pub(super) fn new(reader: R, writer: W, ending: watch::Sender<bool>) -> Self {
-        let output = Output { writer: Arc::new(Mutex::new(writer)), in_flight: Arc::default(), ending };
-        Self { lines: LineReader::new(reader), output, deadline: None }
+    pub(super) fn new(reader: R, writer: W, in_flight: Arc<InFlight>, ending: watch::Sender<bool>) -> Self {
+        let output = Output { writer: Arc::new(Mutex::new(writer)), in_flight, ending };
+        Self { lines: LineReader::new(reader), output, deadline: None, given_up: watch::Sender::new(false) }
+    }
+
+    /// Ready when the end of input has come and some answers cannot follow it.
+    pub(super) fn given_up(&self) -> impl Future<Output = ()> + use<R, W> {
+        let mut given_up = self.given_up.subscribe();
+        async move {
+            if given_up.wait_for(|given_up| *given_up).await.is_err() {
+                // The transport is gone, and with it the conversation: that is for the library to tell.
+                std::future::pending::<()>().await;
+            }
+        }
     }
 
     /// The next line as a message; `None` at the end of input.
@@ -87,15 +111,17 @@ where
 
     fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let output = self.output.clone();
+        let id = match &message {
+            JsonRpcMessage::Response(response) => Some(response.id.clone()),
+            JsonRpcMessage::Error(error) => error.id.clone(),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
+        let held = id.as_ref().and_then(|id| output.in_flight.leaves(id));
         async move {
-            let outcome = output.write(&message).await;
-            match &message {
-                JsonRpcMessage::Response(response) => output.in_flight.finish(&response.id),
-                JsonRpcMessage::Error(error) => {
-                    error.id.iter().for_each(|id| output.in_flight.finish(id));
-                }
-                JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
-            }
+            let is_short = held.as_ref().is_none_or(|held| held.bytes() <= SHORT_BYTES);
+            let outcome = output.write(message, is_short).await;
+            drop(held);
+            id.iter().for_each(|id| output.in_flight.finish(id));
             outcome
         }
     }
@@ -112,9 +138,16 @@ where
             }
         }
         let deadline = self.deadline.expect("the loop above ends when it is set");
-        if tokio::time::timeout_at(deadline, self.output.in_flight.idle()).await.is_err() {
-            tracing::warn!("the client is gone and some calls are still running");
+        let in_flight = &self.output.in_flight;
+        tokio::select! {
+            biased;
+            () = in_flight.idle() => return None,
+            () = in_flight.ignored(READ_GRACE) => tracing::warn!("the client is gone and did not read its answers"),
+            () = tokio::time::sleep_until(deadline) => {
+                tracing::warn!("the client is gone and some calls are still running");
+            }
         }
+        self.given_up.send_replace(true);
         None
     }
 
@@ -158,23 +191,39 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Output<W> {
             for refusal in refusals {
                 tracing::debug!(code = refusal.error.code.0, message = %refusal.error.message, "refused a line");
                 // A client that no longer listens ends the conversation; there is nobody left to tell.
-                let _ = output.write(&refusal.into_json()).await;
+                let _ = output.write(refusal.into_json(), true).await;
             }
             output.in_flight.finish_refusal();
         });
     }
 
-    async fn write(&self, message: &impl Serialize) -> io::Result<()> {
-        let mut line = serde_json::to_vec(message)?;
-        line.push(b'\n');
+    async fn write(&self, message: impl Serialize + Send + 'static, is_short: bool) -> io::Result<()> {
         let mut writer = self.writer.lock().await;
-        let outcome = match writer.write_all(&line).await {
-            Ok(()) => writer.flush().await,
-            Err(error) => Err(error),
-        };
+        let line =
+            if is_short { line(&message)? } else { tokio::task::spawn_blocking(move || line(&message)).await?? };
+        let outcome = self.offer(&mut *writer, &line).await;
+        self.in_flight.offer(false);
         if outcome.is_err() {
             self.ending.send_replace(true);
         }
         outcome
     }
+
+    /// Piece by piece, so that a client that reads slowly can be told from one that does not.
+    async fn offer(&self, writer: &mut W, mut rest: &[u8]) -> io::Result<()> {
+        while !rest.is_empty() {
+            self.in_flight.offer(true);
+            match writer.write(rest).await? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                written => rest = &rest[written..],
+            }
+        }
+        writer.flush().await
+    }
+}
+
+fn line(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    Ok(line)
 }
