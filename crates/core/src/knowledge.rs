@@ -13,6 +13,12 @@ use crate::search::Lines;
 use crate::session::Session;
 use crate::warnings::WarningLog;
 
+/// How long a search waits for its turn to fill a damaged text index again.
+const REFILL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a search could not do when somebody else is at that for longer.
+const REFILLING: &str = "searched, since its words are being read again; try again in a moment";
+
 /// A vault that can be asked and written.
 pub struct Knowledge {
     pub(crate) vault: Arc<dyn VaultFiles>,
@@ -154,9 +160,14 @@ impl Knowledge {
         keys.iter().map(body).collect()
     }
 
-    /// The sections that match some words best.
+    /// The sections that match some words best. Where the text index turns out to be damaged it is filled again first.
     pub fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
-        self.store.search_text(query)
+        match self.store.search_text(query) {
+            Err(error) if self.store.text_lost()?.is_empty() => Err(error),
+            Err(error) if !self.indexer.refill(REFILL_PATIENCE) => Err(StoreError { action: REFILLING, ..error }),
+            Err(_) => self.store.search_text(query),
+            found => found,
+        }
     }
 
     /// Looks for damage in the index.

@@ -255,6 +255,24 @@ impl Indexer {
         read_note(path, &content, &self.title_rule).0
     }
 
+    /// Puts again what the store has lost of its texts; `false` when someone else keeps the writer for too long.
+    pub(crate) fn refill(&self, patience: Duration) -> bool {
+        let Some(mut writer) = self.writer_within(patience) else { return false };
+        // Somebody else may have done it meanwhile.
+        let lost = self.store.text_lost().unwrap_or_default();
+        if !lost.is_empty() {
+            writer.owed.extend(lost);
+            let before = self.snapshot();
+            if let Err(error) = self.pass(&mut writer, &Scope::Everything, &|_| {}) {
+                self.warnings.push(Warning { path: ".quipu/index".into(), message: error.to_string() });
+            } else {
+                self.store.accept_loss();
+            }
+            self.tell_changes(&mut writer, &before);
+        }
+        true
+    }
+
     /// Makes staged changes visible, links resolved.
     pub(super) fn publish(&self, writer: &mut Writer, staged: Vec<Staged>) {
         if !staged.is_empty() {
