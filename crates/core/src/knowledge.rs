@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::index::{IndexError, Indexer, Progress, Scope, Snapshot, SyncReport};
-use crate::model::{Note, NoteId, NoteKey, VaultPath, Warning};
+use crate::model::{ContentHash, Note, NoteId, NoteKey, VaultPath, Warning};
 use crate::parse::{TitleRule, decode, text_start};
 use crate::ports::{
     Clock, FileContent, Kept, NoteStore, StoreError, TextHits, TextQuery, VaultError, VaultFiles, WriteError,
@@ -48,6 +48,8 @@ pub struct ReadNote {
     pub key: NoteKey,
     /// The whole file, decoded.
     pub text: String,
+    /// Of its bytes.
+    pub(crate) hash: ContentHash,
 }
 
 impl ReadNote {
@@ -101,7 +103,8 @@ impl Knowledge {
         self.indexer.snapshot()
     }
 
-    /// A note by its id, in any case, as the file is now: a change that nobody told of is taken in first.
+    /// A note by its id, in any case, as the file is now: a change that nobody told of is taken in first. It counts as shown
+    /// in part until [`Knowledge::show_whole`].
     pub fn read(&self, session: &Session, id: &str) -> Result<Option<ReadNote>, IndexError> {
         self.read_found(session, id, |snapshot| snapshot.find(&NoteId::new(id)))
     }
@@ -144,8 +147,13 @@ impl Knowledge {
     }
 
     fn shown(&self, session: &Session, snapshot: Arc<Snapshot>, key: NoteKey, content: FileContent) -> ReadNote {
-        session.show(&snapshot.note(key).path, content.hash);
-        ReadNote { text: decode(content.bytes), snapshot, key }
+        session.show(&snapshot.note(key).path, content.hash, false);
+        ReadNote { text: decode(content.bytes), hash: content.hash, snapshot, key }
+    }
+
+    /// Says that a client got all of a note's text, and may replace it.
+    pub fn show_whole(&self, session: &Session, read: &ReadNote) {
+        session.show(&read.note().path, read.hash, true);
     }
 
     /// The text of several notes of one snapshot, for a list. A file that is gone or cannot be read has none; one that
