@@ -9,6 +9,7 @@ use rmcp::model::RequestId;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::batch::Batch;
 use super::unsent::Held;
 
 /// A client may have this many requests waiting. Some write a thousand before they read the first answer, and would
@@ -32,6 +33,7 @@ struct State {
     /// Errors on their way out that answer no request.
     refusals: usize,
     handshake: Option<RequestId>,
+    batch: Option<Batch>,
     /// Since when the client has not taken a byte that it was offered.
     offered: Option<Instant>,
 }
@@ -66,6 +68,7 @@ impl InFlight {
         if state.handshake.as_ref() == Some(id) {
             state.handshake = None;
         }
+        state.batch.iter_mut().for_each(|batch| batch.forget(id));
         drop(state);
         self.changed.notify_waiters();
     }
@@ -99,6 +102,21 @@ impl InFlight {
         }
     }
 
+    /// Something about the batch that is worked on; `None` when there is none.
+    pub(super) fn in_batch<T>(&self, work: impl FnOnce(&mut Batch) -> T) -> Option<T> {
+        self.lock().batch.as_mut().map(work)
+    }
+
+    pub(super) fn begin_batch(&self) {
+        self.lock().batch = Some(Batch::default());
+    }
+
+    /// The batch is answered.
+    pub(super) fn finish_batch(&self) {
+        self.lock().batch = None;
+        self.changed.notify_waiters();
+    }
+
     pub(super) fn begin_refusal(&self) {
         self.lock().refusals += 1;
     }
@@ -108,19 +126,19 @@ impl InFlight {
         self.changed.notify_waiters();
     }
 
-    /// Waits until more may be read. Nothing behind a handshake is read before it is answered: the version it settles
-    /// decides what later answers look like.
+    /// Waits until more may be read. Nothing behind a handshake is read before it is answered, since the version it settles
+    /// decides what later answers look like; and nothing behind a batch, since there is one at a time.
     pub(super) async fn room(&self) {
         self.until(|state| {
             let waiting = state.requests.len() + state.refusals;
-            state.handshake.is_none() && waiting < MAX_REQUESTS && state.bytes < MAX_BYTES
+            state.handshake.is_none() && state.batch.is_none() && waiting < MAX_REQUESTS && state.bytes < MAX_BYTES
         })
         .await;
     }
 
     /// Waits until everything is answered.
     pub(super) async fn idle(&self) {
-        self.until(|state| state.requests.is_empty() && state.refusals == 0).await;
+        self.until(|state| state.requests.is_empty() && state.refusals == 0 && state.batch.is_none()).await;
     }
 
     async fn until(&self, reached: impl Fn(&State) -> bool) {

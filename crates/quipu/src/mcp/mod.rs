@@ -4,9 +4,11 @@
 //! and the answer goes back out as a line ([`transport`]). Both protocol generations are spoken on the same stream: one
 //! with a handshake, and one where every request says what it is.
 //!
-//! Batches, which only 2025-03-26 knew, are not carried out: each request in one is answered with an error of its own.
+//! Batches, which only 2025-03-26 knew, are taken from clients that agreed on that version ([`batch`]); from others each
+//! request in one is answered with an error of its own. Over HTTP the library takes none.
 
 mod answer;
+mod batch;
 mod connection;
 mod http_answer;
 mod in_flight;

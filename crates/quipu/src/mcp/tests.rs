@@ -273,5 +273,5 @@ async fn a_client_that_closes_its_side_and_reads_nothing_is_left() {
     client.input.shutdown().await.unwrap();
     let start = Instant::now();
     client.served.await.unwrap().unwrap();
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }

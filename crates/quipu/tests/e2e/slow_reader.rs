@@ -21,6 +21,9 @@ const CALLS: usize = 120;
 /// as much.
 const MOST_BYTES: usize = 1_200_000_000;
 
+/// It takes a second, and longer on a machine that has other tests to run; waiting for the client takes three times this.
+const ENDED: Duration = Duration::from_secs(5);
+
 fn big_note() -> TempDir {
     vault_of("big.md", &"x".repeat(NOTE_BYTES))
 }
@@ -78,7 +81,7 @@ fn unread_answers_do_not_pile_up_and_a_signal_ends_the_server() {
     }
     terminate(&server);
     let took = ending(&mut server);
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < ENDED, "{took:?}");
     assert!(most < MOST_BYTES, "{most} bytes");
 }
 
@@ -89,7 +92,7 @@ fn a_client_that_leaves_without_reading_ends_the_server() {
     std::thread::sleep(Duration::from_secs(3));
     drop(server.stdin.take());
     let took = ending(&mut server);
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < ENDED, "{took:?}");
 }
 
 #[test]
@@ -105,6 +108,6 @@ fn unread_answers_over_http_do_not_keep_the_server_from_ending() {
     }
     terminate(&server.child);
     let took = ending(&mut server.child);
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < ENDED, "{took:?}");
     assert!(most < MOST_BYTES, "{most} bytes");
 }
