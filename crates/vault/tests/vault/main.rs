@@ -7,6 +7,7 @@ mod journals;
 
 mod disks;
 mod processes;
+mod pruning;
 mod reading;
 mod rules;
 mod watching;
