@@ -56,7 +56,7 @@ to be deleted
     vault.run(&["index"]).expect(0);
     vault.run(&["call", "delete_node", r#"{"id": "deleted.md"}"#]).expect(0);
     // As a crash in the middle of a write leaves it.
-    vault.write(".alone.md.0123.quipu-tmp", "half");
+    vault.write(".0123456789abcdef-42-0.quipu-tmp", "half");
     std::fs::write(vault.root().join(OsStr::from_bytes(b"latin-\xe9.md")), "not a UTF-8 name").unwrap();
     std::os::unix::fs::symlink("/nowhere/at/all.md", vault.root().join("dangling.md")).unwrap();
     vault

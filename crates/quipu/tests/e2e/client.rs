@@ -30,6 +30,13 @@ pub(crate) struct Client {
     vault: TempDir,
 }
 
+/// A vault of one file, its bytes exactly so. Written before anyone watches: a save is two steps that a watcher may see apart.
+pub(crate) fn vault_of(path: &str, bytes: &str) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join(path), bytes).unwrap();
+    folder
+}
+
 /// A vault in a temporary folder from one string: `//- notes/a.md` starts a file.
 pub(crate) fn vault(fixture: &str) -> TempDir {
     let folder = TempDir::new().unwrap();
@@ -156,11 +163,15 @@ impl Client {
         self.vault.path()
     }
 
-    /// Puts a file into the vault behind the server's back.
+    /// Puts a file into the vault behind the server's back, in one step as editors do: of a plain write the server may see
+    /// the empty file first, and rightly take that for a version.
     pub(crate) fn write(&self, path: &str, bytes: impl AsRef<[u8]>) {
         let path = self.root().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, bytes).unwrap();
+        let folder = path.parent().unwrap();
+        std::fs::create_dir_all(folder).unwrap();
+        let unseen = folder.join(".saving");
+        std::fs::write(&unseen, bytes).unwrap();
+        std::fs::rename(unseen, path).unwrap();
     }
 
     /// A file of the vault as it is on disk.

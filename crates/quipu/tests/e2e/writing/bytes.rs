@@ -2,13 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, vault};
+use crate::client::{Client, vault_of};
 
 /// Updates a note that has some text; gives the file then.
 fn updated(before: &str, mut arguments: Value) -> String {
-    let folder = vault("");
-    let mut client = Client::open_in(folder, &[]);
-    client.write("a.md", before);
+    let mut client = Client::open_in(vault_of("a.md", before), &[]);
     arguments["id"] = json!("a.md");
     client.answer("update_node", arguments);
     client.read("a.md")
