@@ -218,7 +218,8 @@ impl Snapshot {
         let score = |key: NoteKey| match metric {
             HubMetric::InDegree => self.graph.incoming(key).len() as f64,
             HubMetric::OutDegree => self.graph.out(key).len() as f64,
-            HubMetric::PageRank => self.ranks().get(key.slot()).copied().unwrap_or_default(),
+            // Equal ranks differ in their last digits by the order of summing: rounded, they tie and go by id.
+            HubMetric::PageRank => (self.ranks().get(key.slot()).copied().unwrap_or_default() * 1e12).round() / 1e12,
         };
         let mut hubs: Vec<(NoteKey, f64)> = self.notes().map(|key| (key, score(key))).collect();
         let by_score = |a: &(NoteKey, f64), b: &(NoteKey, f64)| {
