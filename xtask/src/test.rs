@@ -3,6 +3,7 @@
 //! Cheap steps come first. The binary is built once, in the profile the tests use: its dependencies are optimised there, and
 //! a second profile would double the time on a small machine.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -44,7 +45,11 @@ pub(crate) fn run(quick: bool) -> ExitCode {
         shell::run_watched(&mut tests, |line| tally.read(line))
     });
     if !quick {
-        let mut binary = Default::default();
+        steps.step("licences, bans and sources", |tally| {
+            *tally = ONE;
+            deny::run()
+        });
+        let mut binary = PathBuf::new();
         steps.step("binary", |_| {
             binary = shell::build_binary(Profile::Dev)?;
             Ok(())
@@ -53,14 +58,21 @@ pub(crate) fn run(quick: bool) -> ExitCode {
             *tally = ONE;
             crash::run(&binary, CRASH_ROUNDS, crash::SEED)
         });
-        steps.step("licences, bans and sources", |tally| {
-            *tally = ONE;
-            deny::run()
-        });
-        steps.step("peers: installing", |_| peers::install());
-        for (name, check) in peers::CHECKS {
-            steps.step(name, |tally| check(&binary, tally));
-        }
+        peer_steps(&mut steps, &binary);
     }
     steps.finish()
+}
+
+/// `cargo xtask peers`: that part alone.
+pub(crate) fn run_peers() -> anyhow::Result<ExitCode> {
+    let mut steps = Steps::default();
+    peer_steps(&mut steps, &shell::build_binary(Profile::Dev)?);
+    Ok(steps.finish())
+}
+
+fn peer_steps(steps: &mut Steps, binary: &Path) {
+    steps.step("peers: installing", |_| peers::install());
+    for (name, check) in peers::CHECKS {
+        steps.step(name, |tally| check(binary, tally));
+    }
 }
