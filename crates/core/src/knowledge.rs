@@ -88,6 +88,11 @@ impl Knowledge {
         self.indexer.expect_changes();
     }
 
+    /// Keeps for the next start what this one had to find out. Worth calling when there is nothing else to do, and at the end.
+    pub fn keep(&self) -> Result<(), StoreError> {
+        self.indexer.keep_links()
+    }
+
     /// Waits for the end of [`Knowledge::start`]; `false` when it takes longer.
     pub fn wait_ready(&self, timeout: Duration) -> bool {
         self.indexer.wait_ready(timeout)

@@ -48,6 +48,14 @@ impl Desk {
         snapshot.files().map(|key| snapshot.note(key).path.to_string()).collect()
     }
 
+    /// What the links of a note mean.
+    fn targets(&self, path: &str) -> Vec<Option<String>> {
+        let snapshot = self.knowledge.snapshot();
+        let target = |key| snapshot.note(key).path.to_string();
+        let key = snapshot.find_file(path).unwrap();
+        snapshot.links(key).map(|link| link.target.map(target)).collect()
+    }
+
     fn rename(&self, id: &str, title: &str, update_links: bool) -> Result<(), NoteError> {
         let update = NoteUpdate { id, title: Some(title), update_links, ..NoteUpdate::default() };
         self.knowledge.update_note(&self.client, &update).map(drop)
@@ -120,6 +128,34 @@ fn a_second_edit_in_the_same_tick_and_of_the_same_size_is_seen_by_a_full_look() 
     assert_eq!(snapshot.note(key).links[0].target, "y");
 }
 
+#[test]
+fn links_that_were_kept_mean_the_same_and_follow_what_changed_meanwhile() {
+    let desk = Desk::new("//- a.md\n[[b]] [[c]]\n//- b.md\n//- n/c.md\n");
+    desk.knowledge.keep().unwrap();
+    let desk = desk.restarted();
+    assert_eq!(desk.targets("a.md"), [Some("b.md".into()), Some("n/c.md".into())]);
+
+    desk.vault.remove("b.md");
+    desk.vault.put("c.md", "nearer");
+    let desk = desk.restarted();
+    assert_eq!(desk.targets("a.md"), [None, Some("c.md".into())]);
+    desk.vault.put("b.md", "again");
+    desk.sync(&["b.md"]);
+    assert_eq!(desk.targets("a.md"), [Some("b.md".into()), Some("c.md".into())]);
+}
+
+#[test]
+fn links_kept_of_other_notes_are_not_believed() {
+    let other = Desk::new("//- a.md\n[[b]]\n//- b.md\n//- c.md\n");
+    other.knowledge.keep().unwrap();
+    let kept = other.shelf.links().unwrap();
+    for foreign in [kept.clone(), kept[..kept.len() - 4].to_vec(), kept[..9].to_vec(), vec![], vec![1; 100]] {
+        let desk = Desk::new("//- a.md\n[[c]]\n//- b.md\n//- c.md\n");
+        desk.shelf.put_links(&foreign);
+        assert_eq!(desk.restarted().targets("a.md"), [Some("c.md".into())]);
+    }
+}
+
 /// A store that can be told to fail.
 struct Fragile<Store> {
     store: Store,
@@ -136,6 +172,10 @@ impl<Store: NoteStore> NoteStore for Fragile<Store> {
             return Err(StoreError::new("updated", "the disk is full"));
         }
         self.store.apply(changes)
+    }
+
+    fn keep_links(&self, links: &[u8]) -> Result<(), StoreError> {
+        self.store.keep_links(links)
     }
 
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {

@@ -184,7 +184,7 @@ impl EmbeddedStore {
             self.text.push(outdated, mark(catalog));
         }
         let rows = catalog.load()?;
-        Ok(Loaded { notes: rows.notes, text_missing: rows.owed })
+        Ok(Loaded { notes: rows.notes, text_missing: rows.owed, links: catalog.links()? })
     }
 }
 
@@ -210,6 +210,10 @@ impl NoteStore for EmbeddedStore {
         let outcome =
             self.update(changes).inspect_err(|error| tracing::warn!("the index could not be updated: {error}"));
         outcome.map_err(|error| StoreError::new("updated", error))
+    }
+
+    fn keep_links(&self, links: &[u8]) -> Result<(), StoreError> {
+        self.catalog().keep_links(links).map_err(|error| StoreError::new("updated", error))
     }
 
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {

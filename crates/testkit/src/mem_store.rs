@@ -33,6 +33,7 @@ struct Lost {
 struct Kept {
     fingerprint: String,
     notes: BTreeMap<NoteKey, (Note, String)>,
+    links: Option<Vec<u8>>,
 }
 
 impl Shelf for MemShelf {
@@ -49,6 +50,18 @@ impl Shelf for MemShelf {
     fn lose_text(&self, store: &MemStore) -> bool {
         store.lose_text();
         true
+    }
+}
+
+impl MemShelf {
+    /// What [`NoteStore::keep_links`] was last given.
+    pub fn links(&self) -> Option<Vec<u8>> {
+        self.0.lock().expect("no test panics twice").links.clone()
+    }
+
+    /// Puts other bytes in its place, as a fault of the disk might.
+    pub fn put_links(&self, links: &[u8]) {
+        self.0.lock().expect("no test panics twice").links = Some(links.to_vec());
     }
 }
 
@@ -77,10 +90,10 @@ impl NoteStore for MemStore {
         drop(loaded);
         let mut kept = self.kept();
         if kept.fingerprint != fingerprint {
-            *kept = Kept { fingerprint: fingerprint.to_owned(), notes: BTreeMap::new() };
+            *kept = Kept { fingerprint: fingerprint.to_owned(), ..Kept::default() };
         }
         let notes = kept.notes.iter().map(|(key, (note, _))| (*key, note.clone())).collect();
-        Ok(Loaded { notes, text_missing: Vec::new() })
+        Ok(Loaded { notes, text_missing: Vec::new(), links: kept.links.clone() })
     }
 
     fn apply(&self, changes: &[NoteChange<'_>]) -> Result<(), StoreError> {
@@ -110,6 +123,11 @@ impl NoteStore for MemStore {
                 }
             }
         }
+        Ok(())
+    }
+
+    fn keep_links(&self, links: &[u8]) -> Result<(), StoreError> {
+        self.kept().links = Some(links.to_vec());
         Ok(())
     }
 

@@ -8,6 +8,7 @@ mod clock;
 mod embedder;
 mod note_store;
 mod vault_files;
+mod vector_store;
 
 pub use clock::{Clock, SystemClock};
 pub use embedder::{EmbedError, Embedder, Role};
@@ -15,3 +16,4 @@ pub use note_store::{Loaded, NoteChange, NoteStore, StoreError, TextHit, TextHit
 pub use vault_files::{
     FileChange, FileContent, Kept, KeptReason, ListedFile, Listing, VaultError, VaultFiles, WriteError,
 };
+pub use vector_store::{Coverage, Grade, Lacking, PassageHash, VectorHit, VectorStore};

@@ -18,6 +18,10 @@ pub trait NoteStore: Send + Sync {
     /// full disk for one, and must not take every later list with it.
     fn apply(&self, changes: &[NoteChange<'_>]) -> Result<(), StoreError>;
 
+    /// Keeps what every link means for the next [`NoteStore::load`], instead of what was kept before. The bytes say
+    /// themselves which notes they are of, so they may outlive these.
+    fn keep_links(&self, links: &[u8]) -> Result<(), StoreError>;
+
     /// The sections that match best, best first, ties by key and section. Sees every change applied before.
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError>;
 
@@ -40,6 +44,8 @@ pub struct Loaded {
     pub notes: Vec<(NoteKey, Note)>,
     /// Notes of the list above whose text did not reach the text index before a crash: to be put again.
     pub text_missing: Vec<NoteKey>,
+    /// What [`NoteStore::keep_links`] was last given, if anything.
+    pub links: Option<Vec<u8>>,
 }
 
 /// One change of the catalog.

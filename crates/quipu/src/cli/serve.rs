@@ -93,6 +93,7 @@ impl Serve {
             Some(address) => crate::serve::http::serve(open.knowledge.clone(), registry, address),
         };
         drop(kept_current);
+        open.keep();
         outcome?;
         Ok(Outcome::Fine)
     }
@@ -109,26 +110,16 @@ struct Keeper {
 }
 
 impl Keeper {
-    /// Indexes at once and places the watches beside: on a big vault either takes a while, and a client waits for the
-    /// first only. A change that fell between the two is found by a second look at the times, once both are done.
-    /// Watching ends when the answer is dropped.
+    /// Indexes first and places the watches after: on a big vault either takes a while, and a client waits for the first
+    /// only. A change that fell between the two is found by a second look at the times. Watching ends when the answer is
+    /// dropped.
     fn keep_current(&self) -> Option<Watcher> {
-        if !self.watches {
-            self.index();
-            self.open.knowledge.expect_changes();
-            self.prune_trash();
-            return None;
+        self.index();
+        let watcher = self.watches.then(|| self.start_watching()).flatten();
+        self.open.knowledge.expect_changes();
+        if self.watches {
+            self.herald.take_in(WatchEvent::Rescan);
         }
-        let watcher = std::thread::scope(|scope| {
-            let watcher = scope.spawn(|| self.start_watching());
-            self.index();
-            self.open.knowledge.expect_changes();
-            watcher.join().unwrap_or_else(|_| {
-                self.herald.warn("watching for changes failed to start; changes are seen when a note is read");
-                None
-            })
-        });
-        self.herald.take_in(WatchEvent::Rescan);
         self.prune_trash();
         watcher
     }

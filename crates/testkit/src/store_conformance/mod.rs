@@ -128,7 +128,7 @@ fn full_note() -> (Note, &'static str) {
 }
 
 fn loaded(store: &impl NoteStore) -> BTreeMap<NoteKey, Note> {
-    let Loaded { notes, text_missing } = store.load(FINGERPRINT).expect("a store loads");
+    let Loaded { notes, text_missing, .. } = store.load(FINGERPRINT).expect("a store loads");
     assert_eq!(text_missing, [], "nothing crashed");
     let count = notes.len();
     let notes: BTreeMap<_, _> = notes.into_iter().collect();
