@@ -12,9 +12,6 @@ use crate::shell::{self, Profile, cargo};
 use crate::steps::{ONE, Steps};
 use crate::{crash, data, deny, peers};
 
-/// Crash rounds here; `cargo xtask crash` runs more.
-const CRASH_ROUNDS: u64 = 60;
-
 pub(crate) fn run(quick: bool) -> ExitCode {
     let mut steps = Steps::default();
     steps.step("formatting", |tally| {
@@ -56,7 +53,7 @@ pub(crate) fn run(quick: bool) -> ExitCode {
         });
         steps.step("crash rounds", |tally| {
             *tally = ONE;
-            crash::run(&binary, CRASH_ROUNDS, crash::SEED)
+            crash::run(&binary, crash::ROUNDS, crash::SEED)
         });
         peer_steps(&mut steps, &binary);
     }
