@@ -5,6 +5,7 @@
 mod home;
 mod journals;
 
+mod conformance;
 mod disks;
 mod processes;
 mod pruning;
