@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quipu_core::index::Scope;
-use quipu_core::model::VaultPath;
+use quipu_core::model::{NoteKey, VaultPath};
 use quipu_core::notes::{NewNote, NoteError, NoteUpdate};
 use quipu_core::parse::TitleRule;
 use quipu_core::ports::{Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHits, TextQuery};
@@ -186,9 +186,33 @@ impl<Store: NoteStore> NoteStore for Fragile<Store> {
         self.store.rank_text(text, limit)
     }
 
+    fn text_lost(&self) -> Result<Vec<NoteKey>, StoreError> {
+        self.store.text_lost()
+    }
+
+    fn accept_loss(&self) {
+        self.store.accept_loss();
+    }
+
     fn check(&self) -> Result<Vec<String>, StoreError> {
         self.store.check()
     }
+}
+
+#[test]
+fn a_search_that_meets_a_damaged_text_index_fills_it_again_and_answers() {
+    let mut desk = Desk::new("//- a.md\nanemometer\n//- b.md\nbarometer\n");
+    let store = Arc::new(MemShelf::default().open());
+    desk.knowledge = start(&desk.vault, store.clone(), &desk.clock);
+    let find = |words: &str| desk.knowledge.search_text(&TextQuery { text: words.into(), limit: 10 });
+    store.lose_text();
+    assert_eq!(find("anemometer").unwrap().hits.len(), 1);
+    assert_eq!(find("barometer").unwrap().hits.len(), 1);
+
+    // A note that cannot be read does not keep the others from being found.
+    store.lose_text();
+    desk.vault.refuse_reading("a.md");
+    assert_eq!(find("barometer").unwrap().hits.len(), 1);
 }
 
 #[test]

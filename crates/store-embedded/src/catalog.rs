@@ -269,9 +269,11 @@ impl Catalog {
         Ok(self.db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
     }
 
-    /// How many notes' texts are missing from the text index.
-    pub(crate) fn owed(&self) -> Result<u64, CatalogError> {
-        Ok(self.db.query_row("SELECT count(*) FROM note WHERE seq = ?1", [OWED], |row| row.get(0))?)
+    /// The notes whose texts are missing from the text index.
+    pub(crate) fn owed(&self) -> Result<Vec<NoteKey>, CatalogError> {
+        let mut statement = self.db.prepare_cached("SELECT key FROM note WHERE seq = ?1 ORDER BY key")?;
+        let keys = statement.query_map([OWED], |row| row.get(0).map(NoteKey))?;
+        Ok(keys.collect::<Result<_, _>>()?)
     }
 
     /// What SQLite and the rows' own shape find wrong, as sentences.

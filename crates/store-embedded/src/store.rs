@@ -103,7 +103,7 @@ impl EmbeddedStore {
     /// Refuses to look into a text index that lacks notes: finding nothing would be a lie.
     fn refuse_lost_text(&self) -> Result<(), StoreFault> {
         if self.is_text_lost.load(Ordering::Acquire) {
-            let owed = self.catalog().owed()?;
+            let owed = self.catalog().owed()?.len();
             if owed > 0 {
                 return Err(StoreFault::TextLost { owed });
             }
@@ -231,6 +231,17 @@ impl NoteStore for EmbeddedStore {
         self.ask_text(|index| index.rank(text, limit)).map_err(|error| StoreError::new("searched", error))
     }
 
+    fn text_lost(&self) -> Result<Vec<NoteKey>, StoreError> {
+        if !self.is_text_lost.load(Ordering::Acquire) {
+            return Ok(Vec::new());
+        }
+        self.catalog().owed().map_err(|error| StoreError::new("loaded", error))
+    }
+
+    fn accept_loss(&self) {
+        self.is_text_lost.store(false, Ordering::Release);
+    }
+
     fn check(&self) -> Result<Vec<String>, StoreError> {
         self.findings().map_err(|error| StoreError::new("checked", error))
     }
@@ -244,15 +255,15 @@ enum StoreFault {
     #[error(transparent)]
     Text(#[from] TextError),
     #[error(
-        "the text index is damaged and was started anew; it is filled again at the next start, or by \
+        "the text index is damaged and was started anew; a running server fills it again, and so does \
          `quipu index --rebuild`: {0}"
     )]
     TextDamaged(String),
     #[error(
-        "the text index was damaged and lacks {owed} notes; it is filled again at the next start, or by \
+        "the text index was damaged and lacks {owed} notes; a running server fills it again, and so does \
          `quipu index --rebuild`"
     )]
-    TextLost { owed: u64 },
+    TextLost { owed: usize },
     #[error("section {section} of {path} (key {key}) lies outside its text")]
     Range { section: usize, path: String, key: u32 },
 }

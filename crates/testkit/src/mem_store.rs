@@ -3,7 +3,7 @@
 //!
 //! Words are found by a plain scan. Compounds such as `camelCase` have no parts here; everything else is as in the port.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use quipu_core::model::{Note, NoteKey, fold};
@@ -21,6 +21,14 @@ pub struct MemShelf(Arc<Mutex<Kept>>);
 pub struct MemStore {
     kept: Arc<Mutex<Kept>>,
     loaded: Mutex<bool>,
+    lost: Mutex<Lost>,
+}
+
+/// Notes whose text is lost while the store is open; see [`MemStore::lose_text`].
+#[derive(Default)]
+struct Lost {
+    keys: BTreeSet<NoteKey>,
+    is_accepted: bool,
 }
 
 #[derive(Default)]
@@ -34,10 +42,15 @@ impl Shelf for MemShelf {
     type Store = MemStore;
 
     fn open(&self) -> MemStore {
-        MemStore { kept: Arc::clone(&self.0), loaded: Mutex::new(false) }
+        MemStore { kept: Arc::clone(&self.0), loaded: Mutex::new(false), lost: Mutex::default() }
     }
 
     fn lasts(&self) -> bool {
+        true
+    }
+
+    fn lose_text(&self, store: &MemStore) -> bool {
+        store.lose_text();
         true
     }
 }
@@ -55,6 +68,16 @@ impl MemShelf {
 }
 
 impl MemStore {
+    /// Does as if the text index had turned out to be damaged.
+    pub fn lose_text(&self) {
+        let keys = self.kept().notes.keys().copied().collect();
+        *self.lost() = Lost { keys, is_accepted: false };
+    }
+
+    fn lost(&self) -> MutexGuard<'_, Lost> {
+        self.lost.lock().expect("no test panics twice")
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         assert!(*self.loaded.lock().expect("no test panics twice"), "a store is loaded before anything else");
         self.kept.lock().expect("no test panics twice")
@@ -89,6 +112,7 @@ impl NoteStore for MemStore {
                         assert!(text.get(section.text_start..).is_some(), "a section's text starts between characters");
                     }
                     kept.notes.insert(key, (note.clone(), text.to_owned()));
+                    self.lost().keys.remove(&key);
                 }
                 NoteChange::Touch { key, stat } => {
                     if let Some((note, _)) = kept.notes.get_mut(&key) {
@@ -97,6 +121,7 @@ impl NoteStore for MemStore {
                 }
                 NoteChange::Remove { key } => {
                     kept.notes.remove(&key);
+                    self.lost().keys.remove(&key);
                 }
             }
         }
@@ -110,13 +135,17 @@ impl NoteStore for MemStore {
 
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
         let kept = self.kept();
+        let lost = self.lost();
+        if !lost.keys.is_empty() && !lost.is_accepted {
+            return Err(StoreError::new("searched", "its text is lost"));
+        }
         let query_words = words(&query.text);
         if query_words.is_empty() {
             return Ok(TextHits::default());
         }
         for matched in [TextMatch::Phrase, TextMatch::AllWords, TextMatch::AnyWord] {
             let mut hits = Vec::new();
-            for (key, (note, text)) in &kept.notes {
+            for (key, (note, text)) in kept.notes.iter().filter(|(key, _)| !lost.keys.contains(key)) {
                 for section in 0..note.sections.len() {
                     let score = score(&fields(note, text, section), &query_words, matched);
                     if score > 0.0 {
@@ -149,6 +178,15 @@ impl NoteStore for MemStore {
         hits.sort_by(|a, b| b.score.total_cmp(&a.score));
         hits.truncate(limit);
         Ok(RankedText { hits, most: 1.0 })
+    }
+
+    fn text_lost(&self) -> Result<Vec<NoteKey>, StoreError> {
+        let lost = self.lost();
+        Ok(if lost.is_accepted { Vec::new() } else { lost.keys.iter().copied().collect() })
+    }
+
+    fn accept_loss(&self) {
+        self.lost().is_accepted = true;
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {

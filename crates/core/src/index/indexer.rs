@@ -240,6 +240,30 @@ impl Indexer {
         read_note(path, &content, &self.title_rule).0
     }
 
+    /// Puts again what the store has lost of its texts; `false` when someone else keeps the writer for too long.
+    pub(crate) fn refill(&self, patience: Duration) -> bool {
+        let Some(mut writer) = self.writer_within(patience) else { return false };
+        // Somebody else may have done it meanwhile.
+        let lost = self.store.text_lost().unwrap_or_default();
+        if !lost.is_empty() {
+            writer.owed.extend(lost);
+            let before = self.snapshot();
+            match self.vault.list() {
+                Ok(listing) => {
+                    let plan = Plan::of_all(&writer, &before, listing);
+                    let unreadable = self.pass(&mut writer, plan, &|_| {}).unreadable;
+                    // What the store did not take is lost still, and no search may pass over it.
+                    if self.store.text_lost().is_ok_and(|lost| lost.len() <= unreadable) {
+                        self.store.accept_loss();
+                    }
+                }
+                Err(error) => self.warnings.push(Warning { path: ".".into(), message: error.to_string() }),
+            }
+            self.tell_changes(&mut writer, &before);
+        }
+        true
+    }
+
     /// Makes staged changes visible, links resolved.
     pub(super) fn publish(&self, writer: &mut Writer, staged: Vec<Staged>) {
         if !staged.is_empty() {

@@ -29,6 +29,14 @@ pub trait NoteStore: Send + Sync {
     /// most `limit`. Sees every change applied before.
     fn rank_text(&self, text: &str, limit: usize) -> Result<RankedText, StoreError>;
 
+    /// The notes whose text was lost while the store was open, because its text index turned out to be damaged: to be put
+    /// again. Until they are, a search fails: to find nothing would be a lie.
+    fn text_lost(&self) -> Result<Vec<NoteKey>, StoreError>;
+
+    /// Everything was put again that can be: searches answer from what there is. What is still missing (a file that cannot
+    /// be read) is named by the next load.
+    fn accept_loss(&self);
+
     /// Looks for damage; each finding is a sentence. Slow: reads everything.
     fn check(&self) -> Result<Vec<String>, StoreError>;
 }
