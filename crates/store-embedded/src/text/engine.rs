@@ -12,7 +12,7 @@ use super::damage::{TextError, guarded, is_refusal};
 use super::directory::UnsyncedDirectory;
 use super::files::findings;
 use super::query::QueryWords;
-use super::ranking::best;
+use super::ranking::{best, count};
 use super::schema::{self, Fields};
 use super::tokenizer::{self, WordTokenizer};
 use super::writer::Mark;
@@ -106,9 +106,13 @@ impl Engine {
             return Ok(TextHits::default());
         }
         for (matched, level) in QueryWords::understand(&query.text).levels(fields) {
-            let hits = guarded(|| best(&searcher, &*level, limit))?;
+            let hits = guarded(|| best(&searcher, &*level, limit, query.among.as_ref()))?;
             if !hits.is_empty() {
-                return Ok(TextHits { hits, matched });
+                let total = match query.count_all {
+                    true => guarded(|| count(&searcher, &*level, query.among.as_ref()))?,
+                    false => hits.len(),
+                };
+                return Ok(TextHits { hits, matched, total });
             }
         }
         Ok(TextHits::default())

@@ -9,5 +9,6 @@ mod disks;
 mod processes;
 mod reading;
 mod rules;
+mod sources;
 mod watching;
 mod writing;
