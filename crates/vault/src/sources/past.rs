@@ -130,6 +130,8 @@ fn last_changes(head: &mut AtHead, keys: &[Option<String>]) -> Result<Vec<Option
             changes.push(Some(commit));
             continue;
         }
+        // Rare enough to read all of the history for it.
+        head.advance(|_| false);
         let earlier: Vec<usize> = head.history.touches(&name).iter().map(|touch| touch.commit).take(100).collect();
         head.learn_contents_at(earlier.iter().map(|commit| (*commit, name.clone())))?;
         let same = earlier.iter().copied().find(|commit| head.content_at(*commit, &name) == Some(&id));
