@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::index::{IndexError, Indexer, Progress, Scope, Snapshot, SyncReport};
+use crate::index::{IndexError, Indexer, Outside, Progress, Scope, Snapshot, SyncReport};
 use crate::model::{ContentHash, Note, NoteId, NoteKey, VaultPath, Warning};
-use crate::parse::{TitleRule, decode, text_start};
+use crate::parse::{TitleRule, decode, parse, text_start};
 use crate::ports::{
-    Clock, FileContent, Kept, NoteStore, StoreError, TextHits, TextQuery, VaultError, VaultFiles, WriteError,
+    Clock, FileContent, Kept, NoteStore, Sources, StoreError, TextHits, TextQuery, VaultError, VaultFiles, WriteError,
 };
 use crate::search::Lines;
 use crate::session::Session;
@@ -24,6 +24,9 @@ pub struct Knowledge {
     pub(crate) vault: Arc<dyn VaultFiles>,
     pub(crate) indexer: Indexer,
     pub(crate) lines: Lines,
+    pub(crate) sources: Arc<dyn Sources>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) stale_after_ns: i64,
     store: Arc<dyn NoteStore>,
     warnings: Arc<WarningLog>,
 }
@@ -36,8 +39,12 @@ pub struct Parts {
     pub store: Arc<dyn NoteStore>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// The files that notes are about.
+    pub sources: Arc<dyn Sources>,
     /// Where titles come from.
     pub title_rule: TitleRule,
+    /// How long a note may lag behind its sources before it counts as stale.
+    pub stale_after: Duration,
 }
 
 /// A note with its text, both of the same version.
@@ -65,13 +72,21 @@ impl ReadNote {
 }
 
 impl Knowledge {
+    /// How long a note may lag behind its sources, unless it is set otherwise.
+    pub const STALE_AFTER: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
     /// Composes a vault. Nothing is read before [`Knowledge::start`].
     pub fn new(parts: Parts) -> Self {
         let warnings = Arc::new(WarningLog::default());
-        let Parts { vault, store, clock, title_rule } = parts;
+        let Parts { vault, store, clock, sources, title_rule, stale_after } = parts;
+        let outside =
+            Outside { vault: vault.clone(), store: store.clone(), clock: clock.clone(), sources: sources.clone() };
         Self {
-            indexer: Indexer::new(vault.clone(), store.clone(), clock, title_rule, warnings.clone()),
+            indexer: Indexer::new(outside, title_rule, warnings.clone()),
             lines: Lines::default(),
+            sources,
+            clock,
+            stale_after_ns: i64::try_from(stale_after.as_nanos()).unwrap_or(i64::MAX),
             vault,
             store,
             warnings,
@@ -171,6 +186,21 @@ impl Knowledge {
             Some(text[text_start(text.as_bytes())..].to_owned())
         };
         keys.iter().map(body).collect()
+    }
+
+    /// The texts of some sections below their headings, for a list. One whose file is gone or has lost it has none; one
+    /// that changed is given as it is now.
+    pub fn section_texts(&self, snapshot: &Snapshot, places: &[(NoteKey, usize)]) -> Vec<Option<String>> {
+        let text = |(key, section): &(NoteKey, usize)| {
+            let note = snapshot.note(*key);
+            let content = self.vault.read(&note.path).ok()??;
+            let is_known = content.hash == note.hash;
+            let text = decode(content.bytes);
+            let changed = (!is_known).then(|| parse(&text).sections);
+            let section = changed.as_ref().unwrap_or(&note.sections).get(*section)?;
+            Some(text[section.text_start..section.range.end].to_owned())
+        };
+        places.iter().map(text).collect()
     }
 
     /// The sections that match some words best. Where the text index turns out to be damaged it is filled again first.

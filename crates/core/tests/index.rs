@@ -11,7 +11,7 @@ use quipu_core::parse::TitleRule;
 use quipu_core::ports::{Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHits, TextQuery};
 use quipu_core::{Knowledge, Parts, Session};
 use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemVault};
+use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
 
 /// A vault, what is remembered of it, and a client.
 struct Desk {
@@ -67,7 +67,14 @@ impl Desk {
 }
 
 fn start(vault: &Arc<MemVault>, store: Arc<dyn NoteStore>, clock: &Arc<FixedClock>) -> Knowledge {
-    let parts = Parts { vault: vault.clone(), store, clock: clock.clone(), title_rule: TitleRule::default() };
+    let parts = Parts {
+        vault: vault.clone(),
+        store,
+        clock: clock.clone(),
+        sources: Arc::new(MemSources::default()),
+        title_rule: TitleRule::default(),
+        stale_after: Knowledge::STALE_AFTER,
+    };
     let knowledge = Knowledge::new(parts);
     knowledge.start(&|_| {}).unwrap();
     knowledge
@@ -204,7 +211,8 @@ fn a_search_that_meets_a_damaged_text_index_fills_it_again_and_answers() {
     let mut desk = Desk::new("//- a.md\nanemometer\n//- b.md\nbarometer\n");
     let store = Arc::new(MemShelf::default().open());
     desk.knowledge = start(&desk.vault, store.clone(), &desk.clock);
-    let find = |words: &str| desk.knowledge.search_text(&TextQuery { text: words.into(), limit: 10 });
+    let find =
+        |words: &str| desk.knowledge.search_text(&TextQuery { text: words.into(), limit: 10, ..TextQuery::default() });
     store.lose_text();
     assert_eq!(find("anemometer").unwrap().hits.len(), 1);
     assert_eq!(find("barometer").unwrap().hits.len(), 1);
@@ -231,7 +239,10 @@ fn what_the_store_did_not_take_is_offered_again() {
     broken.store(false, Ordering::SeqCst);
     desk.vault.put("c.md", "barometer");
     desk.sync(&["c.md"]);
-    let found = desk.knowledge.search_text(&TextQuery { text: "anemometer".into(), limit: 10 }).unwrap();
+    let found = desk
+        .knowledge
+        .search_text(&TextQuery { text: "anemometer".into(), limit: 10, ..TextQuery::default() })
+        .unwrap();
     assert_eq!(found.hits.len(), 1);
 }
 

@@ -19,7 +19,7 @@ fn store(texts: &[&str]) -> EmbeddedStore {
 }
 
 fn search(store: &EmbeddedStore, text: &str) -> TextHits {
-    store.search_text(&TextQuery { text: text.to_owned(), limit: 50 }).unwrap()
+    store.search_text(&TextQuery { text: text.to_owned(), limit: 50, ..TextQuery::default() }).unwrap()
 }
 
 fn keys(store: &EmbeddedStore, text: &str) -> Vec<u32> {

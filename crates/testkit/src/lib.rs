@@ -11,9 +11,11 @@ pub mod generate;
 pub mod workload;
 
 mod fixed_clock;
+mod mem_sources;
 mod mem_store;
 mod mem_vault;
 
 pub use fixed_clock::FixedClock;
+pub use mem_sources::MemSources;
 pub use mem_store::{MemShelf, MemStore};
 pub use mem_vault::MemVault;

@@ -145,7 +145,8 @@ impl NoteStore for MemStore {
         }
         for matched in [TextMatch::Phrase, TextMatch::AllWords, TextMatch::AnyWord] {
             let mut hits = Vec::new();
-            for (key, (note, text)) in kept.notes.iter().filter(|(key, _)| !lost.keys.contains(key)) {
+            let is_asked = |key: &NoteKey| query.among.as_ref().is_none_or(|among| among.contains(key));
+            for (key, (note, text)) in kept.notes.iter().filter(|(key, _)| is_asked(key) && !lost.keys.contains(key)) {
                 for section in 0..note.sections.len() {
                     let score = score(&fields(note, text, section), &query_words, matched);
                     if score > 0.0 {
@@ -156,8 +157,10 @@ impl NoteStore for MemStore {
             if !hits.is_empty() {
                 // Stable, so ties stay by key and section.
                 hits.sort_by(|a, b| b.score.total_cmp(&a.score));
+                let all = hits.len();
                 hits.truncate(query.limit);
-                return Ok(TextHits { hits, matched });
+                let total = if query.count_all { all } else { hits.len() };
+                return Ok(TextHits { hits, matched, total });
             }
         }
         Ok(TextHits::default())

@@ -1,5 +1,9 @@
 //! What the index remembers between runs: derived from the files, and may be deleted at any time.
 
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
 use crate::model::{FileStat, Note, NoteKey};
 
 /// Keeps the catalog of notes and the text index as one.
@@ -79,12 +83,16 @@ pub enum NoteChange<'a> {
 }
 
 /// A search by words.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct TextQuery {
     /// As typed.
     pub text: String,
     /// At most this many sections.
     pub limit: usize,
+    /// Only in these notes, where it is given. Applied before the limit.
+    pub among: Option<Arc<FxHashSet<NoteKey>>>,
+    /// Whether all that match are to be counted, beyond the limit too. Costs more than finding the best.
+    pub count_all: bool,
 }
 
 /// The outcome of a search by words.
@@ -94,6 +102,8 @@ pub struct TextHits {
     pub hits: Vec<TextHit>,
     /// How far the query had to be relaxed to find them.
     pub matched: TextMatch,
+    /// How many sections match at that level, if [`TextQuery::count_all`] was asked for; else the number of hits.
+    pub total: usize,
 }
 
 /// A ranking by words.

@@ -79,7 +79,7 @@ impl Search {
 fn look(ready: &Ready, query: String, limit: usize) -> Result<Answer, Failure> {
     let knowledge = &ready.open.knowledge;
     let found = knowledge
-        .search_text(&TextQuery { text: query.clone(), limit })
+        .search_text(&TextQuery { text: query.clone(), limit, ..TextQuery::default() })
         .map_err(|error| Failure::from(error).hint("`quipu index --rebuild` makes the index anew"))?;
     let session = Session::default();
     let snapshot = knowledge.snapshot();

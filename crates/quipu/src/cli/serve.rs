@@ -250,7 +250,7 @@ mod tests {
     use quipu_core::ports::StoreError;
     use quipu_core::{Parts, Session};
     use quipu_testkit::store_conformance::Shelf;
-    use quipu_testkit::{FixedClock, MemShelf, MemVault};
+    use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
 
     use super::*;
 
@@ -261,7 +261,9 @@ mod tests {
             vault: Arc::new(MemVault::from_fixture(clock.clone(), "")),
             store: Arc::new(MemShelf::default().open()),
             clock,
+            sources: Arc::new(MemSources::default()),
             title_rule: TitleRule::default(),
+            stale_after: Knowledge::STALE_AFTER,
         }));
         let herald = Herald { knowledge, root: "/home/ada/notes".into() };
         herald.warn("cannot watch: No such file about [\"/home/ada/notes/a\"]");

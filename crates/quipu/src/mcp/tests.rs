@@ -9,7 +9,7 @@ use quipu_core::parse::TitleRule;
 use quipu_core::ports::{FileChange, FileContent, Kept, Listing, SystemClock, VaultError, VaultFiles, WriteError};
 use quipu_core::{Knowledge, Parts};
 use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemVault};
+use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
 use quipu_tools::{Registry, RegistryOptions};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, split};
@@ -94,7 +94,9 @@ impl Client {
             vault: Arc::new(GatedVault { files, gate: gate.clone() }),
             store: Arc::new(MemShelf::default().open()),
             clock: Arc::new(SystemClock),
+            sources: Arc::new(MemSources::default()),
             title_rule: TitleRule::default(),
+            stale_after: Knowledge::STALE_AFTER,
         }));
         knowledge.start(&|_| {}).unwrap();
         let registry = Arc::new(Registry::new(knowledge.clone(), RegistryOptions::default()));

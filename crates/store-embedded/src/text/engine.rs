@@ -13,7 +13,7 @@ use super::directory::UnsyncedDirectory;
 use super::files::findings;
 use super::language::Language;
 use super::query::QueryWords;
-use super::ranking::{best, merged};
+use super::ranking::{best, count, merged};
 use super::schema::{self, Fields};
 use super::tokenizer::{self, WordTokenizer};
 use super::writer::Mark;
@@ -117,9 +117,13 @@ impl Engine {
                 TextMatch::AnyWord => asked,
                 _ => words.names_first(asked, most, fields),
             };
-            let hits = guarded(|| best(&searcher, &*asked, limit))?;
+            let hits = guarded(|| best(&searcher, &*asked, limit, query.among.as_ref()))?;
             if !hits.is_empty() {
-                return Ok(TextHits { hits, matched });
+                let total = match query.count_all {
+                    true => guarded(|| count(&searcher, &*asked, query.among.as_ref()))?,
+                    false => hits.len(),
+                };
+                return Ok(TextHits { hits, matched, total });
             }
             // Looked for once, and only when words as typed find nothing.
             if matched == TextMatch::Phrase {
@@ -144,8 +148,8 @@ impl Engine {
         guarded(|| {
             words.find_instead(&searcher, fields)?;
             let most = words.most(&searcher, fields)?;
-            let any = best(&searcher, &*words.any_word(fields), limit)?;
-            let precise = best(&searcher, &*words.precise(most, fields), limit.min(PRECISE))?;
+            let any = best(&searcher, &*words.any_word(fields), limit, None)?;
+            let precise = best(&searcher, &*words.precise(most, fields), limit.min(PRECISE), None)?;
             Ok(RankedText { hits: merged(any, precise, limit), most })
         })
     }

@@ -11,5 +11,6 @@ mod processes;
 mod pruning;
 mod reading;
 mod rules;
+mod sources;
 mod watching;
 mod writing;
