@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::index::{IndexError, Indexer, Progress, Scope, Snapshot, SyncReport};
-use crate::model::{Note, NoteId, NoteKey, VaultPath, Warning};
+use crate::model::{ContentHash, Note, NoteId, NoteKey, VaultPath, Warning};
 use crate::parse::{TitleRule, decode, text_start};
 use crate::ports::{
     Clock, FileContent, Kept, NoteStore, StoreError, TextHits, TextQuery, VaultError, VaultFiles, WriteError,
@@ -12,6 +12,12 @@ use crate::ports::{
 use crate::search::Lines;
 use crate::session::Session;
 use crate::warnings::WarningLog;
+
+/// How long a search waits for its turn to fill a damaged text index again.
+const REFILL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a search could not do when somebody else is at that for longer.
+const REFILLING: &str = "searched, since its words are being read again; try again in a moment";
 
 /// A vault that can be asked and written.
 pub struct Knowledge {
@@ -42,6 +48,8 @@ pub struct ReadNote {
     pub key: NoteKey,
     /// The whole file, decoded.
     pub text: String,
+    /// Of its bytes.
+    pub(crate) hash: ContentHash,
 }
 
 impl ReadNote {
@@ -80,6 +88,11 @@ impl Knowledge {
         self.indexer.expect_changes();
     }
 
+    /// Keeps for the next start what this one had to find out. Worth calling when there is nothing else to do, and at the end.
+    pub fn keep(&self) -> Result<(), StoreError> {
+        self.indexer.keep_links()
+    }
+
     /// Waits for the end of [`Knowledge::start`]; `false` when it takes longer.
     pub fn wait_ready(&self, timeout: Duration) -> bool {
         self.indexer.wait_ready(timeout)
@@ -95,7 +108,8 @@ impl Knowledge {
         self.indexer.snapshot()
     }
 
-    /// A note by its id, in any case, as the file is now: a change that nobody told of is taken in first.
+    /// A note by its id, in any case, as the file is now: a change that nobody told of is taken in first. It counts as shown
+    /// in part until [`Knowledge::show_whole`].
     pub fn read(&self, session: &Session, id: &str) -> Result<Option<ReadNote>, IndexError> {
         self.read_found(session, id, |snapshot| snapshot.find(&NoteId::new(id)))
     }
@@ -138,8 +152,13 @@ impl Knowledge {
     }
 
     fn shown(&self, session: &Session, snapshot: Arc<Snapshot>, key: NoteKey, content: FileContent) -> ReadNote {
-        session.show(&snapshot.note(key).path, content.hash);
-        ReadNote { text: decode(content.bytes), snapshot, key }
+        session.show(&snapshot.note(key).path, content.hash, false);
+        ReadNote { text: decode(content.bytes), hash: content.hash, snapshot, key }
+    }
+
+    /// Says that a client got all of a note's text, and may replace it.
+    pub fn show_whole(&self, session: &Session, read: &ReadNote) {
+        session.show(&read.note().path, read.hash, true);
     }
 
     /// The text of several notes of one snapshot, for a list. A file that is gone or cannot be read has none; one that
@@ -154,9 +173,14 @@ impl Knowledge {
         keys.iter().map(body).collect()
     }
 
-    /// The sections that match some words best.
+    /// The sections that match some words best. Where the text index turns out to be damaged it is filled again first.
     pub fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
-        self.store.search_text(query)
+        match self.store.search_text(query) {
+            Err(error) if self.store.text_lost()?.is_empty() => Err(error),
+            Err(error) if !self.indexer.refill(REFILL_PATIENCE) => Err(StoreError { action: REFILLING, ..error }),
+            Err(_) => self.store.search_text(query),
+            found => found,
+        }
     }
 
     /// Looks for damage in the index.

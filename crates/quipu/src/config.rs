@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 pub(crate) const FILE: &str = ".quipu/config.toml";
 
 /// Everything that can be set.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Config {
     /// Where titles come from.
     pub(crate) title_from: TitleRule,
@@ -25,6 +25,20 @@ pub(crate) struct Config {
     pub(crate) exclude: Vec<Pattern>,
     /// `None`: all of them.
     pub(crate) toolsets: Option<Vec<Toolset>>,
+    /// How many days replaced and deleted versions are kept; 0 for ever.
+    pub(crate) trash_days: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            title_from: TitleRule::default(),
+            include: Vec::new(),
+            exclude: Vec::new(),
+            toolsets: None,
+            trash_days: 90,
+        }
+    }
 }
 
 /// A glob, and where it was written: whether it is one is found out later, by whoever uses it.
@@ -67,8 +81,16 @@ struct Key {
     name: &'static str,
     variable: &'static str,
     set: fn(&mut Config, &[Word]) -> Result<(), ConfigError>,
-    /// Whether an empty list says something. Where it does not, it is a mistake.
-    may_be_empty: bool,
+    shape: Shape,
+}
+
+/// How a setting is written in the file. In the environment everything is words between commas.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// A list of strings. Whether an empty one says something; where it does not, it is a mistake.
+    Words { may_be_empty: bool },
+    /// A whole number, zero or more.
+    Number,
 }
 
 /// One item of a list, and where it stands.
@@ -77,12 +99,16 @@ struct Word {
     place: Place,
 }
 
-/// Every key there is. All of them are lists of words.
-const KEYS: [Key; 4] = [
-    Key { name: "title_from", variable: "QUIPU_TITLE_FROM", set: set_title_from, may_be_empty: false },
-    Key { name: "include", variable: "QUIPU_INCLUDE", set: set_include, may_be_empty: true },
-    Key { name: "exclude", variable: "QUIPU_EXCLUDE", set: set_exclude, may_be_empty: true },
-    Key { name: "toolsets", variable: "QUIPU_TOOLSETS", set: set_toolsets, may_be_empty: false },
+const SOME: Shape = Shape::Words { may_be_empty: false };
+const ANY: Shape = Shape::Words { may_be_empty: true };
+
+/// Every key there is.
+const KEYS: [Key; 5] = [
+    Key { name: "title_from", variable: "QUIPU_TITLE_FROM", set: set_title_from, shape: SOME },
+    Key { name: "include", variable: "QUIPU_INCLUDE", set: set_include, shape: ANY },
+    Key { name: "exclude", variable: "QUIPU_EXCLUDE", set: set_exclude, shape: ANY },
+    Key { name: "toolsets", variable: "QUIPU_TOOLSETS", set: set_toolsets, shape: SOME },
+    Key { name: "trash_days", variable: "QUIPU_TRASH_DAYS", set: set_trash_days, shape: Shape::Number },
 ];
 
 /// What a later version will know. Somebody who has read of it is told so, rather than that it is a mistake.
@@ -142,16 +168,21 @@ impl Config {
             let Some(known) = KEYS.iter().find(|known| known.name == name) else {
                 return Err(unknown(&place, "key", name, KEYS.iter().map(|key| key.name)));
             };
-            let DeValue::Array(items) = value.get_ref() else {
-                return Err(wrong_type(&place, name));
-            };
-            let mut words = Vec::with_capacity(items.len());
-            for item in items {
-                let place = line(item.span().start);
-                match item.get_ref() {
-                    DeValue::String(text) => words.push(Word { text: text.to_string(), place }),
-                    _ => return Err(wrong_type(&place, name)),
+            let mut words = Vec::new();
+            match (known.shape, value.get_ref()) {
+                (Shape::Number, DeValue::Integer(number)) => {
+                    words.push(Word { text: number.to_string(), place: place.clone() });
                 }
+                (Shape::Words { .. }, DeValue::Array(items)) => {
+                    for item in items {
+                        let place = line(item.span().start);
+                        match item.get_ref() {
+                            DeValue::String(text) => words.push(Word { text: text.to_string(), place }),
+                            _ => return Err(wrong_type(&place, known)),
+                        }
+                    }
+                }
+                _ => return Err(wrong_type(&place, known)),
             }
             known.take(self, &words, &place)?;
         }
@@ -161,7 +192,7 @@ impl Config {
 
 impl Key {
     fn take(&self, config: &mut Config, words: &[Word], place: &Place) -> Result<(), ConfigError> {
-        if words.is_empty() && !self.may_be_empty {
+        if words.is_empty() && self.shape != ANY {
             return Err(ConfigError {
                 place: place.to_string(),
                 message: format!("`{}` is empty", self.name),
@@ -209,6 +240,14 @@ fn set_toolsets(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> 
     Ok(())
 }
 
+fn set_trash_days(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    let key = KEYS.iter().find(|key| key.name == "trash_days").expect("it is one of the keys");
+    for word in words {
+        config.trash_days = word.text.parse().map_err(|_| wrong_type(&word.place, key))?;
+    }
+    Ok(())
+}
+
 fn patterns(words: &[Word]) -> Vec<Pattern> {
     words.iter().map(|word| Pattern { glob: word.text.clone(), place: word.place.clone() }).collect()
 }
@@ -233,11 +272,16 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-fn wrong_type(place: &Place, key: &str) -> ConfigError {
+fn wrong_type(place: &Place, key: &Key) -> ConfigError {
+    let name = key.name;
+    let (kind, example) = match key.shape {
+        Shape::Words { .. } => ("a list of strings", "[\"…\", \"…\"]"),
+        Shape::Number => ("a whole number, zero or more", "90"),
+    };
     ConfigError {
         place: place.to_string(),
-        message: format!("`{key}` must be a list of strings"),
-        hint: format!("write it as: {key} = [\"…\", \"…\"]"),
+        message: format!("`{name}` must be {kind}"),
+        hint: format!("write it as: {name} = {example}"),
     }
 }
 
@@ -272,6 +316,8 @@ mod tests {
         let globs: Vec<&str> = config.exclude.iter().map(|pattern| pattern.glob.as_str()).collect();
         assert_eq!(globs, ["old/**", "*.{bak,tmp}.md"]);
         assert_eq!(read("", &[]).unwrap(), Config::default());
+        assert_eq!(read("trash_days = 7\n", &[]).unwrap().trash_days, 7);
+        assert_eq!(read("trash_days = 7\n", &[("QUIPU_TRASH_DAYS", "0")]).unwrap().trash_days, 0);
     }
 
     #[test]
@@ -279,15 +325,23 @@ mod tests {
         for (text, expected) in [
             (
                 "\n\nexclud = []\n",
-                "unknown key `exclud`\nhint: did you mean `exclude`? There are `title_from`, `include`, `exclude`, `toolsets`",
+                "unknown key `exclud`\nhint: did you mean `exclude`? There are `title_from`, `include`, `exclude`, `toolsets`, `trash_days`",
             ),
             (
                 "exclude = []\n\ntoolsets = [\n  \"note\",\n]\n",
-                "unknown toolset `note`\nhint: did you mean `notes`? There are `notes`, `docs`",
+                "unknown toolset `note`\nhint: did you mean `notes`? There are `notes`, `docs`, `pages`, `memory`",
             ),
             (
                 "[http]\nport = 1\n",
-                "`http` is not in this version\nhint: leave it out; there are `title_from`, `include`, `exclude`, `toolsets`",
+                "`http` is not in this version\nhint: leave it out; there are `title_from`, `include`, `exclude`, `toolsets`, `trash_days`",
+            ),
+            (
+                "trash_days = \"90\"\n",
+                "`trash_days` must be a whole number, zero or more\nhint: write it as: trash_days = 90",
+            ),
+            (
+                "trash_days = -1\n",
+                "`trash_days` must be a whole number, zero or more\nhint: write it as: trash_days = 90",
             ),
             ("toolsets = []\n", "`toolsets` is empty\nhint: name at least one, or leave it out for the default"),
             ("title_from = []\n", "`title_from` is empty\nhint: name at least one, or leave it out for the default"),

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use quipu_core::model::{FileStat, Note, NoteKey};
 use quipu_core::ports::NoteChange;
-use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior};
 
 use crate::row::{self, RowError};
 
 /// The number of the format on disk: rows, tables, and the words of the text index. Any change of these needs a new one;
 /// a store of another number starts empty.
-pub(crate) const FORMAT: i64 = 1;
+pub(crate) const FORMAT: i64 = 3;
 
 /// The `seq` of a row whose text was lost: later than any, until the note is put again.
 const OWED: i64 = i64::MAX;
@@ -39,6 +39,7 @@ pub(crate) const SCHEMA: &str = "
         row BLOB NOT NULL
     );
     CREATE TABLE removed (key INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
+    CREATE TABLE links (one INTEGER PRIMARY KEY CHECK (one = 1), bytes BLOB NOT NULL);
     INSERT INTO meta VALUES (1, lower(hex(randomblob(16))), '', 0);
 ";
 
@@ -171,7 +172,7 @@ impl Catalog {
             return Ok(());
         }
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        tx.execute_batch("DELETE FROM note; DELETE FROM removed;")?;
+        tx.execute_batch("DELETE FROM note; DELETE FROM removed; DELETE FROM links;")?;
         let epoch = tx.query_row(
             "UPDATE meta SET fingerprint = ?1, epoch = lower(hex(randomblob(16))), seq = 0 RETURNING epoch",
             [fingerprint],
@@ -251,15 +252,28 @@ impl Catalog {
         Ok(replaced)
     }
 
+    /// Keeps what links mean, instead of what was kept before.
+    pub(crate) fn keep_links(&self, links: &[u8]) -> Result<(), CatalogError> {
+        self.db.execute("INSERT OR REPLACE INTO links VALUES (1, ?1)", [links])?;
+        Ok(())
+    }
+
+    /// What links mean, as last kept.
+    pub(crate) fn links(&self) -> Result<Option<Vec<u8>>, CatalogError> {
+        Ok(self.db.query_row("SELECT bytes FROM links", [], |row| row.get(0)).optional()?)
+    }
+
     /// How many notes and sections there are.
     pub(crate) fn counts(&self) -> Result<(u64, u64), CatalogError> {
         let sql = "SELECT count(*), coalesce(sum(sections), 0) FROM note";
         Ok(self.db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
     }
 
-    /// How many notes' texts are missing from the text index.
-    pub(crate) fn owed(&self) -> Result<u64, CatalogError> {
-        Ok(self.db.query_row("SELECT count(*) FROM note WHERE seq = ?1", [OWED], |row| row.get(0))?)
+    /// The notes whose texts are missing from the text index.
+    pub(crate) fn owed(&self) -> Result<Vec<NoteKey>, CatalogError> {
+        let mut statement = self.db.prepare_cached("SELECT key FROM note WHERE seq = ?1 ORDER BY key")?;
+        let keys = statement.query_map([OWED], |row| row.get(0).map(NoteKey))?;
+        Ok(keys.collect::<Result<_, _>>()?)
     }
 
     /// What SQLite and the rows' own shape find wrong, as sentences.

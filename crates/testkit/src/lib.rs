@@ -4,6 +4,7 @@
 
 pub mod fixture;
 pub mod store_conformance;
+pub mod vault_conformance;
 
 pub mod client;
 pub mod generate;

@@ -8,10 +8,12 @@ mod clock;
 mod embedder;
 mod note_store;
 mod vault_files;
+mod vector_store;
 
 pub use clock::{Clock, SystemClock};
 pub use embedder::{EmbedError, Embedder, Role};
-pub use note_store::{Loaded, NoteChange, NoteStore, StoreError, TextHit, TextHits, TextMatch, TextQuery};
+pub use note_store::{Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHit, TextHits, TextMatch, TextQuery};
 pub use vault_files::{
     FileChange, FileContent, Kept, KeptReason, ListedFile, Listing, VaultError, VaultFiles, WriteError,
 };
+pub use vector_store::{Coverage, Grade, Lacking, PassageHash, VectorHit, VectorStore};

@@ -12,6 +12,7 @@ mod http;
 mod resources;
 mod seed_docs;
 mod seed_roux;
+mod slow_reader;
 mod watching;
 mod wire;
 mod writing;

@@ -24,6 +24,9 @@ pub trait Shelf {
 
     /// Whether anything outlives the store.
     fn lasts(&self) -> bool;
+
+    /// Damages the text index of an open store; `false` where it has no files that could be.
+    fn lose_text(&self, store: &Self::Store) -> bool;
 }
 
 /// One `#[test]` for each rule, over the shelf that the expression makes.
@@ -45,6 +48,8 @@ macro_rules! store_conformance {
             hits_are_limited_and_in_order,
             characters_without_spaces_are_found_one_by_one,
             a_sound_store_has_no_findings,
+            a_text_that_is_lost_is_named_until_it_is_put_again,
+            a_loss_that_is_accepted_is_searched_around,
             any_list_of_changes_gives_what_the_model_gives
         );
     };
@@ -123,7 +128,7 @@ fn full_note() -> (Note, &'static str) {
 }
 
 fn loaded(store: &impl NoteStore) -> BTreeMap<NoteKey, Note> {
-    let Loaded { notes, text_missing } = store.load(FINGERPRINT).expect("a store loads");
+    let Loaded { notes, text_missing, .. } = store.load(FINGERPRINT).expect("a store loads");
     assert_eq!(text_missing, [], "nothing crashed");
     let count = notes.len();
     let notes: BTreeMap<_, _> = notes.into_iter().collect();
@@ -359,6 +364,45 @@ pub fn characters_without_spaces_are_found_one_by_one(shelf: &impl Shelf) {
     ] {
         assert_eq!(found(&store, query).0, places, "{query}");
     }
+}
+
+fn search_fails(store: &impl NoteStore) -> bool {
+    store.search_text(&TextQuery { text: "alpha".to_owned(), limit: 9 }).is_err()
+}
+
+/// A search tells of the damage rather than finding nothing; once everything is put again it answers.
+pub fn a_text_that_is_lost_is_named_until_it_is_put_again(shelf: &impl Shelf) {
+    let store = opened(shelf);
+    put_all(&store, &["alpha", "alpha beta"]);
+    assert_eq!(found(&store, "alpha").0, [(0, 0), (1, 0)]);
+    assert_eq!(store.text_lost().expect("a store knows what it lost"), []);
+    if !shelf.lose_text(&store) {
+        return;
+    }
+    assert!(search_fails(&store));
+    assert_eq!(store.text_lost().expect("a store knows what it lost"), [NoteKey(0), NoteKey(1)]);
+    put_all(&store, &["alpha"]);
+    assert!(search_fails(&store));
+    assert_eq!(store.text_lost().expect("a store knows what it lost"), [NoteKey(1)]);
+    put_all(&store, &["alpha", "alpha beta"]);
+    assert_eq!(store.text_lost().expect("a store knows what it lost"), []);
+    assert_eq!(found(&store, "alpha").0, [(0, 0), (1, 0)]);
+    assert_eq!(store.check().expect("a store checks itself"), [""; 0]);
+}
+
+/// What cannot be put again does not keep the rest from being found.
+pub fn a_loss_that_is_accepted_is_searched_around(shelf: &impl Shelf) {
+    let store = opened(shelf);
+    put_all(&store, &["alpha", "alpha beta"]);
+    found(&store, "alpha");
+    if !shelf.lose_text(&store) {
+        return;
+    }
+    assert!(search_fails(&store));
+    put_all(&store, &["alpha"]);
+    store.accept_loss();
+    assert_eq!(found(&store, "alpha").0, [(0, 0)]);
+    assert_eq!(store.text_lost().expect("a store knows what it lost"), []);
 }
 
 /// Before and after changes, and after a new opening.

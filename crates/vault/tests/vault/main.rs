@@ -5,8 +5,10 @@
 mod home;
 mod journals;
 
+mod conformance;
 mod disks;
 mod processes;
+mod pruning;
 mod reading;
 mod rules;
 mod watching;
