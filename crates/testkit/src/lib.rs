@@ -4,6 +4,7 @@
 
 pub mod fixture;
 pub mod store_conformance;
+pub mod vector_conformance;
 
 pub mod client;
 pub mod generate;
@@ -12,6 +13,7 @@ pub mod workload;
 mod fixed_clock;
 mod mem_store;
 mod mem_vault;
+mod mem_vectors;
 
 pub use fixed_clock::FixedClock;
 pub use mem_store::{MemShelf, MemStore};

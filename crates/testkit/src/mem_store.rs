@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use quipu_core::model::{Note, NoteKey, fold};
 use quipu_core::ports::{Loaded, NoteChange, NoteStore, StoreError, TextHit, TextHits, TextMatch, TextQuery};
 
+use crate::mem_vectors::SpaceVectors;
 use crate::store_conformance::Shelf;
 
 /// The shelf a [`MemStore`] is taken from: what is put back stays, as on a disk.
@@ -22,10 +23,12 @@ pub struct MemStore {
 }
 
 #[derive(Default)]
-struct Kept {
+pub(crate) struct Kept {
     fingerprint: String,
-    notes: BTreeMap<NoteKey, (Note, String)>,
+    pub(crate) notes: BTreeMap<NoteKey, (Note, String)>,
     links: Option<Vec<u8>>,
+    /// By space. They outlive the notes.
+    pub(crate) vectors: BTreeMap<String, SpaceVectors>,
 }
 
 impl Shelf for MemShelf {
@@ -53,7 +56,7 @@ impl MemShelf {
 }
 
 impl MemStore {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
         assert!(*self.loaded.lock().expect("no test panics twice"), "a store is loaded before anything else");
         self.kept.lock().expect("no test panics twice")
     }
@@ -67,7 +70,8 @@ impl NoteStore for MemStore {
         drop(loaded);
         let mut kept = self.kept();
         if kept.fingerprint != fingerprint {
-            *kept = Kept { fingerprint: fingerprint.to_owned(), ..Kept::default() };
+            let vectors = std::mem::take(&mut kept.vectors);
+            *kept = Kept { fingerprint: fingerprint.to_owned(), vectors, ..Kept::default() };
         }
         let notes = kept.notes.iter().map(|(key, (note, _))| (*key, note.clone())).collect();
         Ok(Loaded { notes, text_missing: Vec::new(), links: kept.links.clone() })
@@ -185,4 +189,5 @@ fn words(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     crate::store_conformance!(crate::MemShelf::default());
+    crate::vector_conformance!(crate::MemShelf::default());
 }
