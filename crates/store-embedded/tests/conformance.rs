@@ -1,4 +1,4 @@
-//! The port's rules, over both kinds of the embedded store.
+//! The ports' rules, over both kinds of the embedded store.
 
 #![expect(clippy::disallowed_methods, reason = "breaks the store's own files")]
 #![expect(clippy::unwrap_used, reason = "what a test shares fails as the test does")]
@@ -56,8 +56,10 @@ impl Shelf for MemoryShelf {
 
 mod on_disk {
     quipu_testkit::store_conformance!(super::DiskShelf(tempfile::tempdir().unwrap()));
+    quipu_testkit::vector_conformance!(crate::DiskShelf(tempfile::tempdir().unwrap()));
 }
 
 mod in_memory {
     quipu_testkit::store_conformance!(super::MemoryShelf);
+    quipu_testkit::vector_conformance!(crate::MemoryShelf);
 }

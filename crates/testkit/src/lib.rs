@@ -5,6 +5,7 @@
 pub mod fixture;
 pub mod store_conformance;
 pub mod vault_conformance;
+pub mod vector_conformance;
 
 pub mod client;
 pub mod generate;
@@ -14,6 +15,7 @@ mod fixed_clock;
 mod mem_sources;
 mod mem_store;
 mod mem_vault;
+mod mem_vectors;
 
 pub use fixed_clock::FixedClock;
 pub use mem_sources::MemSources;

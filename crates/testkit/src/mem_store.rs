@@ -11,6 +11,7 @@ use quipu_core::ports::{
     Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHit, TextHits, TextMatch, TextQuery,
 };
 
+use crate::mem_vectors::SpaceVectors;
 use crate::store_conformance::Shelf;
 
 /// The shelf a [`MemStore`] is taken from: what is put back stays, as on a disk.
@@ -32,10 +33,12 @@ struct Lost {
 }
 
 #[derive(Default)]
-struct Kept {
+pub(crate) struct Kept {
     fingerprint: String,
-    notes: BTreeMap<NoteKey, (Note, String)>,
+    pub(crate) notes: BTreeMap<NoteKey, (Note, String)>,
     links: Option<Vec<u8>>,
+    /// By space. They outlive the notes.
+    pub(crate) vectors: BTreeMap<String, SpaceVectors>,
 }
 
 impl Shelf for MemShelf {
@@ -78,7 +81,7 @@ impl MemStore {
         self.lost.lock().expect("no test panics twice")
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
         assert!(*self.loaded.lock().expect("no test panics twice"), "a store is loaded before anything else");
         self.kept.lock().expect("no test panics twice")
     }
@@ -92,7 +95,8 @@ impl NoteStore for MemStore {
         drop(loaded);
         let mut kept = self.kept();
         if kept.fingerprint != fingerprint {
-            *kept = Kept { fingerprint: fingerprint.to_owned(), ..Kept::default() };
+            let vectors = std::mem::take(&mut kept.vectors);
+            *kept = Kept { fingerprint: fingerprint.to_owned(), vectors, ..Kept::default() };
         }
         let notes = kept.notes.iter().map(|(key, (note, _))| (*key, note.clone())).collect();
         Ok(Loaded { notes, text_missing: Vec::new(), links: kept.links.clone() })
@@ -245,4 +249,5 @@ fn words(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     crate::store_conformance!(crate::MemShelf::default());
+    crate::vector_conformance!(crate::MemShelf::default());
 }

@@ -63,7 +63,7 @@ macro_rules! store_conformance {
     };
 }
 
-const FINGERPRINT: &str = "parser 1";
+pub(crate) const FINGERPRINT: &str = "parser 1";
 
 /// A note made from its text alone: each `## ` starts a section.
 pub fn note(path: &str, text: &str) -> Note {
@@ -131,7 +131,7 @@ fn full_note() -> (Note, &'static str) {
     (note, text)
 }
 
-fn loaded(store: &impl NoteStore) -> BTreeMap<NoteKey, Note> {
+pub(crate) fn loaded(store: &impl NoteStore) -> BTreeMap<NoteKey, Note> {
     let Loaded { notes, text_missing, .. } = store.load(FINGERPRINT).expect("a store loads");
     assert_eq!(text_missing, [], "nothing crashed");
     let count = notes.len();
@@ -140,7 +140,7 @@ fn loaded(store: &impl NoteStore) -> BTreeMap<NoteKey, Note> {
     notes
 }
 
-fn opened<S: Shelf>(shelf: &S) -> S::Store {
+pub(crate) fn opened<S: Shelf>(shelf: &S) -> S::Store {
     let store = shelf.open();
     loaded(&store);
     store
