@@ -6,6 +6,7 @@ use quipu_core::index::IndexError;
 use quipu_core::model::NoteId;
 use quipu_core::notes::NoteError;
 use quipu_core::ports::{StoreError, VaultError, WriteError};
+use quipu_core::search::EmbeddingFailed;
 use serde_json::json;
 
 use crate::registry::Reply;
@@ -131,6 +132,15 @@ impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
         tracing::error!(source = %error.source, "{error}");
         Self::new(FaultKind::Provider, format!("{error}; the server's log has the details"))
+    }
+}
+
+impl From<EmbeddingFailed> for Fault {
+    fn from(error: EmbeddingFailed) -> Self {
+        match error {
+            EmbeddingFailed::Embedder(error) => Self::new(FaultKind::Provider, error.to_string()),
+            EmbeddingFailed::Store(error) => error.into(),
+        }
     }
 }
 

@@ -71,9 +71,19 @@ impl Tool for ResolveNodes {
         let find: &(dyn Fn(&str) -> Option<NameMatch> + Sync) = match params.strategy {
             Strategy::Exact => &|name| exact_match(&snapshot, name, admits),
             Strategy::Fuzzy => &|name| best_match(&snapshot, name, params.threshold - HALF_STEP, admits),
-            Strategy::Semantic => {
-                let message = "`strategy` \"semantic\" needs an embedding model and this build has none; use \"fuzzy\"";
+            Strategy::Semantic if !call.knowledge.has_meaning() => {
+                let message = "`strategy` \"semantic\" needs an embedding model and there is none; use \"fuzzy\"";
                 return Err(Fault::new(FaultKind::Provider, message));
+            }
+            // Asked once beforehand, so that a model that cannot answer is an error and not a list without matches.
+            Strategy::Semantic => {
+                call.knowledge.closest("", &|_| false)?;
+                &|name| {
+                    let in_snapshot = |key| snapshot.get(key).is_some_and(admits);
+                    let closest = || call.knowledge.closest(name, &in_snapshot).ok().flatten();
+                    let closest = || closest().map(|(key, score)| NameMatch { key, score: f64::from(score) });
+                    exact_match(&snapshot, name, admits).or_else(closest)
+                }
             }
         };
         // Each name is held against every note: side by side, or a long list would keep its caller waiting.
