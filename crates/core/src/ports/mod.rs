@@ -6,11 +6,17 @@
 
 mod clock;
 mod embedder;
+mod memory_store;
 mod note_store;
 mod vault_files;
 
 pub use clock::{Clock, SystemClock};
 pub use embedder::{EmbedError, Embedder, Role};
+pub use memory_store::{
+    Applied, ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, LoggedChange, MemoryChange, MemoryCounts,
+    MemoryFailure, MemoryItem, MemoryStore, NewEntity, Refusal, RelationFilter, StoredVector, Touched, UndoError,
+    VectorOwner,
+};
 pub use note_store::{Loaded, NoteChange, NoteStore, StoreError, TextHit, TextHits, TextMatch, TextQuery};
 pub use vault_files::{
     FileChange, FileContent, Kept, KeptReason, ListedFile, Listing, VaultError, VaultFiles, WriteError,
