@@ -74,6 +74,9 @@ fn answers(registry: &Registry) -> Vec<Value> {
         call("list_documents", json!({})),
         call("get_hubs", json!({"limit": 50})),
         call("resolve_nodes", json!({"names": TARGETS, "strategy": "exact"})),
+        call("resolve_nodes", json!({"names": TARGETS})),
+        call("search_docs", json!({"query": "given title"})),
+        call("search_docs", json!({"query": "nowhere.md"})),
     ];
     for path in PATHS {
         answers.push(call("get_node", json!({"id": path, "depth": 1})));
@@ -97,6 +100,8 @@ proptest! {
         for edit in &edits {
             let Some(path) = make(&vault, edit) else { continue };
             knowledge.sync(&Scope::Below(vec![path]), &|_| {}).expect("a vault in memory can be read");
+            // Fills what is kept of texts between searches.
+            running.call("search_docs", json!({"query": "nick"}), &Session::default());
         }
         let (_, fresh) = start(&vault);
         for (running, fresh) in answers(&running).iter().zip(answers(&fresh)) {

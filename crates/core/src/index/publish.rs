@@ -33,7 +33,7 @@ fn rebuilt(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snaps
         put(&mut entries, key, note);
         renamed.insert(key);
     }
-    let mut order: Vec<NoteKey> = (0..entries.len()).filter(|slot| entries[*slot].is_some()).map(key_of_slot).collect();
+    let mut order: Vec<NoteKey> = (0..entries.len()).filter(|slot| entries[*slot].is_some()).map(NoteKey::of_slot).collect();
     order.par_sort_unstable_by(|a, b| place(&entries, *a).cmp(&place(&entries, *b)));
     let shadowed: FxHashSet<NoteKey> =
         order.windows(2).filter(|pair| id(&entries, pair[0]) == id(&entries, pair[1])).map(|pair| pair[1]).collect();
@@ -44,7 +44,7 @@ fn rebuilt(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snaps
     }
     let resolver = &writer.resolver;
     entries.par_iter_mut().flatten().for_each(|entry| entry.targets = targets_of(resolver, &entry.note));
-    let rows: Vec<Vec<NoteKey>> = (0..entries.len()).map(|slot| row(&entries, &shadowed, key_of_slot(slot))).collect();
+    let rows: Vec<Vec<NoteKey>> = (0..entries.len()).map(|slot| row(&entries, &shadowed, NoteKey::of_slot(slot))).collect();
     Snapshot::new(entries, order, shadowed, Graph::new(&rows))
 }
 
@@ -135,7 +135,7 @@ pub(super) fn wanted_by(entries: &[Option<Entry>]) -> FxHashMap<u64, Vec<NoteKey
     let mut wanted: FxHashMap<u64, Vec<NoteKey>> = FxHashMap::default();
     for (slot, hashes) in hashes.into_iter().enumerate() {
         for hash in hashes {
-            wanted.entry(hash).or_default().push(key_of_slot(slot));
+            wanted.entry(hash).or_default().push(NoteKey::of_slot(slot));
         }
     }
     wanted
@@ -186,8 +186,4 @@ fn place(entries: &[Option<Entry>], key: NoteKey) -> (&NoteId, &VaultPath) {
 
 fn id(entries: &[Option<Entry>], key: NoteKey) -> &NoteId {
     place(entries, key).0
-}
-
-fn key_of_slot(slot: usize) -> NoteKey {
-    NoteKey(u32::try_from(slot).expect("slots were handed out as u32"))
 }

@@ -1,6 +1,7 @@
 //! The whole vault at one moment: what every read works on. Immutable, shared, cheap to make anew after a small change.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -18,6 +19,8 @@ pub struct Snapshot {
     /// Files whose id belongs to another file.
     shadowed: FxHashSet<NoteKey>,
     graph: Graph,
+    /// Of each slot in use its place in `order`.
+    places: OnceLock<Vec<u32>>,
     decomposed: OnceLock<FxHashMap<String, NoteKey>>,
     ranks: OnceLock<Vec<f64>>,
     /// Under each folded tag, places in `order`.
@@ -101,6 +104,30 @@ impl Snapshot {
     /// A note by its slot, if the slot is in use.
     pub fn get(&self, key: NoteKey) -> Option<&Note> {
         self.entries.get(key.slot())?.as_ref().map(|entry| &*entry.note)
+    }
+
+    /// How many slots there are, in use or not.
+    pub(crate) fn slots(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The files in some slots. As long as a note is held, another one in its slot is another version.
+    pub(crate) fn in_slots(&self, slots: Range<usize>) -> impl Iterator<Item = (NoteKey, &Arc<Note>)> {
+        let slots = slots.start.min(self.entries.len())..slots.end.min(self.entries.len());
+        let entries = self.entries[slots.clone()].iter().zip(slots);
+        entries.filter_map(|(entry, slot)| Some((NoteKey::of_slot(slot), &entry.as_ref()?.note)))
+    }
+
+    /// Where a file stands among all, by id and then path.
+    pub fn place(&self, key: NoteKey) -> u32 {
+        let places = self.places.get_or_init(|| {
+            let mut places = vec![0; self.entries.len()];
+            for (place, key) in (0..).zip(&self.order) {
+                places[key.slot()] = place;
+            }
+            places
+        });
+        places[key.slot()]
     }
 
     fn entry(&self, key: NoteKey) -> &Entry {

@@ -145,6 +145,11 @@ impl NoteKey {
     pub fn slot(self) -> usize {
         self.0 as usize
     }
+
+    /// The key of a slot that was handed out.
+    pub(crate) fn of_slot(slot: usize) -> Self {
+        Self(u32::try_from(slot).expect("slots are handed out as u32"))
+    }
 }
 
 /// The BLAKE3 hash of a file's bytes: the version of a note.
@@ -173,6 +178,11 @@ pub fn fold(text: &str) -> String {
     } else {
         text.nfc().collect::<String>().to_lowercase()
     }
+}
+
+/// Whether a text folds to this, without folding it where there is no need.
+pub fn is_folded(text: &str, folded: &str) -> bool {
+    if text.is_ascii() { text.eq_ignore_ascii_case(folded) } else { fold(text) == folded }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ mod link;
 mod note;
 mod value;
 
-pub use id::{ContentHash, NoteId, NoteKey, PathError, VaultPath, fold};
+pub use id::{ContentHash, NoteId, NoteKey, PathError, VaultPath, fold, is_folded};
 pub use link::{Link, LinkSyntax, LinkType};
 pub use note::{FileStat, Note, Section, Tag, Warning};
 pub use value::Value;

@@ -1,5 +1,7 @@
 //! What is said of a document beside its text.
 
+use std::borrow::Cow;
+
 use quipu_core::model::{Note, Value};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -26,7 +28,7 @@ impl DocumentMetadata {
         Self {
             title: note.title.clone(),
             path: note.path.to_string(),
-            section: section(note),
+            section: section(note).into_owned(),
             filename: note.path.file_name().to_owned(),
             last_modified: iso_utc(note.stat.modified_ns),
             tags: note.tags.iter().map(|tag| tag.name.clone()).collect(),
@@ -36,12 +38,12 @@ impl DocumentMetadata {
 }
 
 /// The section a document is in: as its frontmatter says, else its first folder, else `root`.
-pub(super) fn section(note: &Note) -> String {
+pub(super) fn section(note: &Note) -> Cow<'_, str> {
     let from_path = || match note.path.as_str().split_once('/') {
-        Some((folder, _)) => folder.to_owned(),
-        None => "root".to_owned(),
+        Some((folder, _)) => Cow::Borrowed(folder),
+        None => Cow::Borrowed("root"),
     };
-    text_of(note, "section").unwrap_or_else(from_path)
+    text_of(note, "section").map_or_else(from_path, Cow::Owned)
 }
 
 fn text_of(note: &Note, property: &str) -> Option<String> {

@@ -1,6 +1,6 @@
 //! What documents there are.
 
-use quipu_core::model::{Note, fold};
+use quipu_core::model::{Note, fold, is_folded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,10 +52,13 @@ impl Tool for ListDocuments {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let snapshot = call.knowledge.snapshot();
+        let is_every = params.section == every_section();
         let wanted = fold(&params.section);
-        let admits = |note: &&Note| params.section == every_section() || fold(&section(note)) == wanted;
-        let mut found: Vec<&Note> = snapshot.files().map(|key| snapshot.note(key)).filter(admits).collect();
-        found.sort_unstable_by_key(|note| &note.path);
+        let found: Vec<&Note> = snapshot
+            .files()
+            .map(|key| snapshot.note(key))
+            .filter(|note| is_every || is_folded(&section(note), &wanted))
+            .collect();
         let page = found.iter().skip(params.offset).take(params.limit);
         Ok(Output {
             documents: page.map(|note| DocumentMetadata::of(note)).collect(),
@@ -137,7 +140,7 @@ section: reference
         let answer = Desk::new("//- b.md\n//- Twin.md\n//- twin.md\n").call("list_documents", json!({}));
         let paths: Vec<_> =
             answer["documents"].as_array().unwrap().iter().map(|row| row["path"].as_str().unwrap()).collect();
-        assert_eq!(paths, ["Twin.md", "b.md", "twin.md"]);
+        assert_eq!(paths, ["b.md", "Twin.md", "twin.md"]);
     }
 
     #[test]
