@@ -3,6 +3,7 @@
 //! only; nothing that ships depends on it.
 
 pub mod fixture;
+pub mod memory_conformance;
 pub mod store_conformance;
 
 pub mod client;
@@ -10,9 +11,11 @@ pub mod generate;
 pub mod workload;
 
 mod fixed_clock;
+mod mem_memory;
 mod mem_store;
 mod mem_vault;
 
 pub use fixed_clock::FixedClock;
+pub use mem_memory::{MemMemory, MemMemoryShelf};
 pub use mem_store::{MemShelf, MemStore};
 pub use mem_vault::MemVault;

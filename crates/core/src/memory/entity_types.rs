@@ -55,7 +55,7 @@ impl Default for EntityTypes {
 
 impl EntityTypes {
     /// Adds a canonical type or more ways to write it. Wins over what was known before.
-    pub fn extend<'a>(&mut self, canonical: &str, variants: impl IntoIterator<Item = &'a str>) {
+    pub fn extend<'a>(&mut self, canonical: &'a str, variants: impl IntoIterator<Item = &'a str>) {
         for written in variants.into_iter().chain([canonical]) {
             self.canonical.insert(key(written), canonical.to_owned());
         }

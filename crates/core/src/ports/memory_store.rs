@@ -85,7 +85,8 @@ pub trait MemoryStore: Send + Sync {
     ) -> Result<Vec<(VectorOwner, StoredVector)>, MemoryFailure>;
 
     /// Keeps vectors, in place of any of the same space and owner. Not logged: they can be computed again. Those whose
-    /// owner is gone are passed over. A vector goes when its owner's text changes.
+    /// owner is gone are passed over. A vector goes with its owner, and stays when the owner's text changes: it says
+    /// itself of which text it is.
     fn put_vectors(&self, space: &str, vectors: &[(VectorOwner, StoredVector)]) -> Result<(), MemoryFailure>;
 
     /// Looks for damage; each finding is a sentence. Slow: reads everything.
@@ -277,6 +278,8 @@ pub enum VectorOwner {
 /// A vector of length one in a quarter of its size: each number is its code times the scale.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredVector {
+    /// Tells the text it was made of from others.
+    pub text_hash: i64,
     /// What one step of a code is worth.
     pub scale: f32,
     /// One for each dimension.

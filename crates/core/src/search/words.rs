@@ -13,6 +13,7 @@ const MAX_WORD_CHARS: usize = 64;
 /// One word of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word<'t> {
+    /// Of which sort.
     pub kind: WordKind,
     /// Where it starts in the text.
     pub start: usize,
@@ -20,6 +21,7 @@ pub struct Word<'t> {
     pub text: &'t str,
 }
 
+/// The sorts of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WordKind {
     /// Letters and digits.

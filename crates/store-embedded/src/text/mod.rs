@@ -12,7 +12,6 @@ mod query;
 mod ranking;
 mod schema;
 mod tokenizer;
-mod words;
 mod writer;
 
 pub(crate) use damage::TextError;

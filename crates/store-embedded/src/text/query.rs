@@ -1,12 +1,12 @@
 //! What a query asks for, level by level. Everything typed is text: there is no syntax, so nothing is a mistake.
 
 use quipu_core::ports::TextMatch;
+use quipu_core::search::words::{WordKind, folded, parts, run_chars, words};
 use tantivy::Term;
 use tantivy::query::{BooleanQuery, BoostQuery, Occur, PhraseQuery, Query, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption};
 
 use super::schema::Fields;
-use super::words::{WordKind, folded, parts, run_chars, words};
 
 /// A pasted page is searched by its beginning.
 const MAX_TERMS: usize = 64;

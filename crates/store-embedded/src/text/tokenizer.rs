@@ -4,9 +4,10 @@
 //! and the pair it begins: a query of two characters or more asks for pairs, a query of one for the single character.
 //! (Single characters could be found as a prefix of pairs, but then without a score worth the name.)
 
+use quipu_core::search::words::{self, Word, WordKind, folded, parts, run_chars};
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 
-use super::words::{self, Word, WordKind, folded, parts, run_chars};
+
 
 /// The name under which the index knows it.
 pub(super) const NAME: &str = "words";
