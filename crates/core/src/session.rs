@@ -8,6 +8,9 @@ use rustc_hash::FxHashMap;
 use crate::memory::EntityId;
 use crate::model::{ContentHash, VaultPath};
 
+/// Longer names are cut: they are kept in memory's log with every change.
+const MAX_NAME_CHARS: usize = 200;
+
 /// What is remembered of one client while it is connected.
 #[derive(Debug, Default)]
 pub struct Session {
@@ -35,7 +38,7 @@ impl Session {
     pub fn introduce(&self, client: &str) {
         let mut state = self.lock();
         if state.client.is_empty() {
-            client.clone_into(&mut state.client);
+            state.client = client.chars().take(MAX_NAME_CHARS).collect();
         }
     }
 

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use quipu_core::memory::{Memory, MemoryParts};
 use quipu_core::ports::SystemClock;
 use quipu_core::{Knowledge, Parts};
-use quipu_store_embedded::{EmbeddedStore, OpenError};
+use quipu_store_embedded::{EmbeddedStore, MemoryDatabase, MemoryOpenError, OpenError};
 use quipu_vault::{FolderVault, VaultOptions};
 
 use crate::config::{Config, ConfigError};
@@ -24,6 +25,17 @@ pub(crate) struct OpenVault {
     pub(crate) store: Arc<EmbeddedStore>,
     /// Where the index is kept.
     pub(crate) index: IndexPlace,
+    /// What agents learned, or why it cannot be had.
+    pub(crate) memory: Result<OpenMemory, MemoryOpenError>,
+}
+
+/// What agents learned, and the file behind it.
+#[derive(Clone)]
+pub(crate) struct OpenMemory {
+    /// What is asked.
+    pub(crate) memory: Arc<Memory>,
+    /// The file.
+    pub(crate) database: Arc<MemoryDatabase>,
 }
 
 /// How a command wants to use the vault.
@@ -73,6 +85,11 @@ pub(crate) fn index_folder(root: &Path) -> PathBuf {
     root.join(".quipu").join("index")
 }
 
+/// Where a vault's memory lies.
+pub(crate) fn memory_file(root: &Path) -> PathBuf {
+    root.join(".quipu").join("memory.db")
+}
+
 /// Opens a vault. Nothing is read yet: see [`Knowledge::start`].
 pub(crate) fn open(root: &Path, config: &Config, wish: Wish, read_only: bool) -> Result<OpenVault, ComposeError> {
     let vault = Arc::new(open_files(root, config, read_only)?);
@@ -84,7 +101,37 @@ pub(crate) fn open(root: &Path, config: &Config, wish: Wish, read_only: bool) ->
         clock: Arc::new(SystemClock),
         title_rule: config.title_from.clone(),
     });
-    Ok(OpenVault { knowledge: Arc::new(knowledge), vault, store, index })
+    let memory = open_memory(&vault, config, wish)?;
+    Ok(OpenVault { knowledge: Arc::new(knowledge), vault, store, index, memory })
+}
+
+/// Memory is the one thing here that cannot be made anew: where its file cannot be used, there is none, and the rest works.
+fn open_memory(
+    vault: &FolderVault,
+    config: &Config,
+    wish: Wish,
+) -> Result<Result<OpenMemory, MemoryOpenError>, ComposeError> {
+    let file = memory_file(vault.root());
+    let database = if wish == Wish::Look && file.symlink_metadata().is_err() {
+        MemoryDatabase::in_memory().context("while making an empty memory")?
+    } else {
+        if let Err(error) = vault.make_own_folder() {
+            return Ok(Err(MemoryOpenError::Failed { file, source: error.into() }));
+        }
+        match MemoryDatabase::open(&file) {
+            Ok(database) => database,
+            Err(error) => return Ok(Err(error)),
+        }
+    };
+    let database = Arc::new(database);
+    let memory = Memory::new(MemoryParts {
+        store: database.clone(),
+        embedder: None,
+        clock: Arc::new(SystemClock),
+        types: config.memory_types.clone(),
+        rule: config.duplicates,
+    });
+    Ok(Ok(OpenMemory { memory: Arc::new(memory), database }))
 }
 
 fn open_files(root: &Path, config: &Config, read_only: bool) -> Result<FolderVault, ComposeError> {

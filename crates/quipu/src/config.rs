@@ -7,6 +7,7 @@
 use std::fmt;
 use std::path::Path;
 
+use quipu_core::memory::{DuplicateRule, EntityTypes};
 use quipu_core::parse::{TitleRule, TitleSource};
 use quipu_tools::{Toolset, nearest};
 use toml::de::{DeTable, DeValue};
@@ -15,7 +16,7 @@ use toml::de::{DeTable, DeValue};
 pub(crate) const FILE: &str = ".quipu/config.toml";
 
 /// Everything that can be set.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Config {
     /// Where titles come from.
     pub(crate) title_from: TitleRule,
@@ -25,6 +26,10 @@ pub(crate) struct Config {
     pub(crate) exclude: Vec<Pattern>,
     /// `None`: all of them.
     pub(crate) toolsets: Option<Vec<Toolset>>,
+    /// What counts as a duplicate in memory.
+    pub(crate) duplicates: DuplicateRule,
+    /// Which words mean which type of entity.
+    pub(crate) memory_types: EntityTypes,
 }
 
 /// A glob, and where it was written: whether it is one is found out later, by whoever uses it.
@@ -86,7 +91,10 @@ const KEYS: [Key; 4] = [
 ];
 
 /// What a later version will know. Somebody who has read of it is told so, rather than that it is a mistake.
-const LATER: [&str; 5] = ["search", "embedding", "memory", "staleness", "http"];
+const LATER: [&str; 4] = ["search", "embedding", "staleness", "http"];
+
+/// The keys of the table `[memory]`.
+const MEMORY_KEYS: [&str; 2] = ["duplicate_distance", "types"];
 
 impl Config {
     /// The settings of a vault.
@@ -139,6 +147,10 @@ impl Config {
                     hint: format!("leave it out; there are {}", listed(KEYS.iter().map(|key| key.name))),
                 });
             }
+            if name == "memory" {
+                self.take_memory(value.get_ref(), &place, &line)?;
+                continue;
+            }
             let Some(known) = KEYS.iter().find(|known| known.name == name) else {
                 return Err(unknown(&place, "key", name, KEYS.iter().map(|key| key.name)));
             };
@@ -157,6 +169,69 @@ impl Config {
         }
         Ok(())
     }
+}
+
+impl Config {
+    /// The table `[memory]`, and `[memory.types]` in it.
+    fn take_memory(
+        &mut self,
+        value: &DeValue<'_>,
+        place: &Place,
+        line: &impl Fn(usize) -> Place,
+    ) -> Result<(), ConfigError> {
+        let DeValue::Table(table) = value else {
+            return Err(mistake(place, "`memory` must be a table", "write it as: [memory]"));
+        };
+        for (key, value) in table {
+            let (name, place) = (key.get_ref(), line(key.span().start));
+            match (name.as_ref(), value.get_ref()) {
+                ("duplicate_distance", DeValue::Float(number)) => {
+                    self.set_duplicate_distance(number.as_str(), &place)?
+                }
+                ("duplicate_distance", DeValue::Integer(number)) => {
+                    self.set_duplicate_distance(number.as_str(), &place)?;
+                }
+                ("duplicate_distance", _) => return Err(wrong_distance(&place)),
+                ("types", DeValue::Table(types)) => {
+                    for (canonical, variants) in types {
+                        let place = line(canonical.span().start);
+                        let canonical = canonical.get_ref();
+                        let wrong = || wrong_type(&place, canonical);
+                        let DeValue::Array(variants) = variants.get_ref() else { return Err(wrong()) };
+                        let words = variants.iter().map(|variant| match variant.get_ref() {
+                            DeValue::String(text) => Ok(text.as_ref()),
+                            _ => Err(wrong()),
+                        });
+                        let words: Vec<&str> = words.collect::<Result<_, _>>()?;
+                        self.memory_types.extend(canonical, words);
+                    }
+                }
+                ("types", _) => {
+                    let hint = "write it as: [memory.types], then lines such as Paper = [\"article\", \"preprint\"]";
+                    return Err(mistake(&place, "`types` must be a table", hint));
+                }
+                (other, _) => return Err(unknown(&place, "key", other, MEMORY_KEYS.into_iter())),
+            }
+        }
+        Ok(())
+    }
+
+    fn set_duplicate_distance(&mut self, written: &str, place: &Place) -> Result<(), ConfigError> {
+        match written.parse() {
+            Ok(distance) if (0.0..=1.0).contains(&distance) => self.duplicates = DuplicateRule { distance },
+            _ => return Err(wrong_distance(place)),
+        }
+        Ok(())
+    }
+}
+
+fn wrong_distance(place: &Place) -> ConfigError {
+    let hint = "0.25 is the default; 0 refuses nothing but a name or alias that is taken";
+    mistake(place, "`duplicate_distance` must be a number from 0 to 1", hint)
+}
+
+fn mistake(place: &Place, message: &str, hint: &str) -> ConfigError {
+    ConfigError { place: place.to_string(), message: message.to_owned(), hint: hint.to_owned() }
 }
 
 impl Key {
@@ -272,6 +347,23 @@ mod tests {
         let globs: Vec<&str> = config.exclude.iter().map(|pattern| pattern.glob.as_str()).collect();
         assert_eq!(globs, ["old/**", "*.{bak,tmp}.md"]);
         assert_eq!(read("", &[]).unwrap(), Config::default());
+    }
+
+    #[test]
+    fn memory_has_a_table_of_its_own() {
+        let text = "[memory]\nduplicate_distance = 0.1\n\n[memory.types]\nPaper = [\"article\"]\n";
+        let config = read(text, &[]).unwrap();
+        assert_eq!(config.duplicates, DuplicateRule { distance: 0.1 });
+        assert_eq!(config.memory_types.canonical("Article"), "Paper");
+        for (text, expected) in [
+            ("[memory]\nduplicate_distance = 2\n", "line 2: `duplicate_distance` must be a number from 0 to 1"),
+            ("[memory]\nduplicates = 2\n", "line 2: unknown key `duplicates`"),
+            ("[memory.types]\nPaper = \"article\"\n", "line 2: `Paper` must be a list of strings"),
+            ("memory = 1\n", "line 1: `memory` must be a table"),
+        ] {
+            let error = read(text, &[]).unwrap_err();
+            assert!(error.contains(expected), "{text:?} gave {error:?}");
+        }
     }
 
     #[test]

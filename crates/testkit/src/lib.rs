@@ -16,6 +16,6 @@ mod mem_store;
 mod mem_vault;
 
 pub use fixed_clock::FixedClock;
-pub use mem_memory::{MemMemory, MemMemoryShelf};
+pub use mem_memory::{MemMemory, MemMemoryShelf, mem_memory};
 pub use mem_store::{MemShelf, MemStore};
 pub use mem_vault::MemVault;

@@ -4,10 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, name_key};
+use quipu_core::memory::{
+    DuplicateRule, Entity, EntityId, EntityTypes, Memory, MemoryParts, Observation, ObservationId, Relation,
+    RelationId, name_key,
+};
 use quipu_core::ports::{
-    Applied, ApplyError, Author, ChangeNumber, EntityRef, LoggedChange, MemoryChange, MemoryCounts, MemoryFailure,
-    MemoryItem, MemoryStore, Refusal, RelationFilter, StoredVector, Touched, UndoError, VectorOwner,
+    Applied, ApplyError, Author, ChangeNumber, Clock, EntityRef, LoggedChange, MemoryChange, MemoryCounts,
+    MemoryFailure, MemoryItem, MemoryStore, Refusal, RelationFilter, StoredVector, Touched, UndoError, VectorOwner,
 };
 
 use crate::memory_conformance::MemoryShelf;
@@ -37,6 +40,17 @@ struct State {
     log: Vec<LoggedChange>,
     contexts: BTreeMap<String, EntityId>,
     vectors: BTreeMap<(String, VectorOwner), StoredVector>,
+}
+
+/// A memory over maps, without an embedder.
+pub fn mem_memory(clock: Arc<dyn Clock>) -> Memory {
+    Memory::new(MemoryParts {
+        store: Arc::new(MemMemory::default()),
+        embedder: None,
+        clock,
+        types: EntityTypes::default(),
+        rule: DuplicateRule::default(),
+    })
 }
 
 type Step = (Option<MemoryItem>, Option<MemoryItem>);
@@ -227,13 +241,20 @@ impl State {
     }
 
     /// Turns one step round, or says what is in the way.
-    fn turn_round(&mut self, before: Option<MemoryItem>, after: Option<MemoryItem>, steps: &mut Vec<Step>) -> Result<(), String> {
+    fn turn_round(
+        &mut self,
+        before: Option<MemoryItem>,
+        after: Option<MemoryItem>,
+        steps: &mut Vec<Step>,
+    ) -> Result<(), String> {
         let now = match after.as_ref() {
             Some(MemoryItem::Entity(Entity { id, .. })) => self.entities.get(id).cloned().map(MemoryItem::Entity),
             Some(MemoryItem::Observation(Observation { id, .. })) => {
                 self.observations.get(id).cloned().map(MemoryItem::Observation)
             }
-            Some(MemoryItem::Relation(Relation { id, .. })) => self.relations.get(id).cloned().map(MemoryItem::Relation),
+            Some(MemoryItem::Relation(Relation { id, .. })) => {
+                self.relations.get(id).cloned().map(MemoryItem::Relation)
+            }
             None => None,
         };
         if now != after {
@@ -301,8 +322,7 @@ impl MemoryStore for MemMemory {
         }
         let by = ChangeNumber(next.log.len() as i64 + 1);
         next.log[place].undone_by = Some(by);
-        let entry =
-            LoggedChange { number: by, author: author.clone(), undoes: Some(number), undone_by: None, steps };
+        let entry = LoggedChange { number: by, author: author.clone(), undoes: Some(number), undone_by: None, steps };
         next.log.push(entry.clone());
         *state = next;
         Ok(entry)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quipu_core::parse::TitleRule;
 use quipu_core::{Knowledge, Parts, Session};
 use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemVault};
+use quipu_testkit::{FixedClock, MemShelf, MemVault, mem_memory};
 use serde_json::{Value, json};
 
 use crate::{Called, Registry, RegistryOptions, Reply};
@@ -35,11 +35,12 @@ impl Desk {
         let knowledge = Arc::new(Knowledge::new(Parts {
             vault: vault.clone(),
             store: Arc::new(MemShelf::default().open()),
-            clock,
+            clock: clock.clone(),
             title_rule: TitleRule::default(),
         }));
-        let registry = Registry::new(knowledge.clone(), RegistryOptions::default());
-        Self { vault, knowledge, registry, session: Session::default() }
+        let memory = Arc::new(mem_memory(clock));
+        let registry = Registry::with_memory(knowledge.clone(), memory, RegistryOptions::default());
+        Self { vault, knowledge, registry, session: Session::named("desk") }
     }
 
     /// Calls a tool as this client; every answer is held against the tool's output schema.

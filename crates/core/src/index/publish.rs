@@ -33,7 +33,8 @@ fn rebuilt(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snaps
         put(&mut entries, key, note);
         renamed.insert(key);
     }
-    let mut order: Vec<NoteKey> = (0..entries.len()).filter(|slot| entries[*slot].is_some()).map(NoteKey::of_slot).collect();
+    let mut order: Vec<NoteKey> =
+        (0..entries.len()).filter(|slot| entries[*slot].is_some()).map(NoteKey::of_slot).collect();
     order.par_sort_unstable_by(|a, b| place(&entries, *a).cmp(&place(&entries, *b)));
     let shadowed: FxHashSet<NoteKey> =
         order.windows(2).filter(|pair| id(&entries, pair[0]) == id(&entries, pair[1])).map(|pair| pair[1]).collect();
@@ -44,7 +45,8 @@ fn rebuilt(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snaps
     }
     let resolver = &writer.resolver;
     entries.par_iter_mut().flatten().for_each(|entry| entry.targets = targets_of(resolver, &entry.note));
-    let rows: Vec<Vec<NoteKey>> = (0..entries.len()).map(|slot| row(&entries, &shadowed, NoteKey::of_slot(slot))).collect();
+    let rows: Vec<Vec<NoteKey>> =
+        (0..entries.len()).map(|slot| row(&entries, &shadowed, NoteKey::of_slot(slot))).collect();
     Snapshot::new(entries, order, shadowed, Graph::new(&rows))
 }
 

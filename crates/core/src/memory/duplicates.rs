@@ -1,12 +1,16 @@
 //! Whether a new entity is likely one that is there already.
 //!
-//! Two names mean the same thing when each word of the one has its like in the other. A word that stands alone tells the
-//! two apart, and so does any number: `Release 1.2` is not `Release 1.3`, however near the two lie in meaning.
+//! Nearness alone refuses too much: `Release 1.2` lies right beside `Release 1.3`. So names speak first (see `names`), and
+//! the distance of meanings decides only where they leave it open.
+
+use rustc_hash::FxHashMap;
 
 use super::error::MemoryError;
 use super::memory::Memory;
 use super::model::{Entity, EntityId, name_key};
+use super::names::{Comparison, compare};
 use super::write::{Creation, EntityWish};
+use crate::ports::{Role, VectorOwner};
 
 /// When two things count as one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,20 +26,16 @@ impl Default for DuplicateRule {
 }
 
 /// Names as alike as this are looked at.
-const LIKE_AT_LEAST: f32 = 0.35;
+const LIKE_AT_LEAST: f32 = 0.3;
 const MAX_CANDIDATES: usize = 32;
 
 impl Memory {
-    pub(super) fn meaning_of(&self, _wish: &EntityWish) -> Option<Vec<f32>> {
-        None
-    }
-
     /// What there is that a wish likely means. With `force` only the owner of the very name.
     pub(super) fn duplicate_of(
         &self,
         wish: &EntityWish,
         force: bool,
-        _meaning: Option<&[f32]>,
+        meaning: Option<&[f32]>,
     ) -> Result<Option<Creation>, MemoryError> {
         let keys: Vec<String> = [&wish.name].into_iter().chain(&wish.aliases).map(|name| name_key(name)).collect();
         let called = self.store.entities_called(&keys)?;
@@ -49,23 +49,48 @@ impl Memory {
         if force || self.rule.distance <= 0.0 {
             return Ok(None);
         }
-        let candidates: Vec<EntityId> = {
+        let closest = self.closest(wish, meaning)?.filter(|(_, distance)| *distance < self.rule.distance);
+        Ok(closest.map(|(existing, distance)| Creation::Duplicate { existing, distance, name_taken: false }))
+    }
+
+    /// The vector of a wish, as it is compared with those of entities.
+    pub(super) fn meaning_of(&self, wish: &EntityWish) -> Option<Vec<f32>> {
+        self.follower.embed(Role::Passage, &wish_text(&wish.entity_type, &wish.name))
+    }
+
+    /// The entity that a wish is closest to, and how far they are apart; none where everything near is told apart by its
+    /// name.
+    fn closest(&self, wish: &EntityWish, meaning: Option<&[f32]>) -> Result<Option<(Entity, f32)>, MemoryError> {
+        let (alike, near) = {
             let view = self.follower.view()?;
-            view.names.like(&wish.name, LIKE_AT_LEAST, MAX_CANDIDATES).into_iter().map(|(id, _)| id).collect()
+            let entities_only = |owner| matches!(owner, VectorOwner::Entity(_));
+            let near = meaning.map(|vector| view.vectors.near(vector, entities_only, MAX_CANDIDATES));
+            (view.names.like(&wish.name, LIKE_AT_LEAST, MAX_CANDIDATES), near.unwrap_or_default())
         };
-        let mut best: Option<(Entity, f32)> = None;
-        for existing in self.store.entities(&candidates)?.into_iter().flatten() {
-            let distance = names_distance(&wish.name, &existing.name);
-            if distance < self.rule.distance && best.as_ref().is_none_or(|(_, known)| distance < *known) {
-                best = Some((existing, distance));
+        // By letters where nothing better is known.
+        let mut distances: FxHashMap<EntityId, f32> = alike.iter().map(|(id, alike)| (*id, 1.0 - alike)).collect();
+        distances.extend(near.iter().map(|near| (near.entity, 1.0 - near.cosine)));
+        let ids: Vec<EntityId> = distances.keys().copied().collect();
+        let mut closest: Option<(Entity, f32)> = None;
+        for existing in self.store.entities(&ids)?.into_iter().flatten() {
+            let between = distances[&existing.id];
+            let names = [&existing.name].into_iter().chain(&existing.aliases);
+            let apart = names.map(|name| match compare(&wish.name, name) {
+                Comparison::Same { distance } => distance.min(between),
+                Comparison::Apart => 1.0,
+                Comparison::Open => between,
+            });
+            let distance = apart.fold(1.0, f32::min);
+            let is_closer = |(known, best): &(Entity, f32)| (distance, existing.id) < (*best, known.id);
+            if distance < 1.0 && closest.as_ref().is_none_or(is_closer) {
+                closest = Some((existing, distance));
             }
         }
-        Ok(best.map(|(existing, distance)| Creation::Duplicate { existing, distance, name_taken: false }))
+        Ok(closest)
     }
 }
 
-/// How far two names are apart: 0 when every word of each has its like in the other, 1 when a word or number tells them
-/// apart.
-pub(super) fn names_distance(a: &str, b: &str) -> f32 {
-    if name_key(a) == name_key(b) { 0.0 } else { 1.0 }
+/// What stands for a thing where meanings are compared before it is there.
+pub(super) fn wish_text(entity_type: &str, name: &str) -> String {
+    format!("{entity_type}: {name}")
 }

@@ -38,7 +38,7 @@ const KNOWN: [(&str, &[&str]); 31] = [
 ];
 
 /// The mapping from what is written to canonical types.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntityTypes {
     canonical: FxHashMap<String, String>,
 }

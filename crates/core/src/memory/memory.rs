@@ -6,7 +6,7 @@ use super::duplicates::DuplicateRule;
 use super::entity_types::EntityTypes;
 use super::error::MemoryError;
 use super::model::{Entity, EntityId};
-use super::search::Follower;
+use super::search::{Follower, VectorError};
 use crate::ports::{Author, Clock, Embedder, MemoryStore};
 use crate::session::Session;
 
@@ -56,6 +56,18 @@ impl Memory {
     /// Whoever asks, using a tool, now.
     pub fn author(&self, session: &Session, tool: &str) -> Author {
         Author { client: session.client(), tool: tool.to_owned(), at_ns: self.now_ns() }
+    }
+
+    /// Reads what searching needs, so that the first search does not have to.
+    pub fn warm_up(&self) -> Result<(), MemoryError> {
+        self.follower.view()?;
+        Ok(())
+    }
+
+    /// Makes at most `limit` of the vectors that are missing and keeps them; returns how many are missing then. Words find
+    /// everything meanwhile.
+    pub fn embed_some(&self, limit: usize) -> Result<usize, VectorError> {
+        self.follower.embed_some(limit)
     }
 
     pub(super) fn creating(&self) -> MutexGuard<'_, ()> {

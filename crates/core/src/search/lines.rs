@@ -186,9 +186,10 @@ impl Shelf {
 
     fn is_of(&self, snapshot: &Snapshot, number: usize) -> bool {
         let mut members = self.members.iter();
-        snapshot.in_slots(slots(number)).all(|(key, note)| {
-            members.next().is_some_and(|member| member.key == key && member.is_current(note))
-        }) && members.next().is_none()
+        snapshot
+            .in_slots(slots(number))
+            .all(|(key, note)| members.next().is_some_and(|member| member.key == key && member.is_current(note)))
+            && members.next().is_none()
     }
 
     /// The notes that match, each with its score.

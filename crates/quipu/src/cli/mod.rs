@@ -78,6 +78,9 @@ enum Command {
     Completions(completions::Completions),
 }
 
+/// The name under which the command line is in memory's log, and has its context.
+const CLIENT: &str = "quipu";
+
 /// How a command that did not fail ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {

@@ -10,7 +10,7 @@ use super::Shared;
 use super::failure::Failure;
 use super::output::{Line, Output};
 use super::progress::Meter;
-use crate::compose::{self, ComposeError, IndexPlace, OpenVault, WhyMemory, Wish};
+use crate::compose::{self, ComposeError, IndexPlace, OpenMemory, OpenVault, WhyMemory, Wish};
 use crate::config::Config;
 
 /// An index that takes longer to make is worth keeping.
@@ -90,10 +90,19 @@ impl OpenVault {
         }
     }
 
+    /// Memory, or a failure that says why there is none.
+    pub(crate) fn memory(&self) -> Result<&OpenMemory, Failure> {
+        self.memory.as_ref().map_err(|error| Failure::failed(error.to_string()))
+    }
+
     /// The tools over this vault.
     pub(crate) fn registry(&self, toolsets: Option<&[Toolset]>, read_only: bool) -> Registry {
         let toolsets = toolsets.map_or_else(|| Toolset::ALL.to_vec(), <[Toolset]>::to_vec);
-        Registry::new(self.knowledge.clone(), RegistryOptions { toolsets, read_only })
+        let options = RegistryOptions { toolsets, read_only };
+        match &self.memory {
+            Ok(open) => Registry::with_memory(self.knowledge.clone(), open.memory.clone(), options),
+            Err(_) => Registry::new(self.knowledge.clone(), options),
+        }
     }
 }
 

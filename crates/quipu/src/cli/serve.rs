@@ -71,6 +71,10 @@ impl Serve {
         if let Some(why) = open.why_not_kept() {
             tracing::warn!("{why}");
         }
+        if let Err(error) = &open.memory {
+            let herald = Herald { knowledge: open.knowledge.clone(), root: open.vault.root().display().to_string() };
+            herald.warn(&format!("there are no tools of memory: {error}"));
+        }
         let toolsets = self.toolsets.as_deref().or(located.config.toolsets.as_deref());
         let registry = Arc::new(open.registry(toolsets, self.read_only));
 

@@ -17,15 +17,18 @@ const LOG_BATCH: usize = 500;
 
 pub(super) fn findings(db: &Connection) -> Result<Vec<String>, log::LogError> {
     let text = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
-    let mut findings: Vec<String> =
-        list(db, &format!("PRAGMA integrity_check({MAX_FINDINGS})"), [], text)?;
+    let mut findings: Vec<String> = list(db, &format!("PRAGMA integrity_check({MAX_FINDINGS})"), [], text)?;
     findings.retain(|finding| finding != "ok");
     if !findings.is_empty() {
         // Whatever else is asked of such a file means nothing.
         return Ok(findings.into_iter().map(|finding| format!("The file is damaged: {finding}.")).collect());
     }
     let broken = list(db, "PRAGMA foreign_key_check", [], |row| {
-        Ok(format!("A row of {} refers to a row of {} that is not there.", row.get::<_, String>(0)?, row.get::<_, String>(2)?))
+        Ok(format!(
+            "A row of {} refers to a row of {} that is not there.",
+            row.get::<_, String>(0)?,
+            row.get::<_, String>(2)?
+        ))
     })?;
     findings.extend(broken.into_iter().take(MAX_FINDINGS));
     findings.extend(wrong_keys(db)?);

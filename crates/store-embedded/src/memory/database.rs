@@ -215,14 +215,12 @@ impl MemoryStore for MemoryDatabase {
     }
 
     fn set_context(&self, client: &str, entity: Option<EntityId>, at_ns: i64) -> Result<(), MemoryFailure> {
-        let set = |tx: &Transaction<'_>| {
-            match entity {
-                Some(entity) => tx.execute(
-                    "INSERT OR REPLACE INTO context (client, entity, set_ns) VALUES (?1, ?2, ?3)",
-                    (client, entity.0, at_ns),
-                ),
-                None => tx.execute("DELETE FROM context WHERE client = ?1", [client]),
-            }
+        let set = |tx: &Transaction<'_>| match entity {
+            Some(entity) => tx.execute(
+                "INSERT OR REPLACE INTO context (client, entity, set_ns) VALUES (?1, ?2, ?3)",
+                (client, entity.0, at_ns),
+            ),
+            None => tx.execute("DELETE FROM context WHERE client = ?1", [client]),
         };
         self.write(set).map(drop).map_err(|error| MemoryFailure::new("changed", error))
     }
@@ -237,7 +235,8 @@ impl MemoryStore for MemoryDatabase {
     }
 
     fn put_vectors(&self, space: &str, vectors: &[(VectorOwner, StoredVector)]) -> Result<(), MemoryFailure> {
-        self.write(|tx| vectors::put(tx, space, vectors)).map_err(|error: rusqlite::Error| MemoryFailure::new("changed", error))
+        self.write(|tx| vectors::put(tx, space, vectors))
+            .map_err(|error: rusqlite::Error| MemoryFailure::new("changed", error))
     }
 
     fn check(&self) -> Result<Vec<String>, MemoryFailure> {

@@ -7,7 +7,8 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::read::{bounded, list};
 use super::rows::{self, BadLog};
 
-const CHANGE: &str = "number, at_ns, client, tool, undoes, (SELECT later.number FROM change later WHERE later.undoes = change.number)";
+const CHANGE: &str =
+    "number, at_ns, client, tool, undoes, (SELECT later.number FROM change later WHERE later.undoes = change.number)";
 
 /// Why the log could not be read.
 #[derive(Debug, thiserror::Error)]

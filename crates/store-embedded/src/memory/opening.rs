@@ -82,8 +82,7 @@ pub(super) fn open(file: &Path) -> Result<Connection, MemoryOpenError> {
     let mut db = connect(file, OpenFlags::SQLITE_OPEN_CREATE).map_err(fail)?;
     let found = if is_new { 0 } else { schema_of(&db, file)? };
     // Only now: the next line writes to the file.
-    let journal: String =
-        db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(fail)?;
+    let journal: String = db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(fail)?;
     if !journal.eq_ignore_ascii_case("wal") {
         let reason = format!("journal mode {journal} in place of WAL");
         return Err(MemoryOpenError::NoLocks { file: file.to_owned(), reason });
@@ -141,9 +140,7 @@ fn is_new(file: &Path) -> Result<bool, MemoryOpenError> {
     match File::open(file).and_then(|opened| opened.take(16).read_to_end(&mut start)) {
         Ok(0) => Ok(true),
         Ok(_) if start.as_slice() == b"SQLite format 3\0" => Ok(false),
-        Ok(_) => {
-            Err(MemoryOpenError::Foreign { file: file.to_owned(), reason: "it is no SQLite database".to_owned() })
-        }
+        Ok(_) => Err(MemoryOpenError::Foreign { file: file.to_owned(), reason: "it is no SQLite database".to_owned() }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
         Err(error) => Err(MemoryOpenError::Failed { file: file.to_owned(), source: error.into() }),
     }

@@ -17,7 +17,8 @@ pub(super) fn after(
         let from = after.map_or(0, |owner| key(owner).2);
         let sql = "SELECT entity, text_hash, scale, codes FROM entity_vector WHERE space = ?1 AND entity > ?2 \
             ORDER BY entity LIMIT ?3";
-        found = list(db, sql, (space, from, bounded(limit)), |row| vector(row, |id| VectorOwner::Entity(EntityId(id))))?;
+        found =
+            list(db, sql, (space, from, bounded(limit)), |row| vector(row, |id| VectorOwner::Entity(EntityId(id))))?;
     }
     if found.len() < limit {
         let from = match after {
@@ -33,11 +34,7 @@ pub(super) fn after(
     Ok(found)
 }
 
-pub(super) fn put(
-    tx: &Transaction<'_>,
-    space: &str,
-    vectors: &[(VectorOwner, StoredVector)],
-) -> rusqlite::Result<()> {
+pub(super) fn put(tx: &Transaction<'_>, space: &str, vectors: &[(VectorOwner, StoredVector)]) -> rusqlite::Result<()> {
     for (owner, vector) in vectors {
         let (table, column, id) = key(*owner);
         let sql = format!(

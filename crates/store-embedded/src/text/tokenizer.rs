@@ -7,8 +7,6 @@
 use quipu_core::search::words::{self, Word, WordKind, folded, parts, run_chars};
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 
-
-
 /// The name under which the index knows it.
 pub(super) const NAME: &str = "words";
 

@@ -136,7 +136,8 @@ fn compare_undo(store: &impl MemoryStore, model: &MemMemory, number: ChangeNumbe
     };
     let (real, expected) = (store.undo(number, &author(time)), model.undo(number, &author(time)));
     let (real, expected) = (outcome(real), outcome(expected));
-    let steps = |entry: Result<quipu_core::ports::LoggedChange, String>| entry.map(|entry| (entry.number, entry.undoes));
+    let steps =
+        |entry: Result<quipu_core::ports::LoggedChange, String>| entry.map(|entry| (entry.number, entry.undoes));
     assert_eq!(steps(real), steps(expected), "deed {time}: undo {number:?}");
 }
 
@@ -150,7 +151,10 @@ fn compare_all(store: &impl MemoryStore, model: &MemMemory) {
     assert_eq!(store.relations_where(&all, 0, 5000).unwrap(), model.relations_where(&all, 0, 5000).unwrap());
     let newest = ChangeNumber(i64::MAX);
     let entries = |entries: Vec<quipu_core::ports::LoggedChange>| {
-        entries.into_iter().map(|entry| (entry.number, entry.undoes, entry.undone_by, entry.steps.len())).collect::<Vec<_>>()
+        entries
+            .into_iter()
+            .map(|entry| (entry.number, entry.undoes, entry.undone_by, entry.steps.len()))
+            .collect::<Vec<_>>()
     };
     assert_eq!(entries(store.log_before(newest, 100).unwrap()), entries(model.log_before(newest, 100).unwrap()));
 }

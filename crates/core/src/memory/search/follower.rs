@@ -80,10 +80,6 @@ impl Follower {
         embedder.embed(role, &[text]).ok()?.pop()
     }
 
-    pub(in crate::memory) fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
-        self.embedder.as_ref()
-    }
-
     /// The members of a project, gathered anew when a relation has changed.
     pub(in crate::memory) fn members(
         &self,
@@ -112,8 +108,11 @@ impl Follower {
             wanted.iter().zip(&texts).filter_map(|(owner, text)| Some((*owner, text.as_deref()?))).collect();
         let passages: Vec<&str> = texts.iter().map(|(_, text)| *text).collect();
         let vectors = embedder.embed(Role::Passage, &passages)?;
-        let made: Vec<_> =
-            texts.iter().zip(&vectors).map(|((owner, text), vector)| (*owner, stored(vector, text_hash(text)))).collect();
+        let made: Vec<_> = texts
+            .iter()
+            .zip(&vectors)
+            .map(|((owner, text), vector)| (*owner, stored(vector, text_hash(text))))
+            .collect();
         self.store.put_vectors(embedder.space(), &made)?;
         let mut derived = self.derived.write().unwrap_or_else(PoisonError::into_inner);
         let Some(derived) = derived.as_mut() else { return Ok(0) };
@@ -211,9 +210,11 @@ impl Follower {
 
 /// Why vectors could not be made. Words still find everything.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::memory) enum VectorError {
+pub enum VectorError {
+    /// The embedder failed.
     #[error(transparent)]
     Embed(#[from] EmbedError),
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] MemoryFailure),
 }

@@ -159,8 +159,7 @@ struct Hit {
 
 /// Brings the best `needed` to the front, in order; the rest goes.
 fn sort_best(hits: &mut Vec<TextHit>, needed: usize) {
-    let best_first =
-        |a: &TextHit, b: &TextHit| b.score.total_cmp(&a.score).then(a.entity.cmp(&b.entity));
+    let best_first = |a: &TextHit, b: &TextHit| b.score.total_cmp(&a.score).then(a.entity.cmp(&b.entity));
     if hits.len() > needed {
         hits.select_nth_unstable_by(needed, best_first);
         hits.truncate(needed);
@@ -178,7 +177,8 @@ fn fuse(by_words: &[TextHit], by_meaning: &[Near]) -> Vec<Hit> {
         .enumerate()
         .map(|(place, hit)| Hit { entity: hit.entity, score: share * worth(place), fields: hit.fields, best: hit.best })
         .collect();
-    let place_of: FxHashMap<EntityId, usize> = hits.iter().enumerate().map(|(place, hit)| (hit.entity, place)).collect();
+    let place_of: FxHashMap<EntityId, usize> =
+        hits.iter().enumerate().map(|(place, hit)| (hit.entity, place)).collect();
     for (place, near) in by_meaning.iter().enumerate() {
         match place_of.get(&near.entity) {
             Some(known) => {

@@ -9,6 +9,7 @@ mod names;
 mod text;
 mod vectors;
 
+pub use follower::VectorError;
 pub use found::{Found, FoundPage, SearchQuery, SubgraphQuery};
 pub use text::{Field, Fields};
 

@@ -164,6 +164,55 @@ impl VectorIndex {
     }
 }
 
+impl VectorIndex {
+    /// Pairs of entities whose vectors are nearer than this, the lower id first.
+    ///
+    /// Every entity is put beside the few of some chosen vectors that it is nearest to, and compared with those that stand
+    /// beside the same. Two that are near each other are near the same ones, but for a rare pair at an edge.
+    pub(in crate::memory) fn near_pairs(&self, at_least: f32) -> Vec<(EntityId, EntityId, f32)> {
+        const BESIDE: usize = 2;
+        let entity = |row: &Option<Row>| row.filter(|row| matches!(row.owner, VectorOwner::Entity(_)));
+        let rows: Vec<(usize, Row)> =
+            self.rows.iter().enumerate().filter_map(|(place, row)| Some((place, entity(row)?))).collect();
+        let codes = |place: usize| &self.codes[place * self.dimensions..(place + 1) * self.dimensions];
+        let cosine = |(a, a_row): &(usize, Row), (b, b_row): &(usize, Row)| {
+            dot(codes(*a), codes(*b)) as f32 * a_row.scale * b_row.scale
+        };
+        let step = rows.len().isqrt().max(1);
+        let chosen: Vec<(usize, Row)> = rows.iter().step_by(step).copied().collect();
+        let beside = |row: &(usize, Row)| {
+            let mut nearest: Vec<(f32, usize)> =
+                chosen.iter().enumerate().map(|(place, other)| (cosine(row, other), place)).collect();
+            let count = BESIDE.min(nearest.len());
+            nearest.select_nth_unstable_by(count - 1, |a, b| b.0.total_cmp(&a.0));
+            nearest.truncate(count);
+            nearest.into_iter().map(|(_, place)| place).collect::<Vec<_>>()
+        };
+        let places: Vec<Vec<usize>> = rows.par_iter().map(beside).collect();
+        let mut cells: Vec<Vec<usize>> = vec![Vec::new(); chosen.len()];
+        for (row, places) in places.iter().enumerate() {
+            places.iter().for_each(|place| cells[*place].push(row));
+        }
+        let look = |cell: Vec<usize>| {
+            let mut pairs = Vec::new();
+            for (place, a) in cell.iter().enumerate() {
+                for b in &cell[place + 1..] {
+                    let cosine = cosine(&rows[*a], &rows[*b]);
+                    if cosine >= at_least {
+                        let (a, b) = (rows[*a].1.entity, rows[*b].1.entity);
+                        pairs.push((a.min(b), a.max(b), cosine));
+                    }
+                }
+            }
+            pairs
+        };
+        let mut pairs: Vec<(EntityId, EntityId, f32)> = cells.into_par_iter().flat_map_iter(look).collect();
+        pairs.sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+        pairs.dedup_by_key(|(a, b, _)| (*a, *b));
+        pairs
+    }
+}
+
 fn keep_best(found: &mut Vec<Near>, limit: usize) {
     if found.len() > limit {
         found.select_nth_unstable_by(limit, nearest_first);
