@@ -105,6 +105,15 @@ pub(crate) fn open(root: &Path, config: &Config, wish: Wish, read_only: bool) ->
     Ok(OpenVault { knowledge: Arc::new(knowledge), vault, store, index, memory })
 }
 
+/// Opens a vault's memory alone, for commands that need nothing else.
+pub(crate) fn open_memory_alone(
+    root: &Path,
+    config: &Config,
+    wish: Wish,
+) -> Result<Result<OpenMemory, MemoryOpenError>, ComposeError> {
+    open_memory(&open_files(root, config, false)?, config, wish)
+}
+
 /// Memory is the one thing here that cannot be made anew: where its file cannot be used, there is none, and the rest works.
 fn open_memory(
     vault: &FolderVault,

@@ -237,6 +237,12 @@ impl State {
                 self.set(steps, Some(MemoryItem::Relation(relation.clone())), None);
                 Ok(MemoryItem::Relation(relation))
             }
+            MemoryChange::SetTimes { made: place, created_ns, updated_ns } => {
+                let before = made.get(*place).ok_or(Refusal::NothingMade(*place))?;
+                let after = before.at_times(*created_ns, *updated_ns);
+                self.set(steps, Some(before.clone()), Some(after.clone()));
+                Ok(after)
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::error::MemoryError;
 use super::memory::Memory;
-use super::model::{Entity, EntityId, name_key};
+use super::model::{Entity, EntityId, name_key, text_of_entity};
 use super::names::{Comparison, compare};
 use super::write::{Creation, EntityWish};
 use crate::ports::{Role, VectorOwner};
@@ -53,9 +53,16 @@ impl Memory {
         Ok(closest.map(|(existing, distance)| Creation::Duplicate { existing, distance, name_taken: false }))
     }
 
+    /// The entity that a new one would be held for, were the rule's distance great enough, and how far they are apart.
+    pub fn closest_to(&self, wish: EntityWish) -> Result<Option<(Entity, f32)>, MemoryError> {
+        let wish = self.checked(wish)?;
+        self.closest(&wish, self.meaning_of(&wish).as_deref())
+    }
+
     /// The vector of a wish, as it is compared with those of entities.
     pub(super) fn meaning_of(&self, wish: &EntityWish) -> Option<Vec<f32>> {
-        self.follower.embed(Role::Passage, &wish_text(&wish.entity_type, &wish.name))
+        let EntityWish { entity_type, name, aliases, description, .. } = wish;
+        self.follower.embed(Role::Passage, &text_of_entity(entity_type, name, aliases, description.as_deref()))
     }
 
     /// The entity that a wish is closest to, and how far they are apart; none where everything near is told apart by its
@@ -88,9 +95,4 @@ impl Memory {
         }
         Ok(closest)
     }
-}
-
-/// What stands for a thing where meanings are compared before it is there.
-pub(super) fn wish_text(entity_type: &str, name: &str) -> String {
-    format!("{entity_type}: {name}")
 }

@@ -95,15 +95,20 @@ pub fn name_key(name: &str) -> String {
 /// The relation by which a project has members.
 pub const PART_OF: &str = "part_of";
 
+/// The text that stands for an entity, made or wished for.
+pub(super) fn text_of_entity(entity_type: &str, name: &str, aliases: &[String], description: Option<&str>) -> String {
+    let mut text = format!("{entity_type}: {name}");
+    for more in aliases.iter().map(String::as_str).chain(description) {
+        text.push_str(". ");
+        text.push_str(more);
+    }
+    text
+}
+
 impl Entity {
     /// The text that stands for the entity where meanings are compared.
     pub fn as_text(&self) -> String {
-        let mut text = format!("{}: {}", self.entity_type, self.name);
-        for more in self.aliases.iter().map(String::as_str).chain(self.description.as_deref()) {
-            text.push_str(". ");
-            text.push_str(more);
-        }
-        text
+        text_of_entity(&self.entity_type, &self.name, &self.aliases, self.description.as_deref())
     }
 
     /// The aliases and the description of this entity once another has become part of it: its name and aliases are kept

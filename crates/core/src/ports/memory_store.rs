@@ -144,6 +144,15 @@ pub enum MemoryChange {
         /// Which.
         id: RelationId,
     },
+    /// The times of what an earlier change of the same list made, for things that come from elsewhere and had a past there.
+    SetTimes {
+        /// The place of that change in the list.
+        made: usize,
+        /// When it was made, in nanoseconds since 1970.
+        created_ns: i64,
+        /// When it last changed.
+        updated_ns: i64,
+    },
 }
 
 /// An entity that is to be.
@@ -210,6 +219,17 @@ pub enum MemoryItem {
     Observation(Observation),
     /// A relation.
     Relation(Relation),
+}
+
+impl MemoryItem {
+    /// The same thing with other times.
+    pub fn at_times(&self, created_ns: i64, updated_ns: i64) -> Self {
+        match self.clone() {
+            Self::Entity(entity) => Self::Entity(Entity { created_ns, updated_ns, ..entity }),
+            Self::Observation(seen) => Self::Observation(Observation { created_ns, updated_ns, ..seen }),
+            Self::Relation(relation) => Self::Relation(Relation { created_ns, updated_ns, ..relation }),
+        }
+    }
 }
 
 /// The number of a log entry. Later entries have greater ones.
@@ -323,6 +343,9 @@ pub enum Refusal {
     /// The relation is there.
     #[error("relation {0} says the same already")]
     RelationExists(RelationId),
+    /// No earlier change of the list made anything there.
+    #[error("change {0} of the list made nothing")]
+    NothingMade(usize),
     /// An entity cannot become part of itself.
     #[error("entity {0} cannot be merged into itself")]
     Itself(EntityId),

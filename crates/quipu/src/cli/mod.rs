@@ -4,15 +4,22 @@
 
 mod output;
 
+mod audit;
+mod backup;
 mod call;
 mod completions;
 mod doctor;
+mod export;
+mod import;
 mod index;
 mod restore;
 mod search;
 mod serve;
 mod status;
+mod undo;
+mod verify;
 
+mod change;
 mod failure;
 mod locate;
 mod logging;
@@ -74,6 +81,12 @@ enum Command {
     Search(search::Search),
     Call(call::Call),
     Restore(restore::Restore),
+    Audit(audit::Audit),
+    Undo(undo::Undo),
+    Backup(backup::Backup),
+    Verify(verify::Verify),
+    Import(import::Import),
+    Export(export::Export),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
 }
@@ -117,6 +130,12 @@ fn run_command(cli: Cli, output: &mut Output) -> Result<Outcome, Failure> {
         Command::Search(command) => command.run(&shared, output),
         Command::Call(command) => command.run(&shared, output),
         Command::Restore(command) => command.run(&shared, output),
+        Command::Audit(command) => command.run(&shared, output),
+        Command::Undo(command) => command.run(&shared, output),
+        Command::Backup(command) => command.run(&shared, output),
+        Command::Verify(command) => command.run(&shared, output),
+        Command::Import(command) => command.run(&shared, output),
+        Command::Export(command) => command.run(&shared, output),
         Command::Doctor(command) => command.run(&shared, output),
         Command::Completions(command) => command.run(Cli::command(), output),
     }

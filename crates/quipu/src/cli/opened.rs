@@ -43,6 +43,12 @@ impl Located {
         compose::open(&self.root, &self.config, wish, read_only).map_err(failure)
     }
 
+    /// Opens the vault's memory and nothing else.
+    pub(crate) fn memory(&self, wish: Wish) -> Result<OpenMemory, Failure> {
+        let opened = compose::open_memory_alone(&self.root, &self.config, wish).map_err(failure)?;
+        opened.map_err(|error| Failure::failed(error.to_string()))
+    }
+
     /// Opens the vault and waits until the index is up to date.
     pub(crate) fn ready(self, wish: Wish, output: &Output) -> Result<Ready, Failure> {
         let open = self.open(wish, false)?;
@@ -88,11 +94,6 @@ impl OpenVault {
             )),
             WhyMemory::NotYet => None,
         }
-    }
-
-    /// Memory, or a failure that says why there is none.
-    pub(crate) fn memory(&self) -> Result<&OpenMemory, Failure> {
-        self.memory.as_ref().map_err(|error| Failure::failed(error.to_string()))
     }
 
     /// The tools over this vault.

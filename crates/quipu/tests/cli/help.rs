@@ -2,7 +2,22 @@
 
 use crate::sandbox::{Sandbox, check};
 
-const COMMANDS: [&str; 8] = ["serve", "index", "status", "search", "call", "restore", "doctor", "completions"];
+const COMMANDS: [&str; 14] = [
+    "serve",
+    "index",
+    "status",
+    "search",
+    "call",
+    "restore",
+    "audit",
+    "undo",
+    "backup",
+    "verify",
+    "import",
+    "export",
+    "doctor",
+    "completions",
+];
 
 #[test]
 fn help_teaches_by_example() {

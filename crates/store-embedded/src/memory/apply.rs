@@ -52,6 +52,12 @@ impl<'tx> Writing<'tx> {
                 self.add_relation(target(*from, made), target(*to, made), relation_type).map(MemoryItem::Relation)
             }
             MemoryChange::DeleteRelation { id } => self.delete_relation(*id).map(MemoryItem::Relation),
+            MemoryChange::SetTimes { made: place, created_ns, updated_ns } => {
+                let before = made.get(*place).ok_or(Refusal::NothingMade(*place))?;
+                let after = before.at_times(*created_ns, *updated_ns);
+                self.replace(before.clone(), after.clone())?;
+                Ok(after)
+            }
         }
     }
 

@@ -224,6 +224,11 @@ pub fn later_changes_see_earlier_ones_of_their_list<S: MemoryShelf>(shelf: &S) {
     ];
     applied(&store, &list);
     assert_eq!(all_relations(&store), [(2, 1, "part_of".to_owned())]);
+    let times = |made| MemoryChange::SetTimes { made, created_ns: -5, updated_ns: 7 };
+    applied(&store, &[create("old"), times(0), observe(3, "seen"), times(2)]);
+    let old = entity(&store, 3).unwrap();
+    assert_eq!((old.created_ns, old.updated_ns, old.observation_count), (-5, 7, 1));
+    assert_eq!(refused(&store, &[times(0)]), (0, Refusal::NothingMade(0)));
     assert_eq!(refused(&store, &[create("c"), create("C")]).0, 1);
     let nobody = MemoryChange::AddObservation { entity: EntityRef::Made(0), text: "x".into() };
     assert!(matches!(refused(&store, &[nobody]), (0, Refusal::NoEntity(_))), "nothing was made before it");

@@ -1,6 +1,6 @@
 //! Entities that fit a query.
 
-use quipu_core::memory::{EntityId, Field, Found, SearchQuery};
+use quipu_core::memory::{EntityId, Field, Found, SearchBy, SearchQuery};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +62,12 @@ impl Tool for SearchEntities {
     const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Hit>, Fault> {
-        let query = SearchQuery { text: params.query, limit: params.limit, project: params.project_id.map(EntityId) };
+        let query = SearchQuery {
+            text: params.query,
+            limit: params.limit,
+            project: params.project_id.map(EntityId),
+            by: SearchBy::Both,
+        };
         let found = call.memory().search(call.session, &query)?;
         let hit = |found: Found| Hit {
             entity_id: found.entity.id.0,

@@ -30,6 +30,20 @@ pub struct SearchQuery {
     pub limit: usize,
     /// Whose members come first, in place of the client's context.
     pub project: Option<EntityId>,
+    /// What counts.
+    pub by: SearchBy,
+}
+
+/// What counts in a search. Tools search by both; the parts are for measuring what each is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SearchBy {
+    /// Words and meaning, fused.
+    #[default]
+    Both,
+    /// Words alone.
+    Words,
+    /// Meaning alone.
+    Meaning,
 }
 
 /// A search in some fields, page by page.
@@ -71,7 +85,7 @@ impl Memory {
     /// The entities that fit a query best, best first.
     pub fn search(&self, session: &Session, query: &SearchQuery) -> Result<Vec<Found>, MemoryError> {
         let project = self.project_of(session, query.project)?;
-        let ranked = self.rank(&query.text, Fields::ALL, project, query.limit)?;
+        let ranked = self.rank(&query.text, Fields::ALL, project, query.limit, query.by)?;
         let mut page = ranked.hits;
         page.truncate(query.limit);
         let entities = self.store.entities(&page.iter().map(|hit| hit.entity).collect::<Vec<_>>())?;
@@ -88,7 +102,8 @@ impl Memory {
         }
         let project = self.project_of(session, query.project)?;
         let offset = usize::try_from(query.page.offset()).unwrap_or(usize::MAX);
-        let ranked = self.rank(&query.text, query.fields, project, offset.saturating_add(query.page.size))?;
+        let ranked =
+            self.rank(&query.text, query.fields, project, offset.saturating_add(query.page.size), SearchBy::Both)?;
         let page = ranked.hits.iter().skip(offset).take(query.page.size).map(|hit| hit.entity);
         let entities = self.store.entities(&page.collect::<Vec<_>>())?;
         let subgraph = self.with_surroundings(entities.into_iter().flatten().collect())?;
@@ -109,12 +124,13 @@ impl Memory {
         fields: Fields,
         project: Option<EntityId>,
         needed: usize,
+        by: SearchBy,
     ) -> Result<Ranked, MemoryError> {
         if text.trim().is_empty() {
             return Err(MemoryError::Blank { field: "query" });
         }
         let named = self.store.entities_called(&[name_key(text)])?.pop().unwrap_or_default();
-        let vector = self.follower.embed(Role::Query, text);
+        let vector = if by == SearchBy::Words { None } else { self.follower.embed(Role::Query, text) };
         let (mut by_words, by_meaning) = {
             let view = self.follower.view()?;
             let names = [Field::Name, Field::Aliases, Field::Type, Field::Description];
@@ -124,7 +140,8 @@ impl Memory {
                 VectorOwner::Observation(_) => fields.has(Field::Observations),
             };
             let by_meaning = vector.map(|vector| view.vectors.near(&vector, wanted, VECTOR_WINDOW));
-            (view.text.search(text, fields), by_meaning)
+            let by_words = if by == SearchBy::Meaning { Vec::new() } else { view.text.search(text, fields) };
+            (by_words, by_meaning)
         };
         let members = project.map(|project| self.members(project)).transpose()?;
         // Whoever types a name wants what has it.

@@ -10,7 +10,7 @@ mod text;
 mod vectors;
 
 pub use follower::VectorError;
-pub use found::{Found, FoundPage, SearchQuery, SubgraphQuery};
+pub use found::{Found, FoundPage, SearchBy, SearchQuery, SubgraphQuery};
 pub use text::{Field, Fields};
 
 pub(super) use follower::Follower;
