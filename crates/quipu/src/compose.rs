@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use quipu_core::memory::{Memory, MemoryParts};
-use quipu_core::ports::SystemClock;
+use quipu_core::ports::{Embedder, SystemClock};
 use quipu_core::{Knowledge, Parts};
 use quipu_store_embedded::{EmbeddedStore, MemoryDatabase, MemoryOpenError, OpenError};
 use quipu_vault::{FolderVault, VaultOptions};
@@ -114,6 +114,11 @@ pub(crate) fn open_memory_alone(
     open_memory(&open_files(root, config, false)?, config, wish)
 }
 
+/// What compares meanings: the model inside the program.
+fn embedder() -> Arc<dyn Embedder> {
+    Arc::new(quipu_embed::Builtin::new())
+}
+
 /// Memory is the one thing here that cannot be made anew: where its file cannot be used, there is none, and the rest works.
 fn open_memory(
     vault: &FolderVault,
@@ -135,7 +140,7 @@ fn open_memory(
     let database = Arc::new(database);
     let memory = Memory::new(MemoryParts {
         store: database.clone(),
-        embedder: None,
+        embedder: Some(embedder()),
         clock: Arc::new(SystemClock),
         types: config.memory_types.clone(),
         rule: config.duplicates,

@@ -11,6 +11,8 @@ mod migrate;
 mod opening;
 mod read;
 mod rows;
+#[cfg(test)]
+mod tests;
 mod undo;
 mod vectors;
 
