@@ -186,7 +186,7 @@ impl Config {
             let (name, place) = (key.get_ref(), line(key.span().start));
             match (name.as_ref(), value.get_ref()) {
                 ("duplicate_distance", DeValue::Float(number)) => {
-                    self.set_duplicate_distance(number.as_str(), &place)?
+                    self.set_duplicate_distance(number.as_str(), &place)?;
                 }
                 ("duplicate_distance", DeValue::Integer(number)) => {
                     self.set_duplicate_distance(number.as_str(), &place)?;

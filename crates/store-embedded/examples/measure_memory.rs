@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::read_to_string;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,13 +26,20 @@ fn main() {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["duplicates", data] => {
             for set in ["er-abt-buy", "er-dblp-acm", "er-febrl1-people"] {
-                duplicates(&Path::new(data).join(set), set);
+                duplicates(&set_in(data, set), set);
             }
         }
-        ["recall", data] => recall(&Path::new(data).join("mem-locomo")),
+        ["recall", data] => recall(&set_in(data, "mem-locomo")),
         ["speed", sizes @ ..] => sizes.iter().for_each(|size| speed(size.parse().unwrap())),
         _ => println!("measure_memory duplicates DATA | recall DATA | speed ENTITIES…"),
     }
+}
+
+/// An archive may have been unpacked into a folder of its own name.
+fn set_in(data: &str, set: &str) -> PathBuf {
+    let folder = Path::new(data).join(set);
+    let inner = folder.join(set);
+    if inner.is_dir() { inner } else { folder }
 }
 
 fn memory(store: MemoryDatabase, embedder: Option<Arc<dyn Embedder>>) -> Memory {

@@ -26,8 +26,11 @@ impl Default for DuplicateRule {
 }
 
 /// Names as alike as this are looked at.
-const LIKE_AT_LEAST: f32 = 0.3;
+const LIKE_AT_LEAST: f32 = 0.5;
 const MAX_CANDIDATES: usize = 32;
+
+/// See [`meaning_distance`].
+pub(super) const STRETCH: f32 = 5.0;
 
 impl Memory {
     /// What there is that a wish likely means. With `force` only the owner of the very name.
@@ -74,9 +77,11 @@ impl Memory {
             let near = meaning.map(|vector| view.vectors.near(vector, entities_only, MAX_CANDIDATES));
             (view.names.like(&wish.name, LIKE_AT_LEAST, MAX_CANDIDATES), near.unwrap_or_default())
         };
-        // By letters where nothing better is known.
         let mut distances: FxHashMap<EntityId, f32> = alike.iter().map(|(id, alike)| (*id, 1.0 - alike)).collect();
-        distances.extend(near.iter().map(|near| (near.entity, 1.0 - near.cosine)));
+        for near in near {
+            let by_letters = distances.entry(near.entity).or_insert(1.0);
+            *by_letters = by_letters.min(meaning_distance(near.cosine));
+        }
         let ids: Vec<EntityId> = distances.keys().copied().collect();
         let mut closest: Option<(Entity, f32)> = None;
         for existing in self.store.entities(&ids)?.into_iter().flatten() {
@@ -95,4 +100,12 @@ impl Memory {
         }
         Ok(closest)
     }
+}
+
+/// How far two names are apart in meaning: 0 is the same, 1 is unrelated.
+///
+/// Models put all short names close together; taken as it is, the distance would hold back most of what is new
+/// (docs/memory.md). It is stretched until it tells as much as the distance of letters.
+pub(super) fn meaning_distance(cosine: f32) -> f32 {
+    ((1.0 - cosine) * STRETCH).clamp(0.0, 1.0)
 }

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::duplicates::{STRETCH, meaning_distance};
 use super::error::MemoryError;
 use super::memory::Memory;
 use super::model::{Entity, EntityId, name_key};
@@ -76,8 +77,8 @@ impl Memory {
             let known = distances.entry((a, b)).or_insert(distance);
             *known = known.min(distance);
         };
-        for (a, b, cosine) in view.vectors.near_pairs(1.0 - threshold) {
-            note(a, b, 1.0 - cosine);
+        for (a, b, cosine) in view.vectors.near_pairs(1.0 - threshold / STRETCH) {
+            note(a, b, meaning_distance(cosine));
         }
         for (a, b, said, alike) in view.names.pairs(1.0 - threshold.max(LIKE_NAMES)) {
             match said {

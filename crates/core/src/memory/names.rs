@@ -50,6 +50,8 @@ pub(super) fn compare(a: &str, b: &str) -> Comparison {
     }
     match (alone, unmatched.len()) {
         (0, 0) => Comparison::Same { distance: SLIP * slips as f32 / a.plain.len().max(1) as f32 },
+        // A model number or an error's code names a thing by itself: a word more beside it is a remark.
+        (0, 1) | (1, 0) if a.telling.iter().any(|word| identifies(word)) => Comparison::Open,
         (0 | 1, 0 | 1) => Comparison::Apart,
         _ => Comparison::Open,
     }
@@ -94,6 +96,11 @@ fn tells(word: &str) -> bool {
     let mut chars = word.chars();
     let is_single = chars.next().is_some_and(|c| c.is_ascii()) && chars.next().is_none();
     is_single || word.chars().any(char::is_numeric)
+}
+
+/// Whether a word is a code that hardly two things share: letters and digits mixed, and not short.
+fn identifies(word: &str) -> bool {
+    word.chars().count() >= 5 && word.chars().any(char::is_alphabetic) && word.chars().any(char::is_numeric)
 }
 
 /// Whether two words are one with a slip of the finger, or one in the plural. Short words are not: `cat` is not `car`.
@@ -176,6 +183,8 @@ mod tests {
     #[test]
     fn several_other_words_leave_it_open() {
         assert_eq!(compare("Login page is slow", "Slow response when signing in"), Comparison::Open);
+        assert_eq!(compare("Sony turntable PSLX350H", "Sony belt-drive turntable PS-LX350H"), Comparison::Open);
+        assert_eq!(compare("Report Q3FY24 draft", "Report Q3FY24 final"), Comparison::Apart);
         assert_eq!(compare("Postgres", "PostgreSQL database server"), Comparison::Open);
     }
 }

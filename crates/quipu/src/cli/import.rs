@@ -45,7 +45,7 @@ impl Import {
         let open = located.memory(Wish::Keep)?;
         let mut import = exchange::Import::new(&**open.memory.store(), &located.config.memory_types);
         let progress = |line: usize| {
-            if line % 50_000 == 0 {
+            if line.is_multiple_of(50_000) {
                 output.aside(&Line::new().dim(format!("{line} lines read")));
             }
         };

@@ -165,7 +165,7 @@ impl<'a> Import<'a> {
                     self.by_id.insert(id, place);
                 }
                 for (text, times) in observations {
-                    self.observe(place, text, times)?;
+                    self.observe(place, &text, times)?;
                 }
             }
             Record::Header => {}
@@ -177,7 +177,7 @@ impl<'a> Import<'a> {
     fn take_waiting(&mut self, line: usize, record: Record) -> Result<(), ImportError> {
         match record {
             Record::Observation { entity, text, times } => match self.find(&entity)? {
-                Some(place) => self.observe(place, text, times)?,
+                Some(place) => self.observe(place, &text, times)?,
                 None => self.problem(line, missing("observation", &entity)),
             },
             Record::Relation { from, to, relation_type, times } => {
@@ -193,7 +193,7 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
-    fn observe(&mut self, place: EntityRef, text: String, times: Times) -> Result<(), ImportError> {
+    fn observe(&mut self, place: EntityRef, text: &str, times: Times) -> Result<(), ImportError> {
         let text = text.trim().to_owned();
         if let EntityRef::Id(id) = place {
             if !self.texts.contains_key(&id) {

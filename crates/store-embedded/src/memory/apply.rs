@@ -55,7 +55,7 @@ impl<'tx> Writing<'tx> {
             MemoryChange::SetTimes { made: place, created_ns, updated_ns } => {
                 let before = made.get(*place).ok_or(Refusal::NothingMade(*place))?;
                 let after = before.at_times(*created_ns, *updated_ns);
-                self.replace(before.clone(), after.clone())?;
+                self.replace(before, &after)?;
                 Ok(after)
             }
         }
@@ -107,12 +107,12 @@ impl<'tx> Writing<'tx> {
     fn delete_entity(&mut self, id: EntityId) -> Result<Entity, StepError> {
         let entity = self.entity(id)?;
         for relation in read::relations_touching(self.tx, id)? {
-            self.remove(MemoryItem::Relation(relation))?;
+            self.remove(&MemoryItem::Relation(relation))?;
         }
         for observation in read::observations_of(self.tx, id)? {
-            self.remove(MemoryItem::Observation(observation))?;
+            self.remove(&MemoryItem::Observation(observation))?;
         }
-        self.remove(MemoryItem::Entity(entity.clone()))?;
+        self.remove(&MemoryItem::Entity(entity.clone()))?;
         Ok(entity)
     }
 
@@ -123,23 +123,23 @@ impl<'tx> Writing<'tx> {
         let (gone, kept) = (self.entity(from)?, self.entity(into)?);
         for observation in read::observations_of(self.tx, from)? {
             let moved = Observation { entity: into, updated_ns: self.at_ns, ..observation.clone() };
-            self.replace(MemoryItem::Observation(observation), MemoryItem::Observation(moved))?;
+            self.replace(&MemoryItem::Observation(observation), &MemoryItem::Observation(moved))?;
         }
         for relation in read::relations_touching(self.tx, from)? {
             let end = |id: EntityId| if id == from { into } else { id };
             let (source, target) = (end(relation.from), end(relation.to));
             if source == target || read::relation_id(self.tx, source, target, &relation.relation_type)?.is_some() {
-                self.remove(MemoryItem::Relation(relation))?;
+                self.remove(&MemoryItem::Relation(relation))?;
             } else {
                 let moved = Relation { from: source, to: target, updated_ns: self.at_ns, ..relation.clone() };
-                self.replace(MemoryItem::Relation(relation), MemoryItem::Relation(moved))?;
+                self.replace(&MemoryItem::Relation(relation), &MemoryItem::Relation(moved))?;
             }
         }
-        self.remove(MemoryItem::Entity(gone.clone()))?;
+        self.remove(&MemoryItem::Entity(gone.clone()))?;
         let (aliases, description) = kept.absorbing(&gone);
         let after = Entity { aliases, description, updated_ns: self.at_ns, ..kept.clone() };
         self.replace_entity(kept, after)?;
-        Ok(self.entity(into)?)
+        self.entity(into)
     }
 
     fn add_observation(&mut self, entity: EntityId, text: &str) -> Result<Observation, StepError> {
@@ -156,7 +156,7 @@ impl<'tx> Writing<'tx> {
 
     fn delete_observation(&mut self, id: ObservationId) -> Result<Observation, StepError> {
         let observation = read::observation(self.tx, id)?.ok_or(Refusal::NoObservation(id))?;
-        self.remove(MemoryItem::Observation(observation.clone()))?;
+        self.remove(&MemoryItem::Observation(observation.clone()))?;
         Ok(observation)
     }
 
@@ -178,12 +178,12 @@ impl<'tx> Writing<'tx> {
 
     fn delete_relation(&mut self, id: RelationId) -> Result<Relation, StepError> {
         let relation = read::relation(self.tx, id)?.ok_or(Refusal::NoRelation(id))?;
-        self.remove(MemoryItem::Relation(relation.clone()))?;
+        self.remove(&MemoryItem::Relation(relation.clone()))?;
         Ok(relation)
     }
 
     fn replace_entity(&mut self, before: Entity, after: Entity) -> Result<Entity, StepError> {
-        self.replace(MemoryItem::Entity(before), MemoryItem::Entity(after.clone()))?;
+        self.replace(&MemoryItem::Entity(before), &MemoryItem::Entity(after.clone()))?;
         Ok(after)
     }
 
@@ -223,18 +223,18 @@ impl<'tx> Writing<'tx> {
         self.log(None, Some(item))
     }
 
-    pub(super) fn remove(&mut self, item: MemoryItem) -> rusqlite::Result<()> {
-        let (sql, id) = match &item {
+    pub(super) fn remove(&mut self, item: &MemoryItem) -> rusqlite::Result<()> {
+        let (sql, id) = match item {
             MemoryItem::Entity(entity) => ("DELETE FROM entity WHERE id = ?1", entity.id.0),
             MemoryItem::Observation(observation) => ("DELETE FROM observation WHERE id = ?1", observation.id.0),
             MemoryItem::Relation(relation) => ("DELETE FROM relation WHERE id = ?1", relation.id.0),
         };
         self.tx.prepare_cached(sql)?.execute([id])?;
-        self.log(Some(&item), None)
+        self.log(Some(item), None)
     }
 
-    pub(super) fn replace(&mut self, before: MemoryItem, after: MemoryItem) -> rusqlite::Result<()> {
-        match &after {
+    pub(super) fn replace(&mut self, before: &MemoryItem, after: &MemoryItem) -> rusqlite::Result<()> {
+        match after {
             MemoryItem::Entity(entity) => {
                 self.tx.execute(
                     "UPDATE entity SET name = ?2, name_key = ?3, type = ?4, description = ?5, created_ns = ?6, \
@@ -266,7 +266,7 @@ impl<'tx> Writing<'tx> {
                 )?;
             }
         }
-        self.log(Some(&before), Some(&after))
+        self.log(Some(before), Some(after))
     }
 
     fn log(&mut self, before: Option<&MemoryItem>, after: Option<&MemoryItem>) -> rusqlite::Result<()> {

@@ -76,7 +76,10 @@ fn an_older_schema_is_copied_first_and_then_brought_up_to_date() {
         let file = home.path().join("memory.db");
         let older = migrate::file_of_schema(&file, schema);
         older
-            .execute("INSERT INTO entity (name, name_key, type, created_ns, updated_ns) VALUES ('Ada', 'ada', 'x', 1, 1)", [])
+            .execute(
+                "INSERT INTO entity (name, name_key, type, created_ns, updated_ns) VALUES ('Ada', 'ada', 'x', 1, 1)",
+                [],
+            )
             .unwrap();
         drop(older);
         let store = MemoryDatabase::open(&file).unwrap();

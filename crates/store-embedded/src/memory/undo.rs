@@ -56,10 +56,10 @@ fn turn_round(
             if let MemoryItem::Entity(entity) = &made {
                 refuse_used(writing.tx, entity)?;
             }
-            writing.remove(made)?;
+            writing.remove(&made)?;
         }
         (Some(removed), None) => writing.insert(&removed)?,
-        (Some(before), Some(after)) => writing.replace(after, before)?,
+        (Some(before), Some(after)) => writing.replace(&after, &before)?,
         (None, None) => {}
     }
     Ok(())

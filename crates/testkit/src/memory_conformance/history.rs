@@ -4,6 +4,8 @@
 //! One history on one store rather than many short ones: ids, names and the log then have a past, as in life. It is the
 //! same at every run.
 
+#![expect(clippy::unwrap_used, reason = "a rule that cannot be asked is broken")]
+
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;

@@ -7,9 +7,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::memory::model::{Entity, EntityId, name_key};
 use crate::memory::names::{Comparison, compare};
 
-/// A piece that this share of all labels has says nothing, once there are enough of them.
-const COMMON_SHARE: usize = 8;
-const ALWAYS_LOOKED_AT: usize = 2000;
+/// Names looked at for one question. Beyond it the pieces are so common that nothing is told by them.
+const MAX_LOOKED_AT: usize = 4000;
 
 /// A piece that no more labels than this have brings them together as a pair.
 const RARE: usize = 48;
@@ -64,9 +63,19 @@ impl NameIndex {
     /// At most `limit` entities with a name like this one, the most alike first, with the cosine of the pieces.
     pub(in crate::memory) fn like(&self, name: &str, at_least: f32, limit: usize) -> Vec<(EntityId, f32)> {
         let wanted = pieces(name);
-        let common = (self.labels.len() / COMMON_SHARE).max(ALWAYS_LOOKED_AT);
-        let lists = wanted.iter().filter_map(|piece| self.postings.get(piece)).filter(|list| list.len() <= common);
-        let candidates: FxHashSet<u32> = lists.flatten().copied().collect();
+        // A name that shares so much of this one has one of its rarest pieces, so the common ones need not be looked up.
+        let mut lists: Vec<&[u32]> =
+            wanted.iter().map(|piece| self.postings.get(piece).map_or(&[][..], Vec::as_slice)).collect();
+        lists.sort_unstable_by_key(|list| list.len());
+        let shared_at_least = (wanted.len() as f32 * at_least * at_least).ceil() as usize;
+        let rarest = lists.iter().take(lists.len() + 1 - shared_at_least.clamp(1, lists.len().max(1)));
+        let mut candidates: FxHashSet<u32> = FxHashSet::default();
+        for list in rarest {
+            if candidates.len() + list.len() > MAX_LOOKED_AT && !candidates.is_empty() {
+                break;
+            }
+            candidates.extend(*list);
+        }
         let mut best: FxHashMap<EntityId, f32> = FxHashMap::default();
         for label in candidates {
             let Label { entity: Some(entity), pieces, .. } = &self.labels[label as usize] else { continue };

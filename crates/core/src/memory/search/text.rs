@@ -205,9 +205,12 @@ impl TextIndex {
         let mut units: Vec<u32> = Vec::new();
         for group in &groups {
             let mut touched: Vec<u32> = Vec::new();
+            // As rare as all of its forms together, else `the` would be found by the rarity of `theatre`.
+            let occurrences = group.iter().map(|(term, _)| self.postings[*term as usize].len()).sum();
+            let group_rarity = self.rarity(occurrences);
             for &(term, weight) in group {
                 let postings = &self.postings[term as usize];
-                let rarity = self.rarity(postings.len()) * weight;
+                let rarity = group_rarity * weight;
                 for posting in postings {
                     let unit = &self.units[posting.unit as usize];
                     if unit.slot == GONE || !fields.has(unit.field) {

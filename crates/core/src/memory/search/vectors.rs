@@ -207,7 +207,7 @@ impl VectorIndex {
             pairs
         };
         let mut pairs: Vec<(EntityId, EntityId, f32)> = cells.into_par_iter().flat_map_iter(look).collect();
-        pairs.sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+        pairs.sort_unstable_by_key(|(a, b, _)| (*a, *b));
         pairs.dedup_by_key(|(a, b, _)| (*a, *b));
         pairs
     }
