@@ -408,6 +408,10 @@ impl MemoryStore for MemMemory {
         Ok(self.state().relations.values().filter(into).map(|relation| relation.from).collect())
     }
 
+    fn entity_count(&self) -> Result<u64, MemoryFailure> {
+        Ok(self.state().entities.len() as u64)
+    }
+
     fn counts(&self) -> Result<MemoryCounts, MemoryFailure> {
         let state = self.state();
         Ok(MemoryCounts {

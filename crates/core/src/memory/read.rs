@@ -77,7 +77,7 @@ impl Memory {
 
     /// One page of all entities.
     pub fn list_entities(&self, page: Page) -> Result<EntityPage, MemoryError> {
-        let total = self.store.counts()?.entities;
+        let total = self.store.entity_count()?;
         Ok(EntityPage { entities: self.store.entities_from(page.offset(), page.size)?, total })
     }
 

@@ -57,7 +57,10 @@ pub trait MemoryStore: Send + Sync {
     /// The sources of all relations of one type into any of these entities. May repeat.
     fn sources_into(&self, targets: &[EntityId], relation_type: &str) -> Result<Vec<EntityId>, MemoryFailure>;
 
-    /// How much there is.
+    /// How many entities there are.
+    fn entity_count(&self) -> Result<u64, MemoryFailure>;
+
+    /// How much there is of everything. Slower: it looks at every row.
     fn counts(&self) -> Result<MemoryCounts, MemoryFailure>;
 
     /// The newest log entry's number; 0 before the first.

@@ -190,6 +190,10 @@ impl MemoryStore for MemoryDatabase {
         self.read(|db| read::sources_into(db, targets, relation_type))
     }
 
+    fn entity_count(&self) -> Result<u64, MemoryFailure> {
+        self.read(read::entity_count)
+    }
+
     fn counts(&self) -> Result<MemoryCounts, MemoryFailure> {
         self.read(read::counts)
     }

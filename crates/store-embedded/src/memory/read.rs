@@ -146,6 +146,10 @@ pub(super) fn sources_into(
     list(db, sql, (json(targets.iter().map(|id| id.0)), relation_type), |row| row.get(0).map(EntityId))
 }
 
+pub(super) fn entity_count(db: &Connection) -> rusqlite::Result<u64> {
+    db.prepare_cached("SELECT count(*) FROM entity")?.query_row([], |row| row.get(0))
+}
+
 pub(super) fn counts(db: &Connection) -> rusqlite::Result<MemoryCounts> {
     let mut count = db.prepare_cached(
         "SELECT (SELECT count(*) FROM entity), (SELECT count(*) FROM observation), (SELECT count(*) FROM relation)",

@@ -367,6 +367,7 @@ pub fn lists_come_in_order_and_in_parts<S: MemoryShelf>(shelf: &S) {
     more.extend((2..=5).map(|number| relate(number, 1, "part_of")));
     applied(&store, &more);
     let ids = |entities: Vec<Entity>| entities.into_iter().map(|entity| entity.id.0).collect::<Vec<_>>();
+    assert_eq!(store.entity_count().unwrap(), 10);
     assert_eq!(ids(store.entities_after(EntityId(3), 3).unwrap()), [4, 5, 6]);
     assert_eq!(ids(store.entities_from(8, 5).unwrap()), [9, 10]);
     assert_eq!(ids(store.entities_from(u64::MAX, 5).unwrap()), [0_i64; 0]);

@@ -3,6 +3,7 @@
 //!
 //! There are no positions in it. Texts are a sentence or two, so words that occur together mostly stand together.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -156,7 +157,7 @@ type Counted = Vec<(String, u32)>;
 impl TextIndex {
     /// Puts entities in place of what was known of them.
     pub(super) fn put_entities(&mut self, entities: &[Entity]) {
-        let counted: Vec<Vec<(Field, Counted)>> = entities.par_iter().map(fields_of).collect();
+        let counted: Vec<Vec<(Field, Counted)>> = map_all(entities, fields_of);
         for (entity, fields) in entities.iter().zip(counted) {
             self.drop_fields(entity.id);
             let slot = self.slot(entity.id);
@@ -169,7 +170,7 @@ impl TextIndex {
 
     /// Puts observations in place of what was known of them.
     pub(super) fn put_observations(&mut self, observations: &[Observation]) {
-        let counted: Vec<Counted> = observations.par_iter().map(|seen| count(std::iter::once(&*seen.text))).collect();
+        let counted = map_all(observations, |seen: &Observation| count(std::iter::once(&*seen.text)));
         for (observation, words) in observations.iter().zip(counted) {
             self.drop_observation(observation.id);
             let slot = self.slot(observation.entity);
@@ -239,22 +240,22 @@ impl TextIndex {
                 scores[slot as usize] += std::mem::take(&mut best_of_group[slot as usize]);
             }
         }
-        let mut best_units: FxHashMap<u32, u32> = FxHashMap::default();
+        let mut best_units = vec![GONE; self.slots.len()];
         for unit in units {
-            let best = best_units.entry(self.units[unit as usize].slot).or_insert(unit);
-            let (mine, theirs) = (together[unit as usize], together[*best as usize]);
-            if (mine, self.units[*best as usize].observation) > (theirs, self.units[unit as usize].observation) {
+            let best = &mut best_units[self.units[unit as usize].slot as usize];
+            let rank = |unit: u32| (together[unit as usize], Reverse(self.units[unit as usize].observation));
+            if *best == GONE || rank(unit) > rank(*best) {
                 *best = unit;
             }
         }
         let hit = |slot: u32| {
-            let best = best_units.get(&slot);
-            let bonus = best.map_or(0.0, |unit| together[*unit as usize] * TOGETHER);
+            let best = Some(best_units[slot as usize]).filter(|unit| *unit != GONE);
+            let bonus = best.map_or(0.0, |unit| together[unit as usize] * TOGETHER);
             Some(TextHit {
                 entity: self.slots[slot as usize].entity?,
                 score: scores[slot as usize] + bonus,
                 fields: found_in[slot as usize],
-                best: best.map(|unit| self.units[*unit as usize].observation),
+                best: best.map(|unit| self.units[unit as usize].observation),
             })
         };
         slots.into_iter().filter_map(hit).collect()
@@ -381,6 +382,12 @@ impl TextIndex {
         self.free_units = gone.map(|(unit, _)| number(unit)).collect();
         self.dead = 0;
     }
+}
+
+/// One for each, on all cores where there are enough of them: to hand over a few costs more than doing them.
+fn map_all<T: Sync, U: Send>(items: &[T], map: impl Fn(&T) -> U + Sync + Send) -> Vec<U> {
+    const ENOUGH: usize = 128;
+    if items.len() < ENOUGH { items.iter().map(map).collect() } else { items.par_iter().map(map).collect() }
 }
 
 fn number(place: usize) -> u32 {

@@ -155,7 +155,12 @@ impl VectorIndex {
             keep_best(&mut found, limit.saturating_mul(4).max(256));
             found
         };
-        let mut found: Vec<Near> = self.rows.par_chunks(CHUNK).enumerate().flat_map_iter(look).collect();
+        // To hand a few thousand over to other cores costs more than looking at them.
+        let mut found: Vec<Near> = if self.rows.len() <= 2 * CHUNK {
+            self.rows.chunks(CHUNK).enumerate().flat_map(look).collect()
+        } else {
+            self.rows.par_chunks(CHUNK).enumerate().flat_map_iter(look).collect()
+        };
         found.sort_unstable_by(nearest_first);
         let mut seen = rustc_hash::FxHashSet::default();
         found.retain(|near| seen.insert(near.entity));
