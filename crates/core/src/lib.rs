@@ -14,6 +14,7 @@ pub mod index;
 pub mod memory;
 pub mod notes;
 pub mod search;
+pub mod staleness;
 
 mod knowledge;
 mod session;

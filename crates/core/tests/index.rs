@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quipu_core::index::Scope;
-use quipu_core::model::VaultPath;
+use quipu_core::model::{NoteKey, VaultPath};
 use quipu_core::notes::{NewNote, NoteError, NoteUpdate};
 use quipu_core::parse::TitleRule;
-use quipu_core::ports::{Loaded, NoteChange, NoteStore, StoreError, TextHits, TextQuery};
+use quipu_core::ports::{Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHits, TextQuery};
 use quipu_core::{Knowledge, Parts, Session};
 use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemVault};
+use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
 
 /// A vault, what is remembered of it, and a client.
 struct Desk {
@@ -48,6 +48,14 @@ impl Desk {
         snapshot.files().map(|key| snapshot.note(key).path.to_string()).collect()
     }
 
+    /// What the links of a note mean.
+    fn targets(&self, path: &str) -> Vec<Option<String>> {
+        let snapshot = self.knowledge.snapshot();
+        let target = |key| snapshot.note(key).path.to_string();
+        let key = snapshot.find_file(path).unwrap();
+        snapshot.links(key).map(|link| link.target.map(target)).collect()
+    }
+
     fn rename(&self, id: &str, title: &str, update_links: bool) -> Result<(), NoteError> {
         let update = NoteUpdate { id, title: Some(title), update_links, ..NoteUpdate::default() };
         self.knowledge.update_note(&self.client, &update).map(drop)
@@ -59,7 +67,14 @@ impl Desk {
 }
 
 fn start(vault: &Arc<MemVault>, store: Arc<dyn NoteStore>, clock: &Arc<FixedClock>) -> Knowledge {
-    let parts = Parts { vault: vault.clone(), store, clock: clock.clone(), title_rule: TitleRule::default() };
+    let parts = Parts {
+        vault: vault.clone(),
+        store,
+        clock: clock.clone(),
+        sources: Arc::new(MemSources::default()),
+        title_rule: TitleRule::default(),
+        stale_after: Knowledge::STALE_AFTER,
+    };
     let knowledge = Knowledge::new(parts);
     knowledge.start(&|_| {}).unwrap();
     knowledge
@@ -120,6 +135,34 @@ fn a_second_edit_in_the_same_tick_and_of_the_same_size_is_seen_by_a_full_look() 
     assert_eq!(snapshot.note(key).links[0].target, "y");
 }
 
+#[test]
+fn links_that_were_kept_mean_the_same_and_follow_what_changed_meanwhile() {
+    let desk = Desk::new("//- a.md\n[[b]] [[c]]\n//- b.md\n//- n/c.md\n");
+    desk.knowledge.keep().unwrap();
+    let desk = desk.restarted();
+    assert_eq!(desk.targets("a.md"), [Some("b.md".into()), Some("n/c.md".into())]);
+
+    desk.vault.remove("b.md");
+    desk.vault.put("c.md", "nearer");
+    let desk = desk.restarted();
+    assert_eq!(desk.targets("a.md"), [None, Some("c.md".into())]);
+    desk.vault.put("b.md", "again");
+    desk.sync(&["b.md"]);
+    assert_eq!(desk.targets("a.md"), [Some("b.md".into()), Some("c.md".into())]);
+}
+
+#[test]
+fn links_kept_of_other_notes_are_not_believed() {
+    let other = Desk::new("//- a.md\n[[b]]\n//- b.md\n//- c.md\n");
+    other.knowledge.keep().unwrap();
+    let kept = other.shelf.links().unwrap();
+    for foreign in [kept.clone(), kept[..kept.len() - 4].to_vec(), kept[..9].to_vec(), vec![], vec![1; 100]] {
+        let desk = Desk::new("//- a.md\n[[c]]\n//- b.md\n//- c.md\n");
+        desk.shelf.put_links(&foreign);
+        assert_eq!(desk.restarted().targets("a.md"), [Some("c.md".into())]);
+    }
+}
+
 /// A store that can be told to fail.
 struct Fragile<Store> {
     store: Store,
@@ -138,13 +181,46 @@ impl<Store: NoteStore> NoteStore for Fragile<Store> {
         self.store.apply(changes)
     }
 
+    fn keep_links(&self, links: &[u8]) -> Result<(), StoreError> {
+        self.store.keep_links(links)
+    }
+
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
         self.store.search_text(query)
+    }
+
+    fn rank_text(&self, text: &str, limit: usize) -> Result<RankedText, StoreError> {
+        self.store.rank_text(text, limit)
+    }
+
+    fn text_lost(&self) -> Result<Vec<NoteKey>, StoreError> {
+        self.store.text_lost()
+    }
+
+    fn accept_loss(&self) {
+        self.store.accept_loss();
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {
         self.store.check()
     }
+}
+
+#[test]
+fn a_search_that_meets_a_damaged_text_index_fills_it_again_and_answers() {
+    let mut desk = Desk::new("//- a.md\nanemometer\n//- b.md\nbarometer\n");
+    let store = Arc::new(MemShelf::default().open());
+    desk.knowledge = start(&desk.vault, store.clone(), &desk.clock);
+    let find =
+        |words: &str| desk.knowledge.search_text(&TextQuery { text: words.into(), limit: 10, ..TextQuery::default() });
+    store.lose_text();
+    assert_eq!(find("anemometer").unwrap().hits.len(), 1);
+    assert_eq!(find("barometer").unwrap().hits.len(), 1);
+
+    // A note that cannot be read does not keep the others from being found.
+    store.lose_text();
+    desk.vault.refuse_reading("a.md");
+    assert_eq!(find("barometer").unwrap().hits.len(), 1);
 }
 
 #[test]
@@ -163,7 +239,10 @@ fn what_the_store_did_not_take_is_offered_again() {
     broken.store(false, Ordering::SeqCst);
     desk.vault.put("c.md", "barometer");
     desk.sync(&["c.md"]);
-    let found = desk.knowledge.search_text(&TextQuery { text: "anemometer".into(), limit: 10 }).unwrap();
+    let found = desk
+        .knowledge
+        .search_text(&TextQuery { text: "anemometer".into(), limit: 10, ..TextQuery::default() })
+        .unwrap();
     assert_eq!(found.hits.len(), 1);
 }
 

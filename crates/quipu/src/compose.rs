@@ -11,7 +11,7 @@ use quipu_core::memory::{Memory, MemoryParts};
 use quipu_core::ports::{Embedder, SystemClock};
 use quipu_core::{Knowledge, Parts};
 use quipu_store_embedded::{EmbeddedStore, MemoryDatabase, MemoryOpenError, OpenError};
-use quipu_vault::{FolderVault, VaultOptions};
+use quipu_vault::{FolderSources, FolderVault, VaultOptions};
 
 use crate::config::{Config, ConfigError};
 
@@ -99,7 +99,9 @@ pub(crate) fn open(root: &Path, config: &Config, wish: Wish, read_only: bool) ->
         vault: vault.clone(),
         store: store.clone(),
         clock: Arc::new(SystemClock),
+        sources: Arc::new(FolderSources::new(vault.root(), Arc::new(SystemClock))),
         title_rule: config.title_from.clone(),
+        stale_after: config.stale_after,
     });
     let memory = open_memory(&vault, config, wish)?;
     Ok(OpenVault { knowledge: Arc::new(knowledge), vault, store, index, memory })

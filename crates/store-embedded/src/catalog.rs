@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use quipu_core::model::{FileStat, Note, NoteKey};
 use quipu_core::ports::NoteChange;
-use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior};
 
 use crate::row::{self, RowError};
+use crate::vectors::{self, ListedPassage};
 
 /// The number of the format on disk: rows, tables, and the words of the text index. Any change of these needs a new one;
 /// a store of another number starts empty.
-pub(crate) const FORMAT: i64 = 1;
+pub(crate) const FORMAT: i64 = 5;
 
 /// The `seq` of a row whose text was lost: later than any, until the note is put again.
 const OWED: i64 = i64::MAX;
@@ -36,9 +37,11 @@ pub(crate) const SCHEMA: &str = "
         size INTEGER NOT NULL,
         hash BLOB NOT NULL,
         sections INTEGER NOT NULL,
+        passages BLOB NOT NULL,
         row BLOB NOT NULL
     );
     CREATE TABLE removed (key INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
+    CREATE TABLE links (one INTEGER PRIMARY KEY CHECK (one = 1), bytes BLOB NOT NULL);
     INSERT INTO meta VALUES (1, lower(hex(randomblob(16))), '', 0);
 ";
 
@@ -63,6 +66,8 @@ pub(crate) enum CatalogError {
     Sql(#[from] rusqlite::Error),
     #[error(transparent)]
     Row(#[from] RowError),
+    #[error("the passages of note {0} cannot be read; `quipu index --rebuild` makes the index anew")]
+    Passages(u32),
     #[error("cannot remove {}: {source}", path.display())]
     Remove { path: PathBuf, source: std::io::Error },
 }
@@ -71,21 +76,27 @@ impl CatalogError {
     /// Whether starting empty helps. A full disk or a missing permission would only lose what is there.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
-            Self::Format(_) | Self::Row(_) => true,
-            Self::Sql(rusqlite::Error::SqliteFailure(error, _)) => matches!(
-                error.code,
-                // `Unknown` is SQLite's "logic error", such as a table that is not there.
-                ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown | ErrorCode::TypeMismatch
-            ),
-            Self::Sql(
-                rusqlite::Error::SqlInputError { .. }
-                | rusqlite::Error::InvalidColumnType(..)
-                | rusqlite::Error::FromSqlConversionFailure(..)
-                | rusqlite::Error::IntegralValueOutOfRange(..)
-                | rusqlite::Error::QueryReturnedNoRows,
-            ) => true,
-            Self::Sql(_) | Self::Remove { .. } => false,
+            Self::Format(_) | Self::Row(_) | Self::Passages(_) => true,
+            Self::Sql(error) => is_damage(error),
+            Self::Remove { .. } => false,
         }
+    }
+}
+
+/// Whether an error of SQLite comes from what is in the file.
+pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
+    match error {
+        rusqlite::Error::SqliteFailure(error, _) => matches!(
+            error.code,
+            // `Unknown` is SQLite's "logic error", such as a table that is not there.
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown | ErrorCode::TypeMismatch
+        ),
+        rusqlite::Error::SqlInputError { .. }
+        | rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::QueryReturnedNoRows => true,
+        _ => false,
     }
 }
 
@@ -171,7 +182,7 @@ impl Catalog {
             return Ok(());
         }
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        tx.execute_batch("DELETE FROM note; DELETE FROM removed;")?;
+        tx.execute_batch("DELETE FROM note; DELETE FROM removed; DELETE FROM links;")?;
         let epoch = tx.query_row(
             "UPDATE meta SET fingerprint = ?1, epoch = lower(hex(randomblob(16))), seq = 0 RETURNING epoch",
             [fingerprint],
@@ -238,17 +249,47 @@ impl Catalog {
         Ok(LoadedRows { notes, owed })
     }
 
-    /// Applies a list in one transaction. The text index has everything up to the list `text_seq`, so removals up to
+    /// The passages of every note, with its file's time.
+    pub(crate) fn passages(&self, mut take: impl FnMut(NoteKey, i64, Vec<ListedPassage>)) -> Result<(), CatalogError> {
+        let mut statement = self.db.prepare("SELECT key, modified_ns, passages FROM note")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let key = NoteKey(row.get(0)?);
+            let bytes = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
+            take(key, row.get(1)?, vectors::decode(bytes).ok_or(CatalogError::Passages(key.0))?);
+        }
+        Ok(())
+    }
+
+    /// Applies a list, with the passages that its changes bring, in one transaction. The text index has everything up to the list `text_seq`, so removals up to
     /// there are forgotten. Says for each change whether there was a note under its key before;
     /// a touch or a removal where there was none does nothing.
-    pub(crate) fn apply(&mut self, changes: &[NoteChange<'_>], text_seq: u64) -> Result<Vec<bool>, CatalogError> {
+    pub(crate) fn apply(
+        &mut self,
+        changes: &[NoteChange<'_>],
+        passages: &[Vec<ListedPassage>],
+        text_seq: u64,
+    ) -> Result<Vec<bool>, CatalogError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let seq = tx.query_row("UPDATE meta SET seq = seq + 1 RETURNING seq", [], |row| row.get(0))?;
         tx.prepare_cached("DELETE FROM removed WHERE seq <= ?1")?.execute([text_seq])?;
-        let replaced = changes.iter().map(|change| apply_one(&tx, change, seq)).collect::<Result<_, _>>()?;
+        let with_passages = changes.iter().zip(passages);
+        let replaced = with_passages.map(|(change, passages)| apply_one(&tx, change, passages, seq));
+        let replaced = replaced.collect::<Result<_, _>>()?;
         tx.commit()?;
         self.seq = seq;
         Ok(replaced)
+    }
+
+    /// Keeps what links mean, instead of what was kept before.
+    pub(crate) fn keep_links(&self, links: &[u8]) -> Result<(), CatalogError> {
+        self.db.execute("INSERT OR REPLACE INTO links VALUES (1, ?1)", [links])?;
+        Ok(())
+    }
+
+    /// What links mean, as last kept.
+    pub(crate) fn links(&self) -> Result<Option<Vec<u8>>, CatalogError> {
+        Ok(self.db.query_row("SELECT bytes FROM links", [], |row| row.get(0)).optional()?)
     }
 
     /// How many notes and sections there are.
@@ -257,9 +298,11 @@ impl Catalog {
         Ok(self.db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
     }
 
-    /// How many notes' texts are missing from the text index.
-    pub(crate) fn owed(&self) -> Result<u64, CatalogError> {
-        Ok(self.db.query_row("SELECT count(*) FROM note WHERE seq = ?1", [OWED], |row| row.get(0))?)
+    /// The notes whose texts are missing from the text index.
+    pub(crate) fn owed(&self) -> Result<Vec<NoteKey>, CatalogError> {
+        let mut statement = self.db.prepare_cached("SELECT key FROM note WHERE seq = ?1 ORDER BY key")?;
+        let keys = statement.query_map([OWED], |row| row.get(0).map(NoteKey))?;
+        Ok(keys.collect::<Result<_, _>>()?)
     }
 
     /// What SQLite and the rows' own shape find wrong, as sentences.
@@ -272,7 +315,7 @@ impl Catalog {
             .map(|line| format!("The catalog is damaged: {line}."))
             .collect();
         if findings.is_empty()
-            && let Err(error) = self.load()
+            && let Err(error) = self.load().map(drop).and_then(|()| self.passages(|_, _, _| ()))
         {
             findings.push(format!("The catalog is damaged: {error}."));
         }
@@ -289,17 +332,23 @@ fn keys_after(tx: &Transaction<'_>, seq: u64) -> Result<Vec<NoteKey>, CatalogErr
 }
 
 /// Makes one change; says whether a note was there before.
-fn apply_one(tx: &Transaction<'_>, change: &NoteChange<'_>, seq: u64) -> Result<bool, CatalogError> {
+fn apply_one(
+    tx: &Transaction<'_>,
+    change: &NoteChange<'_>,
+    passages: &[ListedPassage],
+    seq: u64,
+) -> Result<bool, CatalogError> {
     let was_there = match *change {
         NoteChange::Put { key, note, .. } => {
             let replaced = tx.prepare_cached("DELETE FROM note WHERE key = ?1")?.execute([key.0])? > 0;
-            tx.prepare_cached("INSERT INTO note VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?.execute((
+            tx.prepare_cached("INSERT INTO note VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?.execute((
                 key.0,
                 seq,
                 note.stat.modified_ns,
                 note.stat.size.cast_signed(),
                 note.hash.0.as_slice(),
                 note.sections.len(),
+                vectors::encode(passages),
                 row::encode(note)?,
             ))?;
             replaced

@@ -2,9 +2,13 @@
 //!
 //! For a new number, put what the test says into a file of that number. Files of old numbers are of no use.
 
-use quipu_core::model::{ContentHash, FileStat, Link, LinkSyntax, LinkType, Note, Section, Tag, Value, VaultPath};
+use quipu_core::model::{
+    ContentHash, FileStat, Link, LinkSyntax, LinkType, Note, Section, SourceVersion, Tag, Value, VaultPath,
+};
+use quipu_core::ports::PassageHash;
 
 use crate::catalog::{FORMAT, SCHEMA};
+use crate::vectors::{self, ListedPassage, decode, encode};
 use crate::{row, text};
 
 /// Something of everything.
@@ -42,6 +46,7 @@ fn sample() -> Note {
         ],
         body_start: 3,
         warnings: vec!["odd".to_owned()],
+        sources: vec![SourceVersion { path: "src/a.rs".to_owned(), hash: ContentHash::of(b"a") }],
     }
 }
 
@@ -49,14 +54,27 @@ fn sample() -> Note {
 fn what_is_on_disk_changes_only_with_the_format_number() {
     let row = row::encode(&sample()).expect("the sample is a row");
     let hex: String = row.iter().map(|byte| format!("{byte:02x}")).collect();
+    let passage = ListedPassage { section: 258, hash: PassageHash(*b"a passage's hash") };
+    let passages = encode(&[passage, ListedPassage { section: 3, ..passage }]);
+    assert_eq!(decode(&passages), Some(vec![passage, ListedPassage { section: 3, ..passage }]));
+    assert_eq!(decode(&passages[1..]), None);
     let is = format!(
-        "row\n{hex}\n\ntables\n{}\n\nfields\n{}\n\nwords\n{}\n",
+        "row\n{hex}\n\npassages\n{passages:?}\n\ntables\n{}\n\nfields\n{}\n\nwords\n{}\n",
         SCHEMA.trim(),
         text::schema_json(),
         text::words_of("Grüße, HTTPServer2 snake_case's 全文検索 🦀 naïve don't v1.2")
     );
-    let file = format!("{}/tests/format/{FORMAT}.txt", env!("CARGO_MANIFEST_DIR"));
+    compare(&format!("{FORMAT}.txt"), &is);
+}
+
+#[test]
+fn the_tables_of_vectors_change_only_with_their_own_number() {
+    compare(&format!("vectors-{}.txt", vectors::FORMAT), &format!("{}\n", vectors::SCHEMA.trim()));
+}
+
+fn compare(name: &str, is: &str) {
+    let file = format!("{}/tests/format/{name}", env!("CARGO_MANIFEST_DIR"));
     #[expect(clippy::disallowed_methods, reason = "reads the test's own file")]
     let was = std::fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
-    assert!(is == was, "what is on disk is not what format {FORMAT} was: give it a new number, with this file:\n{is}");
+    assert!(is == was, "what is on disk is not what {name} says: give the format a new number, with this file:\n{is}");
 }

@@ -1,5 +1,5 @@
-//! The default stores: the index of notes, a catalog in SQLite and their words in tantivy, in one folder that may be
-//! deleted; and memory, one SQLite file that may not.
+//! The default stores: the index of notes, a catalog in SQLite, their words in tantivy and vectors of their passages, in one
+//! folder that may be deleted; and memory, one SQLite file that may not.
 //!
 //! Of the index the catalog is written first and is the truth of the two. The text index says how far it has come, so whatever a crash
 //! took from it is known at the next load.
@@ -15,6 +15,7 @@ mod format_guard;
 mod memory;
 mod row;
 mod text;
+mod vectors;
 
 pub use folder::OpenError;
 pub use memory::{BackupError, MemoryDatabase, MemoryOpenError};

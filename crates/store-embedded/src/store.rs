@@ -1,4 +1,5 @@
-//! The store: the catalog and the text index as one. Every write goes through [`EmbeddedStore::apply`].
+//! The store: the catalog, the text index and the vectors as one. Every change of notes goes through
+//! [`EmbeddedStore::apply`].
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -6,17 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quipu_core::model::NoteKey;
-use quipu_core::ports::{Loaded, NoteChange, NoteStore, StoreError, TextHits, TextQuery};
+use quipu_core::ports::{Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHits, TextQuery};
+use quipu_core::search::PASSAGES_VERSION;
 
 use crate::catalog::{Catalog, CatalogError};
 use crate::folder::{self, OpenError};
 use crate::text::{Mark, TextChange, TextError, TextIndex};
+use crate::vectors::{VectorError, Vectors, brought};
 
 /// The default store. See the crate's page for how its two parts stay together.
 pub struct EmbeddedStore {
     /// Held through all of `apply`, so that the text index gets lists of changes in the catalog's order.
-    catalog: Mutex<Catalog>,
+    pub(crate) catalog: Mutex<Catalog>,
     text: TextIndex,
+    pub(crate) vectors: Vectors,
     /// Whether the text index was damaged and started anew while open, so that it lacks notes.
     is_text_lost: AtomicBool,
     notices: Mutex<Vec<String>>,
@@ -46,7 +50,8 @@ impl EmbeddedStore {
         Ok(Self::of_folder(folder, folder::open(folder, false)?))
     }
 
-    /// Opens the store in a folder and forgets all that it held.
+    /// Opens the store in a folder and forgets all that it held, but for vectors: those of texts that come back are used
+    /// again.
     pub fn open_empty(folder: &Path) -> Result<Self, OpenError> {
         Ok(Self::of_folder(folder, folder::open(folder, true)?))
     }
@@ -55,6 +60,7 @@ impl EmbeddedStore {
         Self {
             catalog: Mutex::new(parts.catalog),
             text: parts.text,
+            vectors: Vectors::new(Some(folder)),
             is_text_lost: AtomicBool::new(false),
             notices: Mutex::new(parts.notices),
             folder: Some(folder.to_owned()),
@@ -67,6 +73,7 @@ impl EmbeddedStore {
         Ok(Self {
             catalog: Mutex::new(Catalog::in_memory().map_err(|error| StoreError::new("opened", error))?),
             text: TextIndex::in_memory().map_err(|error| StoreError::new("opened", error))?,
+            vectors: Vectors::new(None),
             is_text_lost: AtomicBool::new(false),
             notices: Mutex::default(),
             folder: None,
@@ -74,9 +81,12 @@ impl EmbeddedStore {
         })
     }
 
-    /// What had to be started anew and why, as sentences for the user. Complete after the store was loaded.
+    /// What had to be started anew and why, as sentences for the user. Complete after the store was loaded, but for
+    /// vectors, which are looked at when they are first needed.
     pub fn notices(&self) -> Vec<String> {
-        self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        notices.extend(self.vectors.notices());
+        notices
     }
 
     /// What the store holds, from the catalog.
@@ -103,7 +113,7 @@ impl EmbeddedStore {
     /// Refuses to look into a text index that lacks notes: finding nothing would be a lie.
     fn refuse_lost_text(&self) -> Result<(), StoreFault> {
         if self.is_text_lost.load(Ordering::Acquire) {
-            let owed = self.catalog().owed()?;
+            let owed = self.catalog().owed()?.len();
             if owed > 0 {
                 return Err(StoreFault::TextLost { owed });
             }
@@ -113,8 +123,15 @@ impl EmbeddedStore {
     }
 
     fn find(&self, query: &TextQuery) -> Result<TextHits, StoreFault> {
+        self.ask_text(|text| text.search(query))
+    }
+
+    fn ask_text<Answer>(
+        &self,
+        question: impl Fn(&TextIndex) -> Result<Answer, TextError>,
+    ) -> Result<Answer, StoreFault> {
         self.refuse_lost_text()?;
-        match self.text.search(query) {
+        match question(&self.text) {
             Err(TextError::Damaged(reason)) => {
                 self.replace_damaged_text(&mut self.catalog())?;
                 Err(StoreFault::TextDamaged(reason))
@@ -125,9 +142,11 @@ impl EmbeddedStore {
 
     fn update(&self, changes: &[NoteChange<'_>]) -> Result<(), StoreFault> {
         changes.iter().try_for_each(check_ranges)?;
+        let passages = brought(changes);
         let mut catalog = self.catalog();
         self.replace_damaged_text(&mut catalog)?;
-        let was_there = catalog.apply(changes, self.text.committed_seq())?;
+        let was_there = catalog.apply(changes, &passages, self.text.committed_seq())?;
+        self.vectors.follow(changes, &passages);
         let mut text_changes = Vec::with_capacity(changes.len());
         for (change, was_there) in changes.iter().zip(was_there) {
             match *change {
@@ -152,6 +171,7 @@ impl EmbeddedStore {
         let catalog = self.catalog();
         let mut findings = catalog.check()?;
         findings.extend(self.text.check()?);
+        findings.extend(self.vectors.check()?);
         if findings.is_empty() {
             let (_, expected) = catalog.counts()?;
             let found = self.text.sections()?;
@@ -169,7 +189,8 @@ impl EmbeddedStore {
 
     /// Everything in the catalog, and the text index brought to agree with it.
     fn load_catalog(&self, catalog: &mut Catalog, fingerprint: &str) -> Result<Loaded, CatalogError> {
-        catalog.keep_only(fingerprint)?;
+        catalog.keep_only(&format!("{fingerprint}, passages {PASSAGES_VERSION}"))?;
+        self.vectors.unload();
         // A text index of another epoch holds other notes. One that is ahead has seen what a power cut took from the
         // catalog.
         let text_seq = self
@@ -184,7 +205,7 @@ impl EmbeddedStore {
             self.text.push(outdated, mark(catalog));
         }
         let rows = catalog.load()?;
-        Ok(Loaded { notes: rows.notes, text_missing: rows.owed })
+        Ok(Loaded { notes: rows.notes, text_missing: rows.owed, links: catalog.links()? })
     }
 }
 
@@ -212,8 +233,27 @@ impl NoteStore for EmbeddedStore {
         outcome.map_err(|error| StoreError::new("updated", error))
     }
 
+    fn keep_links(&self, links: &[u8]) -> Result<(), StoreError> {
+        self.catalog().keep_links(links).map_err(|error| StoreError::new("updated", error))
+    }
+
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
         self.find(query).map_err(|error| StoreError::new("searched", error))
+    }
+
+    fn rank_text(&self, text: &str, limit: usize) -> Result<RankedText, StoreError> {
+        self.ask_text(|index| index.rank(text, limit)).map_err(|error| StoreError::new("searched", error))
+    }
+
+    fn text_lost(&self) -> Result<Vec<NoteKey>, StoreError> {
+        if !self.is_text_lost.load(Ordering::Acquire) {
+            return Ok(Vec::new());
+        }
+        self.catalog().owed().map_err(|error| StoreError::new("loaded", error))
+    }
+
+    fn accept_loss(&self) {
+        self.is_text_lost.store(false, Ordering::Release);
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {
@@ -228,16 +268,18 @@ enum StoreFault {
     Catalog(#[from] CatalogError),
     #[error(transparent)]
     Text(#[from] TextError),
+    #[error(transparent)]
+    Vectors(#[from] VectorError),
     #[error(
-        "the text index is damaged and was started anew; it is filled again at the next start, or by \
+        "the text index is damaged and was started anew; a running server fills it again, and so does \
          `quipu index --rebuild`: {0}"
     )]
     TextDamaged(String),
     #[error(
-        "the text index was damaged and lacks {owed} notes; it is filled again at the next start, or by \
+        "the text index was damaged and lacks {owed} notes; a running server fills it again, and so does \
          `quipu index --rebuild`"
     )]
-    TextLost { owed: u64 },
+    TextLost { owed: usize },
     #[error("section {section} of {path} (key {key}) lies outside its text")]
     Range { section: usize, path: String, key: u32 },
 }

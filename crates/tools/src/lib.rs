@@ -10,6 +10,7 @@ mod tool;
 mod docs;
 mod memory;
 mod notes;
+mod pages;
 
 mod arguments;
 mod nearest;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quipu_core::model::{VaultPath, Warning, fold};
 use quipu_core::ports::{ListedFile, Listing, VaultError};
@@ -75,9 +75,18 @@ pub(crate) fn list_below(vault: &FolderVault, path: &VaultPath) -> Result<Listin
 
 /// Walks a folder and everything below it. What cannot be read becomes a warning.
 pub(crate) fn walk(vault: &FolderVault, start: &Arc<Folder>) -> Walked {
-    let walked = Mutex::new(Walked::default());
-    rayon::scope(|scope| visit(scope, vault, start, &walked));
-    let mut walked = walked.into_inner().unwrap_or_else(PoisonError::into_inner);
+    walk_with(vault, start, true)
+}
+
+/// Walks a folder without asking for the size and time of any file: `files` has only those that are links.
+pub(crate) fn walk_folders(vault: &FolderVault, start: &Arc<Folder>) -> Walked {
+    walk_with(vault, start, false)
+}
+
+fn walk_with(vault: &FolderVault, start: &Arc<Folder>, stats: bool) -> Walked {
+    let walk = Walk { vault, stats, walked: Mutex::new(Walked::default()) };
+    rayon::scope(|scope| walk.visit(scope, start));
+    let mut walked = walk.walked.into_inner().unwrap_or_else(PoisonError::into_inner);
     walked.files.par_sort_unstable_by(|a, b| a.path.cmp(&b.path));
     walked.folders.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     walked.linked_files.sort_unstable();
@@ -99,105 +108,106 @@ fn listing(walked: Walked) -> Listing {
     Listing { files: walked.files, warnings: walked.warnings }
 }
 
-fn visit<'scope>(
-    scope: &rayon::Scope<'scope>,
-    vault: &'scope FolderVault,
-    folder: &Folder,
-    walked: &'scope Mutex<Walked>,
-) {
-    let mut here = Walked::default();
-    here.folders.push(WalkedFolder { path: folder.path.clone(), real: folder.real.clone() });
-    here.warnings.extend(folder.unread.clone());
-    match folder.dir.entries() {
-        Ok(entries) => {
-            let mut notes = Vec::new();
-            for (name, kind) in entries {
-                look_at(scope, vault, folder, &name, kind, walked, &mut here, &mut notes);
-            }
-            stat_notes(folder, notes, &mut here);
-        }
-        Err(error) => here.warn(&folder.path, &format!("the folder cannot be read: {error}")),
-    }
-    walked.lock().unwrap_or_else(PoisonError::into_inner).absorb(here);
+/// One walk under way.
+struct Walk<'a> {
+    vault: &'a FolderVault,
+    /// Whether sizes and times are asked for.
+    stats: bool,
+    walked: Mutex<Walked>,
 }
 
-#[expect(clippy::too_many_arguments, reason = "one loop body, set apart for reading")]
-fn look_at<'scope>(
-    scope: &rayon::Scope<'scope>,
-    vault: &'scope FolderVault,
-    folder: &Folder,
-    name: &OsStr,
-    kind: Kind,
-    walked: &'scope Mutex<Walked>,
-    here: &mut Walked,
-    notes: &mut Vec<VaultPath>,
-) {
-    if name.as_bytes().starts_with(b".") {
-        if let Some(name) = name.to_str().filter(|name| temporary::is_ours(name)) {
-            here.leftovers.push(join(&folder.real, name));
-        }
-        return;
-    }
-    // Most files that are not notes end here, before anything is asked or allocated.
-    if matches!(kind, Kind::File | Kind::Other) && !is_markdown(name) {
-        return;
-    }
-    let path = folder.path_of(&name.to_string_lossy());
-    let target = match kind {
-        Kind::Link => match folder.follow(vault, name) {
-            Ok(Ok(target)) => Some(target),
-            Ok(Err(reason)) => {
-                // A link that would be left out wherever it led, to a picture for example, concerns nobody.
-                let is_folder = vault.root().join(&path).is_dir();
-                if vault.rules().judge(&folder.patterns, &path, is_folder).is_ok() {
-                    here.warn(&path, &format!("not followed: {reason}"));
+impl Walk<'_> {
+    fn visit<'scope>(&'scope self, scope: &rayon::Scope<'scope>, folder: &Folder) {
+        let mut here = Walked::default();
+        here.folders.push(WalkedFolder { path: folder.path.clone(), real: folder.real.clone() });
+        here.warnings.extend(folder.unread.clone());
+        match folder.dir.entries() {
+            Ok(entries) => {
+                let mut notes = Vec::new();
+                for (name, kind) in entries {
+                    self.look_at(scope, folder, &name, kind, &mut here, &mut notes);
                 }
-                return;
+                if self.stats {
+                    stat_notes(folder, notes, &mut here);
+                }
             }
-            Err(error) => return here.warn(&path, &format!("the link cannot be followed: {error}")),
-        },
-        _ => None,
-    };
-    let kind = target.as_ref().map_or(kind, |target| target.seen.kind);
-    if vault.rules().judge(&folder.patterns, &path, kind == Kind::Folder).is_err() {
-        return;
-    }
-    let (Some(name), Ok(note_path)) = (name.to_str(), VaultPath::parse(&path)) else {
-        let fault = if name.to_str().is_none() { "its name is not UTF-8" } else { "its name cannot be used" };
-        return here.warn(&path, &format!("left out: {fault}; rename it to make it part of the vault"));
-    };
-    match (kind, target) {
-        (Kind::Folder, target) => {
-            let ahead = folder.ahead(name, target.as_ref());
-            scope.spawn(move |scope| descend(scope, vault, ahead, walked));
+            Err(error) => here.warn(&folder.path, &format!("the folder cannot be read: {error}")),
         }
-        (Kind::File, Some(target)) => {
-            here.files.push(ListedFile { path: note_path.clone(), stat: target.seen.stat });
-            here.linked_files.push((target.real, note_path));
-        }
-        (Kind::File, None) => notes.push(note_path),
-        (Kind::Link | Kind::Other, _) => here.warn(&path, &format!("left out: {NOT_REGULAR}")),
+        self.walked().absorb(here);
     }
-}
 
-/// Opens a folder only when its turn comes, and from the root: no folder is held open for those below it, so a walk has
-/// as many open as it has threads, however deep the vault.
-fn descend<'scope>(
-    scope: &rayon::Scope<'scope>,
-    vault: &'scope FolderVault,
-    ahead: Ahead,
-    walked: &'scope Mutex<Walked>,
-) {
-    let path = ahead.path.clone();
-    let dir = vault.open_root().and_then(|root| root.open_below(&ahead.real));
-    match dir.and_then(|dir| ahead.enter(vault, dir)) {
-        Ok(folder) => visit(scope, vault, &folder, walked),
-        // Removed since its name was read.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => walked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .warn(&path, &format!("the folder cannot be read: {error}")),
+    fn look_at<'scope>(
+        &'scope self,
+        scope: &rayon::Scope<'scope>,
+        folder: &Folder,
+        name: &OsStr,
+        kind: Kind,
+        here: &mut Walked,
+        notes: &mut Vec<VaultPath>,
+    ) {
+        if name.as_bytes().starts_with(b".") {
+            if let Some(name) = name.to_str().filter(|name| temporary::is_ours(name)) {
+                here.leftovers.push(join(&folder.real, name));
+            }
+            return;
+        }
+        // Most files that are not notes end here, before anything is asked or allocated.
+        if matches!(kind, Kind::File | Kind::Other) && !is_markdown(name) {
+            return;
+        }
+        let path = folder.path_of(&name.to_string_lossy());
+        let target = match kind {
+            Kind::Link => match folder.follow(self.vault, name) {
+                Ok(Ok(target)) => Some(target),
+                Ok(Err(reason)) => {
+                    // A link that would be left out wherever it led, to a picture for example, concerns nobody.
+                    let is_folder = self.vault.root().join(&path).is_dir();
+                    if self.vault.rules().judge(&folder.patterns, &path, is_folder).is_ok() {
+                        here.warn(&path, &format!("not followed: {reason}"));
+                    }
+                    return;
+                }
+                Err(error) => return here.warn(&path, &format!("the link cannot be followed: {error}")),
+            },
+            _ => None,
+        };
+        let kind = target.as_ref().map_or(kind, |target| target.seen.kind);
+        if self.vault.rules().judge(&folder.patterns, &path, kind == Kind::Folder).is_err() {
+            return;
+        }
+        let (Some(name), Ok(note_path)) = (name.to_str(), VaultPath::parse(&path)) else {
+            let fault = if name.to_str().is_none() { "its name is not UTF-8" } else { "its name cannot be used" };
+            return here.warn(&path, &format!("left out: {fault}; rename it to make it part of the vault"));
+        };
+        match (kind, target) {
+            (Kind::Folder, target) => {
+                let ahead = folder.ahead(name, target.as_ref());
+                scope.spawn(move |scope| self.descend(scope, ahead));
+            }
+            (Kind::File, Some(target)) => {
+                here.files.push(ListedFile { path: note_path.clone(), stat: target.seen.stat });
+                here.linked_files.push((target.real, note_path));
+            }
+            (Kind::File, None) => notes.push(note_path),
+            (Kind::Link | Kind::Other, _) => here.warn(&path, &format!("left out: {NOT_REGULAR}")),
+        }
+    }
+
+    /// Opens a folder only when its turn comes, and from the root: no folder is held open for those below it, so a walk
+    /// has as many open as it has threads, however deep the vault.
+    fn descend<'scope>(&'scope self, scope: &rayon::Scope<'scope>, ahead: Ahead) {
+        let path = ahead.path.clone();
+        let dir = self.vault.open_root().and_then(|root| root.open_below(&ahead.real));
+        match dir.and_then(|dir| ahead.enter(self.vault, dir)) {
+            Ok(folder) => self.visit(scope, &folder),
+            // Removed since its name was read.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => self.walked().warn(&path, &format!("the folder cannot be read: {error}")),
+        }
+    }
+
+    fn walked(&self) -> MutexGuard<'_, Walked> {
+        self.walked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

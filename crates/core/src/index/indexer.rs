@@ -6,13 +6,15 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::publish::{publish, wanted_by};
+use super::kept_links;
+use super::publish::{publish, remembered, wanted_by};
 use super::resolve::Resolver;
 use super::snapshot::Snapshot;
-use super::sync::{Progress, Scope, Staged, SyncReport, is_settled};
-use crate::model::{ContentHash, FileStat, Link, Note, NoteKey, VaultPath, Warning};
+use super::sync::{Plan, Progress, Staged, SyncReport, is_settled};
+use crate::model::{ContentHash, FileStat, Note, NoteKey, VaultPath, Warning};
 use crate::parse::{PARSER_VERSION, TitleRule, read_note};
-use crate::ports::{Clock, FileContent, NoteStore, StoreError, VaultError, VaultFiles};
+use crate::ports::{Clock, FileContent, NoteStore, Sources, StoreError, VaultError, VaultFiles};
+use crate::staleness::{source_refs, to_remember};
 use crate::warnings::WarningLog;
 
 /// How often a lock that someone else holds is tried.
@@ -34,6 +36,7 @@ pub struct Indexer {
     pub(super) vault: Arc<dyn VaultFiles>,
     pub(super) store: Arc<dyn NoteStore>,
     pub(super) clock: Arc<dyn Clock>,
+    sources: Arc<dyn Sources>,
     pub(super) title_rule: TitleRule,
     pub(super) warnings: Arc<WarningLog>,
     current: ArcSwap<Snapshot>,
@@ -41,10 +44,25 @@ pub struct Indexer {
     ready: (Mutex<bool>, Condvar),
 }
 
+/// What an indexer reaches outside the domain.
+pub struct Outside {
+    /// The notes' files.
+    pub vault: Arc<dyn VaultFiles>,
+    /// What is remembered between runs.
+    pub store: Arc<dyn NoteStore>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The files that notes are about.
+    pub sources: Arc<dyn Sources>,
+}
+
 /// What only the writer needs.
 #[derive(Default)]
 pub(crate) struct Writer {
-    pub(super) resolver: Resolver,
+    /// Made at the first change: a start among remembered notes and links needs none.
+    pub(super) resolver: Option<Resolver>,
+    /// Whether the store has what the links of the snapshot mean.
+    links_are_kept: bool,
     /// Under the hash of a link's target, the notes with such a link. Made at the first small change: a start needs none.
     pub(super) wanted: Option<FxHashMap<u64, Vec<NoteKey>>>,
     /// Notes whose links were resolved since changes were last told.
@@ -77,9 +95,6 @@ impl Writer {
     fn restored(snapshot: &Snapshot, store_is_lost: bool) -> Self {
         let mut writer = Self { store_is_lost, ..Self::default() };
         writer.use_keys(&snapshot.files().collect());
-        for key in snapshot.notes() {
-            writer.resolver.insert(key, snapshot.note(key));
-        }
         writer
     }
 
@@ -112,63 +127,17 @@ impl Writer {
         };
         settled
     }
-
-    /// The note a link of `source` means.
-    pub(crate) fn means(&self, source: &Note, link: &Link) -> Option<NoteKey> {
-        self.resolver.resolve(source, link)
-    }
-
-    /// A link that means another note and would mean this one if it were `renamed`: who has it, and what it means.
-    pub(crate) fn captured(
-        &mut self,
-        snapshot: &Snapshot,
-        known: &Note,
-        renamed: &Note,
-        key: NoteKey,
-    ) -> Option<(NoteKey, NoteKey)> {
-        let wanted = self.wanted.get_or_insert_with(|| wanted_by(snapshot.entries()));
-        let hashes = Resolver::hashes_of(renamed);
-        let sources: FxHashSet<NoteKey> =
-            hashes.iter().filter_map(|hash| wanted.get(hash)).flatten().copied().collect();
-        self.resolver.insert(key, renamed);
-        let captured = sources.into_iter().filter(|source| *source != key).find_map(|source| {
-            let mut links = snapshot.links(source).filter(|link| link.target.is_some_and(|target| target != key));
-            let taken = links.find(|link| self.resolver.resolve(snapshot.note(source), link.link) == Some(key))?;
-            Some((source, taken.target?))
-        });
-        self.resolver.insert(key, known);
-        captured
-    }
-
-    /// Whether a link of `source` would mean the note `key` if that note were `renamed`.
-    pub(crate) fn would_mean(
-        &mut self,
-        known: &Note,
-        renamed: &Note,
-        key: NoteKey,
-        source: &Note,
-        link: &Link,
-    ) -> bool {
-        self.resolver.insert(key, renamed);
-        let meant = self.resolver.resolve(source, link);
-        self.resolver.insert(key, known);
-        meant == Some(key)
-    }
 }
 
 impl Indexer {
     /// An indexer that knows nothing yet; [`Indexer::start`] makes it ready.
-    pub fn new(
-        vault: Arc<dyn VaultFiles>,
-        store: Arc<dyn NoteStore>,
-        clock: Arc<dyn Clock>,
-        title_rule: TitleRule,
-        warnings: Arc<WarningLog>,
-    ) -> Self {
+    pub fn new(outside: Outside, title_rule: TitleRule, warnings: Arc<WarningLog>) -> Self {
+        let Outside { vault, store, clock, sources } = outside;
         Self {
             vault,
             store,
             clock,
+            sources,
             title_rule,
             warnings,
             current: ArcSwap::default(),
@@ -186,17 +155,23 @@ impl Indexer {
     pub fn start(&self, progress: &(dyn Fn(Progress) + Sync)) -> Result<SyncReport, IndexError> {
         let mut writer = self.writer();
         let before = self.snapshot();
-        if let Err(error) = self.load(&mut writer) {
+        // Neither needs the other, and both mostly wait.
+        let state = &mut *writer;
+        let (loaded, listing) = rayon::join(|| self.load(state), || self.vault.list());
+        if let Err(error) = loaded {
             writer.store_is_lost = true;
             let message =
                 format!("{error}; notes are served, words cannot be searched, and nothing is kept for the next start");
             self.warnings.push(Warning { path: ".quipu/index".into(), message });
         }
-        let outcome = self.pass(&mut writer, &Scope::Everything, progress);
+        let outcome = listing.map(|listing| {
+            let plan = Plan::of_all(&writer, &self.snapshot(), listing);
+            self.pass(&mut writer, plan, progress)
+        });
         self.tell_changes(&mut writer, &before);
         *self.ready.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.ready.1.notify_all();
-        outcome
+        Ok(outcome?)
     }
 
     /// Waits until the first pass is over; `false` when it still is not.
@@ -210,7 +185,26 @@ impl Indexer {
         let loaded = self.store.load(&format!("{PARSER_VERSION} {:?}", self.title_rule))?;
         writer.use_keys(&loaded.notes.iter().map(|(key, _)| *key).collect());
         writer.owed = loaded.text_missing.into_iter().collect();
-        self.publish(writer, loaded.notes.into_iter().map(|(key, note)| (key, Some(note))).collect());
+        let links = loaded.links.and_then(|links| kept_links::decode(&links, &loaded.notes));
+        match links {
+            Some(links) => {
+                self.current.store(Arc::new(remembered(writer, loaded.notes, links)));
+                writer.links_are_kept = true;
+            }
+            None => self.publish(writer, loaded.notes.into_iter().map(|(key, note)| (key, Some(note))).collect()),
+        }
+        Ok(())
+    }
+
+    /// Keeps what links mean for the next start, which then need not find out. Not while somebody is writing, or before
+    /// everything was read: then it would be of no use.
+    pub fn keep_links(&self) -> Result<(), StoreError> {
+        let Some(mut writer) = self.writer_within(Duration::ZERO) else { return Ok(()) };
+        if writer.links_are_kept || writer.store_is_lost || !self.wait_ready(Duration::ZERO) {
+            return Ok(());
+        }
+        self.store.keep_links(&kept_links::encode(&self.snapshot()))?;
+        writer.links_are_kept = true;
         Ok(())
     }
 
@@ -246,6 +240,7 @@ impl Indexer {
         let mut writer = self.writer();
         let snapshot = self.snapshot();
         writer.wanted.get_or_insert_with(|| wanted_by(snapshot.entries()));
+        writer.resolver.get_or_insert_with(|| snapshot.resolver());
     }
 
     /// What would be known of a note with these bytes at this path.
@@ -255,9 +250,46 @@ impl Indexer {
         read_note(path, &content, &self.title_rule).0
     }
 
+    /// Puts again what the store has lost of its texts; `false` when someone else keeps the writer for too long.
+    pub(crate) fn refill(&self, patience: Duration) -> bool {
+        let Some(mut writer) = self.writer_within(patience) else { return false };
+        // Somebody else may have done it meanwhile.
+        let lost = self.store.text_lost().unwrap_or_default();
+        if !lost.is_empty() {
+            writer.owed.extend(lost);
+            let before = self.snapshot();
+            match self.vault.list() {
+                Ok(listing) => {
+                    let plan = Plan::of_all(&writer, &before, listing);
+                    let unreadable = self.pass(&mut writer, plan, &|_| {}).unreadable;
+                    // What the store did not take is lost still, and no search may pass over it.
+                    if self.store.text_lost().is_ok_and(|lost| lost.len() <= unreadable) {
+                        self.store.accept_loss();
+                    }
+                }
+                Err(error) => self.warnings.push(Warning { path: ".".into(), message: error.to_string() }),
+            }
+            self.tell_changes(&mut writer, &before);
+        }
+        true
+    }
+
+    /// A file's note and text, with what is to be remembered of its sources. `known` is the note as it was before.
+    pub(super) fn read_sourced(&self, path: &VaultPath, content: &FileContent, known: Option<&Note>) -> (Note, String) {
+        let (mut note, text) = read_note(path, content, &self.title_rule);
+        let refs = source_refs(&note);
+        note.sources = match known {
+            Some(known) if known.hash == note.hash => known.sources.clone(),
+            _ if refs.is_empty() => Vec::new(),
+            known => to_remember(&refs, self.sources.versions(&refs), known.map_or(&[], |known| &known.sources)),
+        };
+        (note, text)
+    }
+
     /// Makes staged changes visible, links resolved.
     pub(super) fn publish(&self, writer: &mut Writer, staged: Vec<Staged>) {
         if !staged.is_empty() {
+            writer.links_are_kept = false;
             self.current.store(Arc::new(publish(writer, &self.snapshot(), staged)));
         }
     }

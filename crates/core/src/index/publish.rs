@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::indexer::{Touched, Writer};
+use super::kept_links::Targets;
 use super::resolve::{Resolver, hash_of_target};
 use super::snapshot::{Entry, Snapshot};
 use super::sync::Staged;
@@ -26,34 +27,66 @@ pub(super) fn publish(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged
 
 /// Everything resolved anew: the first time, and when much has changed.
 fn rebuilt(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snapshot {
-    let (mut entries, _, mut renamed) = before.parts();
+    let (mut entries, ..) = before.parts();
     writer.wanted = None;
     writer.touched = Touched::All;
     for (key, note) in staged {
         put(&mut entries, key, note);
-        renamed.insert(key);
     }
+    let (order, shadowed) = ordered(&entries);
+    let resolver = writer.resolver.insert(resolver_of(&entries, &shadowed));
+    entries.par_iter_mut().flatten().for_each(|entry| entry.targets = resolver.resolve_all(&entry.note));
+    assembled(entries, order, shadowed)
+}
+
+/// The notes that a store remembered, with what their links meant.
+pub(super) fn remembered(
+    writer: &mut Writer,
+    notes: Vec<(NoteKey, Note)>,
+    mut links: FxHashMap<NoteKey, Targets>,
+) -> Snapshot {
+    let mut entries = Vec::new();
+    writer.touched = Touched::All;
+    for (key, note) in notes {
+        put(&mut entries, key, Some(note));
+        if let Some((entry, targets)) = entries[key.slot()].as_mut().zip(links.remove(&key)) {
+            entry.targets = targets.into();
+        }
+    }
+    let (order, shadowed) = ordered(&entries);
+    assembled(entries, order, shadowed)
+}
+
+/// All files by id and path, and those whose id belongs to another file.
+fn ordered(entries: &[Option<Entry>]) -> (Vec<NoteKey>, FxHashSet<NoteKey>) {
     let mut order: Vec<NoteKey> =
         (0..entries.len()).filter(|slot| entries[*slot].is_some()).map(NoteKey::of_slot).collect();
-    order.par_sort_unstable_by(|a, b| place(&entries, *a).cmp(&place(&entries, *b)));
-    let shadowed: FxHashSet<NoteKey> =
-        order.windows(2).filter(|pair| id(&entries, pair[0]) == id(&entries, pair[1])).map(|pair| pair[1]).collect();
+    order.par_sort_unstable_by(|a, b| place(entries, *a).cmp(&place(entries, *b)));
+    let shadowed =
+        order.windows(2).filter(|pair| id(entries, pair[0]) == id(entries, pair[1])).map(|pair| pair[1]).collect();
+    (order, shadowed)
+}
 
-    // Whoever came, went, or owned no id before or now.
-    for key in renamed.iter().chain(&shadowed) {
-        answer_to_names(&mut writer.resolver, &entries, &shadowed, *key);
-    }
-    let resolver = &writer.resolver;
-    entries.par_iter_mut().flatten().for_each(|entry| entry.targets = targets_of(resolver, &entry.note));
-    let rows: Vec<Vec<NoteKey>> =
-        (0..entries.len()).map(|slot| row(&entries, &shadowed, NoteKey::of_slot(slot))).collect();
+fn assembled(entries: Vec<Option<Entry>>, order: Vec<NoteKey>, shadowed: FxHashSet<NoteKey>) -> Snapshot {
+    let row_of = |slot| row(&entries, &shadowed, NoteKey::of_slot(slot));
+    let rows: Vec<Vec<NoteKey>> = (0..entries.len()).into_par_iter().map(row_of).collect();
     Snapshot::new(entries, order, shadowed, Graph::new(&rows))
+}
+
+/// Lets every note that owns its id answer to its names.
+pub(super) fn resolver_of(entries: &[Option<Entry>], shadowed: &FxHashSet<NoteKey>) -> Resolver {
+    let owner = |slot: usize| {
+        let key = NoteKey::of_slot(slot);
+        entries[slot].as_ref().filter(|_| !shadowed.contains(&key)).map(|entry| &*entry.note)
+    };
+    Resolver::new(&(0..entries.len()).map(owner).collect::<Vec<_>>())
 }
 
 /// Only the changed notes, and the notes whose links may now mean something else, resolved anew.
 fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snapshot {
     let (mut entries, mut order, mut shadowed) = before.parts();
     let Writer { resolver, wanted, touched: told, .. } = writer;
+    let resolver = resolver.get_or_insert_with(|| resolver_of(&entries, &shadowed));
     let wanted = wanted.get_or_insert_with(|| wanted_by(&entries));
     no_longer_wanted(wanted, &entries, &staged);
     let mut stale: FxHashSet<NoteKey> = FxHashSet::default();
@@ -102,7 +135,7 @@ fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snaps
     stale.sort_unstable();
     for key in stale {
         if let Some(entry) = entries[key.slot()].as_mut() {
-            entry.targets = targets_of(resolver, &entry.note);
+            entry.targets = resolver.resolve_all(&entry.note);
         }
         rows.push((key, row(&entries, &shadowed, key)));
     }
@@ -124,10 +157,6 @@ fn answer_to_names(
         Some(entry) => resolver.insert(key, &entry.note),
         None => resolver.remove(key),
     }
-}
-
-fn targets_of(resolver: &Resolver, note: &Note) -> Arc<[Option<NoteKey>]> {
-    note.links.iter().map(|link| resolver.resolve(note, link)).collect()
 }
 
 /// Under the hash of a link's target, the notes with such a link.

@@ -3,6 +3,9 @@
 //! All names a note answers to are kept under a loose hash, so that one look-up gives the few candidates and the rules then
 //! compare real strings. The same hash tells which notes must be resolved again when a note comes, goes or changes its names.
 
+use std::sync::Arc;
+
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::model::{Link, LinkSyntax, Note, NoteKey, VaultPath, fold};
@@ -60,6 +63,25 @@ impl Names {
 }
 
 impl Resolver {
+    /// Lets notes answer to their names, each in its slot.
+    pub(super) fn new(notes: &[Option<&Note>]) -> Self {
+        let names: Vec<Option<Names>> = notes.par_iter().map(|note| note.map(Names::new)).collect();
+        let hashes: Vec<Vec<u64>> =
+            names.par_iter().map(|names| names.as_ref().map(Names::hashes).unwrap_or_default()).collect();
+        let mut resolver = Self::default();
+        resolver.by_hash.reserve(names.len());
+        resolver.by_path.reserve(names.len());
+        for (slot, (names, hashes)) in names.iter().zip(hashes).enumerate() {
+            let Some(names) = names else { continue };
+            for hash in hashes {
+                resolver.by_hash.entry(hash).or_default().push(NoteKey::of_slot(slot));
+            }
+            resolver.by_path.entry(loose_hash(&names.folded_path)).or_default().push(NoteKey::of_slot(slot));
+        }
+        resolver.names = names;
+        resolver
+    }
+
     /// The hashes of all names a note would answer to.
     pub(super) fn hashes_of(note: &Note) -> Vec<u64> {
         Names::new(note).hashes()
@@ -99,24 +121,29 @@ impl Resolver {
 
     /// The note a link of `source` means, if there is one.
     pub(super) fn resolve(&self, source: &Note, link: &Link) -> Option<NoteKey> {
+        self.resolve_in(&fold(source.path.folder()), link)
+    }
+
+    /// What each link of a note means, in their order.
+    pub(super) fn resolve_all(&self, source: &Note) -> Arc<[Option<NoteKey>]> {
+        let folder = if source.links.is_empty() { String::new() } else { fold(source.path.folder()) };
+        source.links.iter().map(|link| self.resolve_in(&folder, link)).collect()
+    }
+
+    fn resolve_in(&self, source_folder: &str, link: &Link) -> Option<NoteKey> {
         let target = fold(&link.target);
+        let candidates = self.by_hash.get(&hash_of_folded(&target))?;
         let target = without_extension(&target);
-        let source_folder = fold(source.path.folder());
-        let ask = Question {
-            resolver: self,
-            candidates: self.by_hash.get(&hash_of_target(&link.target))?,
-            source_folder: &source_folder,
-        };
+        let ask = Question { resolver: self, candidates, source_folder };
         let rooted = target.trim_start_matches('/');
         match link.syntax {
             LinkSyntax::Markdown => {
-                let relative = if target.starts_with('/') { None } else { join(&source_folder, target) };
+                let relative = if target.starts_with('/') { None } else { join(source_folder, target) };
                 relative.and_then(|path| ask.path(&path)).or_else(|| ask.path(&join("", rooted)?))
             }
             LinkSyntax::Wiki | LinkSyntax::Embed | LinkSyntax::Frontmatter if target.contains('/') => {
                 let dotted = target.starts_with("./") || target.starts_with("../");
-                let relative =
-                    if dotted { join(&source_folder, target).and_then(|path| ask.path(&path)) } else { None };
+                let relative = if dotted { join(source_folder, target).and_then(|path| ask.path(&path)) } else { None };
                 relative.or_else(|| ask.path(rooted)).or_else(|| ask.suffix(rooted))
             }
             LinkSyntax::Wiki | LinkSyntax::Embed | LinkSyntax::Frontmatter => ask
@@ -129,8 +156,11 @@ impl Resolver {
 
 /// The hash under which a link's candidates are found: that of the last part of its target.
 pub(super) fn hash_of_target(target: &str) -> u64 {
-    let folded = fold(target);
-    loose_hash(without_extension(&folded).rsplit('/').next().unwrap_or_default())
+    hash_of_folded(&fold(target))
+}
+
+fn hash_of_folded(target: &str) -> u64 {
+    loose_hash(without_extension(target).rsplit('/').next().unwrap_or_default())
 }
 
 /// One link's candidates and where it stands.
@@ -242,6 +272,7 @@ mod tests {
             sections: Vec::new(),
             body_start: 0,
             warnings: Vec::new(),
+            sources: Vec::new(),
             path,
         }
     }

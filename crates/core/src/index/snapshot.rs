@@ -7,6 +7,8 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::names::NameTable;
+use super::publish::resolver_of;
+use super::resolve::Resolver;
 use crate::graph::{Graph, pagerank};
 use crate::model::{Link, Note, NoteId, NoteKey, Tag, VaultPath, fold};
 
@@ -76,6 +78,11 @@ impl Snapshot {
 
     pub(super) fn entries(&self) -> &[Option<Entry>] {
         &self.entries
+    }
+
+    /// What every link can mean here.
+    pub(super) fn resolver(&self) -> Resolver {
+        resolver_of(&self.entries, &self.shadowed)
     }
 
     /// The parts a successor is made from.

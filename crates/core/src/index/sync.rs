@@ -6,7 +6,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::indexer::{IndexError, Indexer, Writer};
 use super::snapshot::Snapshot;
 use crate::model::{ContentHash, FileStat, Note, NoteKey, VaultPath, Warning};
-use crate::parse::read_note;
 use crate::ports::{FileContent, Listing, NoteChange, VaultError};
 
 /// What to look at.
@@ -71,21 +70,20 @@ impl Indexer {
     pub fn sync(&self, scope: &Scope, progress: &(dyn Fn(Progress) + Sync)) -> Result<SyncReport, IndexError> {
         let mut writer = self.writer();
         let before = self.snapshot();
-        let report = self.pass(&mut writer, scope, progress);
+        let plan = match scope {
+            Scope::Everything => Plan::of_all(&writer, &before, self.vault.list()?),
+            Scope::EveryByte => Plan::of_every_byte(&before, self.vault.list()?),
+            Scope::Below(paths) => self.plan_below(&writer, &before, paths),
+        };
+        let report = self.pass(&mut writer, plan, progress);
         self.tell_changes(&mut writer, &before);
-        report
+        Ok(report)
     }
 
     /// One pass. What it changed is told by the caller, once: until its end a link may seem broken whose target is yet to
     /// be read.
-    pub(super) fn pass(
-        &self,
-        writer: &mut Writer,
-        scope: &Scope,
-        progress: &(dyn Fn(Progress) + Sync),
-    ) -> Result<SyncReport, IndexError> {
+    pub(super) fn pass(&self, writer: &mut Writer, plan: Plan, progress: &(dyn Fn(Progress) + Sync)) -> SyncReport {
         let snapshot = self.snapshot();
-        let plan = self.plan(writer, &snapshot, scope)?;
         let mut report = SyncReport::default();
         let mut staged: Vec<Staged> = Vec::new();
         let mut published_ns = self.clock.now_ns();
@@ -110,35 +108,22 @@ impl Indexer {
         self.publish(writer, staged);
         report.total = self.snapshot().files().len();
         report.unsaved = if writer.store_is_lost { report.total } else { writer.owed.len() };
-        Ok(report)
+        report
     }
 
-    /// Compares the files with what is known.
-    fn plan(&self, writer: &Writer, snapshot: &Snapshot, scope: &Scope) -> Result<Plan, IndexError> {
+    fn plan_below(&self, writer: &Writer, snapshot: &Snapshot, paths: &[VaultPath]) -> Plan {
         let mut plan = Plan::default();
-        match scope {
-            Scope::Everything | Scope::EveryByte => {
-                let trusted = |key: NoteKey| {
-                    matches!(scope, Scope::Everything)
-                        && !writer.owed.contains(&key)
-                        && !writer.unsettled.contains(&key)
-                };
-                plan.compare(snapshot, self.vault.list()?, snapshot.files().collect(), trusted);
-            }
-            Scope::Below(paths) => {
-                for path in paths {
-                    match self.vault.list_below(path) {
-                        Ok(listing) => plan.compare(snapshot, listing, snapshot.files_below(path), |_| false),
-                        // The other paths are still looked at, and what was known here stays.
-                        Err(error) => plan.warnings.push(unreadable(path, &error)),
-                    }
-                }
-                let owed = writer.owed.iter().take(CHUNK).filter_map(|key| Some((*key, snapshot.get(*key)?)));
-                plan.read.extend(owed.map(|(key, note)| Wanted { path: note.path.clone(), key: Some(key) }));
+        for path in paths {
+            match self.vault.list_below(path) {
+                Ok(listing) => plan.compare(snapshot, listing, snapshot.files_below(path), |_| false),
+                // The other paths are still looked at, and what was known here stays.
+                Err(error) => plan.warnings.push(unreadable(path, &error)),
             }
         }
+        let owed = writer.owed.iter().take(CHUNK).filter_map(|key| Some((*key, snapshot.get(*key)?)));
+        plan.read.extend(owed.map(|(key, note)| Wanted { path: note.path.clone(), key: Some(key) }));
         plan.settle();
-        Ok(plan)
+        plan
     }
 
     fn read_wanted(&self, snapshot: &Snapshot, wanted: &Wanted, writer: &Writer) -> Outcome {
@@ -149,8 +134,9 @@ impl Indexer {
                 Some(key) if snapshot.note(key).hash == content.hash && !writer.owed.contains(&key) => {
                     Outcome::Unchanged { key, stat: content.stat }
                 }
-                _ => {
-                    let (note, text) = read_note(&wanted.path, &content, &self.title_rule);
+                key => {
+                    let known = key.map(|key| snapshot.note(key));
+                    let (note, text) = self.read_sourced(&wanted.path, &content, known);
                     Outcome::Read { note: Box::new(note), text }
                 }
             },
@@ -244,7 +230,8 @@ impl Indexer {
             match content {
                 None => gone.extend(key),
                 Some(content) => {
-                    let (note, text) = read_note(&path, &content, &self.title_rule);
+                    let known = key.map(|key| before.note(key));
+                    let (note, text) = self.read_sourced(&path, &content, known);
                     read.push((key.unwrap_or_else(|| writer.take_key()), note, text));
                 }
             }
@@ -294,8 +281,9 @@ impl Written {
     }
 }
 
+/// What to read, and what to forget.
 #[derive(Default)]
-struct Plan {
+pub(super) struct Plan {
     read: Vec<Wanted>,
     gone: Vec<NoteKey>,
     warnings: Vec<Warning>,
@@ -307,6 +295,22 @@ struct Wanted {
 }
 
 impl Plan {
+    /// Compares every file with what is known of it, by time and size where they can be trusted.
+    pub(super) fn of_all(writer: &Writer, snapshot: &Snapshot, listing: Listing) -> Self {
+        let mut plan = Self::default();
+        let trusted = |key: NoteKey| !writer.owed.contains(&key) && !writer.unsettled.contains(&key);
+        plan.compare(snapshot, listing, snapshot.files().collect(), trusted);
+        plan.settle();
+        plan
+    }
+
+    fn of_every_byte(snapshot: &Snapshot, listing: Listing) -> Self {
+        let mut plan = Self::default();
+        plan.compare(snapshot, listing, snapshot.files().collect(), |_| false);
+        plan.settle();
+        plan
+    }
+
     /// Adds what differs between some files and the notes known there. A note is `trusted` when its time and size are
     /// enough to know that it did not change.
     fn compare(

@@ -4,7 +4,7 @@
 
 use super::NoteError;
 use crate::Knowledge;
-use crate::index::{IndexError, Snapshot, Writer, Written};
+use crate::index::{IndexError, Renaming, Snapshot, Writer, Written};
 use crate::model::{ContentHash, Link, Note, NoteKey, VaultPath};
 use crate::parse;
 use crate::ports::FileChange;
@@ -33,16 +33,16 @@ impl Knowledge {
         let note = snapshot.note(key);
         let renamed = self.indexer.read_renamed(&to, &bytes);
         let sources = snapshot.incoming(key, usize::MAX);
-        refuse_breaking(writer, snapshot, (note, &renamed), key, &sources, update_links)?;
-        if let Some((source, other)) = writer.captured(snapshot, note, &renamed, key) {
+        let mut renaming = writer.renaming(snapshot, key, &renamed);
+        refuse_breaking(&mut renaming, &sources, update_links)?;
+        if let Some((source, other)) = renaming.captured() {
             let path_of = |key| snapshot.note(key).path.clone();
             let (source_path, other) = (path_of(source), path_of(other));
             return Err(NoteError::LinkCaptured { path: note.path.clone(), to, source_path, other });
         }
 
-        let mut follow = |source: &Note, bytes: &[u8]| follow_links(writer, (note, &renamed), key, source, bytes);
         // Its own links are part of what is being written, so they follow without being asked for.
-        let bytes = follow(note, &bytes)?;
+        let bytes = follow_links(&mut renaming, note, &bytes)?;
         let mut changes = vec![if to == note.path {
             FileChange::Replace { path: to, expected, bytes: bytes.clone() }
         } else {
@@ -54,7 +54,7 @@ impl Knowledge {
             if content.hash != source.hash {
                 return Err(NoteError::ChangedElsewhere { path: source.path.clone() });
             }
-            let rewritten = follow(source, &content.bytes)?;
+            let rewritten = follow_links(&mut renaming, source, &content.bytes)?;
             if rewritten != content.bytes {
                 changes.push(FileChange::Replace {
                     path: source.path.clone(),
@@ -78,37 +78,26 @@ impl Knowledge {
 }
 
 /// A note that others link to gets a new id, or loses a name they use, only together with their links.
-fn refuse_breaking(
-    writer: &mut Writer,
-    snapshot: &Snapshot,
-    (note, renamed): (&Note, &Note),
-    key: NoteKey,
-    sources: &[NoteKey],
-    update_links: bool,
-) -> Result<(), NoteError> {
+fn refuse_breaking(renaming: &mut Renaming<'_>, sources: &[NoteKey], update_links: bool) -> Result<(), NoteError> {
+    let path = renaming.note().path.clone();
     if update_links {
         let (count, limit) = (sources.len(), MAX_REWRITTEN);
         let too_many = count > limit;
-        return if too_many { Err(NoteError::TooManyLinks { path: note.path.clone(), count, limit }) } else { Ok(()) };
+        return if too_many { Err(NoteError::TooManyLinks { path, count, limit }) } else { Ok(()) };
     }
+    let keeps_id = renaming.renamed.id == renaming.note().id;
+    let snapshot = renaming.snapshot;
     let breaks = |source: &&NoteKey| {
         let source = snapshot.note(**source);
-        let means_it = |link: &&Link| writer.means(source, link) == Some(key);
-        let links: Vec<&Link> = source.links.iter().filter(means_it).collect();
-        links.into_iter().any(|link| !writer.would_mean(note, renamed, key, source, link))
+        source.links.iter().any(|link| renaming.is_meant(source, link) && !renaming.would_be_meant(source, link))
     };
-    let count = if renamed.id == note.id { sources.iter().filter(breaks).count() } else { sources.len() };
-    if count > 0 { Err(NoteError::LinkIntegrity { path: note.path.clone(), count }) } else { Ok(()) }
+    let count = if keeps_id { sources.iter().filter(breaks).count() } else { sources.len() };
+    if count > 0 { Err(NoteError::LinkIntegrity { path, count }) } else { Ok(()) }
 }
 
 /// A source's bytes with every link that meant the note, and would not any more, rewritten so that it does.
-fn follow_links(
-    writer: &mut Writer,
-    (note, renamed): (&Note, &Note),
-    key: NoteKey,
-    source: &Note,
-    bytes: &[u8],
-) -> Result<Vec<u8>, NoteError> {
+fn follow_links(renaming: &mut Renaming<'_>, source: &Note, bytes: &[u8]) -> Result<Vec<u8>, NoteError> {
+    let (note, renamed) = (renaming.snapshot.note(renaming.key), renaming.renamed);
     let stuck = |link: &Link| {
         let name = renamed.path.stem();
         if !parse::can_be_linked(name) {
@@ -123,7 +112,7 @@ fn follow_links(
     };
     let Ok(text) = std::str::from_utf8(bytes) else {
         // Byte ranges are those of the decoded text; only a whole one maps back.
-        return match source.links.iter().find(|link| writer.means(source, link) == Some(key)) {
+        return match source.links.iter().find(|link| renaming.is_meant(source, link)) {
             Some(link) => Err(stuck(link)),
             None => Ok(bytes.to_vec()),
         };
@@ -131,13 +120,12 @@ fn follow_links(
     let mut failed = None;
     let rewritten = parse::rewrite_targets(text, |site| {
         let link = &site.link;
-        if writer.means(source, link) != Some(key) || writer.would_mean(note, renamed, key, source, link) {
+        if !renaming.is_meant(source, link) || renaming.would_be_meant(source, link) {
             return None;
         }
-        let mut would_mean = |target: &String| {
-            writer.would_mean(note, renamed, key, source, &Link { target: target.clone(), ..link.clone() })
-        };
-        let new = spellings(&renamed.path, link).into_iter().find(|target| would_mean(target));
+        let mut works =
+            |target: &String| renaming.would_be_meant(source, &Link { target: target.clone(), ..link.clone() });
+        let new = spellings(&renamed.path, link).into_iter().find(|target| works(target));
         if new.is_none() {
             failed = Some(stuck(link));
         }

@@ -8,7 +8,9 @@ mod clock;
 mod embedder;
 mod memory_store;
 mod note_store;
+mod sources;
 mod vault_files;
+mod vector_store;
 
 pub use clock::{Clock, SystemClock};
 pub use embedder::{EmbedError, Embedder, Role};
@@ -17,7 +19,9 @@ pub use memory_store::{
     MemoryFailure, MemoryItem, MemoryStore, NewEntity, Refusal, RelationFilter, StoredVector, Touched, UndoError,
     VectorOwner,
 };
-pub use note_store::{Loaded, NoteChange, NoteStore, StoreError, TextHit, TextHits, TextMatch, TextQuery};
+pub use note_store::{Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHit, TextHits, TextMatch, TextQuery};
+pub use sources::{SinceThen, SourcedNote, Sources, Traced, TracedSource};
 pub use vault_files::{
     FileChange, FileContent, Kept, KeptReason, ListedFile, Listing, VaultError, VaultFiles, WriteError,
 };
+pub use vector_store::{Coverage, Grade, Lacking, PassageHash, VectorHit, VectorStore};

@@ -1,6 +1,6 @@
 //! `quipu backup`: a copy of memory, whole while agents go on writing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jiff::Timestamp;
@@ -44,8 +44,7 @@ impl Backup {
             Some(file) => file,
             None => {
                 let folder = located.root.join(".quipu").join("backups");
-                std::fs::create_dir_all(&folder)
-                    .map_err(|error| Failure::failed(format!("cannot make {}: {error}", folder.display())))?;
+                make(&folder)?;
                 let now = Timestamp::from_nanosecond(i128::from(open.memory.now_ns()));
                 let now = now.expect("64 bits of nanoseconds reach 1677 to 2262").to_zoned(TimeZone::UTC);
                 folder.join(format!("memory-{}.db", now.strftime("%Y%m%dT%H%M%S%3fZ")))
@@ -65,4 +64,10 @@ impl Backup {
         }
         Ok(Outcome::Fine)
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the folder of copies is the program's own")]
+fn make(folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Failure::failed(format!("cannot make {}: {error}", folder.display())))
 }

@@ -72,6 +72,7 @@ pub(crate) fn index(open: &OpenVault, output: &Output) -> Result<(SyncReport, Du
     let report = open.knowledge.start(&|progress| meter.update(progress, output));
     let took = meter.finish(output);
     let report = report?;
+    open.keep();
     for notice in open.store.notices() {
         tracing::warn!("{notice}");
     }
@@ -79,6 +80,13 @@ pub(crate) fn index(open: &OpenVault, output: &Output) -> Result<(SyncReport, Du
 }
 
 impl OpenVault {
+    /// Keeps for the next start what this one had to find out.
+    pub(crate) fn keep(&self) {
+        if let Err(error) = self.knowledge.keep() {
+            tracing::warn!("the next start will take longer: {error}: {}", error.source);
+        }
+    }
+
     /// Says why the index is not kept, where that is a surprise.
     pub(crate) fn why_not_kept(&self) -> Option<String> {
         let IndexPlace::Memory(why) = &self.index else { return None };

@@ -38,7 +38,7 @@ mod tests {
     use quipu_core::parse::TitleRule;
     use quipu_core::{Knowledge, Parts};
     use quipu_testkit::store_conformance::Shelf;
-    use quipu_testkit::{FixedClock, MemShelf, MemVault, mem_memory};
+    use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault, mem_memory};
     use quipu_tools::{Registry, RegistryOptions, Toolset};
 
     use super::*;
@@ -49,7 +49,9 @@ mod tests {
             vault: Arc::new(MemVault::from_fixture(clock.clone(), "")),
             store: Arc::new(MemShelf::default().open()),
             clock: clock.clone(),
+            sources: Arc::new(MemSources::default()),
             title_rule: TitleRule::default(),
+            stale_after: Knowledge::STALE_AFTER,
         });
         let options = RegistryOptions { toolsets: toolsets.to_vec(), read_only };
         Registry::with_memory(Arc::new(knowledge), Arc::new(mem_memory(clock)), options)

@@ -2,12 +2,13 @@
 
 use crate::sandbox::{Sandbox, check};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "serve",
     "index",
     "status",
     "search",
     "call",
+    "stale",
     "restore",
     "audit",
     "undo",

@@ -18,4 +18,5 @@ mod printing;
 mod restore;
 mod search;
 mod serve;
+mod stale;
 mod status;

@@ -492,9 +492,7 @@ fn what_is_remembered_is_there_after_a_kill() {
 #[test]
 fn memory_of_another_program_is_left_alone() {
     let folder = vault("//- a.md\n");
-    std::fs::create_dir(folder.path().join(".quipu")).unwrap();
-    #[expect(clippy::disallowed_methods, reason = "makes what the server must not touch")]
-    std::fs::write(folder.path().join(".quipu/memory.db"), "not a database, but somebody's").unwrap();
+    plant(folder.path());
     let mut client = Client::open_in(folder, &[]);
     let result = client.call("list_nodes", json!({}));
     let told = warnings(&result);
@@ -503,4 +501,10 @@ fn memory_of_another_program_is_left_alone() {
     let unknown = client.request("tools/call", json!({"name": "create_entity", "arguments": {}}));
     assert_eq!(unknown["error"]["code"], -32602);
     assert_eq!(client.read(".quipu/memory.db"), "not a database, but somebody's");
+}
+
+#[expect(clippy::disallowed_methods, reason = "makes what the server must not touch")]
+fn plant(vault: &std::path::Path) {
+    std::fs::create_dir(vault.join(".quipu")).unwrap();
+    std::fs::write(vault.join(".quipu/memory.db"), "not a database, but somebody's").unwrap();
 }

@@ -17,7 +17,7 @@ use crate::folder::{Folder, Found, find, join, split};
 use crate::folder_vault::FolderVault;
 use crate::rules::is_markdown;
 use crate::step;
-use crate::walk::{Walked, walk};
+use crate::walk::{Walked, walk_folders};
 
 /// Whether the system watches whole trees by itself.
 const WATCHES_TREES: bool = cfg!(not(any(target_os = "linux", target_os = "android")));
@@ -152,7 +152,7 @@ impl Native {
     fn add_below(&mut self, vault: &FolderVault, folder: &Arc<Folder>) -> Result<(), PlaceError> {
         // Watched first and read second, level by level, until a reading finds no folder that was not watched.
         loop {
-            let Walked { folders, linked_files, .. } = walk(vault, folder);
+            let Walked { folders, linked_files, .. } = walk_folders(vault, folder);
             for (real, path) in linked_files {
                 self.linked_files.entry(real).or_default().insert(path);
             }

@@ -1,0 +1,71 @@
+//! What links would mean if a note had other names. Asked before a note is renamed; nothing is changed by asking.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::indexer::Writer;
+use super::publish::wanted_by;
+use super::resolve::Resolver;
+use super::snapshot::Snapshot;
+use crate::model::{Link, Note, NoteKey};
+
+/// A note and what it may become.
+pub(crate) struct Renaming<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) key: NoteKey,
+    pub(crate) renamed: &'a Note,
+    resolver: &'a mut Resolver,
+    wanted: &'a FxHashMap<u64, Vec<NoteKey>>,
+}
+
+impl Writer {
+    /// Prepares to ask about a note of the snapshot, and what it may become.
+    pub(crate) fn renaming<'a>(&'a mut self, snapshot: &'a Snapshot, key: NoteKey, renamed: &'a Note) -> Renaming<'a> {
+        Renaming {
+            snapshot,
+            key,
+            renamed,
+            resolver: self.resolver.get_or_insert_with(|| snapshot.resolver()),
+            wanted: self.wanted.get_or_insert_with(|| wanted_by(snapshot.entries())),
+        }
+    }
+}
+
+impl Renaming<'_> {
+    /// The note as it is.
+    pub(crate) fn note(&self) -> &Note {
+        self.snapshot.note(self.key)
+    }
+
+    /// Whether a link of `source` means the note as it is.
+    pub(crate) fn is_meant(&self, source: &Note, link: &Link) -> bool {
+        self.resolver.resolve(source, link) == Some(self.key)
+    }
+
+    /// Whether a link of `source` would mean the renamed note.
+    pub(crate) fn would_be_meant(&mut self, source: &Note, link: &Link) -> bool {
+        let key = self.key;
+        self.as_if_renamed(|resolver| resolver.resolve(source, link) == Some(key))
+    }
+
+    /// A link that means another note and would mean the renamed one: who has it, and what it means.
+    pub(crate) fn captured(&mut self) -> Option<(NoteKey, NoteKey)> {
+        let (snapshot, key, wanted) = (self.snapshot, self.key, self.wanted);
+        let hashes = Resolver::hashes_of(self.renamed);
+        let sources: FxHashSet<NoteKey> =
+            hashes.iter().filter_map(|hash| wanted.get(hash)).flatten().copied().collect();
+        self.as_if_renamed(|resolver| {
+            sources.into_iter().filter(|source| *source != key).find_map(|source| {
+                let mut links = snapshot.links(source).filter(|link| link.target.is_some_and(|target| target != key));
+                let taken = links.find(|link| resolver.resolve(snapshot.note(source), link.link) == Some(key))?;
+                Some((source, taken.target?))
+            })
+        })
+    }
+
+    fn as_if_renamed<Answer>(&mut self, ask: impl FnOnce(&Resolver) -> Answer) -> Answer {
+        self.resolver.insert(self.key, self.renamed);
+        let answer = ask(self.resolver);
+        self.resolver.insert(self.key, self.snapshot.note(self.key));
+        answer
+    }
+}

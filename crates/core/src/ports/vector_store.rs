@@ -1,0 +1,77 @@
+//! Vectors of passages, kept between runs and searched by closeness.
+//!
+//! A passage is what is embedded as one: see [`crate::search::passages`]. Its hash names its text, so a vector once made
+//! is found again after a rename, a rebuild of the index, or a change of the model and back.
+
+use super::StoreError;
+use crate::model::NoteKey;
+
+/// Names the text of a passage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PassageHash(pub [u8; 16]);
+
+/// How exact a vector is. A faster, coarser encoder in the same space may come first and be improved upon later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Grade(pub u8);
+
+impl Grade {
+    /// Made by the model itself.
+    pub const FULL: Self = Self(100);
+}
+
+/// Keeps vectors. Implemented by the store that keeps the notes, so that a put or a removal of a note there is seen here.
+///
+/// Spaces never mix: every method works in the space it is told, and vectors of other spaces stay for when they are back.
+pub trait VectorStore: Send + Sync {
+    /// Passages of known notes that lack a vector of at least this grade, those of the newest files first. At most
+    /// `limit`; a text that stands in several places is named once.
+    fn lacking(&self, space: &str, grade: Grade, limit: usize) -> Result<Vec<Lacking>, StoreError>;
+
+    /// How many distinct passages there are, and how many of them have a vector, whatever its grade.
+    fn coverage(&self, space: &str) -> Result<Coverage, StoreError>;
+
+    /// Adds vectors of length one, or replaces coarser ones. All or none; kept through a kill of the process. A vector of
+    /// another dimension than those of its space is refused.
+    fn put_vectors(&self, space: &str, grade: Grade, vectors: &[(PassageHash, Vec<f32>)]) -> Result<(), StoreError>;
+
+    /// The sections closest to a vector, closest first, ties by key and section, each section once by its best passage.
+    /// `admits` is asked before the limit is counted. Sees every change made before.
+    fn nearest(
+        &self,
+        space: &str,
+        query: &[f32],
+        limit: usize,
+        admits: &(dyn Fn(NoteKey) -> bool + Sync),
+    ) -> Result<Vec<VectorHit>, StoreError>;
+}
+
+/// A passage to be embedded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lacking {
+    /// A note that has it.
+    pub key: NoteKey,
+    /// Which of the note's passages it is, in their order.
+    pub passage: usize,
+    /// Its text's name.
+    pub hash: PassageHash,
+}
+
+/// How far embedding has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Coverage {
+    /// Distinct passages of all notes.
+    pub passages: usize,
+    /// Those with a vector.
+    pub embedded: usize,
+}
+
+/// One section found by closeness.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorHit {
+    /// Its note.
+    pub key: NoteKey,
+    /// Its index in the note's sections.
+    pub section: usize,
+    /// Cosine, from -1 to 1, computed from the vector as it was put.
+    pub similarity: f32,
+}

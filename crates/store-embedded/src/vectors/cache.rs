@@ -1,0 +1,285 @@
+//! Vectors on disk, by the text they are of and the space they lie in: one SQLite file beside the catalog.
+//!
+//! It outlives the catalog: texts that come back, by a rebuild or otherwise, find their vectors again. What no note has
+//! had for [`KEPT_DAYS`] is forgotten.
+
+use std::path::Path;
+use std::time::Duration;
+
+use quipu_core::ports::{Grade, PassageHash};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior};
+
+use super::VectorError;
+use super::fixed_point::FixedPoint;
+use super::resident::{CachedVector, Resident};
+
+/// The number of the format on disk; a file of another one is started anew.
+pub(crate) const FORMAT: i64 = 1;
+
+/// Coarse and fine parts lie apart, so that a scan's memory is filled without reading the fine ones, and what says which
+/// vectors there are is small.
+pub(crate) const SCHEMA: &str = "
+    CREATE TABLE space (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimensions INTEGER NOT NULL);
+    CREATE TABLE vector (
+        id INTEGER PRIMARY KEY,
+        space INTEGER NOT NULL,
+        hash BLOB NOT NULL,
+        grade INTEGER NOT NULL,
+        seen_day INTEGER NOT NULL,
+        UNIQUE (space, hash)
+    );
+    CREATE TABLE coarse (id INTEGER PRIMARY KEY, scale REAL NOT NULL, numbers BLOB NOT NULL);
+    CREATE TABLE fine (id INTEGER PRIMARY KEY, numbers BLOB NOT NULL);
+";
+
+/// How long a vector is kept that no note needs.
+const KEPT_DAYS: i64 = 90;
+
+/// A vector in use is noted as such this often.
+const SEEN_DAYS: i64 = 30;
+
+const TODAY: &str = "unixepoch() / 86400";
+
+/// A connection to the file. One writes; another one reads, so that a search does not wait for a checkpoint.
+pub(super) struct Cache {
+    db: Connection,
+}
+
+/// A space that has vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Space {
+    id: i64,
+    pub(super) dimensions: usize,
+}
+
+/// A vector as it was put.
+pub(super) struct ExactVector {
+    pub(super) scale: f32,
+    pub(super) coarse: Vec<i8>,
+    pub(super) fine: Vec<i8>,
+}
+
+/// What a put changed.
+pub(super) struct Put {
+    pub(super) changed: Vec<CachedVector>,
+    /// How many of them were not there before.
+    pub(super) new: usize,
+}
+
+impl Cache {
+    /// Opens the file, which is made where there is none.
+    pub(super) fn open(file: &Path) -> Result<Self, VectorError> {
+        let db = Connection::open(file)?;
+        db.pragma_update(None, "journal_mode", "WAL")?;
+        db.pragma_update(None, "synchronous", "NORMAL")?;
+        db.busy_timeout(Duration::from_secs(5))?;
+        Self::prepare(db)
+    }
+
+    /// An empty one that lasts as long as it is open.
+    pub(super) fn in_memory() -> Result<Self, VectorError> {
+        Self::prepare(Connection::open_in_memory()?)
+    }
+
+    fn prepare(mut db: Connection) -> Result<Self, VectorError> {
+        let format: i64 = db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        if format != FORMAT {
+            let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            if format != 0 || tx.query_row("SELECT count(*) > 0 FROM sqlite_schema", [], |row| row.get(0))? {
+                return Err(VectorError::Format(format));
+            }
+            tx.execute_batch(SCHEMA)?;
+            tx.pragma_update(None, "user_version", FORMAT)?;
+            tx.commit()?;
+        }
+        Ok(Self { db })
+    }
+
+    /// `None` for a space without vectors.
+    pub(super) fn space(&self, name: &str) -> Result<Option<Space>, VectorError> {
+        find_space(&self.db, name)
+    }
+
+    /// How many vectors a space has.
+    pub(super) fn count(&self, space: Space) -> Result<usize, VectorError> {
+        Ok(self.db.query_row("SELECT count(*) FROM vector WHERE space = ?1", [space.id], |row| row.get(0))?)
+    }
+
+    /// Puts every vector of a space, in the order they were made, where its text is.
+    pub(super) fn load_into(&self, resident: &mut Resident, space: Space) -> Result<(), VectorError> {
+        // In step through both tables.
+        let sql = "SELECT hash, id, grade, scale, numbers FROM vector CROSS JOIN coarse USING (id) \
+                   WHERE +space = ?1 ORDER BY id";
+        let mut statement = self.db.prepare(sql)?;
+        let mut rows = statement.query([space.id])?;
+        while let Some(row) = rows.next()? {
+            if resident.has_text(hash_of(row)?) {
+                resident.put_vector(&cached_vector(row, space)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The vectors that a space has for some texts.
+    pub(super) fn find(&self, space: Space, hashes: &[PassageHash]) -> Result<Vec<CachedVector>, VectorError> {
+        let sql = "SELECT hash, id, grade, scale, numbers FROM vector JOIN coarse USING (id) \
+                   WHERE space = ?1 AND hash = ?2";
+        let mut statement = self.db.prepare_cached(sql)?;
+        let mut found = Vec::new();
+        for hash in hashes {
+            let mut rows = statement.query((space.id, hash.0.as_slice()))?;
+            if let Some(row) = rows.next()? {
+                found.push(cached_vector(row, space)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// A vector in both its parts.
+    pub(super) fn exact(&self, id: i64, dimensions: usize) -> Result<ExactVector, VectorError> {
+        let sql = "SELECT scale, coarse.numbers, fine.numbers FROM coarse JOIN fine USING (id) WHERE id = ?1";
+        let mut statement = self.db.prepare_cached(sql)?;
+        let mut rows = statement.query([id])?;
+        let row = rows.next()?.ok_or(VectorError::Spoiled(id))?;
+        let numbers = |column| numbers(row, column, id, dimensions);
+        Ok(ExactVector { scale: row.get(0)?, coarse: numbers(1)?, fine: numbers(2)? })
+    }
+
+    /// Adds vectors and replaces coarser ones, in one transaction. All are of the same dimensions.
+    pub(super) fn put(
+        &mut self,
+        name: &str,
+        grade: Grade,
+        vectors: Vec<(PassageHash, FixedPoint)>,
+    ) -> Result<Put, VectorError> {
+        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut put = Put { changed: Vec::new(), new: 0 };
+        for (hash, vector) in vectors {
+            let space = space_for(&tx, name, vector.coarse.len())?;
+            let known = tx
+                .prepare_cached("SELECT id, grade FROM vector WHERE space = ?1 AND hash = ?2")?
+                .query_row((space.id, hash.0.as_slice()), |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()?;
+            let id: i64 = match known {
+                Some((_, known)) if Grade(known) >= grade => continue,
+                Some((id, _)) => {
+                    tx.prepare_cached("UPDATE vector SET grade = ?2 WHERE id = ?1")?.execute((id, grade.0))?;
+                    id
+                }
+                None => {
+                    put.new += 1;
+                    let sql = format!("INSERT INTO vector VALUES (NULL, ?1, ?2, ?3, {TODAY})");
+                    tx.prepare_cached(&sql)?.insert((space.id, hash.0.as_slice(), grade.0))?
+                }
+            };
+            tx.prepare_cached("INSERT OR REPLACE INTO coarse VALUES (?1, ?2, ?3)")?.execute((
+                id,
+                vector.scale,
+                bytes(&vector.coarse),
+            ))?;
+            tx.prepare_cached("INSERT OR REPLACE INTO fine VALUES (?1, ?2)")?.execute((id, bytes(&vector.fine)))?;
+            put.changed.push(CachedVector { hash, id, grade, scale: vector.scale, coarse: vector.coarse });
+        }
+        tx.commit()?;
+        Ok(put)
+    }
+
+    /// Notes which vectors of a space are in use, and forgets what no note has had for long: vectors of this space that
+    /// are not in use, and those of spaces that were not asked for.
+    pub(super) fn tidy(
+        &mut self,
+        space: Option<Space>,
+        is_used: impl Fn(PassageHash) -> bool,
+    ) -> Result<usize, VectorError> {
+        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let space = space.map_or(-1, |space| space.id);
+        let (mut seen, mut forgotten) = (Vec::new(), Vec::new());
+        {
+            let sql = format!("SELECT hash, id, space, {TODAY} - seen_day FROM vector WHERE {TODAY} - seen_day >= ?1");
+            let mut statement = tx.prepare(&sql)?;
+            let mut rows = statement.query([SEEN_DAYS])?;
+            while let Some(row) = rows.next()? {
+                let (id, of_space, days): (i64, i64, i64) = (row.get(1)?, row.get(2)?, row.get(3)?);
+                if of_space == space && is_used(hash_of(row)?) {
+                    seen.push(id);
+                } else if days >= KEPT_DAYS {
+                    forgotten.push(id);
+                }
+            }
+            let mut saw = tx.prepare(&format!("UPDATE vector SET seen_day = {TODAY} WHERE id = ?1"))?;
+            seen.iter().try_for_each(|id| saw.execute([id]).map(drop))?;
+            for table in ["vector", "coarse", "fine"] {
+                let mut forget = tx.prepare(&format!("DELETE FROM {table} WHERE id = ?1"))?;
+                forgotten.iter().try_for_each(|id| forget.execute([id]).map(drop))?;
+            }
+        }
+        tx.commit()?;
+        Ok(forgotten.len())
+    }
+
+    /// What SQLite and the vectors' own shape find wrong, as sentences.
+    pub(super) fn check(&self) -> Result<Vec<String>, VectorError> {
+        let mut statement = self.db.prepare("PRAGMA integrity_check")?;
+        let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+        let damages = lines.into_iter().filter(|line| line != "ok");
+        let mut findings: Vec<String> = damages.map(|line| format!("The vectors are damaged: {line}.")).collect();
+        if findings.is_empty() {
+            let sql = "SELECT count(*) FROM vector \
+                       LEFT JOIN space ON space.id = vector.space \
+                       LEFT JOIN coarse ON coarse.id = vector.id \
+                       LEFT JOIN fine ON fine.id = vector.id \
+                       WHERE (length(hash) = 16 AND length(coarse.numbers) = dimensions \
+                              AND length(fine.numbers) = dimensions) IS NOT TRUE";
+            let odd: u64 = self.db.query_row(sql, [], |row| row.get(0))?;
+            if odd > 0 {
+                findings.push(format!("The vectors are damaged: {odd} of them are not of their space's dimensions."));
+            }
+        }
+        Ok(findings)
+    }
+}
+
+fn find_space(db: &Connection, name: &str) -> Result<Option<Space>, VectorError> {
+    let mut statement = db.prepare_cached("SELECT id, dimensions FROM space WHERE name = ?1")?;
+    let space = statement.query_row([name], |row| Ok(Space { id: row.get(0)?, dimensions: row.get(1)? }));
+    Ok(space.optional()?)
+}
+
+/// The space of that name, which is made where there is none. Refuses one of other dimensions.
+fn space_for(tx: &Transaction<'_>, name: &str, dimensions: usize) -> Result<Space, VectorError> {
+    match find_space(tx, name)? {
+        Some(space) if space.dimensions == dimensions => Ok(space),
+        Some(space) => Err(VectorError::Dimensions { is: dimensions, space: space.dimensions, name: name.to_owned() }),
+        None => {
+            let id = tx.prepare_cached("INSERT INTO space VALUES (NULL, ?1, ?2)")?.insert((name, dimensions))?;
+            Ok(Space { id, dimensions })
+        }
+    }
+}
+
+/// From a row that begins with hash, id, grade, scale and coarse numbers.
+fn cached_vector(row: &Row<'_>, space: Space) -> Result<CachedVector, VectorError> {
+    let (id, scale): (i64, f32) = (row.get(1)?, row.get(3)?);
+    if !scale.is_finite() {
+        return Err(VectorError::Spoiled(id));
+    }
+    let coarse = numbers(row, 4, id, space.dimensions)?;
+    Ok(CachedVector { hash: hash_of(row)?, id, grade: Grade(row.get(2)?), scale, coarse })
+}
+
+/// From a row that begins with a hash.
+fn hash_of(row: &Row<'_>) -> Result<PassageHash, VectorError> {
+    Ok(PassageHash(row.get(0)?))
+}
+
+fn numbers(row: &Row<'_>, column: usize, id: i64, dimensions: usize) -> Result<Vec<i8>, VectorError> {
+    let bytes = row.get_ref(column)?.as_blob().map_err(rusqlite::Error::from)?;
+    if bytes.len() != dimensions {
+        return Err(VectorError::Spoiled(id));
+    }
+    Ok(bytes.iter().map(|byte| byte.cast_signed()).collect())
+}
+
+fn bytes(numbers: &[i8]) -> Vec<u8> {
+    numbers.iter().map(|number| number.cast_unsigned()).collect()
+}

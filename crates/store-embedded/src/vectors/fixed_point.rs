@@ -1,0 +1,91 @@
+//! A vector in 16 bits a number: a coarse byte, which is kept in memory and scanned, and a fine byte, which stays on disk
+//! and is read for the few vectors that the scan finds close.
+
+/// Steps of the coarse byte on each side of zero. -128 is left out: see [`super::kernel`].
+const STEPS: f32 = 127.0;
+
+/// Fine steps in a coarse one.
+const FINE_STEPS: f32 = 256.0;
+
+/// A vector of length one. Each number is `scale * (coarse + fine / 256)`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct FixedPoint {
+    pub(super) scale: f32,
+    pub(super) coarse: Vec<i8>,
+    pub(super) fine: Vec<i8>,
+}
+
+impl FixedPoint {
+    /// `None` where some number is not finite. A vector without a direction becomes zero, which is close to nothing.
+    pub(super) fn new(vector: &[f32]) -> Option<Self> {
+        let vector = unit(vector)?;
+        let most = vector.iter().fold(0_f32, |most, number| most.max(number.abs()));
+        let steps = if most > 0.0 { STEPS * FINE_STEPS / most } else { 0.0 };
+        // 127 * 256 is the most, so both bytes hold what they are given.
+        let (coarse, fine) = vector
+            .iter()
+            .map(|number| (number * steps).round() as i32)
+            .map(|number| {
+                let coarse = (number + 128) >> 8;
+                (coarse as i8, (number - (coarse << 8)) as i8)
+            })
+            .unzip();
+        Some(Self { scale: most / STEPS, coarse, fine })
+    }
+}
+
+/// The vector with length one; `None` where some number is not finite.
+pub(super) fn unit(vector: &[f32]) -> Option<Vec<f32>> {
+    let length = vector.iter().map(|number| f64::from(*number).powi(2)).sum::<f64>().sqrt();
+    let factor = if length > 0.0 { 1.0 / length } else { 0.0 };
+    length.is_finite().then(|| vector.iter().map(|number| (f64::from(*number) * factor) as f32).collect())
+}
+
+/// The cosine of a query of length one with a vector in its two parts.
+pub(super) fn cosine(query: &[f32], scale: f32, coarse: &[i8], fine: &[i8]) -> f32 {
+    let sum: f32 = query
+        .iter()
+        .zip(coarse.iter().zip(fine))
+        .map(|(query, (coarse, fine))| query * (i32::from(*coarse) * 256 + i32::from(*fine)) as f32)
+        .sum();
+    (sum * (scale / FINE_STEPS)).clamp(-1.0, 1.0)
+}
+
+/// How far the product of the coarse parts may be from the cosine: five standard deviations of what rounding both vectors
+/// to steps does, taken as random. One in a million is farther off.
+pub(super) fn coarse_error(query_scale: f32, scale: f32) -> f32 {
+    const DEVIATIONS: f32 = 5.0;
+    // A step's rounding has the variance 1/12.
+    DEVIATIONS * ((query_scale * query_scale + scale * scale) / 12.0).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_cosine_is_that_of_the_vectors_as_they_were(
+            (a, b) in (1..800_usize).prop_flat_map(|length| {
+                let vector = || prop::collection::vec(-1_f32..1.0, length);
+                (vector(), vector())
+            })
+        ) {
+            let (kept, query) = (FixedPoint::new(&a).unwrap(), unit(&b).unwrap());
+            let exact: f64 = unit(&a).unwrap().iter().zip(&query).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+            let found = cosine(&query, kept.scale, &kept.coarse, &kept.fine);
+            prop_assert!((f64::from(found) - exact).abs() < 2e-5, "{} for {}", found, exact);
+            prop_assert!(!kept.coarse.contains(&i8::MIN));
+        }
+    }
+
+    #[test]
+    fn what_is_no_direction_is_zero_and_what_is_no_number_is_refused() {
+        let zero = FixedPoint::new(&[0.0; 3]).unwrap();
+        assert_eq!(cosine(&[1.0, 0.0, 0.0], zero.scale, &zero.coarse, &zero.fine), 0.0);
+        assert_eq!(FixedPoint::new(&[1.0, f32::NAN]), None);
+        assert_eq!(FixedPoint::new(&[1.0, f32::INFINITY]), None);
+    }
+}

@@ -1,0 +1,248 @@
+//! The coarse rows of one space in memory, and the scan over all of them.
+//!
+//! Rows are dense: a removed one is replaced by the last. They lie in blocks, so that growing copies nothing.
+
+use super::fixed_point::{FixedPoint, coarse_error};
+use super::kernel::{LANE_BYTES, Lane, Level, dots};
+
+/// Rows of a block.
+const BLOCK_ROWS: usize = 1024;
+
+/// Rows that are worth a thread of their own: it takes a tenth of the time to start one.
+const THREAD_ROWS: usize = 32 * BLOCK_ROWS;
+
+/// Memory is the limit beyond.
+const MAX_THREADS: usize = 8;
+
+/// Coarse rows, each named by the slot of its text.
+pub(super) struct Matrix {
+    dimensions: usize,
+    /// Of a row.
+    lanes: usize,
+    blocks: Vec<Box<[Lane]>>,
+    scales: Vec<f32>,
+    slots: Vec<u32>,
+}
+
+/// A row that may be among the closest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Candidate {
+    /// Its cosine is not above this, but for one in a million.
+    pub(super) most: f32,
+    pub(super) slot: u32,
+}
+
+/// The outcome of a scan.
+pub(super) struct Candidates {
+    /// By `most`, highest first.
+    pub(super) rows: Vec<Candidate>,
+    /// Whether every admitted row is among them.
+    pub(super) are_all: bool,
+}
+
+impl Matrix {
+    pub(super) fn new(dimensions: usize) -> Self {
+        let lanes = dimensions.div_ceil(LANE_BYTES);
+        Self { dimensions, lanes, blocks: Vec::new(), scales: Vec::new(), slots: Vec::new() }
+    }
+
+    pub(super) fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Adds a row and says where it is. It must be of the matrix's dimensions.
+    pub(super) fn push(&mut self, slot: u32, scale: f32, coarse: &[i8]) -> u32 {
+        let row = self.len();
+        if row == self.blocks.len() * BLOCK_ROWS {
+            self.blocks.push(vec![Lane::ZERO; BLOCK_ROWS * self.lanes].into_boxed_slice());
+        }
+        self.slots.push(slot);
+        self.scales.push(0.0);
+        let row = u32::try_from(row).expect("there are as many rows as slots at most");
+        self.replace(row, scale, coarse);
+        row
+    }
+
+    /// Puts other numbers into a row.
+    pub(super) fn replace(&mut self, row: u32, scale: f32, coarse: &[i8]) {
+        let row = row as usize;
+        self.scales[row] = scale;
+        write_row(self.lanes_of(row), coarse);
+    }
+
+    /// Removes a row. The last one takes its place; the slot of that one is returned.
+    pub(super) fn remove(&mut self, row: u32) -> Option<u32> {
+        let row = row as usize;
+        let last = self.len() - 1;
+        if row != last {
+            let moved = self.lanes_of(last).to_vec();
+            self.lanes_of(row).copy_from_slice(&moved);
+        }
+        self.scales.swap_remove(row);
+        self.slots.swap_remove(row);
+        self.blocks.truncate(self.len().div_ceil(BLOCK_ROWS));
+        self.slots.get(row).copied()
+    }
+
+    /// The `keep` rows that may be the closest of those whose slot is admitted, and not all of which need be asked for.
+    pub(super) fn scan(&self, query: &FixedPoint, keep: usize, admits: &(impl Fn(u32) -> bool + Sync)) -> Candidates {
+        let mut query_lanes = vec![Lane::ZERO; self.lanes];
+        write_row(&mut query_lanes, &query.coarse);
+        let scan = Scan { matrix: self, query: &query_lanes, query_scale: query.scale, level: Level::best() };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.len().div_ceil(THREAD_ROWS).clamp(1, cores.min(MAX_THREADS));
+        let blocks_each = self.blocks.len().div_ceil(threads).max(1);
+        // Threads of our own: those that embed in the background keep the shared ones busy for seconds.
+        let pools: Vec<Pool> = std::thread::scope(|scope| {
+            let shares = (0..self.blocks.len()).step_by(blocks_each);
+            let mut shares = shares.map(|start| start..(start + blocks_each).min(self.blocks.len()));
+            let own = shares.next().unwrap_or(0..0);
+            let others: Vec<_> = shares
+                .map(|blocks| {
+                    let scan = &scan;
+                    scope.spawn(move || scan.share(blocks, keep, admits))
+                })
+                .collect();
+            let own = scan.share(own, keep, admits);
+            let others = others.into_iter().map(|thread| match thread.join() {
+                Ok(pool) => pool,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            [own].into_iter().chain(others).collect()
+        });
+        Pool::merge(pools, keep)
+    }
+
+    fn lanes_of(&mut self, row: usize) -> &mut [Lane] {
+        let start = row % BLOCK_ROWS * self.lanes;
+        &mut self.blocks[row / BLOCK_ROWS][start..start + self.lanes]
+    }
+}
+
+/// The numbers, and zeros up to the end of the last lane.
+fn write_row(lanes: &mut [Lane], numbers: &[i8]) {
+    for (lane, numbers) in lanes.iter_mut().zip(numbers.chunks(LANE_BYTES)) {
+        lane.0[..numbers.len()].copy_from_slice(numbers);
+    }
+}
+
+/// One scan, as all its threads see it.
+struct Scan<'a> {
+    matrix: &'a Matrix,
+    query: &'a [Lane],
+    query_scale: f32,
+    level: Level,
+}
+
+impl Scan<'_> {
+    fn share(&self, blocks: std::ops::Range<usize>, keep: usize, admits: &impl Fn(u32) -> bool) -> Pool {
+        let mut pool = Pool { keep, floor: f32::NEG_INFINITY, rows: Vec::new(), has_dropped: false };
+        let mut products = [0; BLOCK_ROWS];
+        for block in blocks {
+            let first = block * BLOCK_ROWS;
+            let count = (self.matrix.len() - first).min(BLOCK_ROWS);
+            let products = &mut products[..count];
+            let lanes = &self.matrix.blocks[block][..count * self.matrix.lanes];
+            dots(self.level, self.query, lanes, products);
+            let rows = self.matrix.scales[first..].iter().zip(&self.matrix.slots[first..]);
+            for (product, (scale, slot)) in products.iter().zip(rows) {
+                let about = *product as f32 * (self.query_scale * scale);
+                pool.offer(about + coarse_error(self.query_scale, *scale), *slot, admits);
+            }
+        }
+        pool
+    }
+}
+
+/// The best rows so far. Holds up to twice as many as wanted, so that it is cut rarely.
+struct Pool {
+    keep: usize,
+    /// What a row must be above to be among the wanted ones.
+    floor: f32,
+    rows: Vec<Candidate>,
+    has_dropped: bool,
+}
+
+impl Pool {
+    fn offer(&mut self, most: f32, slot: u32, admits: &impl Fn(u32) -> bool) {
+        if most <= self.floor {
+            self.has_dropped = true;
+        } else if admits(slot) {
+            self.rows.push(Candidate { most, slot });
+            if self.rows.len() >= 2 * self.keep {
+                self.cut();
+            }
+        }
+    }
+
+    fn cut(&mut self) {
+        if self.rows.len() > self.keep {
+            let (_, last, _) = self.rows.select_nth_unstable_by(self.keep - 1, by_most);
+            self.floor = last.most;
+            self.rows.truncate(self.keep);
+            self.has_dropped = true;
+        }
+    }
+
+    fn merge(pools: Vec<Self>, keep: usize) -> Candidates {
+        let has_dropped = pools.iter().any(|pool| pool.has_dropped);
+        let mut all = Self { keep, floor: 0.0, rows: Vec::new(), has_dropped };
+        all.rows.extend(pools.into_iter().flat_map(|pool| pool.rows));
+        all.cut();
+        all.rows.sort_unstable_by(by_most);
+        Candidates { rows: all.rows, are_all: !all.has_dropped }
+    }
+}
+
+fn by_most(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
+    b.most.total_cmp(&a.most).then(a.slot.cmp(&b.slot))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(number: usize) -> FixedPoint {
+        let angle = number as f32 * 0.01;
+        FixedPoint::new(&[angle.cos(), angle.sin(), 0.0]).unwrap()
+    }
+
+    fn slots(candidates: &Candidates) -> Vec<u32> {
+        candidates.rows.iter().map(|row| row.slot).collect()
+    }
+
+    #[test]
+    fn the_last_row_takes_the_place_of_a_removed_one() {
+        let mut matrix = Matrix::new(3);
+        for slot in 0..3 {
+            let FixedPoint { scale, coarse, .. } = row(slot as usize * 50);
+            assert_eq!(matrix.push(slot, scale, &coarse), slot);
+        }
+        assert_eq!(matrix.remove(0), Some(2));
+        assert_eq!(matrix.remove(1), None, "it was the last");
+        assert_eq!(slots(&matrix.scan(&row(0), 10, &|_| true)), [2]);
+        assert_eq!(matrix.remove(0), None);
+        assert_eq!(slots(&matrix.scan(&row(0), 10, &|_| true)), [0; 0]);
+    }
+
+    #[test]
+    fn a_scan_over_many_blocks_and_threads_finds_the_closest_admitted_rows() {
+        let mut matrix = Matrix::new(3);
+        let count = 2 * THREAD_ROWS + 17;
+        for number in 0..count {
+            let FixedPoint { scale, coarse, .. } = row(if number % 1000 == 7 { number / 1000 } else { 200 });
+            matrix.push(number as u32, scale, &coarse);
+        }
+        let found = matrix.scan(&row(0), 70, &|slot| slot != 7);
+        let mut closest: Vec<u32> = slots(&found)[..count / 1000].to_vec();
+        closest.sort_unstable();
+        assert_eq!(closest, (1..=count as u32 / 1000).map(|place| place * 1000 + 7).collect::<Vec<_>>());
+        assert_eq!((found.rows.len(), found.are_all), (70, false));
+        let rare = matrix.scan(&row(0), 70, &|slot| slot == 3 || slot as usize == count - 1);
+        assert_eq!((slots(&rare), rare.are_all), (vec![3, count as u32 - 1], true));
+    }
+}

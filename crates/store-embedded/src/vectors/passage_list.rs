@@ -1,0 +1,47 @@
+//! Which passages a note has, as they are kept in its catalog row: a text's name and its section each.
+
+use quipu_core::model::Note;
+use quipu_core::ports::{NoteChange, PassageHash};
+use quipu_core::search::passages;
+
+/// Bytes of one passage in a row.
+const PASSAGE_BYTES: usize = 20;
+
+/// One passage of a note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ListedPassage {
+    pub(crate) section: u32,
+    pub(crate) hash: PassageHash,
+}
+
+/// The passages that each change brings, in the order of the changes. Their ranges must have been checked.
+pub(crate) fn brought(changes: &[NoteChange<'_>]) -> Vec<Vec<ListedPassage>> {
+    let of = |change: &NoteChange<'_>| match *change {
+        NoteChange::Put { note, text, .. } => list(note, text),
+        NoteChange::Touch { .. } | NoteChange::Remove { .. } => Vec::new(),
+    };
+    changes.iter().map(of).collect()
+}
+
+fn list(note: &Note, text: &str) -> Vec<ListedPassage> {
+    let listed = passages(note, text).into_iter().map(|passage| ListedPassage {
+        section: u32::try_from(passage.section).expect("a section is named by its place in a file of less than 4 GiB"),
+        hash: passage.hash(),
+    });
+    listed.collect()
+}
+
+/// As bytes for a row.
+pub(crate) fn encode(passages: &[ListedPassage]) -> Vec<u8> {
+    passages.iter().flat_map(|passage| passage.section.to_le_bytes().into_iter().chain(passage.hash.0)).collect()
+}
+
+/// `None` where the bytes are no list of passages.
+pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<ListedPassage>> {
+    let (passages, rest) = bytes.as_chunks::<PASSAGE_BYTES>();
+    let passage = |bytes: &[u8; PASSAGE_BYTES]| {
+        let (section, hash) = bytes.split_first_chunk()?;
+        Some(ListedPassage { section: u32::from_le_bytes(*section), hash: PassageHash(hash.try_into().ok()?) })
+    };
+    rest.is_empty().then(|| passages.iter().map(passage).collect::<Option<_>>())?
+}

@@ -1,0 +1,42 @@
+//! The port of vectors, as the store offers it.
+
+use quipu_core::model::NoteKey;
+use quipu_core::ports::{Coverage, Grade, Lacking, PassageHash, StoreError, VectorHit, VectorStore};
+
+use super::VectorError;
+use super::nearest::nearest;
+use super::resident::Resident;
+use crate::store::EmbeddedStore;
+
+impl VectorStore for EmbeddedStore {
+    fn lacking(&self, space: &str, grade: Grade, limit: usize) -> Result<Vec<Lacking>, StoreError> {
+        ask(self, space, |resident| resident.lacking(grade, limit))
+    }
+
+    fn coverage(&self, space: &str) -> Result<Coverage, StoreError> {
+        ask(self, space, Resident::coverage)
+    }
+
+    fn put_vectors(&self, space: &str, grade: Grade, vectors: &[(PassageHash, Vec<f32>)]) -> Result<(), StoreError> {
+        let outcome = self.vectors.healing(|| self.vectors.put(space, grade, vectors));
+        outcome.map_err(|error| StoreError::new("updated", error))
+    }
+
+    fn nearest(
+        &self,
+        space: &str,
+        query: &[f32],
+        limit: usize,
+        admits: &(dyn Fn(NoteKey) -> bool + Sync),
+    ) -> Result<Vec<VectorHit>, StoreError> {
+        searched(self.vectors.healing(|| nearest(self, space, query, limit, admits)))
+    }
+}
+
+fn ask<R>(store: &EmbeddedStore, space: &str, question: impl Fn(&Resident) -> R) -> Result<R, StoreError> {
+    searched(store.vectors.healing(|| store.vectors.with_space(&store.catalog, space, &question)))
+}
+
+fn searched<R>(outcome: Result<R, VectorError>) -> Result<R, StoreError> {
+    outcome.map_err(|error| StoreError::new("searched", error))
+}

@@ -1,0 +1,106 @@
+//! Vectors in plain maps, compared one by one: the model that real stores are compared with.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use quipu_core::model::NoteKey;
+use quipu_core::ports::{Coverage, Grade, Lacking, PassageHash, StoreError, VectorHit, VectorStore};
+use quipu_core::search::passages;
+
+use crate::MemStore;
+use crate::mem_store::Kept;
+
+/// The vectors of one space, with their grades.
+pub(crate) type SpaceVectors = BTreeMap<PassageHash, (Grade, Vec<f32>)>;
+
+impl VectorStore for MemStore {
+    fn lacking(&self, space: &str, grade: Grade, limit: usize) -> Result<Vec<Lacking>, StoreError> {
+        let kept = self.kept();
+        let has = |hash| kept.vectors.get(space).and_then(|vectors| vectors.get(&hash)).is_some_and(|of| of.0 >= grade);
+        let mut all = all_passages(&kept);
+        all.sort_by_key(|passage| (Reverse(kept.notes[&passage.key].0.stat.modified_ns), passage.key, passage.index));
+        let mut named = BTreeSet::new();
+        let lacking = all.into_iter().filter(|passage| !has(passage.hash) && named.insert(passage.hash));
+        Ok(lacking
+            .map(|passage| Lacking { key: passage.key, passage: passage.index, hash: passage.hash })
+            .take(limit)
+            .collect())
+    }
+
+    fn coverage(&self, space: &str) -> Result<Coverage, StoreError> {
+        let kept = self.kept();
+        let hashes: BTreeSet<PassageHash> = all_passages(&kept).into_iter().map(|passage| passage.hash).collect();
+        let vectors = kept.vectors.get(space);
+        let embedded = hashes.iter().filter(|hash| vectors.is_some_and(|vectors| vectors.contains_key(hash)));
+        Ok(Coverage { passages: hashes.len(), embedded: embedded.count() })
+    }
+
+    fn put_vectors(&self, space: &str, grade: Grade, vectors: &[(PassageHash, Vec<f32>)]) -> Result<(), StoreError> {
+        let Some((_, first)) = vectors.first() else { return Ok(()) };
+        let mut kept = self.kept();
+        let known = kept.vectors.get(space).and_then(|known| known.values().next());
+        let dimensions = known.map_or(first.len(), |(_, vector)| vector.len());
+        let is_sound = |vector: &Vec<f32>| vector.len() == dimensions && vector.iter().all(|number| number.is_finite());
+        if dimensions == 0 || !vectors.iter().all(|(_, vector)| is_sound(vector)) {
+            return Err(StoreError::new("updated", "a vector is not of its space"));
+        }
+        let of_space = kept.vectors.entry(space.to_owned()).or_default();
+        for (hash, vector) in vectors {
+            if of_space.get(hash).is_none_or(|(known, _)| *known < grade) {
+                of_space.insert(*hash, (grade, vector.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    fn nearest(
+        &self,
+        space: &str,
+        query: &[f32],
+        limit: usize,
+        admits: &(dyn Fn(NoteKey) -> bool + Sync),
+    ) -> Result<Vec<VectorHit>, StoreError> {
+        let kept = self.kept();
+        let Some(vectors) = kept.vectors.get(space) else { return Ok(Vec::new()) };
+        if vectors.values().any(|(_, vector)| vector.len() != query.len()) {
+            return Err(StoreError::new("searched", "the query is not of the space"));
+        }
+        let mut sections: BTreeMap<(NoteKey, usize), f32> = BTreeMap::new();
+        for passage in all_passages(&kept).iter().filter(|passage| admits(passage.key)) {
+            let Some((_, vector)) = vectors.get(&passage.hash) else { continue };
+            let similarity = cosine(query, vector);
+            let best = sections.entry((passage.key, passage.section)).or_insert(similarity);
+            *best = best.max(similarity);
+        }
+        let hits = sections.into_iter().map(|((key, section), similarity)| VectorHit { key, section, similarity });
+        let mut hits: Vec<VectorHit> = hits.collect();
+        // Stable, so ties stay by key and section.
+        hits.sort_by(|a, b| b.similarity.total_cmp(&a.similarity));
+        hits.truncate(limit);
+        Ok(hits)
+    }
+}
+
+struct PlacedPassage {
+    key: NoteKey,
+    index: usize,
+    section: usize,
+    hash: PassageHash,
+}
+
+fn all_passages(kept: &Kept) -> Vec<PlacedPassage> {
+    let of_note = |(key, (note, text)): (&NoteKey, &(_, String))| {
+        let key = *key;
+        let placed = passages(note, text).into_iter().enumerate();
+        placed
+            .map(move |(index, passage)| PlacedPassage { key, index, section: passage.section, hash: passage.hash() })
+            .collect::<Vec<_>>()
+    };
+    kept.notes.iter().flat_map(of_note).collect()
+}
+
+fn cosine(a: &[f32], b: &[f32]) -> f32 {
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+    let lengths = (dot(a, a) * dot(b, b)).sqrt();
+    if lengths > 0.0 { (dot(a, b) / lengths) as f32 } else { 0.0 }
+}

@@ -1,0 +1,396 @@
+//! The rules of the `VectorStore` port as tests, for every store: `vector_conformance!(shelf)`, beside
+//! [`crate::store_conformance!`].
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use quipu_core::model::{FileStat, Note, NoteKey};
+use quipu_core::ports::{Coverage, Grade, NoteChange, NoteStore, PassageHash, VectorHit, VectorStore};
+use quipu_core::search::{Passage, passages};
+
+use crate::MemShelf;
+use crate::store_conformance::{FINGERPRINT, Shelf, loaded, note, opened};
+
+/// One `#[test]` for each rule, over the shelf that the expression makes.
+#[macro_export]
+macro_rules! vector_conformance {
+    ($shelf:expr) => {
+        mod vectors {
+            #[expect(unused_imports, reason = "the shelf may be of any module")]
+            use super::*;
+            $crate::vector_conformance!($shelf,
+                without_vectors_everything_is_lacking_and_nothing_is_near,
+                the_closest_sections_come_first_and_ties_by_place,
+                a_section_is_found_once_by_its_best_passage,
+                only_admitted_notes_are_counted,
+                passages_of_the_newest_files_are_lacking_first,
+                a_text_in_several_places_is_embedded_once_and_found_in_each,
+                a_finer_vector_replaces_a_coarser_one_and_not_the_other_way,
+                a_vector_of_other_dimensions_is_refused_with_all_that_came_with_it,
+                spaces_do_not_mix_and_are_there_when_they_come_back,
+                a_changed_note_is_found_by_its_new_passages_alone,
+                a_text_that_comes_back_has_its_vector_still,
+                vectors_are_there_after_a_new_opening,
+                vectors_outlive_the_notes_of_another_fingerprint,
+                any_history_finds_what_the_model_finds
+            );
+        }
+    };
+    ($shelf:expr, $($rule:ident),+) => {
+        $(#[test]
+        fn $rule() {
+            $crate::vector_conformance::$rule(&$shelf);
+        })+
+    };
+}
+
+const SPACE: &str = "model 1";
+
+/// A store of both ports.
+pub trait BothStores: NoteStore + VectorStore {}
+
+impl<S: NoteStore + VectorStore> BothStores for S {}
+
+/// The names of a note's passages.
+fn hashes(path: &str, text: &str) -> Vec<PassageHash> {
+    passages(&note(path, text), text).iter().map(Passage::hash).collect()
+}
+
+fn put(store: &impl NoteStore, key: u32, path: &str, text: &str) {
+    let note = note(path, text);
+    store.apply(&[NoteChange::Put { key: NoteKey(key), note: &note, text }]).expect("changes apply");
+}
+
+fn remove(store: &impl NoteStore, key: u32) {
+    store.apply(&[NoteChange::Remove { key: NoteKey(key) }]).expect("changes apply");
+}
+
+/// At this angle, in the plane.
+fn at(degrees: f32) -> Vec<f32> {
+    let angle = degrees.to_radians();
+    vec![angle.cos(), angle.sin()]
+}
+
+fn embed(store: &impl VectorStore, space: &str, vectors: &[(PassageHash, f32)]) {
+    let vectors: Vec<_> = vectors.iter().map(|(hash, degrees)| (*hash, at(*degrees))).collect();
+    store.put_vectors(space, Grade::FULL, &vectors).expect("vectors are kept");
+}
+
+/// What is near the angle zero, with the angles.
+fn near(store: &impl VectorStore, space: &str, limit: usize) -> Vec<(u32, usize, i32)> {
+    let hits = store.nearest(space, &at(0.0), limit, &|_| true).expect("it searches");
+    let degrees = |hit: &VectorHit| hit.similarity.clamp(-1.0, 1.0).acos().to_degrees().round() as i32;
+    hits.iter().map(|hit| (hit.key.0, hit.section, degrees(hit))).collect()
+}
+
+fn coverage(store: &impl VectorStore, space: &str) -> (usize, usize) {
+    let Coverage { passages, embedded } = store.coverage(space).expect("it counts");
+    (passages, embedded)
+}
+
+/// The keys and passages that lack a vector of full grade.
+fn lacking(store: &impl VectorStore, space: &str) -> Vec<(u32, usize)> {
+    let lacking = store.lacking(space, Grade::FULL, usize::MAX).expect("it lists");
+    lacking.iter().map(|passage| (passage.key.0, passage.passage)).collect()
+}
+
+/// Before the first vector.
+pub fn without_vectors_everything_is_lacking_and_nothing_is_near<S: Shelf<Store: BothStores>>(shelf: &S) {
+    let store = opened(shelf);
+    assert_eq!((lacking(&store, SPACE), coverage(&store, SPACE)), (vec![], (0, 0)));
+    put(&store, 3, "a.md", "alpha\n## Two\nbeta");
+    assert_eq!((lacking(&store, SPACE), coverage(&store, SPACE)), (vec![(3, 0), (3, 1)], (2, 0)));
+    let named = store.lacking(SPACE, Grade::FULL, 1).expect("it lists");
+    assert_eq!((named.len(), named[0].hash), (1, hashes("a.md", "alpha\n## Two\nbeta")[0]));
+    assert_eq!(near(&store, SPACE, 10), []);
+    store.put_vectors(SPACE, Grade::FULL, &[]).expect("nothing is kept as well");
+}
+
+/// Best first.
+pub fn the_closest_sections_come_first_and_ties_by_place<S: Shelf<Store: BothStores>>(shelf: &S) {
+    let store = opened(shelf);
+    let text = "one\n## Two\ntwo\n## Three\nthree";
+    for key in [9, 2] {
+        put(&store, key, &format!("n{key}.md"), text);
+        let hashes = hashes(&format!("n{key}.md"), text);
+        embed(&store, SPACE, &[(hashes[0], 120.0), (hashes[1], 30.0), (hashes[2], 30.0)]);
+    }
+    let all = [(2, 1, 30), (2, 2, 30), (9, 1, 30), (9, 2, 30), (2, 0, 120), (9, 0, 120)];
+    assert_eq!(near(&store, SPACE, usize::MAX), all);
+    assert_eq!(near(&store, SPACE, 3), all[..3]);
+    assert_eq!(near(&store, SPACE, 0), []);
+}
+
+/// A long section has several passages.
+pub fn a_section_is_found_once_by_its_best_passage<S: Shelf<Store: BothStores>>(shelf: &S) {
+    let store = opened(shelf);
+    let long: String = (0..1000).map(|number| format!("word{number} ")).collect();
+    let short = "short";
+    put(&store, 0, "long.md", &long);
+    put(&store, 1, "short.md", short);
+    let long = hashes("long.md", &long);
+    assert!(long.len() > 3, "the section is cut");
+    let vectors: Vec<_> = long.iter().enumerate().map(|(index, hash)| (*hash, 5.0 + index as f32)).collect();
+    embed(&store, SPACE, &vectors);
+    embed(&store, SPACE, &[(hashes("short.md", short)[0], 80.0)]);
+    assert_eq!(near(&store, SPACE, 2), [(0, 0, 5), (1, 0, 80)]);
+}
+
+/// A filter takes nothing from the limit.
+pub fn only_admitted_notes_are_counted<S: Shelf<Store: BothStores>>(shelf: &S) {
+    let store = opened(shelf);
+    for key in 0..200_u32 {
+        put(&store, key, &format!("n{key}.md"), "text");
+        embed(&store, SPACE, &[(hashes(&format!("n{key}.md"), "text")[0], key as f32 / 2.0)]);
+    }
+    let hits = store.nearest(SPACE, &at(0.0), 3, &|key| key.0 % 50 == 49).expect("it searches");
+    assert_eq!(hits.iter().map(|hit| hit.key.0).collect::<Vec<_>>(), [49, 99, 149]);
+    assert_eq!(store.nearest(SPACE, &at(0.0), 3, &|_| false).expect("it searches"), []);
+}
+
+/// What was written last is searched for first.
+pub fn passages_of_the_newest_files_are_lacking_first<S: Shelf<Store: BothStores>>(shelf: &S) {
+    let store = opened(shelf);
+    for (key, modified_ns) in [(0, 20), (1, 40), (2, 30)] {
+        let mut note = note(&format!("n{key}.md"), "text");
+        note.stat.modified_ns = modified_ns;
+        store.apply(&[NoteChange::Put { key: NoteKey(key), note: &note, text: "text" }]).expect("changes apply");
+    }
+    assert_eq!(lacking(&store, SPACE), [(1, 0), (2, 0), (0, 0)]);
+    let stat = FileStat { modified_ns: 50, size: 4 };
+    store.apply(&[NoteChange::Touch { key: NoteKey(0), stat }]).expect("changes apply");
+    assert_eq!(lacking(&store, SPACE), [(0, 0), (1, 0), (2, 0)]);
+    embed(&store, SPACE, &[(hashes("n1.md", "text")[0], 0.0)]);
+    assert_eq!(lacking(&store, SPACE), [(0, 0), (2, 0)]);
+}
+
+/// Two notes of one name, and a section that stands twice in a note.
+pub fn a_text_in_several_places_is_embedded_once_and_found_in_each<S: Shelf<Store: BothStores>>(shelf: &S) {
+    let store = opened(shelf);
+    let text = "## Same\nwords\n## Same\nwords";
+    put(&store, 0, "a/n.md", text);
+    put(&store, 1, "b/n.md", text);
+    assert_eq!((lacking(&store, SPACE), coverage(&store, SPACE)), (vec![(0, 0)], (1, 0)));
+    embed(&store, SPACE, &[(hashes("n.md", text)[0], 10.0)]);
+    assert_eq!(coverage(&store, SPACE), (1, 1));
+    assert_eq!(near(&store, SPACE, 9), [(0, 0, 10), (0, 1, 10), (1, 0, 10), (1, 1, 10)]);
+    remove(&store, 0);
+    assert_eq!(near(&store, SPACE, 9), [(1, 0, 10), (1, 1, 10)]);
+    remove(&store, 1);
+    assert_eq!((near(&store, SPACE, 9), coverage(&store, SPACE)), (vec![], (0, 0)));
+}
+
+/// Grades.
+pub fn a_finer_vector_replaces_a_coarser_one_and_not_the_other_way<S: Shelf<Store: BothStores>>(shelf: &S) {
+    let store = opened(shelf);
+    put(&store, 0, "n.md", "text");
+    put(&store, 1, "m.md", "text");
+    let hash = hashes("n.md", "text")[0];
+    let put = |grade, degrees| store.put_vectors(SPACE, Grade(grade), &[(hash, at(degrees))]).expect("it is kept");
+    let lack = |grade| store.lacking(SPACE, Grade(grade), 9).expect("it lists").iter().map(|l| l.key.0).collect();
+    put(0, 70.0);
+    assert_eq!(near(&store, SPACE, 9), [(0, 0, 70)]);
+    let lists: [Vec<u32>; 2] = [lack(0), lack(1)];
+    assert_eq!(lists, [vec![1], vec![0, 1]]);
+    put(50, 20.0);
+    put(50, 90.0);
+    put(49, 90.0);
+    assert_eq!(near(&store, SPACE, 9), [(0, 0, 20)]);
+    let lists: [Vec<u32>; 2] = [lack(50), lack(51)];
+    assert_eq!(lists, [vec![1], vec![0, 1]]);
+    put(100, 40.0);
+    assert_eq!((near(&store, SPACE, 9), coverage(&store, SPACE)), (vec![(0, 0, 40)], (2, 1)));
+}
+
+/// All or none.
+pub fn a_vector_of_other_dimensions_is_refused_with_all_that_came_with_it<S: Shelf<Store: BothStores>>(shelf: &S) {
+    let store = opened(shelf);
+    put(&store, 0, "n.md", "one\n## Two\ntwo");
+    let hashes = hashes("n.md", "one\n## Two\ntwo");
+    let refused = |vectors: &[(PassageHash, Vec<f32>)]| store.put_vectors(SPACE, Grade::FULL, vectors).is_err();
+    assert!(refused(&[(hashes[0], at(0.0)), (hashes[1], vec![1.0, 0.0, 0.0])]), "the space is new");
+    assert!(refused(&[(hashes[0], Vec::new())]), "there is no such space");
+    assert!(refused(&[(hashes[0], at(0.0)), (hashes[1], vec![f32::NAN, 0.0])]), "it points nowhere");
+    assert_eq!((near(&store, SPACE, 9), coverage(&store, SPACE)), (vec![], (2, 0)));
+    embed(&store, SPACE, &[(hashes[1], 10.0)]);
+    assert!(refused(&[(hashes[0], vec![1.0])]));
+    assert!(store.nearest(SPACE, &[1.0], 9, &|_| true).is_err(), "a query of other dimensions has no answer");
+    assert_eq!(near(&store, SPACE, 9), [(0, 1, 10)]);
+    store.put_vectors("another", Grade::FULL, &[(hashes[0], vec![1.0])]).expect("another space has its own");
+}
+
+/// The model is changed and changed back.
+pub fn spaces_do_not_mix_and_are_there_when_they_come_back<S: Shelf<Store: BothStores>>(shelf: &S) {
+    let store = opened(shelf);
+    put(&store, 0, "n.md", "text");
+    put(&store, 1, "m.md", "text");
+    let (n, m) = (hashes("n.md", "text")[0], hashes("m.md", "text")[0]);
+    embed(&store, SPACE, &[(n, 10.0)]);
+    assert_eq!(near(&store, SPACE, 9), [(0, 0, 10)]);
+    embed(&store, "model 2", &[(m, 20.0)]);
+    assert_eq!((near(&store, "model 2", 9), coverage(&store, "model 2")), (vec![(1, 0, 20)], (2, 1)));
+    put(&store, 2, "o.md", "text");
+    assert_eq!((near(&store, SPACE, 9), lacking(&store, SPACE)), (vec![(0, 0, 10)], vec![(1, 0), (2, 0)]));
+    assert_eq!(near(&store, "model 3", 9), []);
+}
+
+/// Also within one list, and when the note is gone.
+pub fn a_changed_note_is_found_by_its_new_passages_alone<S: Shelf<Store: BothStores>>(shelf: &S) {
+    let store = opened(shelf);
+    let (before, after) = ("one\n## Two\ntwo", "## Two\ntwo\n## Three\nthree");
+    put(&store, 0, "n.md", before);
+    put(&store, 1, "m.md", "text");
+    let (old, new) = (hashes("n.md", before), hashes("n.md", after));
+    embed(&store, SPACE, &[(old[0], 10.0), (old[1], 20.0), (new[1], 30.0), (hashes("m.md", "text")[0], 40.0)]);
+    assert_eq!(near(&store, SPACE, 9), [(0, 0, 10), (0, 1, 20), (1, 0, 40)]);
+    put(&store, 0, "n.md", after);
+    assert_eq!(near(&store, SPACE, 9), [(0, 0, 20), (0, 1, 30), (1, 0, 40)]);
+    assert_eq!(coverage(&store, SPACE), (3, 3));
+    let note = note("n.md", before);
+    let (put, gone) = (NoteChange::Put { key: NoteKey(0), note: &note, text: before }, NoteKey(0));
+    store.apply(&[put, NoteChange::Remove { key: gone }]).expect("changes apply");
+    assert_eq!((near(&store, SPACE, 9), coverage(&store, SPACE)), (vec![(1, 0, 40)], (1, 1)));
+}
+
+/// A note that moves, or is deleted and restored, costs nothing.
+pub fn a_text_that_comes_back_has_its_vector_still<S: Shelf<Store: BothStores>>(shelf: &S) {
+    let store = opened(shelf);
+    let n = note("b/n.md", "text");
+    put(&store, 0, "a/n.md", "text");
+    embed(&store, SPACE, &[(hashes("n.md", "text")[0], 10.0), (hashes("later.md", "text")[0], 20.0)]);
+    assert_eq!(coverage(&store, SPACE), (1, 1));
+    let put_n = NoteChange::Put { key: NoteKey(5), note: &n, text: "text" };
+    store.apply(&[NoteChange::Remove { key: NoteKey(0) }, put_n]).expect("changes apply");
+    assert_eq!((near(&store, SPACE, 9), lacking(&store, SPACE)), (vec![(5, 0, 10)], vec![]));
+    remove(&store, 5);
+    assert_eq!(near(&store, SPACE, 9), []);
+    put(&store, 0, "later.md", "text");
+    store.apply(&[put_n]).expect("changes apply");
+    assert_eq!((near(&store, SPACE, 9), lacking(&store, SPACE)), (vec![(5, 0, 10), (0, 0, 20)], vec![]));
+}
+
+/// Nothing is embedded twice.
+pub fn vectors_are_there_after_a_new_opening<S: Shelf<Store: BothStores>>(shelf: &S) {
+    let store = opened(shelf);
+    put(&store, 0, "n.md", "text");
+    store.put_vectors(SPACE, Grade(7), &[(hashes("n.md", "text")[0], at(10.0))]).expect("it is kept");
+    drop(store);
+    if shelf.lasts() {
+        let store = opened(shelf);
+        assert_eq!((near(&store, SPACE, 9), coverage(&store, SPACE)), (vec![(0, 0, 10)], (1, 1)));
+        assert_eq!(store.lacking(SPACE, Grade(7), 9).expect("it lists"), []);
+        assert_eq!(lacking(&store, SPACE), [(0, 0)]);
+    }
+}
+
+/// Other settings give other notes, but mostly the same texts.
+pub fn vectors_outlive_the_notes_of_another_fingerprint<S: Shelf<Store: BothStores>>(shelf: &S) {
+    let store = opened(shelf);
+    put(&store, 0, "n.md", "text");
+    embed(&store, SPACE, &[(hashes("n.md", "text")[0], 10.0)]);
+    drop(store);
+    if shelf.lasts() {
+        let store = shelf.open();
+        store.load("parser 2").expect("a store loads");
+        assert_eq!((near(&store, SPACE, 9), coverage(&store, SPACE)), (vec![], (0, 0)));
+        put(&store, 7, "n.md", "text");
+        assert_eq!((near(&store, SPACE, 9), lacking(&store, SPACE)), (vec![(7, 0, 10)], vec![]));
+        drop(store);
+        assert!(shelf.open().load(FINGERPRINT).expect("a store loads").notes.is_empty());
+    }
+}
+
+/// One step of a random history.
+#[derive(Debug, Clone)]
+enum Step {
+    /// Keys, and the texts they get; none is a removal.
+    Apply(Vec<(u32, Option<Vec<usize>>)>),
+    /// Takes some of what is lacking, as the one that embeds would.
+    Embed {
+        space: usize,
+        grade: u8,
+        limit: usize,
+    },
+    Reopen,
+}
+
+const SPACES: [&str; 2] = ["first", "second"];
+const WORDS: [&str; 5] = ["alpha", "beta", "gamma", "delta", "epsilon"];
+
+/// Random histories, with the store closed and opened in between.
+pub fn any_history_finds_what_the_model_finds<S: Shelf<Store: BothStores>>(shelf: &S) {
+    let text = prop::option::weighted(0.8, prop::collection::vec(0..WORDS.len(), 1..4));
+    let step = prop_oneof![
+        4 => prop::collection::vec((0..8_u32, text), 1..5).prop_map(Step::Apply),
+        4 => (0..2_usize, 0..3_u8, 1..5_usize).prop_map(|(space, grade, limit)| Step::Embed { space, grade, limit }),
+        1 => Just(Step::Reopen),
+    ];
+    let mut runner = TestRunner::new(Config { cases: 48, failure_persistence: None, ..Config::default() });
+    let outcome = runner.run(&prop::collection::vec(step, 1..20), |steps| {
+        let model_shelf = MemShelf::default();
+        let (mut model, mut store) = (opened(&model_shelf), shelf.open());
+        let left: Vec<_> = loaded(&store).into_keys().map(|key| NoteChange::Remove { key }).collect();
+        store.apply(&left).expect("changes apply");
+        // What an earlier history embedded must not be found in this one.
+        let spaces = SPACES.map(|space| format!("{space} {:?}", std::time::Instant::now()));
+        for step in steps {
+            match step {
+                Step::Apply(changes) => {
+                    apply(&model, &changes);
+                    apply(&store, &changes);
+                }
+                Step::Embed { space, grade, limit } => {
+                    let lacking = model.lacking(&spaces[space], Grade(grade), limit).expect("it lists");
+                    prop_assert_eq!(&store.lacking(&spaces[space], Grade(grade), limit).expect("it lists"), &lacking);
+                    let vectors: Vec<_> = lacking.iter().map(|passage| (passage.hash, spread(passage.hash))).collect();
+                    model.put_vectors(&spaces[space], Grade(grade), &vectors).expect("vectors are kept");
+                    store.put_vectors(&spaces[space], Grade(grade), &vectors).expect("vectors are kept");
+                }
+                Step::Reopen if shelf.lasts() => {
+                    drop((model, store));
+                    (model, store) = (opened(&model_shelf), opened(shelf));
+                }
+                Step::Reopen => {}
+            }
+            for space in &spaces {
+                prop_assert_eq!(store.coverage(space).expect("it counts"), model.coverage(space).expect("it counts"));
+                for limit in [2, 99] {
+                    let near = |store: &dyn VectorStore| {
+                        store.nearest(space, &[0.6, 0.8, 0.0], limit, &|key| key.0 != 3).expect("it searches")
+                    };
+                    let (found, expected) = (near(&store), near(&model));
+                    let places = |hits: &[VectorHit]| hits.iter().map(|hit| (hit.key, hit.section)).collect::<Vec<_>>();
+                    prop_assert_eq!(places(&found), places(&expected));
+                    for (found, expected) in found.iter().zip(&expected) {
+                        prop_assert!((found.similarity - expected.similarity).abs() < 1e-4);
+                    }
+                }
+            }
+        }
+        prop_assert_eq!(store.check().expect("a store checks itself"), [""; 0]);
+        Ok(())
+    });
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+}
+
+fn apply(store: &impl NoteStore, changes: &[(u32, Option<Vec<usize>>)]) {
+    let text = |words: &Vec<usize>| words.iter().map(|word| format!("## {0}\n{0}\n", WORDS[*word])).collect::<String>();
+    let texts: Vec<Option<String>> = changes.iter().map(|(_, words)| words.as_ref().map(text)).collect();
+    let notes: Vec<Option<Note>> =
+        texts.iter().map(|text| text.as_ref().map(|text| note("folder/n.md", text))).collect();
+    let change = |((key, _), (note, text)): (&(u32, _), (_, _))| match (note, text) {
+        (Some(note), Some(text)) => NoteChange::Put { key: NoteKey(*key), note, text },
+        _ => NoteChange::Remove { key: NoteKey(*key) },
+    };
+    let pairs = notes.iter().map(Option::as_ref).zip(texts.iter().map(Option::as_deref));
+    store.apply(&changes.iter().zip(pairs).map(change).collect::<Vec<_>>()).expect("changes apply");
+}
+
+/// A vector of the text's own, far enough from all others to be told apart.
+fn spread(hash: PassageHash) -> Vec<f32> {
+    let number = |at: usize| f32::from(i16::from_le_bytes([hash.0[at], hash.0[at + 1]])) / 32768.0;
+    let vector = [number(0), number(2), number(4)];
+    let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
+    vector.iter().map(|number| number / length).collect()
+}
