@@ -11,6 +11,7 @@ mod bench;
 mod crash;
 mod deny;
 mod docs;
+mod memory;
 mod test;
 
 mod data;
@@ -31,6 +32,8 @@ cargo xtask peers                          the part of it that talks to other pe
 cargo xtask crash [--rounds N] [--seed N]  kills the server in the middle of writes and looks at what is left
 cargo xtask bench [--sizes 1k,10k,100k] [--write]
                                            times the release build against the budgets; --write keeps the table in docs/
+cargo xtask memory duplicates|recall|speed [SIZES]
+                                           measures memory: duplicates and recall on real data, speed at size
 cargo xtask deny                           licences, bans and sources of every dependency (installs cargo-deny once)
 cargo xtask docs                           writes the generated pages of docs/ anew";
 
@@ -52,6 +55,7 @@ fn main() -> anyhow::Result<ExitCode> {
             let sizes = options.value("--sizes").unwrap_or("1k,10k");
             bench::run(&sizes.split(',').map(bench::size).collect::<anyhow::Result<Vec<_>>>()?, options.has("--write"))
         }
+        "memory" => memory::run(options.0),
         "deny" => deny::run(),
         "docs" => docs::run(),
         "help" | "--help" | "-h" => {

@@ -11,6 +11,7 @@ pub mod ports;
 
 pub mod graph;
 pub mod index;
+pub mod memory;
 pub mod notes;
 pub mod search;
 pub mod staleness;

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use quipu_core::ports::SystemClock;
+use quipu_core::memory::{Memory, MemoryParts};
+use quipu_core::ports::{Embedder, SystemClock};
+use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
-use quipu_store_embedded::{EmbeddedStore, OpenError};
+use quipu_store_embedded::{EmbeddedStore, MemoryDatabase, MemoryOpenError, OpenError};
 use quipu_vault::{FolderSources, FolderVault, VaultOptions};
 
 use crate::config::{Config, ConfigError};
@@ -24,6 +26,17 @@ pub(crate) struct OpenVault {
     pub(crate) store: Arc<EmbeddedStore>,
     /// Where the index is kept.
     pub(crate) index: IndexPlace,
+    /// What agents learned, or why it cannot be had.
+    pub(crate) memory: Result<OpenMemory, MemoryOpenError>,
+}
+
+/// What agents learned, and the file behind it.
+#[derive(Clone)]
+pub(crate) struct OpenMemory {
+    /// What is asked.
+    pub(crate) memory: Arc<Memory>,
+    /// The file.
+    pub(crate) database: Arc<MemoryDatabase>,
 }
 
 /// How a command wants to use the vault.
@@ -73,11 +86,17 @@ pub(crate) fn index_folder(root: &Path) -> PathBuf {
     root.join(".quipu").join("index")
 }
 
+/// Where a vault's memory lies.
+pub(crate) fn memory_file(root: &Path) -> PathBuf {
+    root.join(".quipu").join("memory.db")
+}
+
 /// Opens a vault. Nothing is read yet: see [`Knowledge::start`].
 pub(crate) fn open(root: &Path, config: &Config, wish: Wish, read_only: bool) -> Result<OpenVault, ComposeError> {
     let vault = Arc::new(open_files(root, config, read_only)?);
     let (store, index) = open_index(&vault, wish)?;
     let store = Arc::new(store);
+    let embedder = open_embedder(config)?;
     let knowledge = Knowledge::new(Parts {
         vault: vault.clone(),
         store: store.clone(),
@@ -86,7 +105,66 @@ pub(crate) fn open(root: &Path, config: &Config, wish: Wish, read_only: bool) ->
         title_rule: config.title_from.clone(),
         stale_after: config.stale_after,
     });
-    Ok(OpenVault { knowledge: Arc::new(knowledge), vault, store, index })
+    let knowledge = match &embedder {
+        Some(embedder) => {
+            knowledge.with_meaning(Meaning::new(embedder.clone(), store.clone()).alone(config.by_meaning_alone))
+        }
+        None => knowledge,
+    };
+    let memory = open_memory(&vault, config, embedder, wish)?;
+    Ok(OpenVault { knowledge: Arc::new(knowledge), vault, store, index, memory })
+}
+
+/// Opens a vault's memory alone, for commands that need nothing else.
+pub(crate) fn open_memory_alone(
+    root: &Path,
+    config: &Config,
+    wish: Wish,
+) -> Result<Result<OpenMemory, MemoryOpenError>, ComposeError> {
+    open_memory(&open_files(root, config, false)?, config, open_embedder(config)?, wish)
+}
+
+/// What compares meanings, if anything shall.
+fn open_embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>, ComposeError> {
+    let settings = quipu_embed::Settings {
+        provider: config.embedding.provider(),
+        keys: quipu_embed::Keys::from_environment(),
+        ..quipu_embed::Settings::default()
+    };
+    quipu_embed::open(&settings).map_err(|error| {
+        let hint = "look at [embedding]; provider = \"builtin\" needs neither an address nor a key".to_owned();
+        ConfigError { place: crate::config::FILE.to_owned(), message: error.to_string(), hint }.into()
+    })
+}
+
+/// Memory is the one thing here that cannot be made anew: where its file cannot be used, there is none, and the rest works.
+fn open_memory(
+    vault: &FolderVault,
+    config: &Config,
+    embedder: Option<Arc<dyn Embedder>>,
+    wish: Wish,
+) -> Result<Result<OpenMemory, MemoryOpenError>, ComposeError> {
+    let file = memory_file(vault.root());
+    let database = if wish == Wish::Look && file.symlink_metadata().is_err() {
+        MemoryDatabase::in_memory().context("while making an empty memory")?
+    } else {
+        if let Err(error) = vault.make_own_folder() {
+            return Ok(Err(MemoryOpenError::Failed { file, source: error.into() }));
+        }
+        match MemoryDatabase::open(&file) {
+            Ok(database) => database,
+            Err(error) => return Ok(Err(error)),
+        }
+    };
+    let database = Arc::new(database);
+    let memory = Memory::new(MemoryParts {
+        store: database.clone(),
+        embedder,
+        clock: Arc::new(SystemClock),
+        types: config.memory_types.clone(),
+        rule: config.duplicates,
+    });
+    Ok(Ok(OpenMemory { memory: Arc::new(memory), database }))
 }
 
 fn open_files(root: &Path, config: &Config, read_only: bool) -> Result<FolderVault, ComposeError> {

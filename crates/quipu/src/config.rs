@@ -9,7 +9,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use quipu_core::Knowledge;
+use quipu_core::memory::{DuplicateRule, EntityTypes};
 use quipu_core::parse::{TitleRule, TitleSource};
+use quipu_embed::Provider;
 use quipu_tools::{Toolset, nearest};
 use toml::de::{DeTable, DeValue};
 
@@ -17,7 +19,7 @@ use toml::de::{DeTable, DeValue};
 pub(crate) const FILE: &str = ".quipu/config.toml";
 
 /// Everything that can be set.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Config {
     /// Where titles come from.
     pub(crate) title_from: TitleRule,
@@ -27,10 +29,18 @@ pub(crate) struct Config {
     pub(crate) exclude: Vec<Pattern>,
     /// `None`: all of them.
     pub(crate) toolsets: Option<Vec<Toolset>>,
+    /// What counts as a duplicate in memory.
+    pub(crate) duplicates: DuplicateRule,
+    /// Which words mean which type of entity.
+    pub(crate) memory_types: EntityTypes,
     /// How many days replaced and deleted versions are kept; 0 for ever.
     pub(crate) trash_days: u32,
     /// How long a note may lag behind its sources.
     pub(crate) stale_after: Duration,
+    /// Whether notes are searched by meaning alone.
+    pub(crate) by_meaning_alone: bool,
+    /// Who turns texts into vectors.
+    pub(crate) embedding: Embedding,
 }
 
 impl Default for Config {
@@ -42,6 +52,46 @@ impl Default for Config {
             toolsets: None,
             trash_days: 90,
             stale_after: Knowledge::STALE_AFTER,
+            by_meaning_alone: false,
+            embedding: Embedding::default(),
+            duplicates: DuplicateRule::default(),
+            memory_types: EntityTypes::default(),
+        }
+    }
+}
+
+/// Who turns texts into vectors, as written; what is left out has a default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Embedding {
+    provider: ProviderName,
+    model: Option<String>,
+    url: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum ProviderName {
+    #[default]
+    Builtin,
+    Ollama,
+    OpenAi,
+    None,
+}
+
+impl Embedding {
+    /// The provider that is meant.
+    pub(crate) fn provider(&self) -> Provider {
+        let or = |given: &Option<String>, default: &str| given.clone().unwrap_or_else(|| default.to_owned());
+        match self.provider {
+            ProviderName::Builtin => Provider::Builtin,
+            ProviderName::None => Provider::None,
+            ProviderName::Ollama => Provider::Ollama {
+                url: or(&self.url, Provider::OLLAMA_URL),
+                model: or(&self.model, Provider::OLLAMA_MODEL),
+            },
+            ProviderName::OpenAi => Provider::OpenAi {
+                url: or(&self.url, Provider::OPENAI_URL),
+                model: or(&self.model, Provider::OPENAI_MODEL),
+            },
         }
     }
 }
@@ -99,6 +149,8 @@ enum Form {
     FilledList,
     /// A whole number.
     Number,
+    /// One string.
+    Text,
 }
 
 /// One item of a list, and where it stands.
@@ -108,17 +160,29 @@ struct Word {
 }
 
 /// Every key there is.
-const KEYS: [Key; 6] = [
+const KEYS: [Key; 10] = [
     Key { name: "title_from", variable: "QUIPU_TITLE_FROM", form: Form::FilledList, set: set_title_from },
     Key { name: "include", variable: "QUIPU_INCLUDE", form: Form::List, set: set_include },
     Key { name: "exclude", variable: "QUIPU_EXCLUDE", form: Form::List, set: set_exclude },
     Key { name: "toolsets", variable: "QUIPU_TOOLSETS", form: Form::FilledList, set: set_toolsets },
     Key { name: "staleness.days", variable: "QUIPU_STALENESS_DAYS", form: Form::Number, set: set_staleness_days },
+    Key { name: "search.mode", variable: "QUIPU_SEARCH_MODE", form: Form::Text, set: set_search_mode },
+    Key {
+        name: "embedding.provider",
+        variable: "QUIPU_EMBEDDING_PROVIDER",
+        form: Form::Text,
+        set: set_embedding_provider,
+    },
+    Key { name: "embedding.model", variable: "QUIPU_EMBEDDING_MODEL", form: Form::Text, set: set_embedding_model },
+    Key { name: "embedding.url", variable: "QUIPU_EMBEDDING_URL", form: Form::Text, set: set_embedding_url },
     Key { name: "trash_days", variable: "QUIPU_TRASH_DAYS", form: Form::Number, set: set_trash_days },
 ];
 
 /// What a later version will know. Somebody who has read of it is told so, rather than that it is a mistake.
-const LATER: [&str; 4] = ["search", "embedding", "memory", "http"];
+const LATER: [&str; 1] = ["http"];
+
+/// The keys of the table `[memory]`.
+const MEMORY_KEYS: [&str; 2] = ["duplicate_distance", "types"];
 
 /// Nobody waits longer than that for anything.
 const MAX_DAYS: u32 = 36_500;
@@ -184,6 +248,10 @@ impl Config {
                     hint: format!("leave it out; there are {}", listed(KEYS.iter().map(|key| key.name))),
                 });
             }
+            if name == "memory" {
+                self.take_memory(value.get_ref(), &place, &line)?;
+                continue;
+            }
             let Some(known) = KEYS.iter().find(|known| known.name == name) else {
                 let below = format!("{name}.");
                 match value.get_ref() {
@@ -201,6 +269,72 @@ impl Config {
     }
 }
 
+impl Config {
+    /// The table `[memory]`, and `[memory.types]` in it.
+    fn take_memory(
+        &mut self,
+        value: &DeValue<'_>,
+        place: &Place,
+        line: &impl Fn(usize) -> Place,
+    ) -> Result<(), ConfigError> {
+        let DeValue::Table(table) = value else {
+            return Err(mistake(place, "`memory` must be a table", "write it as: [memory]"));
+        };
+        for (key, value) in table {
+            let (name, place) = (key.get_ref(), line(key.span().start));
+            match (name.as_ref(), value.get_ref()) {
+                ("duplicate_distance", DeValue::Float(number)) => {
+                    self.set_duplicate_distance(number.as_str(), &place)?;
+                }
+                ("duplicate_distance", DeValue::Integer(number)) => {
+                    self.set_duplicate_distance(number.as_str(), &place)?;
+                }
+                ("duplicate_distance", _) => return Err(wrong_distance(&place)),
+                ("types", DeValue::Table(types)) => {
+                    for (canonical, variants) in types {
+                        let place = line(canonical.span().start);
+                        let canonical = canonical.get_ref();
+                        let wrong = || {
+                            let message = format!("`{canonical}` must be a list of strings");
+                            mistake(&place, &message, "write it as: Paper = [\"article\", \"preprint\"]")
+                        };
+                        let DeValue::Array(variants) = variants.get_ref() else { return Err(wrong()) };
+                        let words = variants.iter().map(|variant| match variant.get_ref() {
+                            DeValue::String(text) => Ok(text.as_ref()),
+                            _ => Err(wrong()),
+                        });
+                        let words: Vec<&str> = words.collect::<Result<_, _>>()?;
+                        self.memory_types.extend(canonical, words);
+                    }
+                }
+                ("types", _) => {
+                    let hint = "write it as: [memory.types], then lines such as Paper = [\"article\", \"preprint\"]";
+                    return Err(mistake(&place, "`types` must be a table", hint));
+                }
+                (other, _) => return Err(unknown(&place, "key", other, MEMORY_KEYS.into_iter())),
+            }
+        }
+        Ok(())
+    }
+
+    fn set_duplicate_distance(&mut self, written: &str, place: &Place) -> Result<(), ConfigError> {
+        match written.parse() {
+            Ok(distance) if (0.0..=1.0).contains(&distance) => self.duplicates = DuplicateRule { distance },
+            _ => return Err(wrong_distance(place)),
+        }
+        Ok(())
+    }
+}
+
+fn wrong_distance(place: &Place) -> ConfigError {
+    let hint = "0.25 is the default; 0 refuses nothing but a name or alias that is taken";
+    mistake(place, "`duplicate_distance` must be a number from 0 to 1", hint)
+}
+
+fn mistake(place: &Place, message: &str, hint: &str) -> ConfigError {
+    ConfigError { place: place.to_string(), message: message.to_owned(), hint: hint.to_owned() }
+}
+
 impl Key {
     /// A value of the file as words.
     fn words(
@@ -213,6 +347,7 @@ impl Key {
             (Form::Number, DeValue::Integer(number)) => {
                 Ok(vec![Word { text: number.as_str().to_owned(), place: place.clone() }])
             }
+            (Form::Text, DeValue::String(text)) => Ok(vec![Word { text: text.to_string(), place: place.clone() }]),
             (Form::List | Form::FilledList, DeValue::Array(items)) => {
                 let word = |item: &toml::Spanned<DeValue<'_>>| {
                     let place = line(item.span().start);
@@ -231,6 +366,10 @@ impl Key {
         let name = self.name;
         let (message, hint) = match self.form {
             Form::Number => (format!("`{name}` must be a whole number"), "write it as: days = 7".to_owned()),
+            Form::Text => {
+                let key = name.rsplit('.').next().unwrap_or(name);
+                (format!("`{name}` must be a string"), format!("write it as: {key} = \"…\""))
+            }
             Form::List | Form::FilledList => {
                 (format!("`{name}` must be a list of strings"), format!("write it as: {name} = [\"…\", \"…\"]"))
             }
@@ -289,6 +428,35 @@ fn set_toolsets(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> 
 
 fn set_staleness_days(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
     config.stale_after = Duration::from_secs(u64::from(days("staleness.days", words)?) * 24 * 60 * 60);
+    Ok(())
+}
+
+fn set_search_mode(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    const MODES: [(&str, bool); 2] = [("hybrid", false), ("semantic", true)];
+    config.by_meaning_alone = chosen(words, "search mode", &MODES)?.contains(&true);
+    Ok(())
+}
+
+fn set_embedding_provider(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    const PROVIDERS: [(&str, ProviderName); 4] = [
+        ("builtin", ProviderName::Builtin),
+        ("ollama", ProviderName::Ollama),
+        ("openai", ProviderName::OpenAi),
+        ("none", ProviderName::None),
+    ];
+    for provider in chosen(words, "embedding provider", &PROVIDERS)? {
+        config.embedding.provider = provider;
+    }
+    Ok(())
+}
+
+fn set_embedding_model(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    config.embedding.model = words.first().map(|word| word.text.clone());
+    Ok(())
+}
+
+fn set_embedding_url(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    config.embedding.url = words.first().map(|word| word.text.clone());
     Ok(())
 }
 
@@ -388,6 +556,23 @@ mod tests {
             assert!(error.starts_with(&format!(".quipu/config.toml, {expected}")), "{text:?} gave {error:?}");
         }
         assert!(read("", &[("QUIPU_STALENESS_DAYS", "soon")]).unwrap_err().contains("`staleness.days` is soon"));
+    }
+
+    #[test]
+    fn memory_has_a_table_of_its_own() {
+        let text = "[memory]\nduplicate_distance = 0.1\n\n[memory.types]\nPaper = [\"article\"]\n";
+        let config = read(text, &[]).unwrap();
+        assert_eq!(config.duplicates, DuplicateRule { distance: 0.1 });
+        assert_eq!(config.memory_types.canonical("Article"), "Paper");
+        for (text, expected) in [
+            ("[memory]\nduplicate_distance = 2\n", "line 2: `duplicate_distance` must be a number from 0 to 1"),
+            ("[memory]\nduplicates = 2\n", "line 2: unknown key `duplicates`"),
+            ("[memory.types]\nPaper = \"article\"\n", "line 2: `Paper` must be a list of strings"),
+            ("memory = 1\n", "line 1: `memory` must be a table"),
+        ] {
+            let error = read(text, &[]).unwrap_err();
+            assert!(error.contains(expected), "{text:?} gave {error:?}");
+        }
     }
 
     #[test]

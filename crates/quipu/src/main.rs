@@ -3,6 +3,8 @@
 mod cli;
 mod compose;
 mod config;
+mod embedding;
+mod exchange;
 mod mcp;
 mod serve;
 

@@ -1,7 +1,7 @@
-//! The default store: a catalog of notes in SQLite, their words in tantivy and vectors of their passages, in one folder
-//! that may be deleted.
+//! The default stores: the index of notes, a catalog in SQLite, their words in tantivy and vectors of their passages, in one
+//! folder that may be deleted; and memory, one SQLite file that may not.
 //!
-//! The catalog is written first and is the truth of the two. The text index says how far it has come, so whatever a crash
+//! Of the index the catalog is written first and is the truth of the two. The text index says how far it has come, so whatever a crash
 //! took from it is known at the next load.
 
 #![warn(missing_docs)]
@@ -12,9 +12,11 @@ mod catalog;
 mod folder;
 #[cfg(test)]
 mod format_guard;
+mod memory;
 mod row;
 mod text;
 mod vectors;
 
 pub use folder::OpenError;
+pub use memory::{BackupError, MemoryDatabase, MemoryOpenError};
 pub use store::{EmbeddedStore, StoreStats};

@@ -3,6 +3,7 @@
 //! only; nothing that ships depends on it.
 
 pub mod fixture;
+pub mod memory_conformance;
 pub mod store_conformance;
 pub mod vault_conformance;
 pub mod vector_conformance;
@@ -12,12 +13,14 @@ pub mod generate;
 pub mod workload;
 
 mod fixed_clock;
+mod mem_memory;
 mod mem_sources;
 mod mem_store;
 mod mem_vault;
 mod mem_vectors;
 
 pub use fixed_clock::FixedClock;
+pub use mem_memory::{MemMemory, MemMemoryShelf, mem_memory};
 pub use mem_sources::MemSources;
 pub use mem_store::{MemShelf, MemStore};
 pub use mem_vault::MemVault;

@@ -3,9 +3,10 @@
 //! What a store or an operating system said in detail goes to the log: it may hold SQL or paths outside the vault.
 
 use quipu_core::index::IndexError;
+use quipu_core::memory::MemoryError;
 use quipu_core::model::NoteId;
 use quipu_core::notes::NoteError;
-use quipu_core::ports::{StoreError, VaultError, WriteError};
+use quipu_core::ports::{MemoryFailure, StoreError, VaultError, WriteError};
 use quipu_core::search::EmbeddingFailed;
 use serde_json::json;
 
@@ -141,6 +142,46 @@ impl From<EmbeddingFailed> for Fault {
             EmbeddingFailed::Embedder(error) => Self::new(FaultKind::Provider, error.to_string()),
             EmbeddingFailed::Store(error) => error.into(),
         }
+    }
+}
+
+impl From<MemoryError> for Fault {
+    fn from(error: MemoryError) -> Self {
+        let kind = memory_kind(&error);
+        match error {
+            MemoryError::Failed(failure) => failure.into(),
+            MemoryError::NameTaken { name, by } => {
+                let name = echoed(&name);
+                Self::new(kind, MemoryError::NameTaken { name, by }.to_string())
+            }
+            MemoryError::UnknownName { name } => {
+                Self::new(kind, MemoryError::UnknownName { name: echoed(&name) }.to_string())
+            }
+            MemoryError::At { place, error } => Self::new(kind, format!("{place}: {}", Self::from(*error).message)),
+            error => Self::new(kind, error.to_string()),
+        }
+    }
+}
+
+fn memory_kind(error: &MemoryError) -> FaultKind {
+    match error {
+        MemoryError::NotFound { .. } => FaultKind::NotFound,
+        MemoryError::At { error, .. } => memory_kind(error),
+        MemoryError::NameTaken { .. } | MemoryError::RelationExists(_) => FaultKind::Exists,
+        MemoryError::Blank { .. }
+        | MemoryError::NothingToChange
+        | MemoryError::BulkSize { .. }
+        | MemoryError::UnknownName { .. }
+        | MemoryError::NoFields
+        | MemoryError::Itself(_) => FaultKind::InvalidArguments,
+        MemoryError::Failed(_) => FaultKind::Provider,
+    }
+}
+
+impl From<MemoryFailure> for Fault {
+    fn from(failure: MemoryFailure) -> Self {
+        tracing::error!(source = %failure.source, "{failure}");
+        Self::new(FaultKind::Provider, format!("{failure}; the server's log has the details"))
     }
 }
 

@@ -8,6 +8,7 @@ mod registry;
 mod tool;
 
 mod docs;
+mod memory;
 mod notes;
 mod pages;
 

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use quipu_core::memory::Memory;
 use quipu_core::{Knowledge, Session};
 use serde_json::Value;
 
@@ -13,14 +14,14 @@ use crate::nearest::nearest;
 use crate::schema::{input_schema, output_schema};
 use crate::tool::{Access, Call, Tool, ToolInfo, Toolset};
 use crate::truncate::echoed;
-use crate::{docs, notes, pages};
+use crate::{docs, memory, notes, pages};
 
 /// JSON-RPC's code for arguments that name nothing.
 const INVALID_PARAMS: i32 = -32602;
 
 /// Every tool there is, in the order in which they are listed. A new tool is one line.
 fn every_tool() -> Vec<Entry> {
-    use Toolset::{Docs, Notes, Pages};
+    use Toolset::{Docs, Memory, Notes, Pages};
     vec![
         Entry::new::<notes::Search>(Notes),
         Entry::new::<notes::GetNode>(Notes),
@@ -44,12 +45,33 @@ fn every_tool() -> Vec<Entry> {
         Entry::new::<pages::FulltextSearch>(Pages),
         Entry::new::<pages::ListPages>(Pages),
         Entry::new::<pages::GetGraph>(Pages),
+        Entry::new::<memory::GetVersion>(Memory),
+        Entry::new::<memory::GetCurrentTime>(Memory),
+        Entry::new::<memory::CreateEntity>(Memory),
+        Entry::new::<memory::GetEntity>(Memory),
+        Entry::new::<memory::UpdateEntity>(Memory),
+        Entry::new::<memory::DeleteEntity>(Memory),
+        Entry::new::<memory::CreateObservation>(Memory),
+        Entry::new::<memory::DeleteObservation>(Memory),
+        Entry::new::<memory::CreateRelation>(Memory),
+        Entry::new::<memory::DeleteRelation>(Memory),
+        Entry::new::<memory::FindRelations>(Memory),
+        Entry::new::<memory::SearchEntities>(Memory),
+        Entry::new::<memory::ListEntities>(Memory),
+        Entry::new::<memory::SearchSubgraph>(Memory),
+        Entry::new::<memory::GetSubgraphByIds>(Memory),
+        Entry::new::<memory::SetContext>(Memory),
+        Entry::new::<memory::GetContext>(Memory),
+        Entry::new::<memory::ClearContext>(Memory),
+        Entry::new::<memory::BulkUpdate>(Memory),
+        Entry::new::<memory::SuggestMerges>(Memory),
     ]
 }
 
 /// The tools of one vault.
 pub struct Registry {
     pub(crate) knowledge: Arc<Knowledge>,
+    memory: Option<Arc<Memory>>,
     entries: Vec<Entry>,
     patience: Duration,
 }
@@ -100,13 +122,23 @@ impl Registry {
 
     /// The tools of a vault, those left out whose need is missing.
     pub fn new(knowledge: Arc<Knowledge>, options: RegistryOptions) -> Self {
+        Self::over(knowledge, None, options)
+    }
+
+    /// The tools of a vault that has a memory.
+    pub fn with_memory(knowledge: Arc<Knowledge>, memory: Arc<Memory>, options: RegistryOptions) -> Self {
+        Self::over(knowledge, Some(memory), options)
+    }
+
+    fn over(knowledge: Arc<Knowledge>, memory: Option<Arc<Memory>>, options: RegistryOptions) -> Self {
         let RegistryOptions { toolsets, read_only } = options;
         let mut entries = every_tool();
         entries.retain(|entry| {
             let may = !read_only || entry.info.access == Access::Read;
-            may && toolsets.contains(&entry.info.toolset) && (entry.needs_met)(&knowledge)
+            let has_memory = entry.info.toolset != Toolset::Memory || memory.is_some();
+            may && has_memory && toolsets.contains(&entry.info.toolset) && (entry.needs_met)(&knowledge)
         });
-        Self { knowledge, entries, patience: Self::PATIENCE }
+        Self { knowledge, memory, entries, patience: Self::PATIENCE }
     }
 
     /// What there is to call, always in the same order.
@@ -119,10 +151,13 @@ impl Registry {
         let Some(entry) = self.entries.iter().find(|entry| entry.info.name == name) else {
             return Called { reply: self.unknown_tool(name), warnings: Vec::new() };
         };
-        let call = Call::new(&self.knowledge, session);
+        let call = Call::new(&self.knowledge, self.memory.as_deref(), session);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let arguments = (entry.fit)(&entry.info.input_schema, arguments)?;
-            self.wait_for_index(&call);
+            // Memory does not depend on the notes: it answers while they are still being read.
+            if entry.info.toolset != Toolset::Memory {
+                self.wait_for_index(&call);
+            }
             (entry.run)(&call, arguments)
         }));
         let outcome = outcome.unwrap_or_else(|panic| {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use quipu_core::parse::TitleRule;
-use quipu_core::search::{Meaning, Round};
+use quipu_core::search::{Effort, Meaning, Round};
 use quipu_core::{Knowledge, Parts, Session};
 use quipu_embed::Builtin;
 use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
+use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault, mem_memory};
 use serde_json::{Value, json};
 
 use crate::{Called, Registry, RegistryOptions, Reply};
@@ -34,7 +34,9 @@ impl Desk {
     pub(crate) fn with_meaning(fixture: &str) -> Self {
         let desk = Self::composed(fixture, true);
         desk.knowledge.start(&|_| {}).expect("a vault in memory can be read");
-        while desk.knowledge.embed_some(16).expect("the builtin model does not fail") != Round::Idle {}
+        while desk.knowledge.embed_some(16, Effort::OneThread).expect("the builtin model does not fail") != Round::Idle
+        {
+        }
         desk
     }
 
@@ -62,8 +64,9 @@ impl Desk {
             true => knowledge.with_meaning(Meaning::new(Arc::new(Builtin::new()), store)),
             false => knowledge,
         });
-        let registry = Registry::new(knowledge.clone(), RegistryOptions::default());
-        Self { vault, sources, clock, knowledge, registry, session: Session::default() }
+        let memory = Arc::new(mem_memory(clock.clone()));
+        let registry = Registry::with_memory(knowledge.clone(), memory, RegistryOptions::default());
+        Self { vault, sources, clock, knowledge, registry, session: Session::named("desk") }
     }
 
     /// Calls a tool as this client; every answer is held against the tool's output schema.

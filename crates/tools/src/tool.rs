@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 
+use quipu_core::memory::Memory;
+use quipu_core::ports::Author;
 use quipu_core::{Knowledge, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -108,13 +110,24 @@ pub struct ToolInfo {
 /// One call: the vault, who asks, and what is to be told beside the answer.
 pub(crate) struct Call<'a> {
     pub(crate) knowledge: &'a Knowledge,
+    memory: Option<&'a Memory>,
     pub(crate) session: &'a Session,
     warnings: RefCell<Vec<String>>,
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn new(knowledge: &'a Knowledge, session: &'a Session) -> Self {
-        Self { knowledge, session, warnings: RefCell::default() }
+    pub(crate) fn new(knowledge: &'a Knowledge, memory: Option<&'a Memory>, session: &'a Session) -> Self {
+        Self { knowledge, memory, session, warnings: RefCell::default() }
+    }
+
+    /// What agents learned.
+    pub(crate) fn memory(&self) -> &'a Memory {
+        self.memory.expect("the registry has no tool of memory where there is none")
+    }
+
+    /// This client, using a tool, now.
+    pub(crate) fn author(&self, tool: &str) -> Author {
+        self.memory().author(self.session, tool)
     }
 
     /// Tells the client something beside the answer.

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use quipu_core::parse::TitleRule;
 use quipu_core::{Knowledge, Parts, Session};
 use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
-use quipu_tools::{Registry, RegistryOptions, Reply};
+use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault, mem_memory};
+use quipu_tools::{Registry, RegistryOptions, Reply, Toolset};
 use serde_json::{Map, Value, json};
 
 fn value() -> impl Strategy<Value = Value> {
@@ -41,18 +41,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn every_call_is_answered(calls in prop::collection::vec((0..15_usize, prop::collection::vec(value(), 6)), 1..12)) {
+    fn every_call_is_answered(calls in prop::collection::vec((0..40_usize, prop::collection::vec(value(), 8)), 1..12)) {
         let clock = Arc::new(FixedClock::default());
         let vault = Arc::new(MemVault::from_fixture(clock.clone(), "//- a.md\n---\ntags: [x]\n---\n[[b]]\n//- b.md\n[[a]]\n"));
         let store = Arc::new(MemShelf::default().open());
+        let memory = Arc::new(mem_memory(clock.clone()));
         let parts = Parts { vault: vault.clone(), store, clock, sources: Arc::new(MemSources::default()), title_rule: TitleRule::default(), stale_after: Knowledge::STALE_AFTER };
         let knowledge = Arc::new(Knowledge::new(parts));
         knowledge.start(&|_| {}).expect("a vault in memory can be read");
-        let registry = Registry::new(knowledge, RegistryOptions::default());
+        let registry = Registry::with_memory(knowledge, memory, RegistryOptions::default());
         let session = Session::default();
 
         for (number, values) in calls {
-            let tool = registry.tools().nth(number).expect("there are fifteen").clone();
+            let tool = registry.tools().nth(number).expect("there are forty").clone();
             let names = tool.input_schema["properties"].as_object().expect("every tool lists its arguments").keys().cloned();
             let arguments: Map<String, Value> = names.zip(values).collect();
             let called = registry.call(tool.name, arguments.clone().into(), &session);
@@ -62,7 +63,10 @@ proptest! {
                     prop_assert!(valid, "{} {arguments:?} answered {answer}", tool.name);
                 }
                 Reply::Failure(text) => prop_assert!(!text.contains("internal error"), "{} {arguments:?}", tool.name),
-                Reply::Protocol { message, .. } => prop_assert!(false, "{message}"),
+                // Pages tell a mistake of the caller as an error of the protocol.
+                Reply::Protocol { code, message } => {
+                    prop_assert!(tool.toolset == Toolset::Pages && code == -32602, "{}: {code} {message}", tool.name);
+                }
             }
         }
         prop_assert!(vault.paths().iter().all(|path| !path.starts_with('.') && path.to_lowercase().ends_with(".md")));

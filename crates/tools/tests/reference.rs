@@ -7,7 +7,7 @@ use std::sync::Arc;
 use quipu_core::parse::TitleRule;
 use quipu_core::{Knowledge, Parts};
 use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
+use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault, mem_memory};
 use quipu_tools::{Registry, RegistryOptions, reference};
 
 #[test]
@@ -16,12 +16,13 @@ fn the_page_of_tools_is_up_to_date() {
     let knowledge = Knowledge::new(Parts {
         vault: Arc::new(MemVault::new(clock.clone())),
         store: Arc::new(MemShelf::default().open()),
-        clock,
+        clock: clock.clone(),
         sources: Arc::new(MemSources::default()),
         title_rule: TitleRule::default(),
         stale_after: Knowledge::STALE_AFTER,
     });
-    let page = reference(&Registry::new(Arc::new(knowledge), RegistryOptions::default()));
+    let page =
+        reference(&Registry::with_memory(Arc::new(knowledge), Arc::new(mem_memory(clock)), RegistryOptions::default()));
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md");
     if std::env::var_os("QUIPU_WRITE_DOCS").is_some() {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();

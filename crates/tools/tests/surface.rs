@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quipu_core::parse::TitleRule;
 use quipu_core::{Knowledge, Parts};
 use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
+use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault, mem_memory};
 use quipu_tools::{Registry, RegistryOptions, ToolInfo, reference};
 use serde_json::{Value, json};
 
@@ -14,12 +14,12 @@ fn registry() -> Registry {
     let knowledge = Knowledge::new(Parts {
         vault: Arc::new(MemVault::new(clock.clone())),
         store: Arc::new(MemShelf::default().open()),
-        clock,
+        clock: clock.clone(),
         sources: Arc::new(MemSources::default()),
         title_rule: TitleRule::default(),
         stale_after: Knowledge::STALE_AFTER,
     });
-    Registry::new(Arc::new(knowledge), RegistryOptions::default())
+    Registry::with_memory(Arc::new(knowledge), Arc::new(mem_memory(clock)), RegistryOptions::default())
 }
 
 #[test]

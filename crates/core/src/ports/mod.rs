@@ -6,6 +6,7 @@
 
 mod clock;
 mod embedder;
+mod memory_store;
 mod note_store;
 mod sources;
 mod vault_files;
@@ -13,6 +14,11 @@ mod vector_store;
 
 pub use clock::{Clock, SystemClock};
 pub use embedder::{EmbedError, Embedder, Role};
+pub use memory_store::{
+    Applied, ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, LoggedChange, MemoryChange, MemoryCounts,
+    MemoryFailure, MemoryItem, MemoryStore, NewEntity, Refusal, RelationFilter, StoredVector, Touched, UndoError,
+    VectorOwner,
+};
 pub use note_store::{Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHit, TextHits, TextMatch, TextQuery};
 pub use sources::{SinceThen, SourcedNote, Sources, Traced, TracedSource};
 pub use vault_files::{

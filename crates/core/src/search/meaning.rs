@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::passages::{Passage, passages};
@@ -10,10 +11,14 @@ use crate::model::NoteKey;
 use crate::parse::decode;
 use crate::ports::{Coverage, EmbedError, Embedder, Grade, PassageHash, Role, StoreError, VectorStore};
 
+/// Passages that one of several threads takes at a time.
+const SHARE: usize = 8;
+
 /// What search by meaning needs. A vault without it searches by words alone.
 pub struct Meaning {
     pub(super) embedder: Arc<dyn Embedder>,
     pub(super) vectors: Arc<dyn VectorStore>,
+    is_alone: bool,
 }
 
 /// Why passages could not be embedded.
@@ -25,6 +30,15 @@ pub enum EmbeddingFailed {
     /// They cannot be kept.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// How much of the machine to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// This thread alone.
+    OneThread,
+    /// Every core: somebody is waiting.
+    EveryCore,
 }
 
 /// What one round of embedding did.
@@ -39,7 +53,15 @@ pub enum Round {
 impl Meaning {
     /// Composes an embedder and a store of vectors.
     pub fn new(embedder: Arc<dyn Embedder>, vectors: Arc<dyn VectorStore>) -> Self {
-        Self { embedder, vectors }
+        Self { embedder, vectors, is_alone: false }
+    }
+}
+
+impl Meaning {
+    /// Has notes searched by meaning alone, with the cosine as their score.
+    #[must_use]
+    pub fn alone(self, is_alone: bool) -> Self {
+        Self { is_alone, ..self }
     }
 }
 
@@ -56,13 +78,18 @@ impl Knowledge {
         self.meaning.is_some()
     }
 
+    /// Whether notes are to be searched by meaning alone.
+    pub fn searches_by_meaning_alone(&self) -> bool {
+        self.meaning.as_ref().is_some_and(|meaning| meaning.is_alone)
+    }
+
     /// How far embedding has come; `None` without an embedder.
     pub fn coverage(&self) -> Option<Result<Coverage, StoreError>> {
         self.meaning.as_ref().map(|meaning| meaning.vectors.coverage(meaning.embedder.space()))
     }
 
-    /// Embeds up to `limit` passages that lack a vector, those of the newest files first, on this thread.
-    pub fn embed_some(&self, limit: usize) -> Result<Round, EmbeddingFailed> {
+    /// Embeds up to `limit` passages that lack a vector, those of the newest files first.
+    pub fn embed_some(&self, limit: usize, effort: Effort) -> Result<Round, EmbeddingFailed> {
         let Some(meaning) = &self.meaning else { return Ok(Round::Idle) };
         let space = meaning.embedder.space();
         let lacking = meaning.vectors.lacking(space, Grade::FULL, limit)?;
@@ -84,9 +111,15 @@ impl Knowledge {
         if texts.is_empty() {
             return Ok(Round::Idle);
         }
-        let vectors =
-            meaning.embedder.embed(Role::Passage, &texts.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>())?;
-        let vectors: Vec<(PassageHash, Vec<f32>)> = texts.iter().map(|(hash, _)| *hash).zip(vectors).collect();
+        let embed = |texts: &[(PassageHash, String)]| {
+            meaning.embedder.embed(Role::Passage, &texts.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>())
+        };
+        let embedded: Vec<Vec<Vec<f32>>> = match effort {
+            Effort::OneThread => vec![embed(&texts)?],
+            Effort::EveryCore => texts.par_chunks(SHARE).map(embed).collect::<Result<_, _>>()?,
+        };
+        let vectors: Vec<(PassageHash, Vec<f32>)> =
+            texts.iter().map(|(hash, _)| *hash).zip(embedded.into_iter().flatten()).collect();
         meaning.vectors.put_vectors(space, Grade::FULL, &vectors)?;
         Ok(Round::Embedded(vectors.len()))
     }

@@ -5,9 +5,10 @@ mod lines;
 mod meaning;
 mod passages;
 mod snippet;
+pub mod words;
 
 pub use hybrid::{Findings, Found, FoundSection, Search};
 pub use lines::{LineMatch, Lines};
-pub use meaning::{EmbeddingFailed, Meaning, Round};
+pub use meaning::{Effort, EmbeddingFailed, Meaning, Round};
 pub use passages::{PASSAGES_VERSION, Passage, passages};
 pub use snippet::{has_match, snippet};

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use clap::Args;
 use quipu_core::Session;
-use quipu_tools::{Registry, Reply, nearest};
+use quipu_tools::{Access, Registry, Reply, ToolInfo, Toolset, nearest};
 use serde_json::{Value, json};
 
 use super::output::{Line, Output};
@@ -45,8 +45,19 @@ impl Call {
             return list(&registry, output);
         };
         let arguments = self.arguments()?;
-        let open = located.open(Wish::Look, false)?;
-        let registry = open.registry(toolsets.as_deref(), false);
+        let mut open = located.open(Wish::Look, false)?;
+        let mut registry = open.registry(toolsets.as_deref(), false);
+        if let Err(error) = &open.memory {
+            output.warning(&format!("there are no tools of memory: {error}"), None);
+        }
+        // What is remembered must outlast the command, in a vault without `.quipu/` too.
+        let remembers = |info: &ToolInfo| info.toolset == Toolset::Memory && info.access != Access::Read;
+        if registry.tools().any(|info| info.name == tool && remembers(info)) {
+            drop(registry);
+            drop(open);
+            open = located.open(Wish::Keep, false)?;
+            registry = open.registry(toolsets.as_deref(), false);
+        }
         let Some(info) = registry.tools().find(|info| info.name == tool) else {
             return Err(unknown(tool, &registry));
         };
@@ -54,8 +65,10 @@ impl Call {
             output.json(&info.input_schema)?;
             return Ok(Outcome::Fine);
         }
-        opened::start(&open, output)?;
-        let called = registry.call(tool, arguments, &Session::default());
+        if info.toolset != Toolset::Memory {
+            opened::start(&open, output)?;
+        }
+        let called = registry.call(tool, arguments, &Session::named(super::CLIENT));
         for warning in &called.warnings {
             tracing::info!("{warning}");
         }

@@ -1,6 +1,6 @@
 //! Why a command failed, in words for the person who typed it, and the exit code that goes with it.
 
-use quipu_core::ports::StoreError;
+use quipu_core::ports::{MemoryFailure, StoreError};
 
 /// A command's failure.
 #[derive(Debug)]
@@ -60,5 +60,11 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         // The reason is kept from clients, and told to the person at the keyboard.
         Self::failed(format!("{error}: {}", error.source))
+    }
+}
+
+impl From<MemoryFailure> for Failure {
+    fn from(failure: MemoryFailure) -> Self {
+        Self::failed(format!("{failure}: {}", failure.source))
     }
 }

@@ -4,16 +4,23 @@
 
 mod output;
 
+mod audit;
+mod backup;
 mod call;
 mod completions;
 mod doctor;
+mod export;
+mod import;
 mod index;
 mod restore;
 mod search;
 mod serve;
 mod stale;
 mod status;
+mod undo;
+mod verify;
 
+mod change;
 mod failure;
 mod locate;
 mod logging;
@@ -77,9 +84,18 @@ enum Command {
     Call(call::Call),
     Stale(stale::Stale),
     Restore(restore::Restore),
+    Audit(audit::Audit),
+    Undo(undo::Undo),
+    Backup(backup::Backup),
+    Verify(verify::Verify),
+    Import(import::Import),
+    Export(export::Export),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
 }
+
+/// The name under which the command line is in memory's log, and has its context.
+const CLIENT: &str = "quipu";
 
 /// How a command that did not fail ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +134,12 @@ fn run_command(cli: Cli, output: &mut Output) -> Result<Outcome, Failure> {
         Command::Call(command) => command.run(&shared, output),
         Command::Stale(command) => command.run(&shared, output),
         Command::Restore(command) => command.run(&shared, output),
+        Command::Audit(command) => command.run(&shared, output),
+        Command::Undo(command) => command.run(&shared, output),
+        Command::Backup(command) => command.run(&shared, output),
+        Command::Verify(command) => command.run(&shared, output),
+        Command::Import(command) => command.run(&shared, output),
+        Command::Export(command) => command.run(&shared, output),
         Command::Doctor(command) => command.run(&shared, output),
         Command::Completions(command) => command.run(Cli::command(), output),
     }

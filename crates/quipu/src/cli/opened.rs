@@ -10,7 +10,7 @@ use super::Shared;
 use super::failure::Failure;
 use super::output::{Line, Output};
 use super::progress::Meter;
-use crate::compose::{self, ComposeError, IndexPlace, OpenVault, WhyMemory, Wish};
+use crate::compose::{self, ComposeError, IndexPlace, OpenMemory, OpenVault, WhyMemory, Wish};
 use crate::config::Config;
 
 /// An index that takes longer to make is worth keeping.
@@ -43,6 +43,12 @@ impl Located {
         compose::open(&self.root, &self.config, wish, read_only).map_err(failure)
     }
 
+    /// Opens the vault's memory and nothing else.
+    pub(crate) fn memory(&self, wish: Wish) -> Result<OpenMemory, Failure> {
+        let opened = compose::open_memory_alone(&self.root, &self.config, wish).map_err(failure)?;
+        opened.map_err(|error| Failure::failed(error.to_string()))
+    }
+
     /// Opens the vault and waits until the index is up to date.
     pub(crate) fn ready(self, wish: Wish, output: &Output) -> Result<Ready, Failure> {
         let open = self.open(wish, false)?;
@@ -62,7 +68,7 @@ pub(crate) fn start(open: &OpenVault, output: &Output) -> Result<(SyncReport, Du
 
 /// Brings an open vault's index up to date, showing how far it is.
 pub(crate) fn index(open: &OpenVault, output: &Output) -> Result<(SyncReport, Duration), IndexError> {
-    let meter = Meter::start();
+    let meter = Meter::start("indexing", "files read");
     let report = open.knowledge.start(&|progress| meter.update(progress, output));
     let took = meter.finish(output);
     let report = report?;
@@ -101,7 +107,11 @@ impl OpenVault {
     /// The tools over this vault.
     pub(crate) fn registry(&self, toolsets: Option<&[Toolset]>, read_only: bool) -> Registry {
         let toolsets = toolsets.map_or_else(|| Toolset::ALL.to_vec(), <[Toolset]>::to_vec);
-        Registry::new(self.knowledge.clone(), RegistryOptions { toolsets, read_only })
+        let options = RegistryOptions { toolsets, read_only };
+        match &self.memory {
+            Ok(open) => Registry::with_memory(self.knowledge.clone(), open.memory.clone(), options),
+            Err(_) => Registry::new(self.knowledge.clone(), options),
+        }
     }
 }
 

@@ -115,6 +115,11 @@ impl Output {
         self.stdout.write_all(bytes).map_err(|error| lost(&error))
     }
 
+    /// Where an answer goes that is too long to be held. JSON only: it has no raw control characters.
+    pub(crate) fn writer(&mut self) -> impl Write + '_ {
+        &mut self.stdout
+    }
+
     /// Makes sure that all of the answer has left. A full disk behind `>` shows here.
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
         self.stdout.flush().map_err(|error| lost(&error))

@@ -13,6 +13,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use quipu_core::Knowledge;
 use quipu_core::index::{IndexError, Scope};
+use quipu_core::memory::Memory;
 use quipu_core::model::Warning;
 use quipu_core::ports::{Clock, SystemClock};
 use quipu_tools::{Fault, Toolset};
@@ -23,6 +24,7 @@ use super::output::{Line, Output};
 use super::progress::seconds;
 use super::{Failure, Outcome, Shared, opened};
 use crate::compose::{OpenVault, Wish};
+use crate::embedding::Background;
 
 /// Give agents the vault, over standard input and output or over HTTP (MCP).
 ///
@@ -72,6 +74,10 @@ impl Serve {
         if let Some(why) = open.why_not_kept() {
             tracing::warn!("{why}");
         }
+        if let Err(error) = &open.memory {
+            let herald = Herald { knowledge: open.knowledge.clone(), root: open.vault.root().display().to_string() };
+            herald.warn(&format!("there are no tools of memory: {error}"));
+        }
         let toolsets = self.toolsets.as_deref().or(located.config.toolsets.as_deref());
         let registry = Arc::new(open.registry(toolsets, self.read_only));
 
@@ -88,14 +94,42 @@ impl Serve {
         // The handle holds the watcher. A first pass that still runs when the client leaves is not waited for.
         let kept_current = std::thread::Builder::new().name("keeper".into()).spawn(move || keeper.keep_current());
         let kept_current = kept_current.context("while starting to index")?;
+        if let Ok(remembered) = &open.memory {
+            let memory = remembered.memory.clone();
+            let started = std::thread::Builder::new().name("memory".into()).spawn(move || make_vectors(&memory));
+            drop(started.context("while starting to read memory")?);
+        }
+        let embedding = Background::start(open.knowledge.clone()).context("while starting to embed")?;
         let outcome = match self.http {
             None => crate::serve::stdio::serve(open.knowledge.clone(), registry),
             Some(address) => crate::serve::http::serve(open.knowledge.clone(), registry, address),
         };
+        drop(embedding);
         drop(kept_current);
         open.keep();
         outcome?;
         Ok(Outcome::Fine)
+    }
+}
+
+/// Vectors made between two looks at the log.
+const VECTORS_AT_ONCE: usize = 16;
+
+/// How long nothing is looked for when nothing was missing, and when making vectors failed.
+const IDLE: Duration = Duration::from_secs(2);
+const AFTER_FAILURE: Duration = Duration::from_secs(60);
+
+/// Makes the vectors of what agents remember, for as long as the process lives. Words find everything meanwhile.
+fn make_vectors(memory: &Memory) {
+    loop {
+        match memory.embed_some(VECTORS_AT_ONCE) {
+            Ok(0) => std::thread::sleep(IDLE),
+            Ok(missing) => tracing::debug!(missing, "made vectors of memory"),
+            Err(error) => {
+                tracing::warn!("memory is searched by words alone for a while: {error}");
+                std::thread::sleep(AFTER_FAILURE);
+            }
+        }
     }
 }
 

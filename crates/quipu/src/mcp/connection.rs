@@ -95,6 +95,7 @@ impl Connection {
     }
 
     fn meet(&self, client: &Implementation, version: &ProtocolVersion) {
+        self.session.introduce(&client.name);
         if self.client.set(client.name.clone()).is_ok() {
             tracing::info!(client = client.name, client_version = client.version, protocol = %version, "client connected");
         }

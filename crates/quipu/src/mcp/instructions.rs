@@ -15,6 +15,11 @@ const HINTS: &[(&[&str], &str)] = &[
         &["search_docs", "list_documents", "get_document"],
         "To find text, use `search_docs` or `list_documents`, then `get_document` for the whole file.",
     ),
+    (
+        &["search_entities", "create_entity", "create_observation"],
+        "What agents learned is in memory: `search_entities` before you start, then `create_entity` and \
+         `create_observation` for what should last.",
+    ),
     (&["update_node"], "Read a note before you change it: an edit made elsewhere in between is refused, never lost."),
 ];
 
@@ -33,7 +38,7 @@ mod tests {
     use quipu_core::parse::TitleRule;
     use quipu_core::{Knowledge, Parts};
     use quipu_testkit::store_conformance::Shelf;
-    use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
+    use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault, mem_memory};
     use quipu_tools::{Registry, RegistryOptions, Toolset};
 
     use super::*;
@@ -43,12 +48,13 @@ mod tests {
         let knowledge = Knowledge::new(Parts {
             vault: Arc::new(MemVault::from_fixture(clock.clone(), "")),
             store: Arc::new(MemShelf::default().open()),
-            clock,
+            clock: clock.clone(),
             sources: Arc::new(MemSources::default()),
             title_rule: TitleRule::default(),
             stale_after: Knowledge::STALE_AFTER,
         });
-        Registry::new(Arc::new(knowledge), RegistryOptions { toolsets: toolsets.to_vec(), read_only })
+        let options = RegistryOptions { toolsets: toolsets.to_vec(), read_only };
+        Registry::with_memory(Arc::new(knowledge), Arc::new(mem_memory(clock)), options)
     }
 
     #[test]

@@ -25,11 +25,12 @@ impl Sessions {
     /// The session of a client; a new one where it has not been heard of, or not for long.
     pub(super) fn of(&self, client: &str) -> Arc<Session> {
         if client.len() > MAX_NAME_BYTES {
+            // Nor are they in memory's log: the name would be as long there.
             return Arc::default();
         }
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let known = recent.iter().position(|(name, _)| name == client).and_then(|place| recent.remove(place));
-        let (name, session) = known.unwrap_or_else(|| (client.to_owned(), Arc::default()));
+        let (name, session) = known.unwrap_or_else(|| (client.to_owned(), Arc::new(Session::named(client))));
         recent.push_back((name, session.clone()));
         if recent.len() > MAX_CLIENTS {
             recent.pop_front();

@@ -2,7 +2,23 @@
 
 use crate::sandbox::{Sandbox, check};
 
-const COMMANDS: [&str; 9] = ["serve", "index", "status", "search", "call", "stale", "restore", "doctor", "completions"];
+const COMMANDS: [&str; 15] = [
+    "serve",
+    "index",
+    "status",
+    "search",
+    "call",
+    "stale",
+    "restore",
+    "audit",
+    "undo",
+    "backup",
+    "verify",
+    "import",
+    "export",
+    "doctor",
+    "completions",
+];
 
 #[test]
 fn help_teaches_by_example() {

@@ -13,6 +13,7 @@ mod config;
 mod doctor;
 mod help;
 mod index;
+mod memory;
 mod printing;
 mod restore;
 mod search;

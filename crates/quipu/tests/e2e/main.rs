@@ -11,6 +11,7 @@ mod handshake;
 mod http;
 mod resources;
 mod seed_docs;
+mod seed_memory;
 mod seed_pages;
 mod seed_roux;
 mod slow_reader;

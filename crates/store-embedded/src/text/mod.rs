@@ -13,7 +13,6 @@ mod ranking;
 mod schema;
 mod similar;
 mod tokenizer;
-mod words;
 mod writer;
 
 pub(crate) use damage::TextError;

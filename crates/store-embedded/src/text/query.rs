@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use quipu_core::ports::TextMatch;
+use quipu_core::search::words::{WordKind, folded, parts, run_chars, words};
 use tantivy::query::{BooleanQuery, BoostQuery, ConstScoreQuery, Occur, PhraseQuery, Query, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{Searcher, Term};
@@ -10,7 +11,6 @@ use tantivy::{Searcher, Term};
 use super::language::{Language, Stems};
 use super::schema::Fields;
 use super::similar::similar;
-use super::words::{WordKind, folded, parts, run_chars, words};
 
 /// A pasted page is searched by its beginning.
 const MAX_TERMS: usize = 64;

@@ -6,10 +6,10 @@
 //!
 //! A text may begin with the mark of its language; then the stem of a word stands beside it, too.
 
+use quipu_core::search::words::{self, Word, WordKind, folded, parts, run_chars};
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 
 use super::language::{Language, Stems};
-use super::words::{self, Word, WordKind, folded, parts, run_chars};
 
 /// The name under which the index knows it.
 pub(super) const NAME: &str = "words";

@@ -56,7 +56,8 @@ impl Tool for Search {
         if params.query.trim().is_empty() {
             return Err(Fault::invalid("`query` is blank; say what to find"));
         }
-        let findings = call.knowledge.search(&Query::new(&params.query, params.limit))?;
+        let meaning_only = call.knowledge.searches_by_meaning_alone();
+        let findings = call.knowledge.search(&Query { meaning_only, ..Query::new(&params.query, params.limit) })?;
         if let Some(degraded) = findings.degraded {
             call.warn(degraded);
         }

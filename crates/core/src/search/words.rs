@@ -12,16 +12,18 @@ const MAX_WORD_CHARS: usize = 64;
 
 /// One word of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Word<'t> {
-    pub(super) kind: WordKind,
+pub struct Word<'t> {
+    /// Of which sort.
+    pub kind: WordKind,
     /// Where it starts in the text.
-    pub(super) start: usize,
+    pub start: usize,
     /// As written.
-    pub(super) text: &'t str,
+    pub text: &'t str,
 }
 
+/// The sorts of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WordKind {
+pub enum WordKind {
     /// Letters and digits.
     Plain,
     /// Characters of scripts without spaces between words.
@@ -31,7 +33,7 @@ pub(super) enum WordKind {
 }
 
 /// The words of a text, in order.
-pub(super) fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
+pub fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     let mut from = 0;
     std::iter::from_fn(move || {
         let mut chars = text[from..].char_indices().map(|(at, c)| (from + at, c, class(c)));
@@ -55,7 +57,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
 }
 
 /// A word or a part of one in the form that is compared: case, width and normal form do not count, accents do.
-pub(super) fn folded(text: &str) -> String {
+pub fn folded(text: &str) -> String {
     if text.is_ascii() {
         return text[..text.len().min(MAX_WORD_CHARS)].to_ascii_lowercase();
     }
@@ -71,7 +73,7 @@ pub(super) fn folded(text: &str) -> String {
 
 /// The pieces of a compound such as `camelCase`, `HTTPServer` or `E0382`, with where they start in the word; none where
 /// it is of one piece.
-pub(super) fn parts(word: &str) -> Vec<(usize, &str)> {
+pub fn parts(word: &str) -> Vec<(usize, &str)> {
     let is_plain = word.bytes().all(|byte| byte.is_ascii_lowercase());
     if is_plain || word.chars().nth(MAX_WORD_CHARS).is_some() {
         return Vec::new();
@@ -95,7 +97,7 @@ pub(super) fn parts(word: &str) -> Vec<(usize, &str)> {
 /// One character of a run, folded, with where it stands in the run.
 ///
 /// A mark that is written as a character of its own has been drawn into the one before it where Unicode has one for both.
-pub(super) fn run_chars(run: &str) -> Vec<(char, std::ops::Range<usize>)> {
+pub fn run_chars(run: &str) -> Vec<(char, std::ops::Range<usize>)> {
     let mut folded = Vec::with_capacity(run.len() / 3);
     let mut from = 0;
     while let Some(first) = run[from..].chars().next() {

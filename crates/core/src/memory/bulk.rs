@@ -1,0 +1,161 @@
+//! Many changes as one: all of them or none.
+
+use rustc_hash::FxHashMap;
+
+use super::error::MemoryError;
+use super::memory::Memory;
+use super::model::{Entity, EntityId, Observation, Relation, name_key};
+use super::write::{EntityWish, creation, text_of};
+use crate::ports::{ApplyError, Author, EntityRef, MemoryChange, MemoryItem};
+
+/// What is to be made in one step.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Bulk {
+    /// First these.
+    pub entities: Vec<BulkEntity>,
+    /// Then these.
+    pub observations: Vec<BulkObservation>,
+    /// Then these.
+    pub relations: Vec<BulkRelation>,
+}
+
+/// A new entity of a bulk.
+pub type BulkEntity = EntityWish;
+
+/// A new observation of a bulk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BulkObservation {
+    /// Of what.
+    pub entity: NameOrId,
+    /// In words.
+    pub text: String,
+}
+
+/// A new relation of a bulk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BulkRelation {
+    /// The source.
+    pub from: NameOrId,
+    /// The target.
+    pub to: NameOrId,
+    /// Free text.
+    pub relation_type: String,
+}
+
+/// An entity that is there, by its number, or one made in the same bulk, by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NameOrId {
+    /// Its number.
+    Id(EntityId),
+    /// Its name. Where no entity of the bulk has it, digits are taken for a number.
+    Name(String),
+}
+
+/// What a bulk made.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Made {
+    /// In the order given.
+    pub entities: Vec<Entity>,
+    /// Those that came with entities first, then in the order given.
+    pub observations: Vec<Observation>,
+    /// In the order given.
+    pub relations: Vec<Relation>,
+}
+
+impl Memory {
+    /// How many things one bulk may make, observations that come with an entity not counted.
+    pub const MAX_BULK: usize = 50;
+
+    /// Makes everything or nothing. Duplicates of meaning are not looked for; a name that is taken is refused.
+    pub fn bulk_update(&self, bulk: Bulk, author: &Author) -> Result<Made, MemoryError> {
+        let count = bulk.entities.len() + bulk.observations.len() + bulk.relations.len();
+        if count == 0 || count > Self::MAX_BULK {
+            let advice = if count == 0 { "give at least one" } else { "split it" };
+            return Err(MemoryError::BulkSize { count, max: Self::MAX_BULK, advice });
+        }
+        let plan = self.plan(bulk)?;
+        let applied = self.store.apply(&plan.changes, author).map_err(|error| match error {
+            ApplyError::Refused { change, refusal } => {
+                let (place, name) = &plan.places[change];
+                MemoryError::refused(&refusal, name).at(place.clone())
+            }
+            ApplyError::Failed(failure) => failure.into(),
+        })?;
+        let mut made = Made::default();
+        for outcome in applied.outcomes {
+            match outcome {
+                MemoryItem::Entity(entity) => made.entities.push(entity),
+                MemoryItem::Observation(observation) => made.observations.push(observation),
+                MemoryItem::Relation(relation) => made.relations.push(relation),
+            }
+        }
+        for entity in &mut made.entities {
+            entity.observation_count = made.observations.iter().filter(|made| made.entity == entity.id).count() as u64;
+        }
+        Ok(made)
+    }
+
+    fn plan(&self, bulk: Bulk) -> Result<Plan, MemoryError> {
+        let mut plan = Plan::default();
+        for (number, wish) in bulk.entities.into_iter().enumerate() {
+            let place = format!("entities[{number}]");
+            let wish = self.checked(wish).map_err(|error| error.at(place.clone()))?;
+            let at = plan.changes.len();
+            let name = wish.name.clone();
+            // The first of two equal names wins here, and the store refuses the second.
+            plan.made.entry(name_key(&name)).or_insert(at);
+            for change in creation(wish, at) {
+                plan.push(change, &place, &name);
+            }
+        }
+        for (number, observation) in bulk.observations.into_iter().enumerate() {
+            let place = format!("observations[{number}]");
+            let change = || {
+                let entity = plan.resolve(&observation.entity)?;
+                Ok(MemoryChange::AddObservation { entity, text: text_of("text_content", &observation.text)? })
+            };
+            let change = change().map_err(|error: MemoryError| error.at(place.clone()))?;
+            plan.push(change, &place, "");
+        }
+        for (number, relation) in bulk.relations.into_iter().enumerate() {
+            let place = format!("relations[{number}]");
+            let change = || {
+                let (from, to) = (plan.resolve(&relation.from)?, plan.resolve(&relation.to)?);
+                Ok(MemoryChange::AddRelation {
+                    from,
+                    to,
+                    relation_type: text_of("relation_type", &relation.relation_type)?,
+                })
+            };
+            let change = change().map_err(|error: MemoryError| error.at(place.clone()))?;
+            plan.push(change, &place, "");
+        }
+        Ok(plan)
+    }
+}
+
+#[derive(Default)]
+struct Plan {
+    changes: Vec<MemoryChange>,
+    /// For each change the part of the bulk it comes from, and the name it wants.
+    places: Vec<(String, String)>,
+    /// Which change makes the entity of a name.
+    made: FxHashMap<String, usize>,
+}
+
+impl Plan {
+    fn push(&mut self, change: MemoryChange, place: &str, name: &str) {
+        self.changes.push(change);
+        self.places.push((place.to_owned(), name.to_owned()));
+    }
+
+    fn resolve(&self, wanted: &NameOrId) -> Result<EntityRef, MemoryError> {
+        let name = match wanted {
+            NameOrId::Id(id) => return Ok(EntityRef::Id(*id)),
+            NameOrId::Name(name) => name,
+        };
+        let made = self.made.get(&name_key(name)).map(|place| EntityRef::Made(*place));
+        let by_number = || name.trim().parse().ok().map(|id| EntityRef::Id(EntityId(id)));
+        made.or_else(by_number).ok_or_else(|| MemoryError::UnknownName { name: name.clone() })
+    }
+}

@@ -1,0 +1,105 @@
+//! Which type a word means: agents write `bug`, `Bug` and `issue` for the same thing.
+
+use rustc_hash::FxHashMap;
+
+/// Canonical types, each with what else is written for it.
+const KNOWN: [(&str, &[&str]); 31] = [
+    ("Project", &["projects", "workspace", "workspaces", "context", "repo", "repository", "codebase"]),
+    ("Framework", &["frameworks", "lib", "library"]),
+    ("ApplicationStack", &["application_stack", "app_stack", "stack", "techstack", "tech_stack"]),
+    ("Workflow", &["workflows", "process"]),
+    ("BestPractice", &["best_practice", "practice", "guideline", "convention", "pattern"]),
+    ("Task", &["tasks", "todo"]),
+    ("Step", &["steps", "substep", "sub_step"]),
+    ("Issue", &["issues", "bug", "problem"]),
+    ("Error", &["errors", "exception"]),
+    ("PossibleSolution", &["possible_solution", "solution", "workaround", "fix"]),
+    ("Model", &["models", "activerecord_model"]),
+    ("DatabaseTable", &["database_table", "table", "db_table"]),
+    ("DatabaseSchema", &["database_schema", "schema", "db_schema"]),
+    ("Class", &["classes", "module"]),
+    ("APIEndpoint", &["api_endpoint", "endpoint", "api"]),
+    ("Route", &["routes"]),
+    ("Component", &["components", "widget"]),
+    ("Service", &["services"]),
+    ("Configuration", &["config", "setting", "settings"]),
+    ("Migration", &["migrations", "db_migration"]),
+    ("TestCase", &["test_case", "test", "spec"]),
+    ("Permission", &["permissions", "role"]),
+    ("User", &["users", "person"]),
+    ("Preference", &["preferences", "pref"]),
+    ("Constant", &["constants", "const"]),
+    ("ProjectPlan", &["project_plan", "plan"]),
+    ("Feature", &["features"]),
+    ("Gem", &["gems", "rubygem"]),
+    ("Tool", &["tools"]),
+    ("Resource", &["resources"]),
+    ("Documentation", &["docs", "doc", "readme"]),
+];
+
+/// The mapping from what is written to canonical types.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntityTypes {
+    canonical: FxHashMap<String, String>,
+}
+
+impl Default for EntityTypes {
+    fn default() -> Self {
+        let mut types = Self { canonical: FxHashMap::default() };
+        for (canonical, variants) in KNOWN {
+            types.extend(canonical, variants.iter().copied());
+        }
+        types
+    }
+}
+
+impl EntityTypes {
+    /// Adds a canonical type or more ways to write it. Wins over what was known before.
+    pub fn extend<'a>(&mut self, canonical: &'a str, variants: impl IntoIterator<Item = &'a str>) {
+        for written in variants.into_iter().chain([canonical]) {
+            self.canonical.insert(key(written), canonical.to_owned());
+        }
+    }
+
+    /// The canonical type for what was written; what is not known stays as given, without the space around it.
+    pub fn canonical(&self, written: &str) -> String {
+        self.canonical.get(&key(written)).map_or_else(|| written.trim().to_owned(), Clone::clone)
+    }
+}
+
+fn key(written: &str) -> String {
+    written.trim().to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_word_is_its_canonical_type_and_any_other_stays() {
+        let types = EntityTypes::default();
+        for (written, canonical) in [
+            ("workspace", "Project"),
+            (" Repo ", "Project"),
+            ("BUG", "Issue"),
+            ("apiendpoint", "APIEndpoint"),
+            ("TestCase", "TestCase"),
+            ("readme", "Documentation"),
+            ("Cat", "Cat"),
+            (" Sea Lion ", "Sea Lion"),
+        ] {
+            assert_eq!(types.canonical(written), canonical);
+        }
+    }
+
+    #[test]
+    fn a_user_may_add_types_and_say_otherwise() {
+        let mut types = EntityTypes::default();
+        types.extend("Paper", ["article", "preprint"]);
+        types.extend("Ticket", ["bug"]);
+        assert_eq!(types.canonical("Article"), "Paper");
+        assert_eq!(types.canonical("paper"), "Paper");
+        assert_eq!(types.canonical("bug"), "Ticket");
+        assert_eq!(types.canonical("issue"), "Issue");
+    }
+}

@@ -1,0 +1,105 @@
+//! Why memory was not changed or could not answer. The words reach clients: what happened, to what, what to do.
+
+use super::model::{EntityId, RelationId};
+use crate::ports::{ApplyError, MemoryFailure, Refusal};
+
+/// Why a call on memory failed. Nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub enum MemoryError {
+    /// There is nothing of that number.
+    #[error("there is no {kind} {id}")]
+    NotFound {
+        /// "entity", "observation" or "relation".
+        kind: &'static str,
+        /// Its number.
+        id: i64,
+    },
+    /// Another entity has the name.
+    #[error("the name {name:?} is taken by entity {by}; add to that one, or choose another name")]
+    NameTaken {
+        /// As wanted.
+        name: String,
+        /// Whose it is.
+        by: EntityId,
+    },
+    /// The relation is there.
+    #[error("relation {0} says the same already")]
+    RelationExists(RelationId),
+    /// A text has nothing in it.
+    #[error("`{field}` is blank")]
+    Blank {
+        /// Which argument.
+        field: &'static str,
+    },
+    /// An update that names no field.
+    #[error("nothing to change: give `name`, `entity_type`, `aliases` or `description`")]
+    NothingToChange,
+    /// A bulk of nothing, or of too much.
+    #[error("a bulk update has 1 to {max} operations, and this one has {count}; {advice}")]
+    BulkSize {
+        /// How many were given.
+        count: usize,
+        /// How many may be.
+        max: usize,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A name in place of an id that no entity of the same call has.
+    #[error("no entity of this call has the name {name:?}; give the number of one that is there already")]
+    UnknownName {
+        /// As written.
+        name: String,
+    },
+    /// A search in no field.
+    #[error("nothing to search in: set at least one of the `search_in_…` arguments to true")]
+    NoFields,
+    /// Both are one.
+    #[error("entity {0} cannot be merged into itself")]
+    Itself(EntityId),
+    /// One part of a bulk.
+    #[error("{place}: {error}")]
+    At {
+        /// Which part.
+        place: String,
+        /// What is wrong with it.
+        error: Box<MemoryError>,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Failed(#[from] MemoryFailure),
+}
+
+impl MemoryError {
+    pub(crate) fn no_entity(id: EntityId) -> Self {
+        Self::NotFound { kind: "entity", id: id.0 }
+    }
+
+    pub(crate) fn at(self, place: String) -> Self {
+        match self {
+            failed @ Self::Failed(_) => failed,
+            error => Self::At { place, error: Box::new(error) },
+        }
+    }
+
+    /// What a refusal of the store means to whoever wanted the change. `name` is the name that was wanted.
+    pub(crate) fn refused(refusal: &Refusal, name: &str) -> Self {
+        match *refusal {
+            Refusal::NameTaken { by } => Self::NameTaken { name: name.to_owned(), by },
+            Refusal::NoEntity(id) => Self::no_entity(id),
+            Refusal::NoObservation(id) => Self::NotFound { kind: "observation", id: id.0 },
+            Refusal::NoRelation(id) => Self::NotFound { kind: "relation", id: id.0 },
+            Refusal::RelationExists(id) => Self::RelationExists(id),
+            Refusal::Itself(id) => Self::Itself(id),
+            Refusal::NothingMade(_) => unreachable!("nothing here sets the times of what it did not make"),
+        }
+    }
+}
+
+impl From<ApplyError> for MemoryError {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            ApplyError::Refused { refusal, .. } => Self::refused(&refusal, ""),
+            ApplyError::Failed(failure) => failure.into(),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Two entities that are one: which they may be, and making them one.
+
+use rustc_hash::FxHashMap;
+
+use super::duplicates::{STRETCH, meaning_distance};
+use super::error::MemoryError;
+use super::memory::Memory;
+use super::model::{Entity, EntityId, name_key};
+use super::names::{Comparison, compare};
+use super::write::into_entity;
+use crate::ports::{Author, MemoryChange, RelationFilter};
+
+/// Pairs whose entities are read at a time.
+const BATCH: usize = 64;
+
+/// Slips in a name make it look less alike than it is; names are looked at from here on.
+const LIKE_NAMES: f32 = 0.5;
+
+/// Two entities that may be one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MergeSuggestion {
+    /// The older one.
+    pub a: Entity,
+    /// The newer one.
+    pub b: Entity,
+    /// How far they are apart: 0 is the same, 1 is unrelated.
+    pub distance: f32,
+}
+
+/// What a merge does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergePlan {
+    /// What stays, as it will be.
+    pub into: Entity,
+    /// What goes.
+    pub from: Entity,
+    /// How many observations move.
+    pub observations: u64,
+    /// How many relations move, or go where they would say nothing new.
+    pub relations: u64,
+}
+
+impl Memory {
+    /// Pairs of entities that may be one, the closest first; of one type only where it is given.
+    pub fn suggest_merges(
+        &self,
+        threshold: f32,
+        limit: usize,
+        entity_type: Option<&str>,
+    ) -> Result<Vec<MergeSuggestion>, MemoryError> {
+        let wanted = entity_type.map(|written| self.types.canonical(written));
+        let mut suggested = Vec::new();
+        for pairs in self.close_pairs(threshold)?.chunks(BATCH) {
+            let ids: Vec<EntityId> = pairs.iter().flat_map(|(a, b, _)| [*a, *b]).collect();
+            let mut entities = self.store.entities(&ids)?.into_iter();
+            for (_, _, distance) in pairs {
+                let (Some(Some(a)), Some(Some(b))) = (entities.next(), entities.next()) else { continue };
+                let is_wanted = |entity: &Entity| wanted.as_ref().is_none_or(|wanted| entity.entity_type == *wanted);
+                let are_apart = compare(&a.name, &b.name) == Comparison::Apart && !share_a_name(&a, &b);
+                if is_wanted(&a) && is_wanted(&b) && !are_apart {
+                    suggested.push(MergeSuggestion { a, b, distance: *distance });
+                }
+            }
+            if suggested.len() >= limit {
+                break;
+            }
+        }
+        suggested.truncate(limit);
+        Ok(suggested)
+    }
+
+    /// Pairs of entities closer than this, the closest first.
+    fn close_pairs(&self, threshold: f32) -> Result<Vec<(EntityId, EntityId, f32)>, MemoryError> {
+        let view = self.follower.view()?;
+        let mut distances: FxHashMap<(EntityId, EntityId), f32> = FxHashMap::default();
+        let mut note = |a, b, distance: f32| {
+            let known = distances.entry((a, b)).or_insert(distance);
+            *known = known.min(distance);
+        };
+        for (a, b, cosine) in view.vectors.near_pairs(1.0 - threshold / STRETCH) {
+            note(a, b, meaning_distance(cosine));
+        }
+        for (a, b, said, alike) in view.names.pairs(1.0 - threshold.max(LIKE_NAMES)) {
+            match said {
+                Comparison::Same { distance } => note(a, b, distance),
+                _ => note(a, b, 1.0 - alike),
+            }
+        }
+        drop(view);
+        let mut pairs: Vec<_> = distances.into_iter().map(|((a, b), distance)| (a, b, distance.max(0.0))).collect();
+        pairs.retain(|(_, _, distance)| *distance < threshold);
+        pairs.sort_by(|a, b| a.2.total_cmp(&b.2).then((a.0, a.1).cmp(&(b.0, b.1))));
+        Ok(pairs)
+    }
+
+    /// What [`Memory::merge_entities`] would do. Nothing is changed.
+    pub fn plan_merge(&self, from: EntityId, into: EntityId) -> Result<MergePlan, MemoryError> {
+        if from == into {
+            return Err(MemoryError::Itself(from));
+        }
+        let (from, kept) = (self.entity(from)?, self.entity(into)?);
+        let (aliases, description) = kept.absorbing(&from);
+        let count = |filter: RelationFilter| -> Result<u64, MemoryError> {
+            Ok(self.store.relations_where(&filter, 0, usize::MAX)?.len() as u64)
+        };
+        let relations = count(RelationFilter { from: Some(from.id), ..RelationFilter::default() })?
+            + count(RelationFilter { to: Some(from.id), ..RelationFilter::default() })?;
+        let observation_count = kept.observation_count + from.observation_count;
+        Ok(MergePlan {
+            observations: from.observation_count,
+            relations,
+            into: Entity { aliases, description, observation_count, ..kept },
+            from,
+        })
+    }
+
+    /// Makes one entity part of another: its names become aliases, its observations and relations move.
+    pub fn merge_entities(&self, from: EntityId, into: EntityId, author: &Author) -> Result<Entity, MemoryError> {
+        let applied = self.store.apply(&[MemoryChange::MergeEntity { from, into }], author)?;
+        Ok(into_entity(applied.outcomes.into_iter().next()))
+    }
+}
+
+/// Whether a name or alias of one is a name or alias of the other, whatever else they are called.
+fn share_a_name(a: &Entity, b: &Entity) -> bool {
+    let names = |entity: &Entity| -> Vec<String> {
+        [&entity.name].into_iter().chain(&entity.aliases).map(|name| name_key(name)).collect()
+    };
+    let of_b = names(b);
+    names(a).iter().any(|name| of_b.contains(name))
+}

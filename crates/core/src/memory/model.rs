@@ -1,0 +1,126 @@
+//! What agents learn: entities, what was observed of them, and how they relate.
+
+use std::fmt;
+
+use crate::model::fold;
+
+/// Names an entity for good: given once and never to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntityId(pub i64);
+
+/// Names an observation for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObservationId(pub i64);
+
+/// Names a relation for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RelationId(pub i64);
+
+impl fmt::Display for EntityId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for ObservationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for RelationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A thing that is remembered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entity {
+    /// Its number.
+    pub id: EntityId,
+    /// As given. No other entity has it, in any case.
+    pub name: String,
+    /// Its canonical type, or the type as given where none is known.
+    pub entity_type: String,
+    /// Other names, in the order given. Two entities may share one.
+    pub aliases: Vec<String>,
+    /// What it is, in short.
+    pub description: Option<String>,
+    /// How many observations it has.
+    pub observation_count: u64,
+    /// When it was made, in nanoseconds since 1970.
+    pub created_ns: i64,
+    /// When its own fields last changed. Observations and relations have their own times.
+    pub updated_ns: i64,
+}
+
+/// Something that was found out about an entity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observation {
+    /// Its number.
+    pub id: ObservationId,
+    /// Of what.
+    pub entity: EntityId,
+    /// In words.
+    pub text: String,
+    /// When it was made, in nanoseconds since 1970.
+    pub created_ns: i64,
+    /// When it last changed: it moves when two entities are merged.
+    pub updated_ns: i64,
+}
+
+/// How one entity stands to another. No two relations have the same source, target and type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relation {
+    /// Its number.
+    pub id: RelationId,
+    /// The source.
+    pub from: EntityId,
+    /// The target.
+    pub to: EntityId,
+    /// Free text.
+    pub relation_type: String,
+    /// When it was made, in nanoseconds since 1970.
+    pub created_ns: i64,
+    /// When it last changed.
+    pub updated_ns: i64,
+}
+
+/// The form in which names and aliases are compared: case and Unicode's normal forms do not count.
+pub fn name_key(name: &str) -> String {
+    fold(name.trim())
+}
+
+/// The relation by which a project has members.
+pub const PART_OF: &str = "part_of";
+
+/// The text that stands for an entity, made or wished for.
+pub(super) fn text_of_entity(entity_type: &str, name: &str, aliases: &[String], description: Option<&str>) -> String {
+    let mut text = format!("{entity_type}: {name}");
+    for more in aliases.iter().map(String::as_str).chain(description) {
+        text.push_str(". ");
+        text.push_str(more);
+    }
+    text
+}
+
+impl Entity {
+    /// The text that stands for the entity where meanings are compared.
+    pub fn as_text(&self) -> String {
+        text_of_entity(&self.entity_type, &self.name, &self.aliases, self.description.as_deref())
+    }
+
+    /// The aliases and the description of this entity once another has become part of it: its name and aliases are kept
+    /// as aliases, its description where there was none.
+    pub fn absorbing(&self, other: &Self) -> (Vec<String>, Option<String>) {
+        let mut aliases = self.aliases.clone();
+        for name in [&other.name].into_iter().chain(&other.aliases) {
+            let key = name_key(name);
+            if key != name_key(&self.name) && aliases.iter().all(|alias| name_key(alias) != key) {
+                aliases.push(name.clone());
+            }
+        }
+        (aliases, self.description.clone().or_else(|| other.description.clone()))
+    }
+}

@@ -1,0 +1,190 @@
+//! What two names alone say about whether they mean one thing.
+//!
+//! A number, a version, a date or a single letter always tells two things apart: `Release 1.2` is not `Release 1.3`. So does
+//! one word that the other name has no like for: `Fix login` is not `Fix logout`. Other spellings of the same words are the
+//! same: case, order, hyphens, a slip of the finger in a long word. Anything else is left open.
+
+use super::model::name_key;
+
+/// What names say.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Comparison {
+    /// The same words, spelt alike.
+    Same {
+        /// 0 but for slips.
+        distance: f32,
+    },
+    /// Different things.
+    Apart,
+    /// Names alone do not tell.
+    Open,
+}
+
+/// Words that tell nothing.
+const FILLERS: [&str; 14] = ["the", "a", "an", "of", "for", "and", "or", "in", "on", "at", "to", "with", "by", "from"];
+
+/// What one slip adds to the distance, as a share of the words.
+const SLIP: f32 = 0.2;
+
+/// Compares two names.
+pub(super) fn compare(a: &str, b: &str) -> Comparison {
+    let (a, b) = (Words::of(a), Words::of(b));
+    if a.together() == b.together() {
+        return Comparison::Same { distance: 0.0 };
+    }
+    if a.telling != b.telling {
+        return Comparison::Apart;
+    }
+    let mut unmatched: Vec<&str> = b.plain.iter().map(String::as_str).collect();
+    let (mut alone, mut slips) = (0_usize, 0_usize);
+    for word in &a.plain {
+        let same = unmatched.iter().position(|other| other == word);
+        let alike = || unmatched.iter().position(|other| is_slip(word, other));
+        match same.map(|place| (place, 0)).or_else(|| alike().map(|place| (place, 1))) {
+            Some((place, slip)) => {
+                unmatched.swap_remove(place);
+                slips += slip;
+            }
+            None => alone += 1,
+        }
+    }
+    match (alone, unmatched.len()) {
+        (0, 0) => Comparison::Same { distance: SLIP * slips as f32 / a.plain.len().max(1) as f32 },
+        // A model number or an error's code names a thing by itself: a word more beside it is a remark.
+        (0, 1) | (1, 0) if a.telling.iter().any(|word| identifies(word)) => Comparison::Open,
+        (0 | 1, 0 | 1) => Comparison::Apart,
+        _ => Comparison::Open,
+    }
+}
+
+/// The words of a name, sorted.
+struct Words {
+    /// Those with digits, and single letters.
+    telling: Vec<String>,
+    plain: Vec<String>,
+}
+
+impl Words {
+    fn of(name: &str) -> Self {
+        let key = name_key(name);
+        let mut words: Vec<String> =
+            key.split(|c: char| c.is_whitespace() || "/|,;:()[]{}\"_".contains(c)).map(bare).collect();
+        words.retain(|word| !word.is_empty() && !FILLERS.contains(&word.as_str()));
+        words.sort_unstable();
+        let (telling, plain) = words.into_iter().partition(|word| tells(word));
+        Self { telling, plain }
+    }
+
+    /// Every letter, however it is cut into words.
+    fn together(&self) -> String {
+        self.telling.iter().chain(&self.plain).map(String::as_str).collect()
+    }
+}
+
+/// A word without what joins its parts; a point between digits stays, for it makes a version.
+fn bare(word: &str) -> String {
+    let chars: Vec<char> = word.chars().collect();
+    let digit = |place: usize| chars.get(place).is_some_and(char::is_ascii_digit);
+    let keep = |place: usize| {
+        let c = chars[place];
+        c.is_alphanumeric() || "+#".contains(c) || ".-".contains(c) && place > 0 && digit(place - 1) && digit(place + 1)
+    };
+    (0..chars.len()).filter(|place| keep(*place)).map(|place| chars[place]).collect()
+}
+
+fn tells(word: &str) -> bool {
+    let mut chars = word.chars();
+    let is_single = chars.next().is_some_and(|c| c.is_ascii()) && chars.next().is_none();
+    is_single || word.chars().any(char::is_numeric)
+}
+
+/// Whether a word is a code that hardly two things share: letters and digits mixed, and not short.
+fn identifies(word: &str) -> bool {
+    word.chars().count() >= 5 && word.chars().any(char::is_alphabetic) && word.chars().any(char::is_numeric)
+}
+
+/// Whether two words are one with a slip of the finger, or one in the plural. Short words are not: `cat` is not `car`.
+fn is_slip(a: &str, b: &str) -> bool {
+    let (a_chars, b_chars) = (a.chars().count(), b.chars().count());
+    let (short, long) = (a_chars.min(b_chars), a_chars.max(b_chars));
+    if a.strip_suffix('s') == Some(b) || b.strip_suffix('s') == Some(a) {
+        return short >= 3;
+    }
+    if short < 6 || a.chars().next() != b.chars().next() {
+        return false;
+    }
+    edits_at_most(a, b, if long >= 10 { 2 } else { 1 })
+}
+
+/// Whether so many letters added, dropped, changed or swapped with the next make one word of the other.
+fn edits_at_most(a: &str, b: &str, most: usize) -> bool {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().abs_diff(b.len()) > most {
+        return false;
+    }
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for (i, &letter) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, &other) in b.iter().enumerate() {
+            let change = rows[i][j] + usize::from(letter != other);
+            let mut cost = change.min(rows[i][j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && letter == b[j - 1] && a[i - 1] == other {
+                cost = cost.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(cost);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()] <= most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_word_number_version_date_or_letter_tells_two_things_apart() {
+        for (a, b) in [
+            ("Fix login", "Fix logout"),
+            ("Release 1.2", "Release 1.3"),
+            ("Release 1.2", "Release 12"),
+            ("Server A", "Server B"),
+            ("Report 2024-05-01", "Report 2024-05-02"),
+            ("Sprint 7", "Sprint 8 "),
+            ("iPhone 12", "iPhone 12 Pro"),
+            ("Auth service", "Auth service rewrite"),
+            ("Python 2", "Python 3"),
+            ("staging database", "production database"),
+            ("test", "text"),
+            ("User model", "User module"),
+            ("C", "C++"),
+        ] {
+            assert_eq!(compare(a, b), Comparison::Apart, "{a} / {b}");
+            assert_eq!(compare(b, a), Comparison::Apart, "{b} / {a}");
+        }
+    }
+
+    #[test]
+    fn other_spellings_are_the_same_thing() {
+        for (a, b) in [
+            ("Auth Service", "auth-service"),
+            ("auth_service", "AuthService"),
+            ("Service, Auth", "The Auth Service"),
+            ("PS-LX350H turntable", "PSLX350H Turntable"),
+            ("Payment gateway", "Payment gatway"),
+            ("Unit tests", "Unit test"),
+            ("Café Über", "cafe\u{301} u\u{308}ber"),
+        ] {
+            let same = compare(a, b);
+            assert!(matches!(same, Comparison::Same { distance } if distance < 0.25), "{a} / {b}: {same:?}");
+        }
+    }
+
+    #[test]
+    fn several_other_words_leave_it_open() {
+        assert_eq!(compare("Login page is slow", "Slow response when signing in"), Comparison::Open);
+        assert_eq!(compare("Sony turntable PSLX350H", "Sony belt-drive turntable PS-LX350H"), Comparison::Open);
+        assert_eq!(compare("Report Q3FY24 draft", "Report Q3FY24 final"), Comparison::Apart);
+        assert_eq!(compare("Postgres", "PostgreSQL database server"), Comparison::Open);
+    }
+}

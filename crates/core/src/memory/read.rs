@@ -1,0 +1,113 @@
+//! Looking at what is there: one entity, a page of them, relations, a part of the graph.
+
+use super::error::MemoryError;
+use super::memory::Memory;
+use super::model::{Entity, EntityId, Observation, Relation};
+use crate::ports::{MemoryFailure, RelationFilter};
+
+/// An entity with all that is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntityDetail {
+    /// Itself.
+    pub entity: Entity,
+    /// Oldest first.
+    pub observations: Vec<Observation>,
+    /// It is the source.
+    pub relations_from: Vec<Relation>,
+    /// It is the target.
+    pub relations_to: Vec<Relation>,
+}
+
+/// Which part of a long list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// From 1.
+    pub number: u64,
+    /// How many to a page.
+    pub size: usize,
+}
+
+impl Page {
+    /// How many come before it.
+    pub fn offset(self) -> u64 {
+        self.number.saturating_sub(1).saturating_mul(self.size as u64)
+    }
+
+    /// How many pages so many make.
+    pub fn pages_of(self, total: u64) -> u64 {
+        total.div_ceil(self.size as u64)
+    }
+}
+
+/// One page of all entities.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntityPage {
+    /// In the order in which they were made.
+    pub entities: Vec<Entity>,
+    /// How many there are in all.
+    pub total: u64,
+}
+
+/// Some entities with their observations, and the relations among them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Subgraph {
+    /// Each with its observations, oldest first.
+    pub entities: Vec<(Entity, Vec<Observation>)>,
+    /// With both ends among the entities.
+    pub relations: Vec<Relation>,
+}
+
+impl Memory {
+    /// At most this many observations, relations from and relations to in one look at an entity.
+    pub const MAX_DETAIL: usize = 1000;
+
+    /// An entity with its observations and relations, the first `offset` of each list left out.
+    pub fn entity_detail(&self, id: EntityId, offset: u64) -> Result<EntityDetail, MemoryError> {
+        let entity = self.entity(id)?;
+        let observations = self.store.observations_of(&[id])?.pop().unwrap_or_default();
+        let skip = usize::try_from(offset).unwrap_or(usize::MAX);
+        let relations = |filter: RelationFilter| self.store.relations_where(&filter, offset, Self::MAX_DETAIL);
+        Ok(EntityDetail {
+            observations: observations.into_iter().skip(skip).take(Self::MAX_DETAIL).collect(),
+            relations_from: relations(RelationFilter { from: Some(id), ..RelationFilter::default() })?,
+            relations_to: relations(RelationFilter { to: Some(id), ..RelationFilter::default() })?,
+            entity,
+        })
+    }
+
+    /// One page of all entities.
+    pub fn list_entities(&self, page: Page) -> Result<EntityPage, MemoryError> {
+        let total = self.store.entity_count()?;
+        Ok(EntityPage { entities: self.store.entities_from(page.offset(), page.size)?, total })
+    }
+
+    /// Relations that pass a filter.
+    pub fn find_relations(
+        &self,
+        filter: &RelationFilter,
+        offset: u64,
+        limit: usize,
+    ) -> Result<Vec<Relation>, MemoryError> {
+        Ok(self.store.relations_where(filter, offset, limit)?)
+    }
+
+    /// These entities and what lies between them, and the ids that are of none. Repetitions count once.
+    pub fn subgraph(&self, ids: &[EntityId]) -> Result<(Subgraph, Vec<EntityId>), MemoryError> {
+        let mut wanted: Vec<EntityId> = Vec::with_capacity(ids.len());
+        for id in ids {
+            if !wanted.contains(id) {
+                wanted.push(*id);
+            }
+        }
+        let found = self.store.entities(&wanted)?;
+        let missing = wanted.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(id, _)| *id).collect();
+        Ok((self.with_surroundings(found.into_iter().flatten().collect())?, missing))
+    }
+
+    pub(super) fn with_surroundings(&self, entities: Vec<Entity>) -> Result<Subgraph, MemoryFailure> {
+        let ids: Vec<EntityId> = entities.iter().map(|entity| entity.id).collect();
+        let observations = self.store.observations_of(&ids)?;
+        let relations = self.store.relations_among(&ids)?;
+        Ok(Subgraph { entities: entities.into_iter().zip(observations).collect(), relations })
+    }
+}

@@ -1,0 +1,220 @@
+//! What is derived from memory, kept level with the store's log.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+
+use rustc_hash::FxHashSet;
+
+use super::names::NameIndex;
+use super::text::TextIndex;
+use super::vectors::{VectorIndex, stored, text_hash};
+use crate::memory::model::{Entity, EntityId, Observation, ObservationId};
+use crate::ports::{ChangeNumber, EmbedError, Embedder, MemoryFailure, MemoryStore, Role, VectorOwner};
+
+/// Rows read at a time.
+const BATCH: usize = 4096;
+
+/// Everything derived, as of one log entry.
+#[derive(Default)]
+pub(in crate::memory) struct Derived {
+    head: ChangeNumber,
+    /// Counts the times that relations changed.
+    relations: u64,
+    pub(in crate::memory) text: TextIndex,
+    pub(in crate::memory) names: NameIndex,
+    pub(in crate::memory) vectors: VectorIndex,
+}
+
+/// Keeps [`Derived`] level with the log.
+pub(in crate::memory) struct Follower {
+    store: Arc<dyn MemoryStore>,
+    embedder: Option<Arc<dyn Embedder>>,
+    /// `None` until somebody asks.
+    derived: RwLock<Option<Derived>>,
+    members: Mutex<Option<Members>>,
+}
+
+/// The members of the project that was asked for last.
+struct Members {
+    project: EntityId,
+    /// As of this count of changes to relations.
+    relations: u64,
+    ids: Arc<FxHashSet<EntityId>>,
+}
+
+/// A look at everything derived.
+pub(in crate::memory) struct View<'a>(RwLockReadGuard<'a, Option<Derived>>);
+
+impl std::ops::Deref for View<'_> {
+    type Target = Derived;
+
+    fn deref(&self) -> &Derived {
+        self.0.as_ref().expect("a view is given out only once there is something to see")
+    }
+}
+
+impl Follower {
+    pub(in crate::memory) fn new(store: Arc<dyn MemoryStore>, embedder: Option<Arc<dyn Embedder>>) -> Self {
+        Self { store, embedder, derived: RwLock::default(), members: Mutex::default() }
+    }
+
+    /// Everything derived, with at least every change that was applied before the call.
+    pub(in crate::memory) fn view(&self) -> Result<View<'_>, MemoryFailure> {
+        let head = self.store.head()?;
+        loop {
+            let derived = self.derived.read().unwrap_or_else(PoisonError::into_inner);
+            if derived.as_ref().is_some_and(|derived| derived.head >= head) {
+                return Ok(View(derived));
+            }
+            drop(derived);
+            let mut derived = self.derived.write().unwrap_or_else(PoisonError::into_inner);
+            match &mut *derived {
+                Some(derived) => self.catch_up(derived)?,
+                none => *none = Some(self.build()?),
+            }
+        }
+    }
+
+    /// The vector of a query; `None` without an embedder, or when it fails: words then go alone.
+    pub(in crate::memory) fn embed(&self, role: Role, text: &str) -> Option<Vec<f32>> {
+        let embedder = self.embedder.as_ref()?;
+        embedder.embed(role, &[text]).ok()?.pop()
+    }
+
+    /// The members of a project, gathered anew when a relation has changed.
+    pub(in crate::memory) fn members(
+        &self,
+        project: EntityId,
+        gather: impl FnOnce() -> Result<FxHashSet<EntityId>, MemoryFailure>,
+    ) -> Result<Arc<FxHashSet<EntityId>>, MemoryFailure> {
+        let relations = self.view()?.relations;
+        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = members.as_ref().filter(|known| known.project == project && known.relations == relations) {
+            return Ok(known.ids.clone());
+        }
+        let ids = Arc::new(gather()?);
+        *members = Some(Members { project, relations, ids: ids.clone() });
+        Ok(ids)
+    }
+
+    /// Makes some of the vectors that are missing and keeps them; returns how many are still missing.
+    pub(in crate::memory) fn embed_some(&self, limit: usize) -> Result<usize, VectorError> {
+        let Some(embedder) = &self.embedder else { return Ok(0) };
+        let wanted = self.view()?.vectors.wanted(limit);
+        if wanted.is_empty() {
+            return Ok(0);
+        }
+        let texts = self.texts(&wanted)?;
+        let texts: Vec<(VectorOwner, &str)> =
+            wanted.iter().zip(&texts).filter_map(|(owner, text)| Some((*owner, text.as_deref()?))).collect();
+        let passages: Vec<&str> = texts.iter().map(|(_, text)| *text).collect();
+        let vectors = embedder.embed(Role::Passage, &passages)?;
+        let made: Vec<_> = texts
+            .iter()
+            .zip(&vectors)
+            .map(|((owner, text), vector)| (*owner, stored(vector, text_hash(text))))
+            .collect();
+        self.store.put_vectors(embedder.space(), &made)?;
+        let mut derived = self.derived.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(derived) = derived.as_mut() else { return Ok(0) };
+        for (owner, vector) in &made {
+            derived.vectors.put(*owner, vector);
+        }
+        // Whoever is gone without a word in the log yet will be dropped with it.
+        Ok(derived.vectors.pending())
+    }
+
+    fn texts(&self, owners: &[VectorOwner]) -> Result<Vec<Option<String>>, MemoryFailure> {
+        let text = |owner: &VectorOwner| match owner {
+            VectorOwner::Entity(id) => Ok(self.store.entities(&[*id])?.pop().flatten().map(|entity| entity.as_text())),
+            VectorOwner::Observation(id) => Ok(self.store.observations(&[*id])?.pop().flatten().map(|seen| seen.text)),
+        };
+        owners.iter().map(text).collect()
+    }
+
+    fn build(&self) -> Result<Derived, MemoryFailure> {
+        let mut derived = Derived { head: self.store.head()?, ..Derived::default() };
+        let mut after = EntityId(0);
+        loop {
+            let entities = self.store.entities_after(after, BATCH)?;
+            let Some(last) = entities.last() else { break };
+            after = last.id;
+            self.take_entities(&mut derived, &entities);
+        }
+        let mut after = ObservationId(0);
+        loop {
+            let observations = self.store.observations_after(after, BATCH)?;
+            let Some(last) = observations.last() else { break };
+            after = last.id;
+            self.take_observations(&mut derived, &observations);
+        }
+        if let Some(embedder) = &self.embedder {
+            let mut after = None;
+            loop {
+                let vectors = self.store.vectors_after(embedder.space(), after, BATCH)?;
+                let Some((last, _)) = vectors.last() else { break };
+                after = Some(*last);
+                for (owner, vector) in &vectors {
+                    derived.vectors.put(*owner, vector);
+                }
+            }
+        }
+        // What was changed during the reading may be half in; it is looked at again.
+        self.catch_up(&mut derived)?;
+        Ok(derived)
+    }
+
+    fn catch_up(&self, derived: &mut Derived) -> Result<(), MemoryFailure> {
+        let touched = self.store.touched_since(derived.head)?;
+        for ids in touched.entities.chunks(BATCH) {
+            let found = self.store.entities(ids)?;
+            for id in ids.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(id, _)| *id) {
+                derived.text.drop_entity(id);
+                derived.names.drop(id);
+                derived.vectors.drop(VectorOwner::Entity(id));
+            }
+            self.take_entities(derived, &found.into_iter().flatten().collect::<Vec<_>>());
+        }
+        for ids in touched.observations.chunks(BATCH) {
+            let found = self.store.observations(ids)?;
+            for id in ids.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(id, _)| *id) {
+                derived.text.drop_observation(id);
+                derived.vectors.drop(VectorOwner::Observation(id));
+            }
+            self.take_observations(derived, &found.into_iter().flatten().collect::<Vec<_>>());
+        }
+        derived.relations += u64::from(!touched.relations.is_empty());
+        derived.head = touched.head;
+        Ok(())
+    }
+
+    fn take_entities(&self, derived: &mut Derived, entities: &[Entity]) {
+        derived.text.put_entities(entities);
+        for entity in entities {
+            derived.names.put(entity);
+            if self.embedder.is_some() {
+                let hash = text_hash(&entity.as_text());
+                derived.vectors.expect(VectorOwner::Entity(entity.id), entity.id, hash);
+            }
+        }
+    }
+
+    fn take_observations(&self, derived: &mut Derived, observations: &[Observation]) {
+        derived.text.put_observations(observations);
+        if self.embedder.is_some() {
+            for seen in observations {
+                derived.vectors.expect(VectorOwner::Observation(seen.id), seen.entity, text_hash(&seen.text));
+            }
+        }
+    }
+}
+
+/// Why vectors could not be made. Words still find everything.
+#[derive(Debug, thiserror::Error)]
+pub enum VectorError {
+    /// The embedder failed.
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] MemoryFailure),
+}

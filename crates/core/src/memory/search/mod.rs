@@ -1,0 +1,16 @@
+//! Finding entities: by the words of all their fields, by meaning where there is an embedder, both fused.
+//!
+//! The index over words lies in memory. It is built from the store at the first question and follows the store's log from
+//! then on: nothing derived is written, nothing can disagree after a crash.
+
+mod follower;
+mod found;
+mod names;
+mod text;
+mod vectors;
+
+pub use follower::VectorError;
+pub use found::{Found, FoundPage, SearchBy, SearchQuery, SubgraphQuery};
+pub use text::{Field, Fields};
+
+pub(super) use follower::Follower;

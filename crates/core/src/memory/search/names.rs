@@ -1,0 +1,145 @@
+//! Names that look alike, by the three-letter pieces they share. Finds candidates; whether two names mean one thing is the
+//! duplicate rule's to say.
+
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::memory::model::{Entity, EntityId, name_key};
+use crate::memory::names::{Comparison, compare};
+
+/// Names looked at for one question. Beyond it the pieces are so common that nothing is told by them.
+const MAX_LOOKED_AT: usize = 4000;
+
+/// A piece that no more labels than this have brings them together as a pair.
+const RARE: usize = 48;
+
+/// Every name and alias, by its pieces.
+#[derive(Default)]
+pub(in crate::memory) struct NameIndex {
+    labels: Vec<Label>,
+    free: Vec<u32>,
+    of: FxHashMap<EntityId, Vec<u32>>,
+    postings: FxHashMap<[char; 3], Vec<u32>>,
+}
+
+struct Label {
+    entity: Option<EntityId>,
+    name: Box<str>,
+    pieces: Vec<[char; 3]>,
+}
+
+impl NameIndex {
+    pub(super) fn put(&mut self, entity: &Entity) {
+        self.drop(entity.id);
+        let mut labels = Vec::with_capacity(1 + entity.aliases.len());
+        for name in [&entity.name].into_iter().chain(&entity.aliases) {
+            let pieces = pieces(name);
+            let label = self.free.pop().unwrap_or_else(|| {
+                self.labels.push(Label { entity: None, name: Box::default(), pieces: Vec::new() });
+                u32::try_from(self.labels.len() - 1).expect("fewer than four thousand million names fit into memory")
+            });
+            for piece in &pieces {
+                self.postings.entry(*piece).or_default().push(label);
+            }
+            self.labels[label as usize] = Label { entity: Some(entity.id), name: name.as_str().into(), pieces };
+            labels.push(label);
+        }
+        self.of.insert(entity.id, labels);
+    }
+
+    pub(super) fn drop(&mut self, entity: EntityId) {
+        for label in self.of.remove(&entity).unwrap_or_default() {
+            let gone = &mut self.labels[label as usize];
+            gone.entity = None;
+            for piece in std::mem::take(&mut gone.pieces) {
+                if let Some(list) = self.postings.get_mut(&piece) {
+                    list.retain(|other| *other != label);
+                }
+            }
+            self.free.push(label);
+        }
+    }
+
+    /// At most `limit` entities with a name like this one, the most alike first, with the cosine of the pieces.
+    pub(in crate::memory) fn like(&self, name: &str, at_least: f32, limit: usize) -> Vec<(EntityId, f32)> {
+        let wanted = pieces(name);
+        // A name that shares so much of this one has one of its rarest pieces, so the common ones need not be looked up.
+        let mut lists: Vec<&[u32]> =
+            wanted.iter().map(|piece| self.postings.get(piece).map_or(&[][..], Vec::as_slice)).collect();
+        lists.sort_unstable_by_key(|list| list.len());
+        let shared_at_least = (wanted.len() as f32 * at_least * at_least).ceil() as usize;
+        let rarest = lists.iter().take(lists.len() + 1 - shared_at_least.clamp(1, lists.len().max(1)));
+        let mut candidates: FxHashSet<u32> = FxHashSet::default();
+        for list in rarest {
+            if candidates.len() + list.len() > MAX_LOOKED_AT && !candidates.is_empty() {
+                break;
+            }
+            candidates.extend(*list);
+        }
+        let mut best: FxHashMap<EntityId, f32> = FxHashMap::default();
+        for label in candidates {
+            let Label { entity: Some(entity), pieces, .. } = &self.labels[label as usize] else { continue };
+            let cosine = cosine(&wanted, pieces);
+            if cosine >= at_least {
+                let known = best.entry(*entity).or_insert(cosine);
+                *known = known.max(cosine);
+            }
+        }
+        let mut best: Vec<(EntityId, f32)> = best.into_iter().collect();
+        best.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        best.truncate(limit);
+        best
+    }
+}
+
+impl NameIndex {
+    /// Pairs of entities with names that are as alike as this, or that share a rare piece, each pair once: the lower id,
+    /// the higher, what their names say, and the cosine of the pieces. What the names tell apart is left out.
+    ///
+    /// Only pieces that few names have bring two together, so it costs little more than the number of names. Two names that
+    /// share nothing rare are not alike.
+    pub(in crate::memory) fn pairs(&self, at_least: f32) -> Vec<(EntityId, EntityId, Comparison, f32)> {
+        let look = |place: usize| {
+            let label = &self.labels[place];
+            let rare = label.pieces.iter().filter_map(|piece| self.postings.get(piece));
+            let rare = rare.filter(|list| list.len() <= RARE);
+            let mut others: Vec<u32> = rare.flatten().copied().filter(|other| (*other as usize) > place).collect();
+            others.sort_unstable();
+            others.dedup();
+            let pair = move |other: u32| {
+                let other = &self.labels[other as usize];
+                let (a, b) = (label.entity?, other.entity?);
+                let alike = cosine(&label.pieces, &other.pieces);
+                if a == b || alike < at_least {
+                    return None;
+                }
+                match compare(&label.name, &other.name) {
+                    Comparison::Apart => None,
+                    said => Some((a.min(b), a.max(b), said, alike)),
+                }
+            };
+            others.into_iter().filter_map(pair)
+        };
+        let living = (0..self.labels.len()).into_par_iter().filter(|place| self.labels[*place].entity.is_some());
+        living.flat_map_iter(look).collect()
+    }
+}
+
+fn cosine(a: &[[char; 3]], b: &[[char; 3]]) -> f32 {
+    let shared = a.iter().filter(|piece| b.binary_search(piece).is_ok()).count();
+    shared as f32 / ((a.len() * b.len()) as f32).sqrt()
+}
+
+/// The pieces of a name, each once, its ends marked.
+fn pieces(name: &str) -> Vec<[char; 3]> {
+    let letters = name_key(name).chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect::<String>();
+    let spaced: Vec<char> = [' ', ' ']
+        .into_iter()
+        .chain(letters.split_whitespace().flat_map(|word| word.chars().chain([' '])))
+        .chain([' '])
+        .collect();
+    let mut pieces: Vec<[char; 3]> = spaced.windows(3).map(|piece| [piece[0], piece[1], piece[2]]).collect();
+    pieces.sort_unstable();
+    pieces.dedup();
+    pieces
+}

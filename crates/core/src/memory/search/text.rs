@@ -1,0 +1,552 @@
+//! An inverted index over the fields of entities, ranked by BM25. Made to be changed: every field of every entity, and every
+//! observation, is a unit of its own that can be put and dropped.
+//!
+//! There are no positions in it. Texts are a sentence or two, so words that occur together mostly stand together.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use crate::memory::model::{Entity, EntityId, Observation, ObservationId};
+use crate::search::words::{WordKind, folded, parts, run_chars, words};
+
+/// Where a word was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Field {
+    /// The name.
+    Name,
+    /// The type.
+    Type,
+    /// Other names.
+    Aliases,
+    /// What it is.
+    Description,
+    /// What was observed.
+    Observations,
+}
+
+impl Field {
+    /// Every field, in the order in which they are shown.
+    pub const ALL: [Self; 5] = [Self::Name, Self::Type, Self::Aliases, Self::Description, Self::Observations];
+
+    /// How much a word counts here. A name says more than a sentence.
+    fn weight(self) -> f32 {
+        match self {
+            Self::Name => 2.5,
+            Self::Aliases => 2.0,
+            Self::Description => 1.2,
+            Self::Observations => 1.0,
+            Self::Type => 0.8,
+        }
+    }
+}
+
+/// A set of fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Fields(u8);
+
+impl Fields {
+    /// All of them.
+    pub const ALL: Self = Self(0b1_1111);
+
+    /// With one more.
+    pub fn with(self, field: Field) -> Self {
+        Self(self.0 | 1 << field as u8)
+    }
+
+    /// Whether a field is among them.
+    pub fn has(self, field: Field) -> bool {
+        self.0 & 1 << field as u8 != 0
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// In the order in which they are shown.
+    pub fn iter(self) -> impl Iterator<Item = Field> {
+        Field::ALL.into_iter().filter(move |field| self.has(*field))
+    }
+}
+
+impl FromIterator<Field> for Fields {
+    fn from_iter<I: IntoIterator<Item = Field>>(fields: I) -> Self {
+        fields.into_iter().fold(Self::default(), Self::with)
+    }
+}
+
+/// How far a second occurrence of a word counts, and how far a long text is held against it.
+const K1: f32 = 1.2;
+const B: f32 = 0.6;
+
+/// What the best single observation adds for having the words together.
+const TOGETHER: f32 = 0.4;
+
+/// A word of which only the beginning was typed, or another form of it, counts less.
+const KIN_WEIGHT: f32 = 0.45;
+
+/// A short beginning has more endings than are worth looking at.
+const MIN_PREFIX_CHARS: usize = 3;
+const MAX_KIN: usize = 48;
+
+/// A pasted page is searched by its beginning.
+const MAX_QUERY_TERMS: usize = 48;
+
+const GONE: u32 = u32::MAX;
+
+/// The words of all units.
+#[derive(Default)]
+pub(in crate::memory) struct TextIndex {
+    terms: FxHashMap<Arc<str>, u32>,
+    sorted: BTreeMap<Arc<str>, u32>,
+    postings: Vec<Vec<Posting>>,
+    units: Vec<Unit>,
+    free_units: Vec<u32>,
+    slots: Vec<Slot>,
+    free_slots: Vec<u32>,
+    slot_of: FxHashMap<EntityId, u32>,
+    unit_of: FxHashMap<ObservationId, u32>,
+    /// Words in all living units, by field, and how many units.
+    lengths: [(u64, u64); 5],
+    /// Postings of units that are gone.
+    dead: usize,
+    living: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Posting {
+    unit: u32,
+    count: u32,
+}
+
+struct Unit {
+    /// `GONE` when it is free.
+    slot: u32,
+    field: Field,
+    length: u32,
+    observation: ObservationId,
+    terms: u32,
+}
+
+#[derive(Default)]
+struct Slot {
+    entity: Option<EntityId>,
+    /// Of its own fields.
+    units: Vec<u32>,
+    observations: u32,
+}
+
+/// An entity that has some of the words.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct TextHit {
+    pub(super) entity: EntityId,
+    pub(super) score: f32,
+    pub(super) fields: Fields,
+    /// The observation that has most of them.
+    pub(super) best: Option<ObservationId>,
+}
+
+/// Words with how often each occurs.
+type Counted = Vec<(String, u32)>;
+
+impl TextIndex {
+    /// Puts entities in place of what was known of them.
+    pub(super) fn put_entities(&mut self, entities: &[Entity]) {
+        let counted: Vec<Vec<(Field, Counted)>> = map_all(entities, fields_of);
+        for (entity, fields) in entities.iter().zip(counted) {
+            self.drop_fields(entity.id);
+            let slot = self.slot(entity.id);
+            for (field, words) in fields {
+                let unit = self.add(slot, field, ObservationId(0), words);
+                self.slots[slot as usize].units.push(unit);
+            }
+        }
+    }
+
+    /// Puts observations in place of what was known of them.
+    pub(super) fn put_observations(&mut self, observations: &[Observation]) {
+        let counted = map_all(observations, |seen: &Observation| count(std::iter::once(&*seen.text)));
+        for (observation, words) in observations.iter().zip(counted) {
+            self.drop_observation(observation.id);
+            let slot = self.slot(observation.entity);
+            self.slots[slot as usize].observations += 1;
+            let unit = self.add(slot, Field::Observations, observation.id, words);
+            self.unit_of.insert(observation.id, unit);
+        }
+    }
+
+    pub(super) fn drop_entity(&mut self, id: EntityId) {
+        self.drop_fields(id);
+        self.free_if_empty(id);
+    }
+
+    pub(super) fn drop_observation(&mut self, id: ObservationId) {
+        let Some(unit) = self.unit_of.remove(&id) else { return };
+        let slot = self.units[unit as usize].slot;
+        self.slots[slot as usize].observations -= 1;
+        self.remove(unit);
+        if let Some(entity) = self.slots[slot as usize].entity {
+            self.free_if_empty(entity);
+        }
+    }
+
+    /// Every entity with some word of the query in these fields, in no order.
+    pub(super) fn search(&self, query: &str, fields: Fields) -> Vec<TextHit> {
+        let groups = self.understand(query);
+        let mut scores = vec![0.0_f32; self.slots.len()];
+        let mut found_in = vec![Fields::default(); self.slots.len()];
+        let mut best_of_group = vec![0.0_f32; self.slots.len()];
+        let mut together = vec![0.0_f32; self.units.len()];
+        let mut slots: Vec<u32> = Vec::new();
+        let mut units: Vec<u32> = Vec::new();
+        for group in &groups {
+            let mut touched: Vec<u32> = Vec::new();
+            // As rare as all of its forms together, else `the` would be found by the rarity of `theatre`.
+            let occurrences = group.iter().map(|(term, _)| self.postings[*term as usize].len()).sum();
+            let group_rarity = self.rarity(occurrences);
+            for &(term, weight) in group {
+                let postings = &self.postings[term as usize];
+                let rarity = group_rarity * weight;
+                for posting in postings {
+                    let unit = &self.units[posting.unit as usize];
+                    if unit.slot == GONE || !fields.has(unit.field) {
+                        continue;
+                    }
+                    let score = rarity * self.saturated(unit, posting.count);
+                    let slot = unit.slot as usize;
+                    if best_of_group[slot] == 0.0 {
+                        touched.push(unit.slot);
+                    }
+                    best_of_group[slot] = best_of_group[slot].max(score);
+                    if found_in[slot].is_empty() {
+                        slots.push(unit.slot);
+                    }
+                    found_in[slot] = found_in[slot].with(unit.field);
+                    if unit.field == Field::Observations {
+                        let sum = &mut together[posting.unit as usize];
+                        if *sum == 0.0 {
+                            units.push(posting.unit);
+                        }
+                        *sum += score;
+                    }
+                }
+            }
+            for slot in touched {
+                scores[slot as usize] += std::mem::take(&mut best_of_group[slot as usize]);
+            }
+        }
+        let mut best_units = vec![GONE; self.slots.len()];
+        for unit in units {
+            let best = &mut best_units[self.units[unit as usize].slot as usize];
+            let rank = |unit: u32| (together[unit as usize], Reverse(self.units[unit as usize].observation));
+            if *best == GONE || rank(unit) > rank(*best) {
+                *best = unit;
+            }
+        }
+        let hit = |slot: u32| {
+            let best = Some(best_units[slot as usize]).filter(|unit| *unit != GONE);
+            let bonus = best.map_or(0.0, |unit| together[unit as usize] * TOGETHER);
+            Some(TextHit {
+                entity: self.slots[slot as usize].entity?,
+                score: scores[slot as usize] + bonus,
+                fields: found_in[slot as usize],
+                best: best.map(|unit| self.units[unit as usize].observation),
+            })
+        };
+        slots.into_iter().filter_map(hit).collect()
+    }
+
+    /// For each word of a query the terms that stand for it, and what each counts.
+    fn understand(&self, query: &str) -> Vec<Vec<(u32, f32)>> {
+        let mut groups: Vec<Vec<(u32, f32)>> = Vec::new();
+        for text in query_words(query) {
+            let mut group = Vec::new();
+            let exact = self.terms.get(&*text).copied();
+            group.extend(exact.map(|term| (term, 1.0)));
+            let stem = stem(&text);
+            if stem.chars().count() >= MIN_PREFIX_CHARS && text.chars().all(char::is_alphanumeric) {
+                let kin = self
+                    .sorted
+                    .range::<str, _>((Bound::Included(stem), Bound::Unbounded))
+                    .take_while(|(term, _)| term.starts_with(stem));
+                let kin = kin.map(|(_, term)| *term).filter(|term| Some(*term) != exact).take(MAX_KIN);
+                group.extend(kin.map(|term| (term, KIN_WEIGHT)));
+            }
+            if !group.is_empty() && !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+        groups
+    }
+
+    fn rarity(&self, occurrences: usize) -> f32 {
+        let all = self.lengths.iter().map(|(_, units)| units).sum::<u64>() as f32;
+        let with = (occurrences as f32).min(all);
+        (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
+    }
+
+    fn saturated(&self, unit: &Unit, count: u32) -> f32 {
+        let (words, units) = self.lengths[unit.field as usize];
+        let average = words as f32 / units.max(1) as f32;
+        let count = count as f32;
+        let length = 1.0 - B + B * unit.length as f32 / average.max(1.0);
+        unit.field.weight() * count * (K1 + 1.0) / (count + K1 * length)
+    }
+
+    fn slot(&mut self, entity: EntityId) -> u32 {
+        if let Some(slot) = self.slot_of.get(&entity) {
+            return *slot;
+        }
+        let slot = self.free_slots.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            number(self.slots.len() - 1)
+        });
+        self.slots[slot as usize].entity = Some(entity);
+        self.slot_of.insert(entity, slot);
+        slot
+    }
+
+    fn free_if_empty(&mut self, entity: EntityId) {
+        let Some(&slot) = self.slot_of.get(&entity) else { return };
+        let kept = &mut self.slots[slot as usize];
+        if kept.units.is_empty() && kept.observations == 0 {
+            kept.entity = None;
+            self.slot_of.remove(&entity);
+            self.free_slots.push(slot);
+        }
+    }
+
+    fn drop_fields(&mut self, entity: EntityId) {
+        let Some(&slot) = self.slot_of.get(&entity) else { return };
+        for unit in std::mem::take(&mut self.slots[slot as usize].units) {
+            self.remove(unit);
+        }
+    }
+
+    fn add(&mut self, slot: u32, field: Field, observation: ObservationId, words: Counted) -> u32 {
+        let length: u32 = words.iter().map(|(_, count)| count).sum();
+        let entry = Unit { slot, field, length, observation, terms: number(words.len()) };
+        let unit = match self.free_units.pop() {
+            Some(unit) => {
+                self.units[unit as usize] = entry;
+                unit
+            }
+            None => {
+                self.units.push(entry);
+                number(self.units.len() - 1)
+            }
+        };
+        let (sum, units) = &mut self.lengths[field as usize];
+        (*sum, *units) = (*sum + u64::from(length), *units + 1);
+        self.living += words.len();
+        for (word, count) in words {
+            let term = self.term(word);
+            self.postings[term as usize].push(Posting { unit, count });
+        }
+        unit
+    }
+
+    fn term(&mut self, word: String) -> u32 {
+        if let Some(term) = self.terms.get(word.as_str()) {
+            return *term;
+        }
+        let (word, term): (Arc<str>, u32) = (word.into(), number(self.postings.len()));
+        self.postings.push(Vec::new());
+        self.terms.insert(word.clone(), term);
+        self.sorted.insert(word, term);
+        term
+    }
+
+    fn remove(&mut self, unit: u32) {
+        let entry = &mut self.units[unit as usize];
+        entry.slot = GONE;
+        let (sum, units) = &mut self.lengths[entry.field as usize];
+        (*sum, *units) = (*sum - u64::from(entry.length), *units - 1);
+        self.dead += entry.terms as usize;
+        self.living -= entry.terms as usize;
+        if self.dead > self.living + 10_000 {
+            self.sweep();
+        }
+    }
+
+    /// Forgets the postings of units that are gone; only then may their numbers be used again.
+    fn sweep(&mut self) {
+        let units = &self.units;
+        self.postings.par_iter_mut().for_each(|list| list.retain(|posting| units[posting.unit as usize].slot != GONE));
+        let gone = self.units.iter().enumerate().filter(|(_, unit)| unit.slot == GONE);
+        self.free_units = gone.map(|(unit, _)| number(unit)).collect();
+        self.dead = 0;
+    }
+}
+
+/// One for each, on all cores where there are enough of them: to hand over a few costs more than doing them.
+fn map_all<T: Sync, U: Send>(items: &[T], map: impl Fn(&T) -> U + Sync + Send) -> Vec<U> {
+    const ENOUGH: usize = 128;
+    if items.len() < ENOUGH { items.iter().map(map).collect() } else { items.par_iter().map(map).collect() }
+}
+
+fn number(place: usize) -> u32 {
+    u32::try_from(place).expect("fewer than four thousand million words fit into memory")
+}
+
+fn fields_of(entity: &Entity) -> Vec<(Field, Counted)> {
+    let mut fields = vec![
+        (Field::Name, count(std::iter::once(&*entity.name))),
+        (Field::Type, count(std::iter::once(&*entity.entity_type))),
+    ];
+    if !entity.aliases.is_empty() {
+        fields.push((Field::Aliases, count(entity.aliases.iter().map(String::as_str))));
+    }
+    if let Some(description) = &entity.description {
+        fields.push((Field::Description, count(std::iter::once(&**description))));
+    }
+    fields
+}
+
+/// The words of some texts as they are indexed: each word, the parts of a compound, and for scripts without spaces each
+/// character and each pair.
+fn count<'a>(texts: impl Iterator<Item = &'a str>) -> Counted {
+    let mut counted: FxHashMap<String, u32> = FxHashMap::default();
+    let mut add = |word: String| *counted.entry(word).or_default() += 1;
+    for text in texts {
+        for word in words(text) {
+            match word.kind {
+                WordKind::Plain => {
+                    add(folded(word.text));
+                    parts(word.text).into_iter().for_each(|(_, part)| add(folded(part)));
+                }
+                WordKind::Emoji => add(folded(word.text)),
+                WordKind::Run => {
+                    let chars: Vec<char> = run_chars(word.text).into_iter().map(|(c, _)| c).collect();
+                    chars.iter().for_each(|c| add(c.to_string()));
+                    chars.windows(2).for_each(|pair| add(pair.iter().collect()));
+                }
+            }
+        }
+    }
+    counted.into_iter().collect()
+}
+
+/// The words of a query. A run of two characters or more is its pairs.
+fn query_words(query: &str) -> Vec<String> {
+    let mut terms: Vec<String> = Vec::new();
+    for word in words(query) {
+        match word.kind {
+            WordKind::Plain => {
+                terms.push(folded(word.text));
+                terms.extend(parts(word.text).into_iter().map(|(_, part)| folded(part)));
+            }
+            WordKind::Emoji => terms.push(folded(word.text)),
+            WordKind::Run => {
+                let chars: Vec<char> = run_chars(word.text).into_iter().map(|(c, _)| c).collect();
+                match chars.as_slice() {
+                    [only] => terms.push(only.to_string()),
+                    several => terms.extend(several.windows(2).map(|pair| pair.iter().collect::<String>())),
+                }
+            }
+        }
+        if terms.len() >= MAX_QUERY_TERMS {
+            break;
+        }
+    }
+    let mut seen = rustc_hash::FxHashSet::default();
+    terms.retain(|term| seen.insert(term.clone()));
+    terms.truncate(MAX_QUERY_TERMS);
+    terms
+}
+
+/// What an English word shares with its other forms: `painting` finds `painted`. Only for looking up, so an odd stem does
+/// no harm beyond a weak hit.
+fn stem(word: &str) -> &str {
+    const MIN_STEM: usize = 4;
+    if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return word;
+    }
+    let endings = ["ations", "ation", "ings", "ing", "ies", "ied", "ers", "es", "ed", "er", "ly", "s", "y", "e"];
+    let cut = endings.iter().find_map(|ending| word.strip_suffix(ending).filter(|stem| stem.len() >= MIN_STEM));
+    cut.unwrap_or(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entity(id: i64, name: &str) -> Entity {
+        Entity {
+            id: EntityId(id),
+            name: name.into(),
+            entity_type: "Task".into(),
+            aliases: Vec::new(),
+            description: None,
+            observation_count: 0,
+            created_ns: 0,
+            updated_ns: 0,
+        }
+    }
+
+    fn seen(id: i64, of: i64, text: &str) -> Observation {
+        Observation { id: ObservationId(id), entity: EntityId(of), text: text.into(), created_ns: 0, updated_ns: 0 }
+    }
+
+    fn found(index: &TextIndex, query: &str) -> Vec<i64> {
+        let mut hits = index.search(query, Fields::ALL);
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.entity.cmp(&b.entity)));
+        hits.into_iter().map(|hit| hit.entity.0).collect()
+    }
+
+    #[test]
+    fn a_name_outranks_a_mention_and_every_field_is_named() {
+        let mut index = TextIndex::default();
+        index.put_entities(&[entity(1, "Login page"), entity(2, "Session store")]);
+        index.put_observations(&[seen(1, 2, "used by the login page"), seen(2, 1, "slow")]);
+        assert_eq!(found(&index, "login"), [1, 2]);
+        let hits = index.search("login slow task", Fields::ALL);
+        let first = hits.iter().find(|hit| hit.entity == EntityId(1)).unwrap();
+        assert_eq!(first.fields.iter().collect::<Vec<_>>(), [Field::Name, Field::Type, Field::Observations]);
+        assert_eq!(first.best, Some(ObservationId(2)));
+        assert_eq!(index.search("login", Fields::from_iter([Field::Observations])).len(), 1);
+    }
+
+    #[test]
+    fn other_forms_beginnings_parts_and_characters_are_found() {
+        let mut index = TextIndex::default();
+        index.put_entities(&[entity(1, "getUserName"), entity(2, "Painted fence"), entity(3, "全文検索の設計")]);
+        for (query, expected) in [
+            ("user", 1),
+            ("getusername", 1),
+            ("painting", 2),
+            ("fences", 2),
+            ("paint", 2),
+            ("検索", 3),
+            ("索", 3),
+            ("全文検索", 3),
+        ] {
+            assert_eq!(found(&index, query), [expected], "{query}");
+        }
+        assert_eq!(found(&index, "… ::"), [0_i64; 0]);
+    }
+
+    #[test]
+    fn what_goes_is_not_found_and_its_place_is_used_again() {
+        let of_round = |round: i64| format!("{}o", "x".repeat(usize::try_from(round).unwrap() + 3));
+        let mut index = TextIndex::default();
+        for round in 0..40 {
+            let name = |id: i64| format!("thing {id} {}", of_round(round));
+            let entities: Vec<Entity> = (0..500).map(|id| entity(id, &name(id))).collect();
+            index.put_entities(&entities);
+            index.put_observations(&[seen(7, round, "moves about")]);
+            assert_eq!(found(&index, "moves"), [round]);
+        }
+        assert_eq!(index.search(&of_round(39), Fields::ALL).len(), 500);
+        assert_eq!(found(&index, &of_round(38)), [0_i64; 0]);
+        assert!(index.units.len() < 500 * 40, "{} units", index.units.len());
+        (0..500).for_each(|id| index.drop_entity(EntityId(id)));
+        index.drop_observation(ObservationId(7));
+        assert_eq!((index.slot_of.len(), index.living), (0, 0));
+    }
+}

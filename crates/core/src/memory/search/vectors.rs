@@ -1,0 +1,234 @@
+//! Meanings: one vector for each entity and each observation, searched by looking at all of them.
+//!
+//! An exact scan over a byte for each number is quick enough for millions, is right under every filter, and has nothing to
+//! rebuild when one changes.
+
+use std::collections::BTreeSet;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use crate::memory::model::{EntityId, ObservationId};
+use crate::ports::{StoredVector, VectorOwner};
+
+/// Rows that one task looks at.
+const CHUNK: usize = 4096;
+
+/// Vectors of one space, and whose vector is still to be made.
+#[derive(Default)]
+pub(in crate::memory) struct VectorIndex {
+    dimensions: usize,
+    codes: Vec<i8>,
+    rows: Vec<Option<Row>>,
+    free: Vec<u32>,
+    row_of: FxHashMap<VectorOwner, u32>,
+    /// Whose text has no vector yet, and that text's hash.
+    pending: FxHashMap<VectorOwner, (EntityId, i64)>,
+    /// The same, in order.
+    queue: BTreeSet<VectorOwner>,
+}
+
+#[derive(Clone, Copy)]
+struct Row {
+    owner: VectorOwner,
+    entity: EntityId,
+    text_hash: i64,
+    scale: f32,
+}
+
+/// An entity that is near, by its nearest vector.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::memory) struct Near {
+    pub(in crate::memory) entity: EntityId,
+    pub(in crate::memory) cosine: f32,
+    pub(in crate::memory) observation: Option<ObservationId>,
+}
+
+/// Tells texts apart.
+pub(super) fn text_hash(text: &str) -> i64 {
+    let hash = blake3::hash(text.as_bytes());
+    i64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("a hash has 32 bytes"))
+}
+
+/// A vector in a quarter of its size.
+pub(super) fn stored(vector: &[f32], text_hash: i64) -> StoredVector {
+    let (scale, codes) = coded(vector);
+    StoredVector { text_hash, scale, codes: codes.into() }
+}
+
+fn coded(vector: &[f32]) -> (f32, Vec<i8>) {
+    let peak = vector.iter().fold(0.0_f32, |peak, number| peak.max(number.abs()));
+    let scale = if peak > 0.0 { peak / 127.0 } else { 1.0 };
+    #[expect(clippy::cast_possible_truncation, reason = "a number divided by a 127th of the greatest fits into a byte")]
+    let codes = vector.iter().map(|number| (number / scale).round() as i8).collect();
+    (scale, codes)
+}
+
+impl VectorIndex {
+    /// Says which text an owner has now. Its vector is wanted where there is none of that text.
+    pub(super) fn expect(&mut self, owner: VectorOwner, entity: EntityId, text_hash: i64) {
+        if let Some(&row) = self.row_of.get(&owner) {
+            let known = self.rows[row as usize].as_mut().expect("a row that is looked up is there");
+            if known.text_hash == text_hash {
+                known.entity = entity;
+                return;
+            }
+        }
+        self.drop(owner);
+        self.pending.insert(owner, (entity, text_hash));
+        self.queue.insert(owner);
+    }
+
+    /// Takes a vector in, unless it is of another text than expected or nobody waits for it.
+    pub(super) fn put(&mut self, owner: VectorOwner, vector: &StoredVector) {
+        let Some(&(entity, text_hash)) = self.pending.get(&owner) else { return };
+        if text_hash != vector.text_hash || vector.codes.is_empty() {
+            return;
+        }
+        if self.dimensions == 0 {
+            self.dimensions = vector.codes.len();
+        }
+        if vector.codes.len() != self.dimensions {
+            return;
+        }
+        self.pending.remove(&owner);
+        self.queue.remove(&owner);
+        let entry = Row { owner, entity, text_hash, scale: vector.scale };
+        let row = match self.free.pop() {
+            Some(row) => {
+                let start = row as usize * self.dimensions;
+                self.codes[start..start + self.dimensions].copy_from_slice(&vector.codes);
+                self.rows[row as usize] = Some(entry);
+                row
+            }
+            None => {
+                self.codes.extend_from_slice(&vector.codes);
+                self.rows.push(Some(entry));
+                u32::try_from(self.rows.len() - 1).expect("fewer than four thousand million vectors fit into memory")
+            }
+        };
+        self.row_of.insert(owner, row);
+    }
+
+    pub(super) fn drop(&mut self, owner: VectorOwner) {
+        self.pending.remove(&owner);
+        self.queue.remove(&owner);
+        if let Some(row) = self.row_of.remove(&owner) {
+            self.rows[row as usize] = None;
+            self.free.push(row);
+        }
+    }
+
+    /// Some whose vector is still to be made, entities first.
+    pub(super) fn wanted(&self, limit: usize) -> Vec<VectorOwner> {
+        self.queue.iter().take(limit).copied().collect()
+    }
+
+    pub(super) fn pending(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// At most `limit` entities near a vector, nearest first, by vectors of the kinds wanted.
+    pub(in crate::memory) fn near(
+        &self,
+        vector: &[f32],
+        wanted: impl Fn(VectorOwner) -> bool + Sync,
+        limit: usize,
+    ) -> Vec<Near> {
+        if vector.len() != self.dimensions || self.dimensions == 0 {
+            return Vec::new();
+        }
+        let (scale, query) = coded(vector);
+        let look = |(chunk, rows): (usize, &[Option<Row>])| {
+            let mut found: Vec<Near> = Vec::new();
+            let start = chunk * CHUNK * self.dimensions;
+            let codes = self.codes[start..].chunks_exact(self.dimensions);
+            for (row, codes) in rows.iter().zip(codes) {
+                let Some(row) = row.filter(|row| wanted(row.owner)) else { continue };
+                let cosine = dot(&query, codes) as f32 * scale * row.scale;
+                let observation = match row.owner {
+                    VectorOwner::Entity(_) => None,
+                    VectorOwner::Observation(id) => Some(id),
+                };
+                found.push(Near { entity: row.entity, cosine, observation });
+            }
+            keep_best(&mut found, limit.saturating_mul(4).max(256));
+            found
+        };
+        // To hand a few thousand over to other cores costs more than looking at them.
+        let mut found: Vec<Near> = if self.rows.len() <= 2 * CHUNK {
+            self.rows.chunks(CHUNK).enumerate().flat_map(look).collect()
+        } else {
+            self.rows.par_chunks(CHUNK).enumerate().flat_map_iter(look).collect()
+        };
+        found.sort_unstable_by(nearest_first);
+        let mut seen = rustc_hash::FxHashSet::default();
+        found.retain(|near| seen.insert(near.entity));
+        found.truncate(limit);
+        found
+    }
+}
+
+impl VectorIndex {
+    /// Pairs of entities whose vectors are nearer than this, the lower id first.
+    ///
+    /// Every entity is put beside the few of some chosen vectors that it is nearest to, and compared with those that stand
+    /// beside the same. Two that are near each other are near the same ones, but for a rare pair at an edge.
+    pub(in crate::memory) fn near_pairs(&self, at_least: f32) -> Vec<(EntityId, EntityId, f32)> {
+        const BESIDE: usize = 2;
+        let entity = |row: &Option<Row>| row.filter(|row| matches!(row.owner, VectorOwner::Entity(_)));
+        let rows: Vec<(usize, Row)> =
+            self.rows.iter().enumerate().filter_map(|(place, row)| Some((place, entity(row)?))).collect();
+        let codes = |place: usize| &self.codes[place * self.dimensions..(place + 1) * self.dimensions];
+        let cosine = |(a, a_row): &(usize, Row), (b, b_row): &(usize, Row)| {
+            dot(codes(*a), codes(*b)) as f32 * a_row.scale * b_row.scale
+        };
+        let step = rows.len().isqrt().max(1);
+        let chosen: Vec<(usize, Row)> = rows.iter().step_by(step).copied().collect();
+        let beside = |row: &(usize, Row)| {
+            let mut nearest: Vec<(f32, usize)> =
+                chosen.iter().enumerate().map(|(place, other)| (cosine(row, other), place)).collect();
+            let count = BESIDE.min(nearest.len());
+            nearest.select_nth_unstable_by(count - 1, |a, b| b.0.total_cmp(&a.0));
+            nearest.truncate(count);
+            nearest.into_iter().map(|(_, place)| place).collect::<Vec<_>>()
+        };
+        let places: Vec<Vec<usize>> = rows.par_iter().map(beside).collect();
+        let mut cells: Vec<Vec<usize>> = vec![Vec::new(); chosen.len()];
+        for (row, places) in places.iter().enumerate() {
+            places.iter().for_each(|place| cells[*place].push(row));
+        }
+        let look = |cell: Vec<usize>| {
+            let mut pairs = Vec::new();
+            for (place, a) in cell.iter().enumerate() {
+                for b in &cell[place + 1..] {
+                    let cosine = cosine(&rows[*a], &rows[*b]);
+                    if cosine >= at_least {
+                        let (a, b) = (rows[*a].1.entity, rows[*b].1.entity);
+                        pairs.push((a.min(b), a.max(b), cosine));
+                    }
+                }
+            }
+            pairs
+        };
+        let mut pairs: Vec<(EntityId, EntityId, f32)> = cells.into_par_iter().flat_map_iter(look).collect();
+        pairs.sort_unstable_by_key(|(a, b, _)| (*a, *b));
+        pairs.dedup_by_key(|(a, b, _)| (*a, *b));
+        pairs
+    }
+}
+
+fn keep_best(found: &mut Vec<Near>, limit: usize) {
+    if found.len() > limit {
+        found.select_nth_unstable_by(limit, nearest_first);
+        found.truncate(limit);
+    }
+}
+
+fn nearest_first(a: &Near, b: &Near) -> std::cmp::Ordering {
+    b.cosine.total_cmp(&a.cosine).then(a.entity.cmp(&b.entity)).then(a.observation.cmp(&b.observation))
+}
+
+fn dot(a: &[i8], b: &[i8]) -> i32 {
+    a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
+}

@@ -1,0 +1,199 @@
+//! One change at a time: made, altered, taken away.
+
+use super::error::MemoryError;
+use super::memory::Memory;
+use super::model::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, name_key};
+use crate::ports::{ApplyError, Author, EntityRef, EntityUpdate, MemoryChange, MemoryItem, NewEntity, Refusal};
+
+/// An entity as somebody wants it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EntityWish {
+    /// Its name.
+    pub name: String,
+    /// Its type, as written.
+    pub entity_type: String,
+    /// Other names.
+    pub aliases: Vec<String>,
+    /// What it is.
+    pub description: Option<String>,
+    /// What is known of it from the start.
+    pub observations: Vec<String>,
+}
+
+/// What came of a wish.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Creation {
+    /// It is there.
+    Created(Entity),
+    /// Nothing was made: this one is likely the same thing.
+    Duplicate {
+        /// What is there.
+        existing: Entity,
+        /// How far the two are apart: 0 is the same, 1 is unrelated.
+        distance: f32,
+        /// Whether the name itself is taken, so that insisting does not help.
+        name_taken: bool,
+    },
+}
+
+impl Memory {
+    /// Makes an entity, unless it is likely there under this or another name. `force` makes it all the same, but for a
+    /// name that is taken.
+    pub fn create_entity(&self, wish: EntityWish, force: bool, author: &Author) -> Result<Creation, MemoryError> {
+        let wish = self.checked(wish)?;
+        let meaning = if force { None } else { self.meaning_of(&wish) };
+        let _alone = self.creating();
+        if let Some(duplicate) = self.duplicate_of(&wish, force, meaning.as_deref())? {
+            return Ok(duplicate);
+        }
+        let changes = creation(wish, 0);
+        let applied = match self.store.apply(&changes, author) {
+            // Made by another process since the look above.
+            Err(ApplyError::Refused { refusal: Refusal::NameTaken { by }, .. }) => {
+                return Ok(Creation::Duplicate { existing: self.entity(by)?, distance: 0.0, name_taken: true });
+            }
+            outcome => outcome?,
+        };
+        let observation_count = (applied.outcomes.len() - 1) as u64;
+        let entity = into_entity(applied.outcomes.into_iter().next());
+        Ok(Creation::Created(Entity { observation_count, ..entity }))
+    }
+
+    /// Changes an entity's own fields.
+    pub fn update_entity(&self, id: EntityId, update: EntityUpdate, author: &Author) -> Result<Entity, MemoryError> {
+        if update == EntityUpdate::default() {
+            return Err(MemoryError::NothingToChange);
+        }
+        let name = update.name.as_deref().map(|name| text_of("name", name)).transpose()?;
+        let update = EntityUpdate {
+            entity_type: update
+                .entity_type
+                .map(|written| Ok::<_, MemoryError>(self.types.canonical(&text_of("entity_type", &written)?)))
+                .transpose()?,
+            aliases: update.aliases.map(|aliases| tidy_aliases(aliases, name.as_deref())),
+            description: update.description.map(tidy_description),
+            name: name.clone(),
+        };
+        let applied = self.store.apply(&[MemoryChange::UpdateEntity { id, update }], author);
+        Ok(into_entity(named(applied, name.as_deref().unwrap_or_default())?.outcomes.into_iter().next()))
+    }
+
+    /// Takes an entity away, with its observations and relations; returns what it was.
+    pub fn delete_entity(&self, id: EntityId, author: &Author) -> Result<Entity, MemoryError> {
+        let applied = self.store.apply(&[MemoryChange::DeleteEntity { id }], author)?;
+        Ok(into_entity(applied.outcomes.into_iter().next()))
+    }
+
+    /// Adds an observation to an entity.
+    pub fn create_observation(
+        &self,
+        entity: EntityId,
+        text: &str,
+        author: &Author,
+    ) -> Result<Observation, MemoryError> {
+        let text = text_of("text_content", text)?;
+        let change = MemoryChange::AddObservation { entity: EntityRef::Id(entity), text };
+        let applied = self.store.apply(&[change], author)?;
+        Ok(into_observation(applied.outcomes.into_iter().next()))
+    }
+
+    /// Takes an observation away; returns what it was.
+    pub fn delete_observation(&self, id: ObservationId, author: &Author) -> Result<Observation, MemoryError> {
+        let applied = self.store.apply(&[MemoryChange::DeleteObservation { id }], author)?;
+        Ok(into_observation(applied.outcomes.into_iter().next()))
+    }
+
+    /// Relates two entities.
+    pub fn create_relation(
+        &self,
+        from: EntityId,
+        to: EntityId,
+        relation_type: &str,
+        author: &Author,
+    ) -> Result<Relation, MemoryError> {
+        let relation_type = text_of("relation_type", relation_type)?;
+        let (from, to) = (EntityRef::Id(from), EntityRef::Id(to));
+        let applied = self.store.apply(&[MemoryChange::AddRelation { from, to, relation_type }], author)?;
+        Ok(into_relation(applied.outcomes.into_iter().next()))
+    }
+
+    /// Takes a relation away; returns what it was.
+    pub fn delete_relation(&self, id: RelationId, author: &Author) -> Result<Relation, MemoryError> {
+        let applied = self.store.apply(&[MemoryChange::DeleteRelation { id }], author)?;
+        Ok(into_relation(applied.outcomes.into_iter().next()))
+    }
+
+    /// The wish as it can be kept: texts without the space around them, the type canonical.
+    pub(super) fn checked(&self, wish: EntityWish) -> Result<EntityWish, MemoryError> {
+        let name = text_of("name", &wish.name)?;
+        let observations = wish.observations.iter().map(|text| text_of("observations", text));
+        Ok(EntityWish {
+            entity_type: self.types.canonical(&text_of("entity_type", &wish.entity_type)?),
+            aliases: tidy_aliases(wish.aliases, Some(&name)),
+            description: tidy_description(wish.description),
+            observations: observations.collect::<Result<_, _>>()?,
+            name,
+        })
+    }
+}
+
+/// The changes that fulfil a wish, when the first of them stands at `place` of the list.
+pub(super) fn creation(wish: EntityWish, place: usize) -> Vec<MemoryChange> {
+    let EntityWish { name, entity_type, aliases, description, observations } = wish;
+    let entity = MemoryChange::CreateEntity(NewEntity { name, entity_type, aliases, description });
+    let observe = |text| MemoryChange::AddObservation { entity: EntityRef::Made(place), text };
+    [entity].into_iter().chain(observations.into_iter().map(observe)).collect()
+}
+
+/// Puts the name that was wanted into a refusal.
+pub(super) fn named<T>(outcome: Result<T, ApplyError>, name: &str) -> Result<T, MemoryError> {
+    outcome.map_err(|error| match error {
+        ApplyError::Refused { refusal, .. } => MemoryError::refused(&refusal, name),
+        ApplyError::Failed(failure) => failure.into(),
+    })
+}
+
+/// A text without the space around it, which must leave something.
+pub(super) fn text_of(field: &'static str, text: &str) -> Result<String, MemoryError> {
+    let text = text.trim();
+    if text.is_empty() { Err(MemoryError::Blank { field }) } else { Ok(text.to_owned()) }
+}
+
+/// Without blanks, repetitions and the name itself.
+fn tidy_aliases(aliases: Vec<String>, name: Option<&str>) -> Vec<String> {
+    let mut seen: Vec<String> = name.map(name_key).into_iter().collect();
+    let mut kept = Vec::with_capacity(aliases.len());
+    for alias in aliases {
+        let key = name_key(&alias);
+        if !key.is_empty() && !seen.contains(&key) {
+            kept.push(alias.trim().to_owned());
+            seen.push(key);
+        }
+    }
+    kept
+}
+
+fn tidy_description(description: Option<String>) -> Option<String> {
+    description.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+pub(super) fn into_entity(item: Option<MemoryItem>) -> Entity {
+    match item {
+        Some(MemoryItem::Entity(entity)) => entity,
+        other => unreachable!("a change of an entity gives an entity, not {other:?}"),
+    }
+}
+
+pub(super) fn into_observation(item: Option<MemoryItem>) -> Observation {
+    match item {
+        Some(MemoryItem::Observation(observation)) => observation,
+        other => unreachable!("a change of an observation gives an observation, not {other:?}"),
+    }
+}
+
+pub(super) fn into_relation(item: Option<MemoryItem>) -> Relation {
+    match item {
+        Some(MemoryItem::Relation(relation)) => relation,
+        other => unreachable!("a change of a relation gives a relation, not {other:?}"),
+    }
+}

@@ -1,0 +1,149 @@
+//! Memory with an embedder: what is found by meaning, when vectors are made, and what becomes of them.
+
+#![expect(clippy::unwrap_used, reason = "what a test shares fails as the test does")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use quipu_core::Session;
+use quipu_core::memory::{
+    Creation, DuplicateRule, EntityId, EntityTypes, EntityWish, Memory, MemoryParts, SearchBy, SearchQuery,
+};
+use quipu_core::ports::{Author, EmbedError, Embedder, EntityUpdate, Role};
+use quipu_testkit::memory_conformance::MemoryShelf;
+use quipu_testkit::{FixedClock, MemMemoryShelf};
+
+/// Knows three subjects, and words for each: texts on one subject lie in one direction.
+#[derive(Default)]
+struct Subjects {
+    texts: AtomicUsize,
+    is_down: AtomicBool,
+}
+
+const SUBJECTS: [&[&str]; 3] = [&["car", "automobile", "vehicle"], &["cat", "feline", "kitten"], &["tea", "beverage"]];
+
+impl Embedder for Subjects {
+    fn space(&self) -> &str {
+        "subjects"
+    }
+
+    fn worth_beyond_english(&self) -> f32 {
+        1.0
+    }
+
+    fn unrelated(&self) -> f32 {
+        0.0
+    }
+
+    fn embed(&self, _role: Role, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
+        if self.is_down.load(Ordering::Relaxed) {
+            return Err(EmbedError::Unavailable("it is down".into()));
+        }
+        self.texts.fetch_add(texts.len(), Ordering::Relaxed);
+        let vector = |text: &&str| {
+            let has = |words: &&[&str]| words.iter().any(|word| text.to_lowercase().contains(word));
+            let subject = SUBJECTS.iter().position(has).unwrap_or(3);
+            (0..4).map(|place| if place == subject { 1.0 } else { 0.0 }).collect()
+        };
+        Ok(texts.iter().map(vector).collect())
+    }
+}
+
+fn memory(shelf: &MemMemoryShelf, embedder: &Arc<Subjects>) -> Memory {
+    Memory::new(MemoryParts {
+        store: Arc::new(shelf.open()),
+        embedder: Some(embedder.clone()),
+        clock: Arc::new(FixedClock::default()),
+        types: EntityTypes::default(),
+        rule: DuplicateRule::default(),
+    })
+}
+
+fn author() -> Author {
+    Author { client: "test".into(), tool: "test".into(), at_ns: 1 }
+}
+
+fn create(memory: &Memory, name: &str, observation: &str) -> EntityId {
+    let wish = EntityWish {
+        name: name.into(),
+        entity_type: "Thing".into(),
+        observations: vec![observation.into()],
+        ..EntityWish::default()
+    };
+    match memory.create_entity(wish, false, &author()).unwrap() {
+        Creation::Created(entity) => entity.id,
+        held @ Creation::Duplicate { .. } => panic!("{held:?}"),
+    }
+}
+
+/// What is found, with whether words did it.
+fn found(memory: &Memory, text: &str) -> Vec<(i64, bool)> {
+    let query = SearchQuery { text: text.into(), limit: 10, project: None, by: SearchBy::Both };
+    let found = memory.search(&Session::default(), &query).unwrap();
+    assert!(found.iter().all(|found| (0.0..=1.0).contains(&found.score)));
+    found.into_iter().map(|found| (found.entity.id.0, !found.fields.is_empty())).collect()
+}
+
+fn make_all(memory: &Memory) {
+    while memory.embed_some(2).unwrap() > 0 {}
+}
+
+#[test]
+fn what_words_miss_is_found_by_meaning_once_there_are_vectors() {
+    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
+    let memory = memory(&shelf, &embedder);
+    create(&memory, "Garage", "holds one automobile");
+    create(&memory, "Sofa", "the kitten sleeps there");
+    assert_eq!(found(&memory, "sofa"), [(2, true)], "words find it at once");
+    assert_eq!(found(&memory, "feline"), [], "no vectors yet");
+    make_all(&memory);
+    assert_eq!(found(&memory, "feline"), [(2, false)]);
+    assert_eq!(found(&memory, "car"), [(1, false)]);
+    assert_eq!(found(&memory, "tea"), [], "nothing is near");
+    assert_eq!(found(&memory, "the kitten"), [(2, true)]);
+}
+
+#[test]
+fn vectors_are_kept_and_made_again_when_a_text_changes() {
+    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
+    {
+        let memory = memory(&shelf, &embedder);
+        create(&memory, "Garage", "holds one automobile");
+        make_all(&memory);
+    }
+    let made = embedder.texts.load(Ordering::Relaxed);
+    let memory = memory(&shelf, &embedder);
+    make_all(&memory);
+    assert_eq!(embedder.texts.load(Ordering::Relaxed), made, "they are still there");
+    let update = EntityUpdate { description: Some(Some("for a feline".into())), ..EntityUpdate::default() };
+    memory.update_entity(EntityId(1), update, &author()).unwrap();
+    assert_eq!(found(&memory, "kitten"), [], "the old vector is not used for the new text");
+    make_all(&memory);
+    assert_eq!(found(&memory, "kitten"), [(1, false)]);
+    memory.delete_entity(EntityId(1), &author()).unwrap();
+    assert_eq!(found(&memory, "kitten"), []);
+}
+
+#[test]
+fn without_the_embedder_everything_works_by_words() {
+    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
+    let memory = memory(&shelf, &embedder);
+    embedder.is_down.store(true, Ordering::Relaxed);
+    create(&memory, "Garage", "holds one automobile");
+    assert_eq!(found(&memory, "automobile"), [(1, true)]);
+    assert!(memory.embed_some(8).is_err());
+    embedder.is_down.store(false, Ordering::Relaxed);
+    make_all(&memory);
+    assert_eq!(found(&memory, "vehicle"), [(1, false)]);
+}
+
+#[test]
+fn another_process_is_followed() {
+    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
+    let (one, other) = (memory(&shelf, &embedder), memory(&shelf, &embedder));
+    assert_eq!(found(&one, "garage"), []);
+    create(&other, "Garage", "holds one automobile");
+    assert_eq!(found(&one, "garage"), [(1, true)]);
+    other.store().undo(other.store().head().unwrap(), &author()).unwrap();
+    assert_eq!(found(&one, "garage"), []);
+}

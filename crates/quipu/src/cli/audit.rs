@@ -1,0 +1,54 @@
+//! `quipu audit`: who changed what in memory, newest first.
+
+use clap::Args;
+use quipu_core::ports::ChangeNumber;
+
+use super::output::{Line, Output};
+use super::{Failure, Outcome, Shared, change, opened};
+use crate::compose::Wish;
+
+/// List every change of memory: who, by which tool, what it was and what it became.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quipu audit                     the newest twenty changes
+  quipu audit --limit 500 --json  more of them, for a script
+  quipu audit --before 120        those before change 120
+
+JSON fields:
+  [{change, at, client, tool, undoes, undone_by, steps: [{before, after}]}], newest first; before is null for what was
+  made, after for what went")]
+pub(crate) struct Audit {
+    /// At most this many.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// Only those before this change.
+    #[arg(long, value_name = "CHANGE")]
+    before: Option<i64>,
+    /// Answer as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Audit {
+    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let open = opened::locate(None, shared)?.memory(Wish::Look)?;
+        let before = ChangeNumber(self.before.unwrap_or(i64::MAX));
+        let changes = open.memory.store().log_before(before, self.limit as usize)?;
+        if self.json {
+            output.json(&changes.iter().map(change::to_json).collect::<Vec<_>>())?;
+            return Ok(Outcome::Fine);
+        }
+        if changes.is_empty() {
+            output.aside(&Line::new().plain("nothing has been remembered yet"));
+        }
+        for entry in &changes {
+            let heading = Line::new().bold(entry.number.0.to_string()).plain(format!("  {}", change::heading(entry)));
+            output.line(&heading)?;
+            for line in change::lines(entry) {
+                output.line(&Line::new().plain(format!("    {line}")))?;
+            }
+        }
+        Ok(Outcome::Fine)
+    }
+}

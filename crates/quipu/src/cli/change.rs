@@ -1,0 +1,107 @@
+//! A change of memory in words, for the person who looks at the log.
+
+use jiff::Timestamp;
+use quipu_core::memory::{Entity, Observation, Relation};
+use quipu_core::ports::{LoggedChange, MemoryItem};
+use serde_json::{Value, json};
+
+/// One line for each thing that changed.
+pub(super) fn lines(change: &LoggedChange) -> Vec<String> {
+    let line = |step: &(Option<MemoryItem>, Option<MemoryItem>)| match step {
+        (None, Some(made)) => format!("+ {}", named(made)),
+        (Some(gone), None) => format!("- {}", named(gone)),
+        (Some(MemoryItem::Entity(before)), Some(MemoryItem::Entity(after))) => {
+            format!("~ entity {}: {}", after.id, differences(before, after))
+        }
+        (_, Some(after)) => format!("~ {}", named(after)),
+        (None, None) => String::new(),
+    };
+    change.steps.iter().map(line).collect()
+}
+
+/// Who, by what, when, and what became of it.
+pub(super) fn heading(change: &LoggedChange) -> String {
+    let client = if change.author.client.is_empty() { "unnamed client" } else { &change.author.client };
+    let mut text = format!("{}  {client}  {}", at(change), change.author.tool);
+    if let Some(undone) = change.undoes {
+        text.push_str(&format!("  (undoes {})", undone.0));
+    }
+    if let Some(by) = change.undone_by {
+        text.push_str(&format!("  (undone by {})", by.0));
+    }
+    text
+}
+
+pub(super) fn to_json(change: &LoggedChange) -> Value {
+    let steps: Vec<Value> = change
+        .steps
+        .iter()
+        .map(|(before, after)| json!({ "before": before.as_ref().map(item), "after": after.as_ref().map(item) }))
+        .collect();
+    json!({
+        "change": change.number.0,
+        "at": at(change),
+        "client": change.author.client,
+        "tool": change.author.tool,
+        "undoes": change.undoes.map(|number| number.0),
+        "undone_by": change.undone_by.map(|number| number.0),
+        "steps": steps,
+    })
+}
+
+fn item(item: &MemoryItem) -> Value {
+    match item {
+        MemoryItem::Entity(Entity { id, name, entity_type, aliases, description, .. }) => json!({
+            "entity_id": id.0, "name": name, "entity_type": entity_type, "aliases": aliases, "description": description,
+        }),
+        MemoryItem::Observation(Observation { id, entity, text, .. }) => {
+            json!({ "observation_id": id.0, "entity_id": entity.0, "text": text })
+        }
+        MemoryItem::Relation(Relation { id, from, to, relation_type, .. }) => json!({
+            "relation_id": id.0, "from_entity_id": from.0, "to_entity_id": to.0, "relation_type": relation_type,
+        }),
+    }
+}
+
+fn named(item: &MemoryItem) -> String {
+    match item {
+        MemoryItem::Entity(Entity { id, name, entity_type, .. }) => format!("entity {id} {entity_type}: {name}"),
+        MemoryItem::Observation(Observation { id, entity, text, .. }) => {
+            format!("observation {id} of entity {entity}: {}", cut(text))
+        }
+        MemoryItem::Relation(Relation { id, from, to, relation_type, .. }) => {
+            format!("relation {id}: {from} {relation_type} {to}")
+        }
+    }
+}
+
+fn differences(before: &Entity, after: &Entity) -> String {
+    let mut found = Vec::new();
+    if before.name != after.name {
+        found.push(format!("name {:?} to {:?}", before.name, after.name));
+    }
+    if before.entity_type != after.entity_type {
+        found.push(format!("type {} to {}", before.entity_type, after.entity_type));
+    }
+    if before.aliases != after.aliases {
+        found.push(format!("aliases {:?} to {:?}", before.aliases, after.aliases));
+    }
+    if before.description != after.description {
+        found.push("description".to_owned());
+    }
+    if found.is_empty() { "nothing but its time".to_owned() } else { found.join(", ") }
+}
+
+/// A long text by its beginning.
+fn cut(text: &str) -> String {
+    const MAX_CHARS: usize = 80;
+    if text.chars().count() <= MAX_CHARS {
+        return text.to_owned();
+    }
+    text.chars().take(MAX_CHARS - 1).chain(['…']).collect()
+}
+
+fn at(change: &LoggedChange) -> String {
+    let time = Timestamp::from_nanosecond(i128::from(change.author.at_ns));
+    format!("{:.0}", time.expect("64 bits of nanoseconds reach 1677 to 2262"))
+}

@@ -1,0 +1,92 @@
+//! `quipu import`: somebody's memory taken into this one.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use quipu_core::Session;
+use serde_json::json;
+
+use super::output::{Line, Output};
+use super::{CLIENT, Failure, Outcome, Shared, opened};
+use crate::compose::Wish;
+use crate::exchange;
+
+/// Take entities, observations and relations from a file into memory.
+///
+/// Reads the lines of `quipu export`, the file of the reference memory server with whatever damage it has, and documents as
+/// GraphMem gives them. What is there already is not added again. All of it is one change: `quipu undo` takes it back.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quipu import memory.json            the reference memory server's file
+  quipu import --strict export.jsonl  nothing, unless every line can be read
+  ssh host quipu export | quipu import -
+
+JSON fields:
+  {entities, observations, relations, known, problems: [{line, message}]}
+
+A line that cannot be read is named and the rest is kept; the exit code is then 1.")]
+pub(crate) struct Import {
+    /// The file, or - for standard input.
+    file: PathBuf,
+    /// Take nothing when any line cannot be read.
+    #[arg(long)]
+    strict: bool,
+    /// Answer as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Import {
+    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let located = opened::locate(None, shared)?;
+        let mut file = self.open()?;
+        let open = located.memory(Wish::Keep)?;
+        let mut import = exchange::Import::new(&**open.memory.store(), &located.config.memory_types);
+        let progress = |line: usize| {
+            if line.is_multiple_of(50_000) {
+                output.aside(&Line::new().dim(format!("{line} lines read")));
+            }
+        };
+        import.read(&mut file, &progress).map_err(|error| Failure::failed(error.to_string()))?;
+        let problems = import.problems().to_vec();
+        for problem in problems.iter().filter(|_| !self.json) {
+            output.warning(&format!("line {}: {}", problem.line, problem.message), None);
+        }
+        if self.strict && !problems.is_empty() {
+            let message = format!("nothing was taken: {} lines cannot be read", problems.len());
+            return Err(Failure::failed(message).hint("leave out --strict to keep the rest"));
+        }
+        let author = open.memory.author(&Session::named(CLIENT), "import");
+        let imported = import.apply(&author).map_err(|error| Failure::failed(error.to_string()))?;
+        let outcome = if problems.is_empty() { Outcome::Fine } else { Outcome::Negative };
+        if self.json {
+            let problems: Vec<_> =
+                problems.iter().map(|problem| json!({ "line": problem.line, "message": problem.message })).collect();
+            output.json(&json!({
+                "entities": imported.entities,
+                "observations": imported.observations,
+                "relations": imported.relations,
+                "known": imported.known,
+                "problems": problems,
+            }))?;
+            return Ok(outcome);
+        }
+        output.line(&Line::new().plain(format!(
+            "taken in: {} entities, {} observations, {} relations; {} were there already",
+            imported.entities, imported.observations, imported.relations, imported.known
+        )))?;
+        Ok(outcome)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the file is named by the person who typed the command")]
+    fn open(&self) -> Result<Box<dyn BufRead>, Failure> {
+        if self.file == Path::new("-") {
+            return Ok(Box::new(BufReader::new(std::io::stdin())));
+        }
+        let file = std::fs::File::open(&self.file);
+        let file = file.map_err(|error| Failure::usage(format!("cannot read {}: {error}", self.file.display())))?;
+        Ok(Box::new(BufReader::new(file)))
+    }
+}

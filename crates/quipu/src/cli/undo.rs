@@ -1,0 +1,71 @@
+//! `quipu undo`: takes a change of memory back.
+
+use clap::Args;
+use quipu_core::Session;
+use quipu_core::ports::{ChangeNumber, UndoError};
+
+use super::output::{Line, Output};
+use super::{CLIENT, Failure, Outcome, Shared, change, opened};
+use crate::compose::{OpenMemory, Wish};
+
+/// Take a change of memory back.
+///
+/// Without a number, the newest change that has not been taken back. What newer changes hang on is not taken back; undo
+/// those first. An undo is a change too: it is in the log, and can be undone by its number.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quipu undo       take back the newest change
+  quipu undo 118   take back change 118, as `quipu audit` lists it
+
+JSON fields:
+  {change, at, client, tool, undoes, undone_by, steps: [{before, after}]}, as in `quipu audit --json`
+
+Notes are brought back by `quipu restore`.")]
+pub(crate) struct Undo {
+    /// The number of the change, as `quipu audit` lists it.
+    #[arg(value_name = "CHANGE")]
+    number: Option<i64>,
+    /// Answer as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Undo {
+    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let open = opened::locate(None, shared)?.memory(Wish::Look)?;
+        let number = match self.number {
+            Some(number) => ChangeNumber(number),
+            None => newest(&open)?,
+        };
+        let author = open.memory.author(&Session::named(CLIENT), "undo");
+        let undone = open.memory.store().undo(number, &author).map_err(|error| match error {
+            UndoError::Failed(failure) => failure.into(),
+            error => Failure::failed(error.to_string()).hint("`quipu audit` lists the changes"),
+        })?;
+        if self.json {
+            output.json(&change::to_json(&undone))?;
+            return Ok(Outcome::Fine);
+        }
+        output.line(&Line::new().plain(format!("change {} is undone by change {}", number.0, undone.number.0)))?;
+        for line in change::lines(&undone) {
+            output.line(&Line::new().plain(format!("    {line}")))?;
+        }
+        Ok(Outcome::Fine)
+    }
+}
+
+/// The newest change that is neither undone nor an undo itself.
+fn newest(open: &OpenMemory) -> Result<ChangeNumber, Failure> {
+    let mut before = ChangeNumber(i64::MAX);
+    loop {
+        let changes = open.memory.store().log_before(before, 50)?;
+        let Some(oldest) = changes.last() else {
+            return Err(Failure::failed("there is nothing to undo").hint("`quipu audit` lists the changes"));
+        };
+        before = oldest.number;
+        if let Some(found) = changes.iter().find(|change| change.undoes.is_none() && change.undone_by.is_none()) {
+            return Ok(found.number);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! `quipu verify`: whether memory is whole.
+
+use clap::Args;
+use serde_json::json;
+
+use super::output::{Line, Output};
+use super::{Failure, Outcome, Shared, opened};
+use crate::compose::Wish;
+
+/// Look memory over: every page, every reference, and that everything is as its log says.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quipu verify
+  quipu verify --json
+
+JSON fields:
+  {sound, findings, entities, observations, relations, changes}
+
+The exit code is 1 when something is wrong. The index of notes is looked over by `quipu doctor`.")]
+pub(crate) struct Verify {
+    /// Answer as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Verify {
+    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let open = opened::locate(None, shared)?.memory(Wish::Look)?;
+        let store = open.memory.store();
+        let findings = store.check()?;
+        let outcome = if findings.is_empty() { Outcome::Fine } else { Outcome::Negative };
+        if outcome == Outcome::Negative && !self.json {
+            for finding in &findings {
+                output.line(&Line::new().yellow("problem: ").plain(finding.as_str()))?;
+            }
+            return Ok(outcome);
+        }
+        // A damaged file cannot be counted.
+        let (counts, changes) = match outcome {
+            Outcome::Fine => (store.counts()?, store.head()?.0),
+            Outcome::Negative => Default::default(),
+        };
+        if self.json {
+            output.json(&json!({
+                "sound": findings.is_empty(),
+                "findings": findings,
+                "entities": counts.entities,
+                "observations": counts.observations,
+                "relations": counts.relations,
+                "changes": changes,
+            }))?;
+            return Ok(outcome);
+        }
+        output.line(&Line::new().plain(format!(
+            "memory is whole: {} entities, {} observations, {} relations, {changes} changes",
+            counts.entities, counts.observations, counts.relations
+        )))?;
+        Ok(outcome)
+    }
+}

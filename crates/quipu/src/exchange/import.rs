@@ -1,0 +1,305 @@
+//! Somebody's file taken into memory: read line by line, planned against what is there, applied as one change.
+//!
+//! What is there already is not added again, so the same file twice changes nothing. One change also means that one undo
+//! takes an import back.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead};
+
+use quipu_core::memory::{EntityId, EntityTypes, name_key};
+use quipu_core::ports::{ApplyError, Author, EntityRef, MemoryChange, MemoryFailure, MemoryStore, NewEntity};
+use serde_json::Value;
+
+use super::record::{Record, Reference, Times, records};
+
+/// Something in the file that was not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// Counted from 1.
+    pub(crate) line: usize,
+    pub(crate) message: String,
+}
+
+/// What an import did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Imported {
+    pub(crate) entities: usize,
+    pub(crate) observations: usize,
+    pub(crate) relations: usize,
+    /// Things of the file that were there already.
+    pub(crate) known: usize,
+}
+
+/// Why nothing was taken.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ImportError {
+    #[error("cannot read the file: {0}")]
+    Read(#[from] io::Error),
+    #[error("{failure}: {source}", failure = .0, source = .0.source)]
+    Store(#[from] MemoryFailure),
+    #[error("the file cannot be taken in: {0}")]
+    Refused(#[from] ApplyError),
+}
+
+/// An import on its way.
+pub(crate) struct Import<'a> {
+    store: &'a dyn MemoryStore,
+    types: &'a EntityTypes,
+    changes: Vec<MemoryChange>,
+    imported: Imported,
+    problems: Vec<Problem>,
+    /// By the numbers of the file.
+    by_id: HashMap<i64, EntityRef>,
+    /// By name: those of the file, and those of the store once asked for.
+    by_name: HashMap<String, EntityRef>,
+    /// How often each text is still there to be matched.
+    texts: HashMap<EntityId, HashMap<String, usize>>,
+    /// Relations of the file so far.
+    related: std::collections::HashSet<(RefKey, RefKey, String)>,
+    /// Relations and loose observations, with their lines: their entities may come later in the file.
+    waiting: Vec<(usize, Record)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum RefKey {
+    Id(EntityId),
+    Made(usize),
+}
+
+impl<'a> Import<'a> {
+    pub(crate) fn new(store: &'a dyn MemoryStore, types: &'a EntityTypes) -> Self {
+        Self {
+            store,
+            types,
+            changes: Vec::new(),
+            imported: Imported::default(),
+            problems: Vec::new(),
+            by_id: HashMap::new(),
+            by_name: HashMap::new(),
+            texts: HashMap::new(),
+            related: std::collections::HashSet::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Reads the whole file. `progress` is told the number of each line.
+    pub(crate) fn read(&mut self, file: &mut dyn BufRead, progress: &dyn Fn(usize)) -> Result<(), ImportError> {
+        let mut bytes = Vec::new();
+        let mut number = 0;
+        loop {
+            bytes.clear();
+            if file.read_until(b'\n', &mut bytes)? == 0 {
+                break;
+            }
+            number += 1;
+            progress(number);
+            let mut text = String::from_utf8_lossy(&bytes).into_owned();
+            if number == 1 && is_unfinished(&text) {
+                // Not lines but one document, written over many of them.
+                let mut rest = Vec::new();
+                file.read_to_end(&mut rest)?;
+                text.push_str(&String::from_utf8_lossy(&rest));
+            }
+            self.take_line(number, text.trim_start_matches('\u{feff}'))?;
+        }
+        for (line, record) in std::mem::take(&mut self.waiting) {
+            self.take_waiting(line, record)?;
+        }
+        Ok(())
+    }
+
+    /// What was not taken, in the order of the file.
+    pub(crate) fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// Applies all of it as one change, or nothing where there is nothing new.
+    pub(crate) fn apply(self, author: &Author) -> Result<Imported, ImportError> {
+        self.store.apply(&self.changes, author)?;
+        Ok(self.imported)
+    }
+
+    /// Every object on a line: two processes may have written one each without a break.
+    fn take_line(&mut self, number: usize, text: &str) -> Result<(), ImportError> {
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        loop {
+            let at = values.byte_offset();
+            match values.next() {
+                None => return Ok(()),
+                Some(Ok(value)) => match records(&value) {
+                    Ok(records) => {
+                        for record in records {
+                            self.take(number, record)?;
+                        }
+                    }
+                    Err(message) => self.problem(number, message),
+                },
+                Some(Err(error)) => {
+                    let rest: String = text[at..].trim().chars().take(40).collect();
+                    self.problem(number, format!("not JSON ({}) from {rest:?} on", reason(&error)));
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, line: usize, record: Record) -> Result<(), ImportError> {
+        match record {
+            Record::Entity { id, name, entity_type, aliases, description, observations, times } => {
+                let name = name.trim().to_owned();
+                let place = match self.named(&name)? {
+                    Some(known) => {
+                        self.imported.known += 1;
+                        known
+                    }
+                    None => {
+                        let entity_type = self.types.canonical(&entity_type);
+                        let new = NewEntity { name: name.clone(), entity_type, aliases, description };
+                        let made = EntityRef::Made(self.push(MemoryChange::CreateEntity(new), times));
+                        self.imported.entities += 1;
+                        self.by_name.insert(name_key(&name), made);
+                        made
+                    }
+                };
+                if let Some(id) = id {
+                    self.by_id.insert(id, place);
+                }
+                for (text, times) in observations {
+                    self.observe(place, &text, times)?;
+                }
+            }
+            Record::Header => {}
+            waiting => self.waiting.push((line, waiting)),
+        }
+        Ok(())
+    }
+
+    fn take_waiting(&mut self, line: usize, record: Record) -> Result<(), ImportError> {
+        match record {
+            Record::Observation { entity, text, times } => match self.find(&entity)? {
+                Some(place) => self.observe(place, &text, times)?,
+                None => self.problem(line, missing("observation", &entity)),
+            },
+            Record::Relation { from, to, relation_type, times } => {
+                let (source, target) = (self.find(&from)?, self.find(&to)?);
+                match (source, target) {
+                    (Some(source), Some(target)) => self.relate(source, target, relation_type.trim(), times)?,
+                    (None, _) => self.problem(line, missing("relation", &from)),
+                    (_, None) => self.problem(line, missing("relation", &to)),
+                }
+            }
+            Record::Entity { .. } | Record::Header => {}
+        }
+        Ok(())
+    }
+
+    fn observe(&mut self, place: EntityRef, text: &str, times: Times) -> Result<(), ImportError> {
+        let text = text.trim().to_owned();
+        if let EntityRef::Id(id) = place {
+            if !self.texts.contains_key(&id) {
+                let mut there: HashMap<String, usize> = HashMap::new();
+                for seen in self.store.observations_of(&[id])?.pop().unwrap_or_default() {
+                    *there.entry(seen.text).or_default() += 1;
+                }
+                self.texts.insert(id, there);
+            }
+            let there = self.texts.get_mut(&id).and_then(|there| there.get_mut(&text));
+            if let Some(left) = there.filter(|left| **left > 0) {
+                *left -= 1;
+                self.imported.known += 1;
+                return Ok(());
+            }
+        }
+        self.push(MemoryChange::AddObservation { entity: place, text }, times);
+        self.imported.observations += 1;
+        Ok(())
+    }
+
+    fn relate(&mut self, from: EntityRef, to: EntityRef, relation_type: &str, times: Times) -> Result<(), ImportError> {
+        let key = (key(from), key(to), relation_type.to_owned());
+        let is_there = match (from, to) {
+            (EntityRef::Id(from), EntityRef::Id(to)) => {
+                let filter = quipu_core::ports::RelationFilter {
+                    from: Some(from),
+                    to: Some(to),
+                    relation_type: Some(relation_type.to_owned()),
+                };
+                !self.store.relations_where(&filter, 0, 1)?.is_empty()
+            }
+            _ => false,
+        };
+        if is_there || !self.related.insert(key) {
+            self.imported.known += 1;
+            return Ok(());
+        }
+        self.push(MemoryChange::AddRelation { from, to, relation_type: relation_type.to_owned() }, times);
+        self.imported.relations += 1;
+        Ok(())
+    }
+
+    /// Adds a change, and its times where the file has them; returns its place.
+    fn push(&mut self, change: MemoryChange, times: Times) -> usize {
+        let place = self.changes.len();
+        self.changes.push(change);
+        if let Some((created_ns, updated_ns)) = times {
+            self.changes.push(MemoryChange::SetTimes { made: place, created_ns, updated_ns });
+        }
+        place
+    }
+
+    fn find(&mut self, reference: &Reference) -> Result<Option<EntityRef>, ImportError> {
+        match reference {
+            Reference::Id(id) => Ok(self.by_id.get(id).copied()),
+            Reference::Name(name) => self.named(name),
+        }
+    }
+
+    fn named(&mut self, name: &str) -> Result<Option<EntityRef>, ImportError> {
+        let key = name_key(name);
+        if let Some(known) = self.by_name.get(&key) {
+            return Ok(Some(*known));
+        }
+        // A name that is only an alias there is another entity here.
+        let called = self.store.entities_called(std::slice::from_ref(&key))?.pop().unwrap_or_default();
+        let entities = self.store.entities(&called)?;
+        let there = entities.into_iter().flatten().find(|entity| name_key(&entity.name) == key);
+        let found = there.map(|entity| EntityRef::Id(entity.id));
+        if let Some(found) = found {
+            self.by_name.insert(key, found);
+        }
+        Ok(found)
+    }
+
+    fn problem(&mut self, line: usize, message: String) {
+        self.problems.push(Problem { line, message });
+    }
+}
+
+fn key(entity: EntityRef) -> RefKey {
+    match entity {
+        EntityRef::Id(id) => RefKey::Id(id),
+        EntityRef::Made(place) => RefKey::Made(place),
+    }
+}
+
+fn missing(what: &str, reference: &Reference) -> String {
+    match reference {
+        Reference::Id(id) => format!("a {what} of entity {id}, which the file does not have"),
+        Reference::Name(name) => format!("a {what} of {name:?}, which is neither in the file nor in memory"),
+    }
+}
+
+/// Whether a line opens a document that goes on below it, unlike a line that was cut off.
+fn is_unfinished(text: &str) -> bool {
+    if !text.trim_end().ends_with(['{', '[']) {
+        return false;
+    }
+    let first = serde_json::Deserializer::from_str(text.trim_start_matches('\u{feff}')).into_iter::<Value>().next();
+    first.is_some_and(|first| first.is_err_and(|error| error.is_eof()))
+}
+
+/// What the parser says, without its place: that is the line's, not the file's.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split(" at line").next().unwrap_or(&text).to_owned()
+}

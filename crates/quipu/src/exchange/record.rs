@@ -1,0 +1,171 @@
+//! One thing in somebody's file, whatever their words for it.
+//!
+//! Three dialects are read alike, since their words do not contradict each other: ours (`id`, `entity`, `text`), the
+//! reference server's (`entityType`, `relationType`, `from` and `to` by name) and GraphMem's (`entity_id`,
+//! `memory_observations`, aliases separated by `|`).
+
+use serde_json::{Map, Value};
+
+/// One thing of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Record {
+    Entity {
+        id: Option<i64>,
+        name: String,
+        entity_type: String,
+        aliases: Vec<String>,
+        description: Option<String>,
+        observations: Vec<(String, Times)>,
+        times: Times,
+    },
+    Observation {
+        entity: Reference,
+        text: String,
+        times: Times,
+    },
+    Relation {
+        from: Reference,
+        to: Reference,
+        relation_type: String,
+        times: Times,
+    },
+    /// Says what file this is, and nothing more.
+    Header,
+}
+
+/// When something was made and last changed, in nanoseconds since 1970, where the file says.
+pub(super) type Times = Option<(i64, i64)>;
+
+/// An entity of the same file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Reference {
+    Id(i64),
+    Name(String),
+}
+
+/// The lists that a whole document may have.
+const LISTS: [&str; 7] =
+    ["entities", "memory_entities", "observations", "memory_observations", "relations", "memory_relations", "graph"];
+
+/// All records in a value: one, or those of a whole document, entities before what refers to them.
+pub(super) fn records(value: &Value) -> Result<Vec<Record>, String> {
+    match value {
+        Value::Array(items) => items.iter().map(records).collect::<Result<Vec<_>, _>>().map(|lists| lists.concat()),
+        Value::Object(object) => {
+            let is_document = !object.contains_key("name") && LISTS.iter().any(|list| is_list(object.get(*list)));
+            if !is_document {
+                return Ok(vec![record(object)?]);
+            }
+            let lists = LISTS.iter().filter_map(|list| object.get(*list)).map(records);
+            lists.collect::<Result<Vec<_>, _>>().map(|lists| lists.concat())
+        }
+        other => Err(format!("{} is no entity, observation or relation", shown(other))),
+    }
+}
+
+fn is_list(value: Option<&Value>) -> bool {
+    matches!(value, Some(Value::Array(_) | Value::Object(_)))
+}
+
+fn record(object: &Map<String, Value>) -> Result<Record, String> {
+    if object.get("type").and_then(Value::as_str) == Some(super::export::HEADER) {
+        return Ok(Record::Header);
+    }
+    let relation_type = text(object, &["relation_type", "relationType"]);
+    if let Some(relation_type) = relation_type {
+        return Ok(Record::Relation {
+            from: reference(object, &["from_entity_id", "from"])?,
+            to: reference(object, &["to_entity_id", "to"])?,
+            relation_type,
+            times: times(object),
+        });
+    }
+    if let Some(name) = text(object, &["name"]) {
+        return entity(object, name);
+    }
+    match text(object, &OBSERVATION_TEXTS) {
+        Some(text) => Ok(Record::Observation {
+            entity: reference(object, &["entity", "memory_entity_id", "entity_id", "entityName"])?,
+            text,
+            times: times(object),
+        }),
+        None => Err("it has neither a `name`, nor a relation's type, nor an observation's text".into()),
+    }
+}
+
+const OBSERVATION_TEXTS: [&str; 5] = ["text", "content", "observation_content", "text_content", "contents"];
+
+fn entity(object: &Map<String, Value>, name: String) -> Result<Record, String> {
+    if name.trim().is_empty() {
+        return Err("its `name` is blank".into());
+    }
+    let observations = ["observations", "memory_observations"].iter().find_map(|key| object.get(*key));
+    let observations = match observations {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(items)) => items.iter().map(observation).collect::<Result<Vec<_>, _>>()?,
+        Some(other) => return Err(format!("its `observations` are {}, not a list", shown(other))),
+    };
+    let aliases = match object.get("aliases") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::String(joined)) => joined.split('|').map(|alias| alias.trim().to_owned()).collect(),
+        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(other) => return Err(format!("its `aliases` are {}, not a list", shown(other))),
+    };
+    Ok(Record::Entity {
+        id: ["id", "entity_id"].iter().find_map(|key| object.get(*key)).and_then(Value::as_i64),
+        // Some files of the reference server have entities without a type.
+        entity_type: text(object, &["entity_type", "entityType"])
+            .filter(|written| !written.trim().is_empty())
+            .unwrap_or_else(|| "Thing".to_owned()),
+        aliases: aliases.into_iter().filter(|alias| !alias.is_empty()).collect(),
+        description: text(object, &["description"]),
+        observations: observations.into_iter().filter(|(text, _)| !text.trim().is_empty()).collect(),
+        times: times(object),
+        name,
+    })
+}
+
+fn observation(value: &Value) -> Result<(String, Times), String> {
+    match value {
+        Value::String(text) => Ok((text.clone(), None)),
+        Value::Object(object) => {
+            let text = text(object, &OBSERVATION_TEXTS).ok_or("an observation has no text")?;
+            Ok((text, times(object)))
+        }
+        other => Err(format!("an observation is {}, not a text", shown(other))),
+    }
+}
+
+fn reference(object: &Map<String, Value>, keys: &[&str]) -> Result<Reference, String> {
+    let found = keys.iter().find_map(|key| object.get(*key));
+    match found {
+        Some(Value::Number(number)) if number.is_i64() => Ok(Reference::Id(number.as_i64().unwrap_or_default())),
+        Some(Value::String(name)) if !name.trim().is_empty() => Ok(Reference::Name(name.clone())),
+        _ => Err(format!("its `{}` names no entity", keys[keys.len() - 1])),
+    }
+}
+
+fn text(object: &Map<String, Value>, keys: &[&str]) -> Option<String> {
+    keys.iter().find_map(|key| object.get(*key)).and_then(Value::as_str).map(str::to_owned)
+}
+
+fn times(object: &Map<String, Value>) -> Times {
+    let nanoseconds = |key: &str| object.get(key).and_then(Value::as_i64);
+    let written = |key: &str| {
+        let time: jiff::Timestamp = object.get(key)?.as_str()?.parse().ok()?;
+        i64::try_from(time.as_nanosecond()).ok()
+    };
+    let created = nanoseconds("created_ns").or_else(|| written("created_at"))?;
+    Some((created, nanoseconds("updated_ns").or_else(|| written("updated_at")).unwrap_or(created)))
+}
+
+fn shown(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

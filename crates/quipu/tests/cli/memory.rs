@@ -1,0 +1,198 @@
+//! Memory from the shell: its log, undo, copies, and other programs' files in and out.
+
+use serde_json::{Value, json};
+
+use crate::sandbox::{Ran, Sandbox};
+
+fn call(vault: &Sandbox, tool: &str, arguments: &Value) -> Value {
+    vault.run(&["call", tool, &arguments.to_string()]).expect(0).json()
+}
+
+fn import(vault: &Sandbox, text: &str, more: &[&str]) -> Ran {
+    vault.run_with_stdin(&[&["import", "-"], more].concat(), text)
+}
+
+/// Everything in memory but the times, by names.
+fn content(vault: &Sandbox) -> Vec<Value> {
+    let lines = vault.run(&["export", "--format", "reference"]).expect(0).stdout;
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn every_change_is_listed_with_its_author_and_undone() {
+    let vault = Sandbox::of("");
+    call(
+        &vault,
+        "create_entity",
+        &json!({"name": "Ada", "entity_type": "person", "observations": ["Wrote a program"]}),
+    );
+    call(&vault, "update_entity", &json!({"entity_id": 1, "name": "Ada Lovelace"}));
+    call(&vault, "delete_entity", &json!({"entity_id": 1}));
+    let listed = vault.run(&["audit"]).expect(0).stdout;
+    for line in [
+        "  quipu  delete_entity\n    - observation 1 of entity 1: Wrote a program\n    - entity 1 User: Ada Lovelace\n",
+        "  quipu  update_entity\n    ~ entity 1: name \"Ada\" to \"Ada Lovelace\"\n",
+        "  quipu  create_entity\n    + entity 1 User: Ada\n    + observation 1 of entity 1: Wrote a program\n",
+    ] {
+        assert!(listed.contains(line), "{listed}");
+    }
+    let undone = vault.run(&["undo"]).expect(0).stdout;
+    assert!(undone.starts_with("change 3 is undone by change 4\n    + entity 1 User: Ada Lovelace\n"), "{undone}");
+    assert_eq!(
+        call(&vault, "get_entity", &json!({"entity_id": 1}))["observations"][0]["observation_content"],
+        "Wrote a program"
+    );
+    let first = vault.run(&["undo", "1"]).expect(1).stderr;
+    assert!(
+        first.contains("change 1 cannot be undone: observation 1") || first.contains("entity 1 was changed since"),
+        "{first}"
+    );
+    let second = vault.run(&["undo", "--json"]).expect(0).json();
+    assert_eq!((&second["undoes"], &second["change"]), (&json!(2), &json!(5)));
+    vault.run(&["undo"]).expect(0);
+    let none = vault.run(&["undo"]).expect(1).stderr;
+    assert!(none.contains("there is nothing to undo"), "{none}");
+    assert!(vault.run(&["undo", "99"]).expect(1).stderr.contains("there is no change 99"));
+    let log = vault.run(&["audit", "--json", "--limit", "2", "--before", "6"]).expect(0).json();
+    assert_eq!((log.as_array().unwrap().len(), &log[0]["change"]), (2, &json!(5)));
+    assert!(vault.run(&["verify"]).expect(0).stdout.starts_with("memory is whole: 0 entities, 0 observations"));
+}
+
+#[test]
+fn looking_makes_no_memory() {
+    let vault = Sandbox::of("//- a.md\n");
+    vault.run(&["audit"]).expect(0);
+    vault.run(&["verify"]).expect(0);
+    vault.run(&["export"]).expect(0);
+    vault.run(&["call", "search_entities", r#"{"query": "x"}"#]).expect(0);
+    assert!(vault.run(&["backup"]).expect(1).stderr.contains("there is no memory yet"));
+    assert!(!vault.root().join(".quipu").exists());
+}
+
+#[test]
+fn a_copy_is_whole_and_never_written_over() {
+    let vault = Sandbox::of("");
+    call(&vault, "create_entity", &json!({"name": "Ada", "entity_type": "person"}));
+    let copy = vault.run(&["backup", "--json"]).expect(0).json();
+    let file = copy["file"].as_str().unwrap();
+    assert!(file.contains("/.quipu/backups/memory-") && copy["bytes"].as_u64().unwrap() > 0, "{copy}");
+    assert!(vault.run(&["backup", file]).expect(1).stderr.contains("is there already; name another file"));
+    call(&vault, "delete_entity", &json!({"entity_id": 1}));
+    for name in ["memory.db", "memory.db-wal", "memory.db-shm"] {
+        let _ = std::fs::remove_file(vault.root().join(".quipu").join(name));
+    }
+    std::fs::copy(file, vault.root().join(".quipu/memory.db")).unwrap();
+    assert_eq!(call(&vault, "get_entity", &json!({"entity_id": 1}))["name"], "Ada");
+    assert_eq!(vault.run(&["verify", "--json"]).expect(0).json()["sound"], true);
+}
+
+#[test]
+fn damage_is_named_and_nothing_is_touched() {
+    let vault = Sandbox::of("");
+    for number in 0..50 {
+        let name = format!("Thing {number} {}", "x".repeat(200));
+        call(&vault, "create_entity", &json!({"name": name, "entity_type": "x"}));
+        if number == 2 {
+            break;
+        }
+    }
+    let file = vault.root().join(".quipu/memory.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 3;
+    bytes[middle..middle + 3000].fill(0xAA);
+    std::fs::write(&file, &bytes).unwrap();
+    let ran = vault.run(&["verify"]);
+    assert_eq!(ran.code, Some(1), "{ran}");
+    assert!(
+        ran.stdout.contains("damaged") || ran.stderr.contains("malformed") || ran.stderr.contains("damaged"),
+        "{ran}"
+    );
+    std::fs::write(&file, "SQLite format 3\0 and then nothing of the kind").unwrap();
+    let ran = vault.run(&["verify"]).expect(1);
+    assert!(ran.stderr.contains("is damaged"), "{ran}");
+    assert_eq!(std::fs::read(&file).unwrap(), b"SQLite format 3\0 and then nothing of the kind");
+}
+
+const REFERENCE: &str = r#"{"type":"entity","name":"Alice","entityType":"person","observations":["likes tea","likes tea","works at Acme"]}
+{"type":"entity","name":"Acme","entityType":"company","observations":[]}{"type":"relation","from":"Alice","to":"Acme","relationType":"works_at"}
+
+{"type":"entity","name":"alice","entityType":"person","observations":["has a cat"]}
+{"type":"relation","from":"Alice","to":"Acme","relationType":"works_at"}
+{"type":"relation","from":"Alice","to":"Nobody","relationType":"knows"}
+{"type":"entity","name":"Bo","entityTy
+{"type":"entity","name":"Cy","entityType":"","observations":null}
+"#;
+
+#[test]
+fn the_reference_servers_file_with_its_damage() {
+    let vault = Sandbox::of("");
+    let ran = import(&vault, REFERENCE, &["--json"]).expect(1).json();
+    assert_eq!((&ran["entities"], &ran["observations"], &ran["relations"]), (&json!(3), &json!(4), &json!(1)));
+    let lines: Vec<_> = ran["problems"].as_array().unwrap().iter().map(|problem| problem["line"].clone()).collect();
+    assert_eq!(lines, [json!(7), json!(6)]);
+    let message = ran["problems"][1]["message"].as_str().unwrap();
+    assert_eq!(message, "a relation of \"Nobody\", which is neither in the file nor in memory");
+    let before = content(&vault);
+    assert_eq!(before[0]["observations"], json!(["likes tea", "likes tea", "works at Acme", "has a cat"]));
+    let again = import(&vault, REFERENCE, &["--json"]).expect(1).json();
+    assert_eq!((&again["entities"], &again["observations"], &again["relations"]), (&json!(0), &json!(0), &json!(0)));
+    assert_eq!(content(&vault), before, "twice is once");
+    assert_eq!(vault.run(&["audit", "--json"]).expect(0).json().as_array().unwrap().len(), 1, "one change");
+    vault.run(&["undo"]).expect(0);
+    assert_eq!(content(&vault), [json!(null); 0]);
+}
+
+#[test]
+fn strict_takes_all_or_nothing() {
+    let vault = Sandbox::of("");
+    let ran = import(&vault, REFERENCE, &["--strict"]).expect(1);
+    assert!(ran.stderr.contains("line 7: not JSON"), "{ran}");
+    assert!(ran.stderr.contains("nothing was taken: 2 lines cannot be read"), "{ran}");
+    assert_eq!(content(&vault), [json!(null); 0]);
+}
+
+#[test]
+fn our_own_lines_lose_nothing() {
+    let vault = Sandbox::of("");
+    let entity = json!({"name": "Quipu", "entity_type": "repo", "aliases": "khipu|knots", "description": "Two\nlines",
+        "observations": ["日本語", "same", "same"]});
+    call(&vault, "create_entity", &entity);
+    call(&vault, "create_entity", &json!({"name": "Gone", "entity_type": "x"}));
+    call(&vault, "delete_entity", &json!({"entity_id": 2}));
+    call(&vault, "create_entity", &json!({"name": "Part", "entity_type": "x"}));
+    call(&vault, "create_relation", &json!({"from_entity_id": 3, "to_entity_id": 1, "relation_type": "part_of"}));
+    let lines = vault.run(&["export"]).expect(0).stdout;
+    let other = Sandbox::of("");
+    import(&other, &lines, &[]).expect(0);
+    let without_ids = |text: &str| {
+        let mut rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        for row in &mut rows {
+            ["id", "from", "to"].iter().for_each(|key| drop(row.as_object_mut().unwrap().remove(*key)));
+        }
+        rows
+    };
+    let again = other.run(&["export"]).expect(0).stdout;
+    assert_eq!(without_ids(&again), without_ids(&lines), "times, aliases and repetitions included");
+    assert!(
+        import(&other, &lines, &[]).expect(0).stdout.contains("0 entities, 0 observations, 0 relations; 6 were there")
+    );
+}
+
+#[test]
+fn a_document_of_numbered_entities() {
+    let vault = Sandbox::of("");
+    call(
+        &vault,
+        "create_entity",
+        &json!({"name": "A", "entity_type": "x", "aliases": "a1|a2", "observations": ["seen"]}),
+    );
+    call(&vault, "create_entity", &json!({"name": "B", "entity_type": "y"}));
+    call(&vault, "create_relation", &json!({"from_entity_id": 1, "to_entity_id": 2, "relation_type": "r"}));
+    let document = vault.run(&["export", "--format", "graphmem"]).expect(0).stdout;
+    let other = Sandbox::of("");
+    import(&other, &document, &[]).expect(0);
+    assert_eq!(content(&other), content(&vault));
+    assert_eq!(call(&other, "get_entity", &json!({"entity_id": 1}))["aliases"], "a1|a2");
+    let pretty = serde_json::to_string_pretty(&serde_json::from_str::<Value>(&document).unwrap()).unwrap();
+    assert!(import(&other, &pretty, &[]).expect(0).stdout.contains("taken in: 0 entities"));
+}

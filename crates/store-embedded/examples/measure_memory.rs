@@ -1,0 +1,352 @@
+//! What memory is worth, in numbers: `duplicates`, `recall` and `speed`. `cargo xtask memory` runs it.
+//!
+//! The first two read sets of real data that are not part of the repository; each set is a folder below the one given.
+
+#![expect(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "a development tool")]
+#![expect(clippy::cast_possible_truncation, reason = "small numbers")]
+
+use std::collections::{HashMap, HashSet};
+use std::fs::read_to_string;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quipu_core::Session;
+use quipu_core::memory::{
+    Bulk, BulkEntity, BulkRelation, Creation, DuplicateRule, EntityId, EntityTypes, EntityWish, Fields, Memory,
+    MemoryParts, NameOrId, Page, SearchBy, SearchQuery, SubgraphQuery,
+};
+use quipu_core::ports::{Author, Embedder, Role, SystemClock};
+use quipu_embed::Builtin;
+use quipu_store_embedded::MemoryDatabase;
+use serde_json::Value;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["duplicates", data] => {
+            for set in ["er-abt-buy", "er-dblp-acm", "er-febrl1-people"] {
+                duplicates(&set_in(data, set), set);
+            }
+        }
+        ["recall", data] => recall(&set_in(data, "mem-locomo")),
+        ["speed", sizes @ ..] => sizes.iter().for_each(|size| speed(size.parse().unwrap())),
+        _ => println!("measure_memory duplicates DATA | recall DATA | speed ENTITIES…"),
+    }
+}
+
+/// An archive may have been unpacked into a folder of its own name.
+fn set_in(data: &str, set: &str) -> PathBuf {
+    let folder = Path::new(data).join(set);
+    let inner = folder.join(set);
+    if inner.is_dir() { inner } else { folder }
+}
+
+fn memory(store: MemoryDatabase, embedder: Option<Arc<dyn Embedder>>) -> Memory {
+    Memory::new(MemoryParts {
+        store: Arc::new(store),
+        embedder,
+        clock: Arc::new(SystemClock),
+        types: EntityTypes::default(),
+        rule: DuplicateRule::default(),
+    })
+}
+
+fn author() -> Author {
+    Author { client: "measure".into(), tool: "measure".into(), at_ns: 0 }
+}
+
+fn rows(file: &Path) -> Vec<Value> {
+    read_to_string(file).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Whether a true duplicate came before, and the distance to the closest of those before.
+type Curve = Vec<(bool, f32)>;
+type Twins = HashMap<String, HashSet<String>>;
+
+/// Every entity of a set comes one after the other, as agents would make them. One that has a true duplicate among those
+/// before it should be held back, any other should not.
+fn duplicates(set: &Path, name: &str) {
+    let mut twins: Twins = HashMap::new();
+    for line in read_to_string(set.join("matches.tsv")).unwrap().lines().skip(1) {
+        let (a, b) = line.split_once('\t').unwrap();
+        twins.entry(a.into()).or_default().insert(b.into());
+        twins.entry(b.into()).or_default().insert(a.into());
+    }
+    let embedder: Arc<dyn Embedder> = Arc::new(Builtin::new());
+    let entities = rows(&set.join("entities.jsonl"));
+    let curves = [
+        by_memory(&entities, &twins, Some(embedder.clone())),
+        by_memory(&entities, &twins, None),
+        by_cosine(&entities, &twins, &*embedder),
+    ];
+    println!("\n{name}: true duplicates held back / distinct things held back, in percent\n");
+    println!("| distance below | the rule | without embedder | cosine alone |\n|---|---|---|---|");
+    for threshold in [0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4] {
+        let cell = |curve: &Curve| {
+            let share = |is_twin: bool| {
+                let all: Vec<_> = curve.iter().filter(|(twin, _)| *twin == is_twin).collect();
+                let held = all.iter().filter(|(_, distance)| *distance < threshold).count();
+                100.0 * held as f32 / all.len() as f32
+            };
+            format!("{:.1} / {:.2}", share(true), share(false))
+        };
+        println!("| {threshold} | {} |", curves.iter().map(cell).collect::<Vec<_>>().join(" | "));
+    }
+}
+
+fn by_memory(entities: &[Value], twins: &Twins, embedder: Option<Arc<dyn Embedder>>) -> Curve {
+    let memory = memory(MemoryDatabase::in_memory().unwrap(), embedder);
+    let mut seen: HashSet<String> = HashSet::new();
+    let mut curve = Vec::new();
+    for entity in entities {
+        let id = entity["id"].as_str().unwrap().to_owned();
+        let wish = EntityWish {
+            name: entity["name"].as_str().unwrap().to_owned(),
+            entity_type: entity["type"].as_str().unwrap().to_owned(),
+            ..EntityWish::default()
+        };
+        if wish.name.trim().is_empty() {
+            continue;
+        }
+        let has_twin = twins.get(&id).is_some_and(|twins| !twins.is_disjoint(&seen));
+        let closest = memory.closest_to(wish.clone()).unwrap();
+        if std::env::var_os("SHOW").is_some()
+            && let Some((other, distance)) = &closest
+            && *distance < 0.25
+            && !has_twin
+        {
+            println!("held back: {} ~ {} ({distance:.3})", wish.name, other.name);
+        }
+        let distance = match memory.create_entity(wish, true, &author()).unwrap() {
+            Creation::Created(_) => closest.map_or(1.0, |(_, distance)| distance),
+            Creation::Duplicate { .. } => 0.0,
+        };
+        while memory.embed_some(64).unwrap() > 0 {}
+        curve.push((has_twin, distance));
+        seen.insert(id);
+    }
+    curve
+}
+
+fn by_cosine(entities: &[Value], twins: &Twins, embedder: &dyn Embedder) -> Curve {
+    let mut seen: HashSet<String> = HashSet::new();
+    let mut vectors: Vec<Vec<f32>> = Vec::new();
+    let mut curve = Vec::new();
+    for entity in entities {
+        let id = entity["id"].as_str().unwrap().to_owned();
+        let text = format!("{}: {}", entity["type"].as_str().unwrap(), entity["name"].as_str().unwrap());
+        let vector = embedder.embed(Role::Passage, &[&text]).unwrap().remove(0);
+        let dot = |other: &Vec<f32>| other.iter().zip(&vector).map(|(a, b)| a * b).sum::<f32>();
+        let nearest = vectors.iter().map(dot).fold(-1.0, f32::max);
+        curve.push((twins.get(&id).is_some_and(|twins| !twins.is_disjoint(&seen)), 1.0 - nearest));
+        vectors.push(vector);
+        seen.insert(id);
+    }
+    curve
+}
+
+/// Every turn of the conversations is an entity with one observation; a question should find the turns that answer it.
+fn recall(set: &Path) {
+    let memory = memory(MemoryDatabase::in_memory().unwrap(), Some(Arc::new(Builtin::new())));
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let mut of_turn: HashMap<(String, String), EntityId> = HashMap::new();
+    for turn in rows(&set.join("turns.jsonl")) {
+        let key = (text(&turn["conv"]), text(&turn["id"]));
+        let wish = EntityWish {
+            name: format!("{} {}", key.0, key.1),
+            entity_type: "Turn".into(),
+            observations: vec![format!("{}: {}", text(&turn["speaker"]), text(&turn["text"]))],
+            ..EntityWish::default()
+        };
+        if let Creation::Created(entity) = memory.create_entity(wish, true, &author()).unwrap() {
+            of_turn.insert(key, entity.id);
+        }
+    }
+    let start = Instant::now();
+    while memory.embed_some(256).unwrap() > 0 {}
+    println!("{} turns, vectors made in {:.0} s\n", of_turn.len(), start.elapsed().as_secs_f32());
+    let questions = rows(&set.join("questions.jsonl")).into_iter().filter(|question| question["category"] != 5);
+    let questions: Vec<(String, HashSet<EntityId>)> = questions
+        .map(|question| {
+            let conv = text(&question["conv"]);
+            let turns = question["evidence"].as_array().unwrap().iter();
+            let turns = turns.filter_map(|turn| of_turn.get(&(conv.clone(), text(turn))).copied()).collect();
+            (text(&question["question"]), turns)
+        })
+        .filter(|(_, evidence): &(_, HashSet<_>)| !evidence.is_empty())
+        .collect();
+    println!("| | recall@5 | recall@10 | p50 ms | p95 ms |\n|---|---|---|---|---|");
+    for (name, by) in [
+        ("words", Some(SearchBy::Words)),
+        ("meaning", Some(SearchBy::Meaning)),
+        ("fused", Some(SearchBy::Both)),
+        ("fused, search_subgraph", None),
+    ] {
+        let (mut at_5, mut at_10) = (0.0, 0.0);
+        let mut times = Vec::new();
+        for (question, evidence) in &questions {
+            let start = Instant::now();
+            let found = found(&memory, question, by);
+            times.push(start.elapsed());
+            let share = |limit: usize| {
+                found.iter().take(limit).filter(|id| evidence.contains(id)).count() as f32 / evidence.len() as f32
+            };
+            (at_5, at_10) = (at_5 + share(5), at_10 + share(10));
+        }
+        let (p50, p95) = percentiles(&mut times);
+        let count = questions.len() as f32;
+        println!("| {name} | {:.3} | {:.3} | {p50:.1} | {p95:.1} |", at_5 / count, at_10 / count);
+    }
+}
+
+/// The ten best, by `search` or, without a measure, by `search_subgraph`.
+fn found(memory: &Memory, question: &str, by: Option<SearchBy>) -> Vec<EntityId> {
+    let session = Session::default();
+    let text = question.to_owned();
+    match by {
+        Some(by) => {
+            let found = memory.search(&session, &SearchQuery { text, limit: 10, project: None, by }).unwrap();
+            found.into_iter().map(|found| found.entity.id).collect()
+        }
+        None => {
+            let page = Page { number: 1, size: 10 };
+            let query = SubgraphQuery { text, fields: Fields::ALL, page, project: None };
+            let found = memory.search_subgraph(&session, &query).unwrap().subgraph.entities;
+            found.into_iter().map(|(entity, _)| entity.id).collect()
+        }
+    }
+}
+
+/// The middle one and the one that five in a hundred exceed, in milliseconds.
+fn percentiles(times: &mut [Duration]) -> (f64, f64) {
+    times.sort();
+    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1000.0;
+    (at(0.5), at(0.95))
+}
+
+/// Entities with three observations and a relation each, then each kind of call many times.
+fn speed(entities: usize) {
+    let folder = tempfile::tempdir_in("target").unwrap();
+    let file = folder.path().join("memory.db");
+    let mut prose = Prose::new();
+    let open = || memory(MemoryDatabase::open(&file).unwrap(), None);
+    let start = Instant::now();
+    fill(&open(), entities, &mut prose);
+    let filling = start.elapsed();
+    let memory = open();
+    let start = Instant::now();
+    memory.warm_up().unwrap();
+    println!(
+        "\n{entities} entities: filled in {:.1} s, read for searching in {:.2} s, {:.0} MB on disk\n",
+        filling.as_secs_f32(),
+        start.elapsed().as_secs_f32(),
+        std::fs::metadata(&file).unwrap().len() as f64 / 1e6
+    );
+    println!("| call | p50 ms | p95 ms |\n|---|---|---|");
+    let session = Session::default();
+    let search = |text: String, project: Option<i64>| {
+        let project = project.map(EntityId);
+        memory.search(&session, &SearchQuery { text, limit: 20, project, by: SearchBy::Both }).unwrap();
+    };
+    let common = prose.words[3].clone();
+    measure("create_entity", 100, &mut |round| {
+        let name = format!("{} new {round}", prose.sentence(2));
+        let wish = EntityWish { name, entity_type: "Thing".into(), ..EntityWish::default() };
+        assert!(matches!(memory.create_entity(wish, false, &author()).unwrap(), Creation::Created(_)));
+    });
+    measure("create_observation", 100, &mut |round| {
+        memory.create_observation(EntityId(round as i64 + 1), &prose.sentence(14), &author()).unwrap();
+    });
+    measure("create_relation", 100, &mut |round| {
+        let (from, to) = (EntityId(round as i64 + 1), EntityId(round as i64 + 2));
+        memory.create_relation(from, to, "next", &author()).unwrap();
+    });
+    measure("search_entities, a common word", 100, &mut |_| search(common.clone(), None));
+    measure("search_entities, three words", 100, &mut |_| search(prose.sentence(3), None));
+    measure("search_entities, in a project", 100, &mut |_| search(common.clone(), Some(1)));
+    measure("search_subgraph, three words", 100, &mut |_| {
+        let page = Page { number: 1, size: 20 };
+        let query = SubgraphQuery { text: prose.sentence(3), fields: Fields::ALL, page, project: None };
+        memory.search_subgraph(&session, &query).unwrap();
+    });
+    measure("get_entity", 100, &mut |round| drop(memory.entity_detail(EntityId(round as i64 + 1), 0).unwrap()));
+    measure("list_entities, last page", 100, &mut |_| {
+        memory.list_entities(Page { number: (entities / 20) as u64, size: 20 }).unwrap();
+    });
+    measure("bulk_update of 50", 20, &mut |round| {
+        let wish = |number| BulkEntity {
+            name: format!("bulk {round} {number}"),
+            entity_type: "Thing".into(),
+            ..BulkEntity::default()
+        };
+        let bulk = Bulk { entities: (0..50).map(wish).collect(), ..Bulk::default() };
+        memory.bulk_update(bulk, &author()).unwrap();
+    });
+    measure("suggest_merges", 1, &mut |_| drop(memory.suggest_merges(0.3, 20, None).unwrap()));
+}
+
+fn measure(name: &str, rounds: usize, call: &mut dyn FnMut(usize)) {
+    let time = |round| {
+        let start = Instant::now();
+        call(round);
+        start.elapsed()
+    };
+    let mut times: Vec<Duration> = (0..rounds).map(time).collect();
+    let (p50, p95) = percentiles(&mut times);
+    println!("| {name} | {p50:.2} | {p95:.2} |");
+}
+
+fn fill(memory: &Memory, entities: usize, prose: &mut Prose) {
+    for first in (0..entities).step_by(25) {
+        let mut wishes = Vec::new();
+        for number in first..(first + 25).min(entities) {
+            wishes.push(BulkEntity {
+                name: format!("{} {number}", prose.sentence(2)),
+                entity_type: "Thing".into(),
+                description: Some(prose.sentence(8)),
+                observations: (0..3).map(|_| prose.sentence(14)).collect(),
+                ..BulkEntity::default()
+            });
+        }
+        let whole = match first {
+            0 => NameOrId::Name(wishes[0].name.clone()),
+            _ => NameOrId::Id(EntityId(first as i64 / 2 + 1)),
+        };
+        let part = |wish: &BulkEntity| BulkRelation {
+            from: NameOrId::Name(wish.name.clone()),
+            to: whole.clone(),
+            relation_type: "part_of".into(),
+        };
+        let relations = wishes.iter().map(part).collect();
+        memory.bulk_update(Bulk { relations, entities: wishes, observations: Vec::new() }, &author()).unwrap();
+    }
+}
+
+/// Made-up words, of which some are much more common than others.
+struct Prose {
+    words: Vec<String>,
+    seed: u64,
+}
+
+impl Prose {
+    fn new() -> Self {
+        let syllables =
+            ["ka", "to", "mi", "re", "su", "lan", "dor", "vi", "pex", "qua", "zin", "bo", "fer", "gul", "hy", "jo"];
+        let word = |number: usize| {
+            [number % 16, number / 16 % 16, number / 256 % 16, number / 4096 % 16]
+                .map(|digit| syllables[digit])
+                .concat()
+        };
+        Self { words: (0..20_000).map(word).collect(), seed: 7 }
+    }
+
+    fn sentence(&mut self, count: usize) -> String {
+        let words = (0..count).map(|_| {
+            self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let share = ((self.seed >> 33) as f64 / f64::from(1_u32 << 31)).powi(3);
+            self.words[(share * (self.words.len() - 1) as f64) as usize].as_str()
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
+}

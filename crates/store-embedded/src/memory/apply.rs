@@ -1,0 +1,320 @@
+//! Changes as statements, each with its step in the log. Runs inside one transaction, which the caller ends.
+
+use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, name_key};
+use quipu_core::ports::{Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryItem, NewEntity, Refusal};
+use rusqlite::{OptionalExtension, Transaction};
+
+use super::read;
+use super::rows;
+
+/// Why a change did not go through.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StepError {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Sql(#[from] rusqlite::Error),
+}
+
+/// One log entry in the making.
+pub(super) struct Writing<'tx> {
+    pub(super) tx: &'tx Transaction<'tx>,
+    pub(super) change: ChangeNumber,
+    at_ns: i64,
+    position: i64,
+}
+
+impl<'tx> Writing<'tx> {
+    pub(super) fn start(
+        tx: &'tx Transaction<'tx>,
+        author: &Author,
+        undoes: Option<ChangeNumber>,
+    ) -> rusqlite::Result<Self> {
+        let mut insert =
+            tx.prepare_cached("INSERT INTO change (at_ns, client, tool, undoes) VALUES (?1, ?2, ?3, ?4)")?;
+        let undoes = undoes.map(|change| change.0);
+        let number = insert.insert((author.at_ns, &author.client, &author.tool, undoes))?;
+        Ok(Self { tx, change: ChangeNumber(number), at_ns: author.at_ns, position: 0 })
+    }
+
+    /// Applies one change; `made` are the outcomes of those before it.
+    pub(super) fn apply(&mut self, change: &MemoryChange, made: &[MemoryItem]) -> Result<MemoryItem, StepError> {
+        match change {
+            MemoryChange::CreateEntity(new) => self.create_entity(new).map(MemoryItem::Entity),
+            MemoryChange::UpdateEntity { id, update } => self.update_entity(*id, update).map(MemoryItem::Entity),
+            MemoryChange::DeleteEntity { id } => self.delete_entity(*id).map(MemoryItem::Entity),
+            MemoryChange::MergeEntity { from, into } => self.merge(*from, *into).map(MemoryItem::Entity),
+            MemoryChange::AddObservation { entity, text } => {
+                self.add_observation(target(*entity, made), text).map(MemoryItem::Observation)
+            }
+            MemoryChange::DeleteObservation { id } => self.delete_observation(*id).map(MemoryItem::Observation),
+            MemoryChange::AddRelation { from, to, relation_type } => {
+                self.add_relation(target(*from, made), target(*to, made), relation_type).map(MemoryItem::Relation)
+            }
+            MemoryChange::DeleteRelation { id } => self.delete_relation(*id).map(MemoryItem::Relation),
+            MemoryChange::SetTimes { made: place, created_ns, updated_ns } => {
+                let before = made.get(*place).ok_or(Refusal::NothingMade(*place))?;
+                let after = before.at_times(*created_ns, *updated_ns);
+                self.replace(before, &after)?;
+                Ok(after)
+            }
+        }
+    }
+
+    fn create_entity(&mut self, new: &NewEntity) -> Result<Entity, StepError> {
+        self.refuse_taken(&new.name, None)?;
+        let mut insert = self.tx.prepare_cached(
+            "INSERT INTO entity (name, name_key, type, description, created_ns, updated_ns) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+        )?;
+        let key = name_key(&new.name);
+        let id = EntityId(insert.insert((&new.name, key, &new.entity_type, &new.description, self.at_ns))?);
+        put_aliases(self.tx, id, &new.aliases)?;
+        let entity = Entity {
+            id,
+            name: new.name.clone(),
+            entity_type: new.entity_type.clone(),
+            aliases: new.aliases.clone(),
+            description: new.description.clone(),
+            observation_count: 0,
+            created_ns: self.at_ns,
+            updated_ns: self.at_ns,
+        };
+        self.log(None, Some(&MemoryItem::Entity(entity.clone())))?;
+        Ok(entity)
+    }
+
+    fn update_entity(&mut self, id: EntityId, update: &EntityUpdate) -> Result<Entity, StepError> {
+        let before = self.entity(id)?;
+        let mut after = before.clone();
+        if let Some(name) = &update.name {
+            self.refuse_taken(name, Some(id))?;
+            after.name.clone_from(name);
+        }
+        if let Some(entity_type) = &update.entity_type {
+            after.entity_type.clone_from(entity_type);
+        }
+        if let Some(aliases) = &update.aliases {
+            after.aliases.clone_from(aliases);
+        }
+        if let Some(description) = &update.description {
+            after.description.clone_from(description);
+        }
+        after.updated_ns = self.at_ns;
+        self.replace_entity(before, after)
+    }
+
+    fn delete_entity(&mut self, id: EntityId) -> Result<Entity, StepError> {
+        let entity = self.entity(id)?;
+        for relation in read::relations_touching(self.tx, id)? {
+            self.remove(&MemoryItem::Relation(relation))?;
+        }
+        for observation in read::observations_of(self.tx, id)? {
+            self.remove(&MemoryItem::Observation(observation))?;
+        }
+        self.remove(&MemoryItem::Entity(entity.clone()))?;
+        Ok(entity)
+    }
+
+    fn merge(&mut self, from: EntityId, into: EntityId) -> Result<Entity, StepError> {
+        if from == into {
+            return Err(Refusal::Itself(from).into());
+        }
+        let (gone, kept) = (self.entity(from)?, self.entity(into)?);
+        for observation in read::observations_of(self.tx, from)? {
+            let moved = Observation { entity: into, updated_ns: self.at_ns, ..observation.clone() };
+            self.replace(&MemoryItem::Observation(observation), &MemoryItem::Observation(moved))?;
+        }
+        for relation in read::relations_touching(self.tx, from)? {
+            let end = |id: EntityId| if id == from { into } else { id };
+            let (source, target) = (end(relation.from), end(relation.to));
+            if source == target || read::relation_id(self.tx, source, target, &relation.relation_type)?.is_some() {
+                self.remove(&MemoryItem::Relation(relation))?;
+            } else {
+                let moved = Relation { from: source, to: target, updated_ns: self.at_ns, ..relation.clone() };
+                self.replace(&MemoryItem::Relation(relation), &MemoryItem::Relation(moved))?;
+            }
+        }
+        self.remove(&MemoryItem::Entity(gone.clone()))?;
+        let (aliases, description) = kept.absorbing(&gone);
+        let after = Entity { aliases, description, updated_ns: self.at_ns, ..kept.clone() };
+        self.replace_entity(kept, after)?;
+        self.entity(into)
+    }
+
+    fn add_observation(&mut self, entity: EntityId, text: &str) -> Result<Observation, StepError> {
+        self.refuse_missing(entity)?;
+        let mut insert = self
+            .tx
+            .prepare_cached("INSERT INTO observation (entity, text, created_ns, updated_ns) VALUES (?1, ?2, ?3, ?3)")?;
+        let id = ObservationId(insert.insert((entity.0, text, self.at_ns))?);
+        let observation =
+            Observation { id, entity, text: text.to_owned(), created_ns: self.at_ns, updated_ns: self.at_ns };
+        self.log(None, Some(&MemoryItem::Observation(observation.clone())))?;
+        Ok(observation)
+    }
+
+    fn delete_observation(&mut self, id: ObservationId) -> Result<Observation, StepError> {
+        let observation = read::observation(self.tx, id)?.ok_or(Refusal::NoObservation(id))?;
+        self.remove(&MemoryItem::Observation(observation.clone()))?;
+        Ok(observation)
+    }
+
+    fn add_relation(&mut self, from: EntityId, to: EntityId, relation_type: &str) -> Result<Relation, StepError> {
+        self.refuse_missing(from)?;
+        self.refuse_missing(to)?;
+        if let Some(id) = read::relation_id(self.tx, from, to, relation_type)? {
+            return Err(Refusal::RelationExists(id).into());
+        }
+        let mut insert = self.tx.prepare_cached(
+            "INSERT INTO relation (source, target, type, created_ns, updated_ns) VALUES (?1, ?2, ?3, ?4, ?4)",
+        )?;
+        let id = RelationId(insert.insert((from.0, to.0, relation_type, self.at_ns))?);
+        let (created_ns, updated_ns) = (self.at_ns, self.at_ns);
+        let relation = Relation { id, from, to, relation_type: relation_type.to_owned(), created_ns, updated_ns };
+        self.log(None, Some(&MemoryItem::Relation(relation.clone())))?;
+        Ok(relation)
+    }
+
+    fn delete_relation(&mut self, id: RelationId) -> Result<Relation, StepError> {
+        let relation = read::relation(self.tx, id)?.ok_or(Refusal::NoRelation(id))?;
+        self.remove(&MemoryItem::Relation(relation.clone()))?;
+        Ok(relation)
+    }
+
+    fn replace_entity(&mut self, before: Entity, after: Entity) -> Result<Entity, StepError> {
+        self.replace(&MemoryItem::Entity(before), &MemoryItem::Entity(after.clone()))?;
+        Ok(after)
+    }
+
+    /// Puts a thing back with the number it had.
+    pub(super) fn insert(&mut self, item: &MemoryItem) -> rusqlite::Result<()> {
+        match item {
+            MemoryItem::Entity(entity) => {
+                self.tx.execute(
+                    "INSERT INTO entity (id, name, name_key, type, description, created_ns, updated_ns) \
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                    (
+                        entity.id.0,
+                        &entity.name,
+                        name_key(&entity.name),
+                        &entity.entity_type,
+                        &entity.description,
+                        entity.created_ns,
+                        entity.updated_ns,
+                    ),
+                )?;
+                put_aliases(self.tx, entity.id, &entity.aliases)?;
+            }
+            MemoryItem::Observation(seen) => {
+                self.tx.execute(
+                    "INSERT INTO observation (id, entity, text, created_ns, updated_ns) VALUES (?1, ?2, ?3, ?4, ?5)",
+                    (seen.id.0, seen.entity.0, &seen.text, seen.created_ns, seen.updated_ns),
+                )?;
+            }
+            MemoryItem::Relation(Relation { id, from, to, relation_type, created_ns, updated_ns }) => {
+                self.tx.execute(
+                    "INSERT INTO relation (id, source, target, type, created_ns, updated_ns) \
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                    (id.0, from.0, to.0, relation_type, created_ns, updated_ns),
+                )?;
+            }
+        }
+        self.log(None, Some(item))
+    }
+
+    pub(super) fn remove(&mut self, item: &MemoryItem) -> rusqlite::Result<()> {
+        let (sql, id) = match item {
+            MemoryItem::Entity(entity) => ("DELETE FROM entity WHERE id = ?1", entity.id.0),
+            MemoryItem::Observation(observation) => ("DELETE FROM observation WHERE id = ?1", observation.id.0),
+            MemoryItem::Relation(relation) => ("DELETE FROM relation WHERE id = ?1", relation.id.0),
+        };
+        self.tx.prepare_cached(sql)?.execute([id])?;
+        self.log(Some(item), None)
+    }
+
+    pub(super) fn replace(&mut self, before: &MemoryItem, after: &MemoryItem) -> rusqlite::Result<()> {
+        match after {
+            MemoryItem::Entity(entity) => {
+                self.tx.execute(
+                    "UPDATE entity SET name = ?2, name_key = ?3, type = ?4, description = ?5, created_ns = ?6, \
+                     updated_ns = ?7 WHERE id = ?1",
+                    (
+                        entity.id.0,
+                        &entity.name,
+                        name_key(&entity.name),
+                        &entity.entity_type,
+                        &entity.description,
+                        entity.created_ns,
+                        entity.updated_ns,
+                    ),
+                )?;
+                self.tx.execute("DELETE FROM alias WHERE entity = ?1", [entity.id.0])?;
+                put_aliases(self.tx, entity.id, &entity.aliases)?;
+            }
+            MemoryItem::Observation(seen) => {
+                self.tx.execute(
+                    "UPDATE observation SET entity = ?2, text = ?3, created_ns = ?4, updated_ns = ?5 WHERE id = ?1",
+                    (seen.id.0, seen.entity.0, &seen.text, seen.created_ns, seen.updated_ns),
+                )?;
+            }
+            MemoryItem::Relation(Relation { id, from, to, relation_type, created_ns, updated_ns }) => {
+                self.tx.execute(
+                    "UPDATE relation SET source = ?2, target = ?3, type = ?4, created_ns = ?5, updated_ns = ?6 \
+                     WHERE id = ?1",
+                    (id.0, from.0, to.0, relation_type, created_ns, updated_ns),
+                )?;
+            }
+        }
+        self.log(Some(before), Some(after))
+    }
+
+    fn log(&mut self, before: Option<&MemoryItem>, after: Option<&MemoryItem>) -> rusqlite::Result<()> {
+        let (kind, id) = rows::key(after.or(before).expect("a step changes something"));
+        let mut insert = self.tx.prepare_cached(
+            "INSERT INTO change_step (change, position, kind, id, before, after) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?;
+        let (before, after) = (before.map(rows::to_json), after.map(rows::to_json));
+        insert.execute((self.change.0, self.position, kind, id, before, after))?;
+        self.position += 1;
+        Ok(())
+    }
+
+    fn entity(&self, id: EntityId) -> Result<Entity, StepError> {
+        Ok(read::entity(self.tx, id)?.ok_or(Refusal::NoEntity(id))?)
+    }
+
+    fn refuse_missing(&self, id: EntityId) -> Result<(), StepError> {
+        let mut find = self.tx.prepare_cached("SELECT 1 FROM entity WHERE id = ?1")?;
+        if find.exists([id.0])? { Ok(()) } else { Err(Refusal::NoEntity(id).into()) }
+    }
+
+    fn refuse_taken(&self, name: &str, but_for: Option<EntityId>) -> Result<(), StepError> {
+        let mut find = self.tx.prepare_cached("SELECT id FROM entity WHERE name_key = ?1")?;
+        let owner: Option<i64> = find.query_row([name_key(name)], |row| row.get(0)).optional()?;
+        match owner.map(EntityId).filter(|owner| Some(*owner) != but_for) {
+            Some(by) => Err(Refusal::NameTaken { by }.into()),
+            None => Ok(()),
+        }
+    }
+}
+
+fn target(entity: EntityRef, made: &[MemoryItem]) -> EntityId {
+    match entity {
+        EntityRef::Id(id) => id,
+        EntityRef::Made(place) => match made.get(place) {
+            Some(MemoryItem::Entity(entity)) => entity.id,
+            // Not an id of anything: refused as missing.
+            _ => EntityId(0),
+        },
+    }
+}
+
+fn put_aliases(tx: &Transaction<'_>, id: EntityId, aliases: &[String]) -> rusqlite::Result<()> {
+    let mut insert =
+        tx.prepare_cached("INSERT INTO alias (entity, position, alias, alias_key) VALUES (?1, ?2, ?3, ?4)")?;
+    for (position, alias) in aliases.iter().enumerate() {
+        insert.execute((id.0, position as i64, alias, name_key(alias)))?;
+    }
+    Ok(())
+}

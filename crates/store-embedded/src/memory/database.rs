@@ -1,0 +1,250 @@
+//! The open database: one connection that writes, a few that read, and the port over them.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
+use quipu_core::ports::{
+    Applied, ApplyError, Author, ChangeNumber, LoggedChange, MemoryChange, MemoryCounts, MemoryFailure, MemoryStore,
+    RelationFilter, StoredVector, Touched, UndoError, VectorOwner,
+};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use super::apply::{StepError, Writing};
+use super::backup::{self, BackupError};
+use super::opening::{self, MemoryOpenError};
+use super::undo::UndoFault;
+use super::{check, log, migrate, read, undo, vectors};
+
+/// Connections for reading that are kept open.
+const READERS: usize = 4;
+
+/// Memory in a SQLite file, or for a while without one.
+pub struct MemoryDatabase {
+    writer: Mutex<Connection>,
+    readers: Mutex<Vec<Connection>>,
+    /// `None` in memory: then the writer reads too.
+    file: Option<PathBuf>,
+}
+
+impl MemoryDatabase {
+    /// Opens the file, which is made where there is none. Other processes may have it open.
+    pub fn open(file: &Path) -> Result<Self, MemoryOpenError> {
+        let writer = opening::open(file)?;
+        Ok(Self { writer: Mutex::new(writer), readers: Mutex::default(), file: Some(file.to_owned()) })
+    }
+
+    /// An empty memory that is gone with the process.
+    pub fn in_memory() -> Result<Self, MemoryFailure> {
+        let open = || {
+            let mut db = Connection::open_in_memory()?;
+            opening::settle(&db)?;
+            migrate::run(&mut db)?;
+            Ok(db)
+        };
+        let writer = open().map_err(|error: rusqlite::Error| MemoryFailure::new("opened", error))?;
+        Ok(Self { writer: Mutex::new(writer), readers: Mutex::default(), file: None })
+    }
+
+    /// Where it is kept.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Copies all of it to a new file while others go on writing.
+    pub fn backup(&self, to: &Path) -> Result<(), BackupError> {
+        let failed = |source: rusqlite::Error| BackupError::Failed { file: to.to_owned(), source: source.into() };
+        match &self.file {
+            // A connection of its own, since it must not be forbidden to write the copy.
+            Some(file) => backup::copy(&Connection::open(file).map_err(failed)?, to),
+            None => backup::copy(&self.writer(), to),
+        }
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Connection> {
+        // A panic inside a transaction rolls it back, so the connection behind a poisoned lock is whole.
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read<T, E: From<rusqlite::Error> + std::error::Error + Send + Sync + 'static>(
+        &self,
+        ask: impl FnOnce(&Connection) -> Result<T, E>,
+    ) -> Result<T, MemoryFailure> {
+        let outcome = match &self.file {
+            None => ask(&self.writer()),
+            Some(file) => {
+                let pooled = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                let reader = pooled.map_or_else(|| opening::reader(file), Ok);
+                let reader = reader.map_err(|error| MemoryFailure::new("read", error))?;
+                let outcome = ask(&reader);
+                let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+                if readers.len() < READERS {
+                    readers.push(reader);
+                }
+                outcome
+            }
+        };
+        outcome.map_err(|error| MemoryFailure::new("read", error))
+    }
+
+    /// Runs a whole change: all of it is committed, or none.
+    fn write<T, E: From<rusqlite::Error>>(
+        &self,
+        change: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut writer = self.writer();
+        let tx = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let outcome = change(&tx)?;
+        tx.commit()?;
+        Ok(outcome)
+    }
+}
+
+/// A step that failed, and which it was.
+struct Failed {
+    change: usize,
+    error: StepError,
+}
+
+impl From<rusqlite::Error> for Failed {
+    fn from(error: rusqlite::Error) -> Self {
+        Self { change: 0, error: error.into() }
+    }
+}
+
+impl MemoryStore for MemoryDatabase {
+    fn apply(&self, changes: &[MemoryChange], author: &Author) -> Result<Applied, ApplyError> {
+        if changes.is_empty() {
+            return Ok(Applied { change: ChangeNumber(0), outcomes: Vec::new() });
+        }
+        let applied = self.write(|tx| {
+            let mut writing = Writing::start(tx, author, None)?;
+            let mut outcomes = Vec::with_capacity(changes.len());
+            for (number, change) in changes.iter().enumerate() {
+                let outcome = writing.apply(change, &outcomes).map_err(|error| Failed { change: number, error })?;
+                outcomes.push(outcome);
+            }
+            Ok::<_, Failed>(Applied { change: writing.change, outcomes })
+        });
+        applied.map_err(|Failed { change, error }| match error {
+            StepError::Refused(refusal) => ApplyError::Refused { change, refusal },
+            StepError::Sql(error) => MemoryFailure::new("changed", error).into(),
+        })
+    }
+
+    fn undo(&self, change: ChangeNumber, author: &Author) -> Result<LoggedChange, UndoError> {
+        self.write(|tx| undo::undo(tx, change, author)).map_err(|fault| match fault {
+            UndoFault::Unknown => UndoError::Unknown(change),
+            UndoFault::Undone(by) => UndoError::Undone { change, by },
+            UndoFault::Depended(reason) => UndoError::Depended { change, reason },
+            UndoFault::Log(error) => MemoryFailure::new("changed", error).into(),
+        })
+    }
+
+    fn entities(&self, ids: &[EntityId]) -> Result<Vec<Option<Entity>>, MemoryFailure> {
+        self.read(|db| read::entities(db, ids))
+    }
+
+    fn entities_called(&self, keys: &[String]) -> Result<Vec<Vec<EntityId>>, MemoryFailure> {
+        self.read(|db| read::entities_called(db, keys))
+    }
+
+    fn entities_after(&self, after: EntityId, limit: usize) -> Result<Vec<Entity>, MemoryFailure> {
+        self.read(|db| read::entities_after(db, after, limit))
+    }
+
+    fn entities_from(&self, offset: u64, limit: usize) -> Result<Vec<Entity>, MemoryFailure> {
+        self.read(|db| read::entities_from(db, offset, limit))
+    }
+
+    fn observations(&self, ids: &[ObservationId]) -> Result<Vec<Option<Observation>>, MemoryFailure> {
+        self.read(|db| read::observations(db, ids))
+    }
+
+    fn observations_of(&self, entities: &[EntityId]) -> Result<Vec<Vec<Observation>>, MemoryFailure> {
+        self.read(|db| entities.iter().map(|id| read::observations_of(db, *id)).collect::<Result<_, rusqlite::Error>>())
+    }
+
+    fn observations_after(&self, after: ObservationId, limit: usize) -> Result<Vec<Observation>, MemoryFailure> {
+        self.read(|db| read::observations_after(db, after, limit))
+    }
+
+    fn relations(&self, ids: &[RelationId]) -> Result<Vec<Option<Relation>>, MemoryFailure> {
+        self.read(|db| read::relations(db, ids))
+    }
+
+    fn relations_where(
+        &self,
+        filter: &RelationFilter,
+        offset: u64,
+        limit: usize,
+    ) -> Result<Vec<Relation>, MemoryFailure> {
+        self.read(|db| read::relations_where(db, filter, offset, limit))
+    }
+
+    fn relations_among(&self, entities: &[EntityId]) -> Result<Vec<Relation>, MemoryFailure> {
+        self.read(|db| read::relations_among(db, entities))
+    }
+
+    fn sources_into(&self, targets: &[EntityId], relation_type: &str) -> Result<Vec<EntityId>, MemoryFailure> {
+        self.read(|db| read::sources_into(db, targets, relation_type))
+    }
+
+    fn entity_count(&self) -> Result<u64, MemoryFailure> {
+        self.read(read::entity_count)
+    }
+
+    fn counts(&self) -> Result<MemoryCounts, MemoryFailure> {
+        self.read(read::counts)
+    }
+
+    fn head(&self) -> Result<ChangeNumber, MemoryFailure> {
+        self.read(log::head)
+    }
+
+    fn touched_since(&self, change: ChangeNumber) -> Result<Touched, MemoryFailure> {
+        self.read(|db| {
+            // One view of both questions in it.
+            let tx = db.unchecked_transaction()?;
+            log::touched_since(&tx, change)
+        })
+    }
+
+    fn log_before(&self, before: ChangeNumber, limit: usize) -> Result<Vec<LoggedChange>, MemoryFailure> {
+        self.read(|db| log::before(db, before, limit))
+    }
+
+    fn context(&self, client: &str) -> Result<Option<EntityId>, MemoryFailure> {
+        self.read(|db| read::context(db, client))
+    }
+
+    fn set_context(&self, client: &str, entity: Option<EntityId>, at_ns: i64) -> Result<(), MemoryFailure> {
+        let set = |tx: &Transaction<'_>| match entity {
+            Some(entity) => tx.execute(
+                "INSERT OR REPLACE INTO context (client, entity, set_ns) VALUES (?1, ?2, ?3)",
+                (client, entity.0, at_ns),
+            ),
+            None => tx.execute("DELETE FROM context WHERE client = ?1", [client]),
+        };
+        self.write(set).map(drop).map_err(|error| MemoryFailure::new("changed", error))
+    }
+
+    fn vectors_after(
+        &self,
+        space: &str,
+        after: Option<VectorOwner>,
+        limit: usize,
+    ) -> Result<Vec<(VectorOwner, StoredVector)>, MemoryFailure> {
+        self.read(|db| vectors::after(db, space, after, limit))
+    }
+
+    fn put_vectors(&self, space: &str, vectors: &[(VectorOwner, StoredVector)]) -> Result<(), MemoryFailure> {
+        self.write(|tx| vectors::put(tx, space, vectors))
+            .map_err(|error: rusqlite::Error| MemoryFailure::new("changed", error))
+    }
+
+    fn check(&self) -> Result<Vec<String>, MemoryFailure> {
+        let found = self.read(check::findings);
+        found.map_err(|failure| MemoryFailure { action: "checked", ..failure })
+    }
+}

@@ -1,0 +1,75 @@
+//! The log of changes, read.
+
+use quipu_core::memory::{EntityId, ObservationId, RelationId};
+use quipu_core::ports::{Author, ChangeNumber, LoggedChange, MemoryItem, Touched};
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::read::{bounded, list};
+use super::rows::{self, BadLog};
+
+const CHANGE: &str =
+    "number, at_ns, client, tool, undoes, (SELECT later.number FROM change later WHERE later.undoes = change.number)";
+
+/// Why the log could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LogError {
+    #[error(transparent)]
+    Sql(#[from] rusqlite::Error),
+    #[error(transparent)]
+    Bad(#[from] BadLog),
+}
+
+pub(super) fn head(db: &Connection) -> rusqlite::Result<ChangeNumber> {
+    let mut find = db.prepare_cached("SELECT coalesce(max(number), 0) FROM change")?;
+    find.query_row([], |row| row.get(0).map(ChangeNumber))
+}
+
+pub(super) fn touched_since(db: &Connection, change: ChangeNumber) -> rusqlite::Result<Touched> {
+    // Before the steps: what comes in between is found the next time.
+    let mut touched = Touched { head: head(db)?, ..Touched::default() };
+    let sql = "SELECT DISTINCT kind, id FROM change_step WHERE change > ?1 ORDER BY kind, id";
+    for (kind, id) in list(db, sql, [change.0], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))? {
+        match kind.as_str() {
+            "entity" => touched.entities.push(EntityId(id)),
+            "observation" => touched.observations.push(ObservationId(id)),
+            _ => touched.relations.push(RelationId(id)),
+        }
+    }
+    Ok(touched)
+}
+
+pub(super) fn before(db: &Connection, before: ChangeNumber, limit: usize) -> Result<Vec<LoggedChange>, LogError> {
+    let sql = format!("SELECT {CHANGE} FROM change WHERE number < ?1 ORDER BY number DESC LIMIT ?2");
+    let changes = list(db, &sql, (before.0, bounded(limit)), change)?;
+    changes.into_iter().map(|change| with_steps(db, change)).collect()
+}
+
+pub(super) fn one(db: &Connection, number: ChangeNumber) -> Result<Option<LoggedChange>, LogError> {
+    let sql = format!("SELECT {CHANGE} FROM change WHERE number = ?1");
+    let found = db.prepare_cached(&sql)?.query_row([number.0], change).optional()?;
+    found.map(|change| with_steps(db, change)).transpose()
+}
+
+fn change(row: &Row<'_>) -> rusqlite::Result<LoggedChange> {
+    Ok(LoggedChange {
+        number: ChangeNumber(row.get(0)?),
+        author: Author { at_ns: row.get(1)?, client: row.get(2)?, tool: row.get(3)? },
+        undoes: row.get::<_, Option<i64>>(4)?.map(ChangeNumber),
+        undone_by: row.get::<_, Option<i64>>(5)?.map(ChangeNumber),
+        steps: Vec::new(),
+    })
+}
+
+fn with_steps(db: &Connection, mut change: LoggedChange) -> Result<LoggedChange, LogError> {
+    type Texts = (String, i64, Option<String>, Option<String>);
+    let sql = "SELECT kind, id, before, after FROM change_step WHERE change = ?1 ORDER BY position";
+    let texts: Vec<Texts> =
+        list(db, sql, [change.number.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+    for (kind, id, before, after) in texts {
+        let item = |json: Option<String>| -> Result<Option<MemoryItem>, BadLog> {
+            json.map(|json| rows::from_json(&kind, id, &json)).transpose()
+        };
+        change.steps.push((item(before)?, item(after)?));
+    }
+    Ok(change)
+}

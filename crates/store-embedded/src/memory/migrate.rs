@@ -1,0 +1,38 @@
+//! The schema, step by step. A step that has shipped is never edited; a change is the next number.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::opening::APPLICATION_ID;
+
+const STEPS: [&str; 2] = [include_str!("migrations/001_entities.sql"), include_str!("migrations/002_vectors.sql")];
+
+/// The schema that this version writes.
+pub(super) const NEWEST: i64 = STEPS.len() as i64;
+
+/// Brings a database to the newest schema, all steps at once or none.
+pub(super) fn run(db: &mut Connection) -> rusqlite::Result<()> {
+    run_until(db, NEWEST)
+}
+
+/// The same, to an older schema, for tests of the way from there.
+pub(super) fn run_until(db: &mut Connection, newest: i64) -> rusqlite::Result<()> {
+    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been quicker.
+    let found: i64 = tx.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    for step in found..newest {
+        let step = usize::try_from(step).expect("a schema's number is small and not negative");
+        tx.execute_batch(STEPS[step])?;
+    }
+    tx.pragma_update(None, "application_id", APPLICATION_ID)?;
+    tx.pragma_update(None, "user_version", newest.max(found))?;
+    tx.commit()
+}
+
+/// A file of an older schema, as an earlier version would have left it.
+#[cfg(test)]
+pub(super) fn file_of_schema(file: &std::path::Path, schema: i64) -> Connection {
+    let mut db = Connection::open(file).unwrap();
+    db.pragma_update(None, "journal_mode", "WAL").unwrap();
+    run_until(&mut db, schema).unwrap();
+    db
+}

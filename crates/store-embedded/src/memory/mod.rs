@@ -1,0 +1,21 @@
+//! Memory in one SQLite file. It is the truth about what agents learned: never started anew, never repaired in silence, and
+//! backed up before its schema changes.
+
+mod database;
+
+mod apply;
+mod backup;
+mod check;
+mod log;
+mod migrate;
+mod opening;
+mod read;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod undo;
+mod vectors;
+
+pub use backup::BackupError;
+pub use database::MemoryDatabase;
+pub use opening::MemoryOpenError;

@@ -1,0 +1,188 @@
+//! Opening the file: whether it is ours, whole, of a schema we know, on a disk that keeps locks. Where it is not, nothing in
+//! it is touched.
+
+#![expect(clippy::disallowed_methods, reason = "reads the first bytes of memory's own file")]
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::backup::{self, BackupError};
+use super::migrate;
+
+/// Marks the file as ours: "Qipu".
+pub(super) const APPLICATION_ID: i64 = 0x5169_7075;
+
+/// How long a write waits for another process.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Why memory could not be opened. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum MemoryOpenError {
+    /// A later version of the program made it.
+    #[error("{} has schema {found}, and this version of Quipu knows {known}; use a newer one", file.display())]
+    Newer {
+        /// Memory's file.
+        file: PathBuf,
+        /// What it has.
+        found: i64,
+        /// What this version writes.
+        known: i64,
+    },
+    /// It is something else.
+    #[error("{} is not Quipu's memory: {reason}; move it away, or put a backup in its place", file.display())]
+    Foreign {
+        /// Where memory's file should be.
+        file: PathBuf,
+        /// What it is instead.
+        reason: String,
+    },
+    /// It cannot be read.
+    #[error("{} is damaged ({source}); put a backup in its place, see `quipu backup --help`", file.display())]
+    Damaged {
+        /// Memory's file.
+        file: PathBuf,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+    /// Two processes could write over each other there.
+    #[error("{} lies on a file system without the locks that memory needs ({reason}); move the vault to a local disk", file.display())]
+    NoLocks {
+        /// Memory's file.
+        file: PathBuf,
+        /// What was tried.
+        reason: String,
+    },
+    /// The copy that is taken before a new schema could not be made.
+    #[error("{} was not brought to this version's schema, since no backup could be made: {source}", file.display())]
+    Backup {
+        /// Memory's file.
+        file: PathBuf,
+        /// What went wrong.
+        source: BackupError,
+    },
+    /// The file system said no: read-only, full, no permission.
+    #[error("cannot open {}: {source}", file.display())]
+    Failed {
+        /// Memory's file.
+        file: PathBuf,
+        /// What went wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// Opens the file for writing, makes it where there is none, and brings it to the newest schema.
+pub(super) fn open(file: &Path) -> Result<Connection, MemoryOpenError> {
+    refuse_links(file)?;
+    let is_new = is_new(file)?;
+    let fail = |error| failed(file, error);
+    let mut db = connect(file, OpenFlags::SQLITE_OPEN_CREATE).map_err(fail)?;
+    let found = if is_new { 0 } else { schema_of(&db, file)? };
+    // Only now: the next line writes to the file.
+    let journal: String = db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(fail)?;
+    if !journal.eq_ignore_ascii_case("wal") {
+        let reason = format!("journal mode {journal} in place of WAL");
+        return Err(MemoryOpenError::NoLocks { file: file.to_owned(), reason });
+    }
+    settle(&db).map_err(fail)?;
+    if found < migrate::NEWEST {
+        if found > 0 {
+            backup::before_migration(&db, file, found)
+                .map_err(|source| MemoryOpenError::Backup { file: file.to_owned(), source })?;
+        }
+        migrate::run(&mut db).map_err(fail)?;
+    }
+    Ok(db)
+}
+
+/// A further connection to a file that is open, for reading.
+pub(super) fn reader(file: &Path) -> rusqlite::Result<Connection> {
+    let db = connect(file, OpenFlags::empty())?;
+    db.busy_timeout(PATIENCE)?;
+    db.pragma_update(None, "query_only", true)?;
+    Ok(db)
+}
+
+/// What every writing connection needs.
+pub(super) fn settle(db: &Connection) -> rusqlite::Result<()> {
+    db.pragma_update(None, "synchronous", "FULL")?;
+    db.pragma_update(None, "foreign_keys", true)?;
+    db.busy_timeout(PATIENCE)?;
+    db.set_prepared_statement_cache_capacity(64);
+    Ok(())
+}
+
+fn connect(file: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    Connection::open_with_flags(file, flags | more)
+}
+
+fn schema_of(db: &Connection, file: &Path) -> Result<i64, MemoryOpenError> {
+    let number = |name: &str| db.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
+    let numbers = number("application_id").and_then(|id| Ok((id, number("user_version")?)));
+    let (id, schema) = numbers.map_err(|error| failed(file, error))?;
+    if id != APPLICATION_ID {
+        let reason = "it is a database of another program".to_owned();
+        return Err(MemoryOpenError::Foreign { file: file.to_owned(), reason });
+    }
+    if schema > migrate::NEWEST {
+        return Err(MemoryOpenError::Newer { file: file.to_owned(), found: schema, known: migrate::NEWEST });
+    }
+    Ok(schema)
+}
+
+/// Whether there is nothing in it yet. What is there must at least begin as a database does.
+fn is_new(file: &Path) -> Result<bool, MemoryOpenError> {
+    let mut start = Vec::new();
+    match File::open(file).and_then(|opened| opened.take(16).read_to_end(&mut start)) {
+        Ok(0) => Ok(true),
+        Ok(_) if start.as_slice() == b"SQLite format 3\0" => Ok(false),
+        Ok(_) => Err(MemoryOpenError::Foreign { file: file.to_owned(), reason: "it is no SQLite database".to_owned() }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(MemoryOpenError::Failed { file: file.to_owned(), source: error.into() }),
+    }
+}
+
+/// A vault from elsewhere may hold a link where memory would be: following it would write outside the vault.
+fn refuse_links(file: &Path) -> Result<(), MemoryOpenError> {
+    for suffix in ["", "-wal", "-shm"] {
+        let mut path = file.as_os_str().to_owned();
+        path.push(suffix);
+        if std::fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_symlink()) {
+            let reason = format!("{} is a link", Path::new(&path).display());
+            return Err(MemoryOpenError::Foreign { file: file.to_owned(), reason });
+        }
+    }
+    Ok(())
+}
+
+fn failed(file: &Path, error: rusqlite::Error) -> MemoryOpenError {
+    let file = file.to_owned();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => MemoryOpenError::Damaged { file, source: error },
+        Some(ErrorCode::FileLockingProtocolFailed | ErrorCode::NoLargeFileSupport) => {
+            MemoryOpenError::NoLocks { file, reason: error.to_string() }
+        }
+        // An input or output error in taking a lock or mapping the shared index of the log.
+        Some(ErrorCode::SystemIoFailure) if is_lock_trouble(&error) => {
+            MemoryOpenError::NoLocks { file, reason: error.to_string() }
+        }
+        _ => MemoryOpenError::Failed { file, source: error.into() },
+    }
+}
+
+fn is_lock_trouble(error: &rusqlite::Error) -> bool {
+    use rusqlite::ffi;
+    let codes = [
+        ffi::SQLITE_IOERR_LOCK,
+        ffi::SQLITE_IOERR_RDLOCK,
+        ffi::SQLITE_IOERR_UNLOCK,
+        ffi::SQLITE_IOERR_SHMOPEN,
+        ffi::SQLITE_IOERR_SHMLOCK,
+        ffi::SQLITE_IOERR_SHMMAP,
+    ];
+    error.sqlite_error().is_some_and(|error| codes.contains(&error.extended_code))
+}

@@ -1,0 +1,157 @@
+//! Files that are not what they should be, older schemas, copies: what only this store has to get right.
+
+#![expect(clippy::disallowed_methods, reason = "makes the files that must not be touched")]
+
+use std::path::Path;
+
+use quipu_core::memory::EntityId;
+use quipu_core::ports::MemoryStore;
+use quipu_testkit::memory_conformance::{author, create, observe};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::{MemoryDatabase, MemoryOpenError, migrate};
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = entries.collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_is_not_ours_is_refused_and_left_as_it_is() {
+    let home = folder();
+    let file = home.path().join("memory.db");
+    let refused = |bytes: &[u8]| {
+        std::fs::write(&file, bytes).unwrap();
+        let error = MemoryDatabase::open(&file).err().expect("it is not ours").to_string();
+        assert_eq!(std::fs::read(&file).unwrap(), bytes, "{error}");
+        assert_eq!(names(home.path()), ["memory.db"], "{error}");
+        error
+    };
+    assert!(refused(b"notes of somebody").contains("it is no SQLite database"));
+    assert!(refused(b"SQLite format 3\0and no more").contains("is damaged"));
+
+    let other = home.path().join("other.db");
+    Connection::open(&other).unwrap().execute_batch("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)").unwrap();
+    let theirs = std::fs::read(&other).unwrap();
+    std::fs::remove_file(&other).unwrap();
+    assert!(refused(&theirs).contains("a database of another program"));
+}
+
+#[test]
+fn a_newer_schema_is_refused_and_left_as_it_is() {
+    let home = folder();
+    let file = home.path().join("memory.db");
+    let later = Connection::open(&file).unwrap();
+    later.pragma_update(None, "application_id", super::opening::APPLICATION_ID).unwrap();
+    later.pragma_update(None, "user_version", migrate::NEWEST + 1).unwrap();
+    drop(later);
+    let bytes = std::fs::read(&file).unwrap();
+    let error = MemoryDatabase::open(&file).err().unwrap();
+    assert!(matches!(error, MemoryOpenError::Newer { found, .. } if found == migrate::NEWEST + 1), "{error}");
+    assert_eq!(std::fs::read(&file).unwrap(), bytes);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_is_not_followed() {
+    let home = folder();
+    let elsewhere = home.path().join("elsewhere.db");
+    std::os::unix::fs::symlink(&elsewhere, home.path().join("memory.db")).unwrap();
+    let error = MemoryDatabase::open(&home.path().join("memory.db")).err().unwrap();
+    assert!(error.to_string().contains("is a link"), "{error}");
+    assert!(!elsewhere.exists());
+}
+
+#[test]
+fn an_older_schema_is_copied_first_and_then_brought_up_to_date() {
+    for schema in 1..migrate::NEWEST {
+        let home = folder();
+        let file = home.path().join("memory.db");
+        let older = migrate::file_of_schema(&file, schema);
+        older
+            .execute(
+                "INSERT INTO entity (name, name_key, type, created_ns, updated_ns) VALUES ('Ada', 'ada', 'x', 1, 1)",
+                [],
+            )
+            .unwrap();
+        drop(older);
+        let store = MemoryDatabase::open(&file).unwrap();
+        assert_eq!(store.entities(&[EntityId(1)]).unwrap()[0].as_ref().unwrap().name, "Ada");
+        store.apply(&[observe(1, "still here")], &author(2)).unwrap();
+        let copies = home.path().join("backups");
+        assert_eq!(names(&copies), [format!("memory-schema-{schema}-1.db")]);
+        let copy = Connection::open(copies.join(&names(&copies)[0])).unwrap();
+        let version: i64 = copy.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+        let name: String = copy.query_row("SELECT name FROM entity", [], |row| row.get(0)).unwrap();
+        assert_eq!((version, name.as_str()), (schema, "Ada"));
+        drop(store);
+        MemoryDatabase::open(&file).unwrap();
+        assert_eq!(names(&copies).len(), 1, "once is enough");
+    }
+}
+
+#[test]
+fn a_copy_holds_what_was_acknowledged_and_is_never_written_over() {
+    let home = folder();
+    let store = MemoryDatabase::open(&home.path().join("memory.db")).unwrap();
+    store.apply(&[create("a"), observe(1, "x")], &author(1)).unwrap();
+    let copy = home.path().join("copy.db");
+    store.backup(&copy).unwrap();
+    store.apply(&[create("b")], &author(2)).unwrap();
+    let kept = std::fs::read(&copy).unwrap();
+    assert!(store.backup(&copy).unwrap_err().to_string().contains("is there already"));
+    assert_eq!(std::fs::read(&copy).unwrap(), kept);
+    let copied = MemoryDatabase::open(&copy).unwrap();
+    assert_eq!(copied.counts().unwrap().entities, 1);
+    assert_eq!(copied.check().unwrap(), [""; 0]);
+    copied.apply(&[create("c")], &author(3)).unwrap();
+    assert!(copied.entities(&[EntityId(2)]).unwrap()[0].is_some(), "ids go on where they were");
+    assert!(!names(home.path()).iter().any(|name| name.contains("unfinished")));
+}
+
+#[test]
+fn what_disagrees_is_found() {
+    let home = folder();
+    let file = home.path().join("memory.db");
+    let store = MemoryDatabase::open(&file).unwrap();
+    store.apply(&[create("a"), create("b"), observe(1, "x"), observe(2, "y")], &author(1)).unwrap();
+    let meddler = Connection::open(&file).unwrap();
+    meddler.execute_batch("PRAGMA foreign_keys = off; DELETE FROM entity WHERE id = 2; UPDATE observation SET text = 'z' WHERE id = 1; UPDATE entity SET name_key = 'q' WHERE id = 1").unwrap();
+    let findings = store.check().unwrap().join("\n");
+    for expected in [
+        "A row of observation refers to a row of entity that is not there.",
+        "The entity 2 is not what the log says of it.",
+        "The observation 1 is not what the log says of it.",
+        "The entity 1 is called \"a\" but is found under \"q\".",
+    ] {
+        assert!(findings.contains(expected), "{expected} is not in {findings}");
+    }
+}
+
+#[test]
+fn two_processes_may_write_at_once() {
+    let home = folder();
+    let file = home.path().join("memory.db");
+    MemoryDatabase::open(&file).unwrap();
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            let file = &file;
+            scope.spawn(move || {
+                let store = MemoryDatabase::open(file).unwrap();
+                for number in 0..25 {
+                    store.apply(&[create(&format!("{writer} {number}"))], &author(1)).unwrap();
+                }
+            });
+        }
+    });
+    let store = MemoryDatabase::open(&file).unwrap();
+    assert_eq!((store.counts().unwrap().entities, store.head().unwrap().0), (100, 100));
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}

@@ -1,0 +1,136 @@
+//! Taking a change back: its steps, last first, each turned round. Everything it touched must still be as it left it.
+
+use quipu_core::memory::{Entity, EntityId, name_key};
+use quipu_core::ports::{Author, ChangeNumber, LoggedChange, MemoryItem};
+use rusqlite::{OptionalExtension, Transaction};
+
+use super::apply::Writing;
+use super::log::{self, LogError};
+use super::read;
+
+/// Why a change stays.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum UndoFault {
+    #[error("there is no such change")]
+    Unknown,
+    #[error("it is undone")]
+    Undone(ChangeNumber),
+    #[error("{0}")]
+    Depended(String),
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+impl From<rusqlite::Error> for UndoFault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Log(error.into())
+    }
+}
+
+pub(super) fn undo(tx: &Transaction<'_>, number: ChangeNumber, author: &Author) -> Result<LoggedChange, UndoFault> {
+    let change = log::one(tx, number)?.ok_or(UndoFault::Unknown)?;
+    if let Some(by) = change.undone_by {
+        return Err(UndoFault::Undone(by));
+    }
+    let mut writing = Writing::start(tx, author, Some(number))?;
+    for (before, after) in change.steps.into_iter().rev() {
+        turn_round(&mut writing, before, after)?;
+    }
+    let undone = writing.change;
+    log::one(tx, undone)?.ok_or(UndoFault::Unknown)
+}
+
+fn turn_round(
+    writing: &mut Writing<'_>,
+    before: Option<MemoryItem>,
+    after: Option<MemoryItem>,
+) -> Result<(), UndoFault> {
+    if let Some(after) = &after {
+        refuse_changed(writing.tx, after)?;
+    }
+    if let Some(before) = &before {
+        refuse_unfit(writing.tx, before)?;
+    }
+    match (before, after) {
+        (None, Some(made)) => {
+            if let MemoryItem::Entity(entity) = &made {
+                refuse_used(writing.tx, entity)?;
+            }
+            writing.remove(&made)?;
+        }
+        (Some(removed), None) => writing.insert(&removed)?,
+        (Some(before), Some(after)) => writing.replace(&after, &before)?,
+        (None, None) => {}
+    }
+    Ok(())
+}
+
+/// What the change left must be what is there.
+fn refuse_changed(tx: &Transaction<'_>, left: &MemoryItem) -> Result<(), UndoFault> {
+    let (name, now) = match left {
+        MemoryItem::Entity(entity) => {
+            let now = read::entity(tx, entity.id)?;
+            let now = now.map(|now| MemoryItem::Entity(Entity { observation_count: entity.observation_count, ..now }));
+            (format!("entity {}", entity.id), now)
+        }
+        MemoryItem::Observation(seen) => {
+            (format!("observation {}", seen.id), read::observation(tx, seen.id)?.map(MemoryItem::Observation))
+        }
+        MemoryItem::Relation(relation) => {
+            (format!("relation {}", relation.id), read::relation(tx, relation.id)?.map(MemoryItem::Relation))
+        }
+    };
+    match now {
+        Some(now) if now == *left => Ok(()),
+        Some(_) => Err(depended(format!("{name} was changed since; undo that first"))),
+        None => Err(depended(format!("{name} is gone since; undo that first"))),
+    }
+}
+
+/// What comes back must find its name free and what it hangs on there.
+fn refuse_unfit(tx: &Transaction<'_>, back: &MemoryItem) -> Result<(), UndoFault> {
+    let needs = |id: EntityId, what: String| -> Result<(), UndoFault> {
+        match read::entity(tx, id)? {
+            Some(_) => Ok(()),
+            None => Err(depended(format!("{what} needs entity {id}, which is gone"))),
+        }
+    };
+    match back {
+        MemoryItem::Entity(entity) => {
+            let mut find = tx.prepare_cached("SELECT id FROM entity WHERE name_key = ?1 AND id <> ?2")?;
+            let taken: Option<i64> =
+                find.query_row((name_key(&entity.name), entity.id.0), |row| row.get(0)).optional()?;
+            match taken {
+                Some(by) => Err(depended(format!("the name {:?} belongs to entity {by} now", entity.name))),
+                None => Ok(()),
+            }
+        }
+        MemoryItem::Observation(seen) => needs(seen.entity, format!("observation {}", seen.id)),
+        MemoryItem::Relation(relation) => {
+            needs(relation.from, format!("relation {}", relation.id))?;
+            needs(relation.to, format!("relation {}", relation.id))?;
+            match read::relation_id(tx, relation.from, relation.to, &relation.relation_type)? {
+                Some(id) if id != relation.id => Err(depended(format!("relation {id} says the same now"))),
+                _ => Ok(()),
+            }
+        }
+    }
+}
+
+/// An entity that was made goes only with what was made together with it.
+fn refuse_used(tx: &Transaction<'_>, entity: &Entity) -> Result<(), UndoFault> {
+    let observations = read::observations_of(tx, entity.id)?.len();
+    let relations = read::relations_touching(tx, entity.id)?.len();
+    if observations + relations == 0 {
+        return Ok(());
+    }
+    Err(depended(format!(
+        "entity {} ({}) has {observations} observations and {relations} relations that were added later; \
+         undo those first",
+        entity.id, entity.name
+    )))
+}
+
+fn depended(reason: String) -> UndoFault {
+    UndoFault::Depended(reason)
+}

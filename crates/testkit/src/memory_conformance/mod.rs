@@ -1,0 +1,430 @@
+//! The rules of the `MemoryStore` port as tests. A rule found the hard way becomes a case here.
+//!
+//! A backend runs them all by `memory_conformance!(shelf)` in a test module, where the expression makes a new, empty
+//! [`MemoryShelf`].
+
+#![expect(clippy::unwrap_used, reason = "a rule that cannot be asked is broken")]
+
+mod history;
+
+use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
+use quipu_core::ports::{
+    ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryCounts, MemoryItem, MemoryStore,
+    NewEntity, Refusal, RelationFilter, StoredVector, UndoError, VectorOwner,
+};
+
+pub use history::any_history_gives_what_the_model_gives;
+
+/// Where memory is kept between runs.
+pub trait MemoryShelf {
+    /// The store under test.
+    type Store: MemoryStore;
+
+    /// Opens the store. What an earlier one kept is there.
+    fn open(&self) -> Self::Store;
+}
+
+/// One `#[test]` for each rule, over the shelf that the expression makes.
+#[macro_export]
+macro_rules! memory_conformance {
+    ($shelf:expr) => {
+        $crate::memory_conformance!(
+            $shelf,
+            a_new_memory_is_empty,
+            what_was_made_is_there_and_stays,
+            names_are_unique_without_regard_to_case,
+            an_id_is_never_given_twice,
+            an_entity_goes_with_all_that_hangs_on_it,
+            a_list_is_applied_whole_or_not_at_all,
+            later_changes_see_earlier_ones_of_their_list,
+            a_relation_is_there_once,
+            two_entities_become_one,
+            every_change_is_in_the_log,
+            a_change_is_taken_back,
+            what_newer_things_hang_on_is_not_taken_back,
+            what_changed_since_is_named,
+            lists_come_in_order_and_in_parts,
+            a_context_is_remembered_and_goes_with_its_entity,
+            vectors_are_kept_by_space,
+            any_history_gives_what_the_model_gives
+        );
+    };
+    ($shelf:expr, $($rule:ident),+) => {
+        $(#[test]
+        fn $rule() {
+            $crate::memory_conformance::$rule(&$shelf);
+        })+
+    };
+}
+
+/// A test's author at a time.
+pub fn author(at_ns: i64) -> Author {
+    Author { client: "tester".into(), tool: "test".into(), at_ns }
+}
+
+/// A change that makes an entity.
+pub fn create(name: &str) -> MemoryChange {
+    MemoryChange::CreateEntity(NewEntity { name: name.into(), entity_type: "Thing".into(), ..NewEntity::default() })
+}
+
+/// A change that observes something of an entity.
+pub fn observe(entity: i64, text: &str) -> MemoryChange {
+    MemoryChange::AddObservation { entity: EntityRef::Id(EntityId(entity)), text: text.into() }
+}
+
+/// A change that relates two entities.
+pub fn relate(from: i64, to: i64, relation_type: &str) -> MemoryChange {
+    let (from, to) = (EntityRef::Id(EntityId(from)), EntityRef::Id(EntityId(to)));
+    MemoryChange::AddRelation { from, to, relation_type: relation_type.into() }
+}
+
+fn applied(store: &impl MemoryStore, changes: &[MemoryChange]) -> Vec<MemoryItem> {
+    let at_ns = store.head().expect("a memory has a head").0 + 1;
+    store.apply(changes, &author(at_ns)).expect("these changes break no rule").outcomes
+}
+
+fn refused(store: &impl MemoryStore, changes: &[MemoryChange]) -> (usize, Refusal) {
+    match store.apply(changes, &author(99)) {
+        Err(ApplyError::Refused { change, refusal }) => (change, refusal),
+        other => panic!("{changes:?} gave {other:?}"),
+    }
+}
+
+fn entity(store: &impl MemoryStore, id: i64) -> Option<Entity> {
+    store.entities(&[EntityId(id)]).expect("entities can be read").pop().flatten()
+}
+
+fn texts(store: &impl MemoryStore, id: i64) -> Vec<String> {
+    let seen = store.observations_of(&[EntityId(id)]).expect("observations can be read").pop().unwrap_or_default();
+    seen.into_iter().map(|seen| seen.text).collect()
+}
+
+fn all_relations(store: &impl MemoryStore) -> Vec<(i64, i64, String)> {
+    let all = store.relations_where(&RelationFilter::default(), 0, 1000).expect("relations can be read");
+    all.into_iter().map(|relation| (relation.from.0, relation.to.0, relation.relation_type)).collect()
+}
+
+pub fn a_new_memory_is_empty<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    assert_eq!(store.counts().unwrap(), MemoryCounts::default());
+    assert_eq!(store.head().unwrap(), ChangeNumber(0));
+    assert!(store.log_before(ChangeNumber(i64::MAX), 10).unwrap().is_empty());
+    assert_eq!(entity(&store, 1), None);
+    assert_eq!(store.apply(&[], &author(1)).unwrap().change, ChangeNumber(0));
+    assert_eq!(store.head().unwrap(), ChangeNumber(0), "nothing is not logged");
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
+pub fn what_was_made_is_there_and_stays<S: MemoryShelf>(shelf: &S) {
+    let made = {
+        let store = shelf.open();
+        let new = NewEntity {
+            name: "Große Idee".into(),
+            entity_type: "Project".into(),
+            aliases: vec!["日本".into(), "GI".into(), "a|\"b\"".into()],
+            description: Some("What\nit is".into()),
+        };
+        let made = applied(&store, &[MemoryChange::CreateEntity(new)]);
+        applied(&store, &[observe(1, "first"), observe(1, "first"), create("Other"), relate(1, 2, "part_of")]);
+        made
+    };
+    let store = shelf.open();
+    let MemoryItem::Entity(made) = &made[0] else { panic!("{made:?}") };
+    assert_eq!(entity(&store, 1).unwrap(), Entity { observation_count: 2, ..made.clone() });
+    assert_eq!((made.created_ns, made.updated_ns, made.aliases.len()), (1, 1, 3));
+    assert_eq!(texts(&store, 1), ["first", "first"]);
+    assert_eq!(all_relations(&store), [(1, 2, "part_of".to_owned())]);
+    let update = EntityUpdate { name: Some("Kleine Idee".into()), description: Some(None), ..EntityUpdate::default() };
+    let change = MemoryChange::UpdateEntity { id: EntityId(1), update };
+    let outcome = applied(&store, &[change]);
+    let after = entity(&store, 1).unwrap();
+    assert_eq!(outcome, [MemoryItem::Entity(after.clone())]);
+    assert_eq!((after.name.as_str(), after.description.as_ref(), after.aliases.len()), ("Kleine Idee", None, 3));
+    assert_eq!((after.created_ns, after.updated_ns), (1, 3));
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
+pub fn names_are_unique_without_regard_to_case<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    applied(&store, &[create("Café Über"), create("other")]);
+    for name in ["Café Über", "CAFÉ ÜBER", "cafe\u{301} u\u{308}ber"] {
+        assert_eq!(refused(&store, &[create(name)]), (0, Refusal::NameTaken { by: EntityId(1) }), "{name}");
+        let update = EntityUpdate { name: Some(name.into()), ..EntityUpdate::default() };
+        let rename = |id| MemoryChange::UpdateEntity { id: EntityId(id), update: update.clone() };
+        assert_eq!(refused(&store, &[rename(2)]), (0, Refusal::NameTaken { by: EntityId(1) }));
+        applied(&store, &[rename(1)]);
+    }
+    let keys = ["café über", "nothing", "other"].map(str::to_owned);
+    assert_eq!(store.entities_called(&keys).unwrap(), [vec![EntityId(1)], vec![], vec![EntityId(2)]]);
+    let aliases = Some(vec!["OTHER".into(), "Third".into()]);
+    let update = EntityUpdate { aliases, ..EntityUpdate::default() };
+    applied(&store, &[MemoryChange::UpdateEntity { id: EntityId(1), update }]);
+    let called = store.entities_called(&["other".to_owned(), "third".to_owned()]).unwrap();
+    assert_eq!(called, [vec![EntityId(2), EntityId(1)], vec![EntityId(1)]], "a name before an alias");
+}
+
+pub fn an_id_is_never_given_twice<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    applied(&store, &[create("a"), create("b"), observe(2, "x"), relate(1, 2, "r")]);
+    applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(2) }]);
+    drop(store);
+    let store = shelf.open();
+    let made = applied(&store, &[create("b"), observe(3, "x"), relate(1, 3, "r")]);
+    assert!(matches!(&made[0], MemoryItem::Entity(Entity { id: EntityId(3), .. })), "{made:?}");
+    assert!(matches!(&made[1], MemoryItem::Observation(Observation { id: ObservationId(2), .. })), "{made:?}");
+    assert!(matches!(&made[2], MemoryItem::Relation(Relation { id: RelationId(2), .. })), "{made:?}");
+}
+
+pub fn an_entity_goes_with_all_that_hangs_on_it<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    applied(&store, &[create("a"), create("b"), create("c")]);
+    applied(&store, &[observe(1, "x"), observe(2, "y"), relate(1, 2, "r"), relate(3, 1, "r"), relate(2, 3, "r")]);
+    let gone = applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(1) }]);
+    assert!(matches!(&gone[0], MemoryItem::Entity(Entity { observation_count: 1, .. })), "{gone:?}");
+    assert_eq!(entity(&store, 1), None);
+    assert_eq!(all_relations(&store), [(2, 3, "r".to_owned())]);
+    assert_eq!(store.counts().unwrap(), MemoryCounts { entities: 2, observations: 1, relations: 1 });
+    for (change, refusal) in [
+        (MemoryChange::DeleteEntity { id: EntityId(1) }, Refusal::NoEntity(EntityId(1))),
+        (observe(1, "x"), Refusal::NoEntity(EntityId(1))),
+        (relate(2, 1, "r"), Refusal::NoEntity(EntityId(1))),
+        (MemoryChange::DeleteObservation { id: ObservationId(1) }, Refusal::NoObservation(ObservationId(1))),
+        (MemoryChange::DeleteRelation { id: RelationId(1) }, Refusal::NoRelation(RelationId(1))),
+        (
+            MemoryChange::UpdateEntity { id: EntityId(1), update: EntityUpdate::default() },
+            Refusal::NoEntity(EntityId(1)),
+        ),
+    ] {
+        assert_eq!(refused(&store, &[change]), (0, refusal));
+    }
+}
+
+pub fn a_list_is_applied_whole_or_not_at_all<S: MemoryShelf>(shelf: &S) {
+    let good = [create("a"), create("b"), observe(1, "x"), relate(1, 2, "r")];
+    let bad = observe(77, "x");
+    for place in 0..=good.len() {
+        let store = shelf.open();
+        let mut list = good.to_vec();
+        list.insert(place, bad.clone());
+        assert_eq!(refused(&store, &list), (place, Refusal::NoEntity(EntityId(77))));
+        drop(store);
+        let store = shelf.open();
+        assert_eq!(store.counts().unwrap(), MemoryCounts::default(), "refused at {place}");
+        assert_eq!(store.head().unwrap(), ChangeNumber(0));
+    }
+    applied(&shelf.open(), &good);
+}
+
+pub fn later_changes_see_earlier_ones_of_their_list<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    let made = EntityRef::Made(0);
+    let list = [
+        create("a"),
+        MemoryChange::AddObservation { entity: made, text: "x".into() },
+        create("b"),
+        MemoryChange::AddRelation { from: EntityRef::Made(2), to: made, relation_type: "part_of".into() },
+    ];
+    applied(&store, &list);
+    assert_eq!(all_relations(&store), [(2, 1, "part_of".to_owned())]);
+    let times = |made| MemoryChange::SetTimes { made, created_ns: -5, updated_ns: 7 };
+    applied(&store, &[create("old"), times(0), observe(3, "seen"), times(2)]);
+    let old = entity(&store, 3).unwrap();
+    assert_eq!((old.created_ns, old.updated_ns, old.observation_count), (-5, 7, 1));
+    assert_eq!(refused(&store, &[times(0)]), (0, Refusal::NothingMade(0)));
+    assert_eq!(refused(&store, &[create("c"), create("C")]).0, 1);
+    let nobody = MemoryChange::AddObservation { entity: EntityRef::Made(0), text: "x".into() };
+    assert!(matches!(refused(&store, &[nobody]), (0, Refusal::NoEntity(_))), "nothing was made before it");
+}
+
+pub fn a_relation_is_there_once<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    applied(&store, &[create("a"), create("b"), relate(1, 2, "r"), relate(2, 1, "r"), relate(1, 2, "R")]);
+    applied(&store, &[relate(1, 1, "r")]);
+    assert_eq!(refused(&store, &[relate(1, 2, "r")]), (0, Refusal::RelationExists(RelationId(1))));
+    let filtered = |from: Option<i64>, to: Option<i64>, relation_type: Option<&str>| {
+        let relation_type = relation_type.map(str::to_owned);
+        let filter = RelationFilter { from: from.map(EntityId), to: to.map(EntityId), relation_type };
+        let found = store.relations_where(&filter, 0, 10).unwrap();
+        found.into_iter().map(|relation| relation.id.0).collect::<Vec<_>>()
+    };
+    assert_eq!(filtered(None, None, None), [1, 2, 3, 4]);
+    assert_eq!(filtered(Some(1), None, None), [1, 3, 4]);
+    assert_eq!(filtered(None, Some(1), None), [2, 4]);
+    assert_eq!(filtered(None, None, Some("R")), [3]);
+    assert_eq!(filtered(Some(1), Some(2), Some("r")), [1]);
+    assert_eq!(filtered(Some(9), None, None), [0_i64; 0]);
+    let among = store.relations_among(&[EntityId(1), EntityId(9)]).unwrap();
+    assert_eq!(among.iter().map(|relation| relation.id.0).collect::<Vec<_>>(), [4]);
+}
+
+pub fn two_entities_become_one<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    applied(&store, &[create("Colour"), create("Color"), create("other")]);
+    applied(&store, &[observe(1, "a"), observe(2, "b"), relate(2, 3, "r"), relate(1, 3, "r")]);
+    applied(&store, &[relate(3, 2, "s"), relate(1, 2, "same_as"), relate(2, 2, "self")]);
+    let merge = |from, into| MemoryChange::MergeEntity { from: EntityId(from), into: EntityId(into) };
+    assert_eq!(refused(&store, &[merge(1, 1)]), (0, Refusal::Itself(EntityId(1))));
+    assert_eq!(refused(&store, &[merge(9, 1)]), (0, Refusal::NoEntity(EntityId(9))));
+    let before = (entity(&store, 1), entity(&store, 2), all_relations(&store), texts(&store, 1));
+    let outcome = applied(&store, &[merge(2, 1)]);
+    let kept = entity(&store, 1).unwrap();
+    assert_eq!(outcome, [MemoryItem::Entity(kept.clone())]);
+    assert_eq!((kept.aliases.as_slice(), kept.observation_count), (&["Color".to_owned()][..], 2));
+    assert_eq!(entity(&store, 2), None);
+    assert_eq!(texts(&store, 1), ["a", "b"]);
+    assert_eq!(all_relations(&store), [(1, 3, "r".to_owned()), (3, 1, "s".to_owned())]);
+    let head = store.head().unwrap();
+    store.undo(head, &author(50)).unwrap();
+    assert_eq!((entity(&store, 1), entity(&store, 2), all_relations(&store), texts(&store, 1)), before);
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
+pub fn every_change_is_in_the_log<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    applied(&store, &[create("a"), observe(1, "x")]);
+    applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(1) }]);
+    let _ = store.apply(&[observe(1, "x")], &author(9));
+    drop(store);
+    let store = shelf.open();
+    let log = store.log_before(ChangeNumber(i64::MAX), 10).unwrap();
+    assert_eq!(log.iter().map(|entry| entry.number.0).collect::<Vec<_>>(), [2, 1], "a refused change is not there");
+    assert_eq!(log[1].author, author(1));
+    assert_eq!(log[1].steps.len(), 2);
+    assert!(matches!(&log[1].steps[1], (None, Some(MemoryItem::Observation(seen))) if seen.text == "x"));
+    assert!(matches!(&log[0].steps[0], (Some(MemoryItem::Observation(_)), None)), "what hangs on it goes first");
+    assert!(matches!(&log[0].steps[1], (Some(MemoryItem::Entity(entity)), None) if entity.name == "a"));
+    assert_eq!(store.log_before(ChangeNumber(2), 10).unwrap().len(), 1);
+    assert_eq!(store.log_before(ChangeNumber(i64::MAX), 1).unwrap().len(), 1);
+}
+
+pub fn a_change_is_taken_back<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    applied(&store, &[create("a"), create("b"), observe(1, "x"), relate(1, 2, "r")]);
+    let update = EntityUpdate { name: Some("A".into()), ..EntityUpdate::default() };
+    applied(&store, &[MemoryChange::UpdateEntity { id: EntityId(1), update }]);
+    let before = (entity(&store, 1), texts(&store, 1), all_relations(&store));
+    applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(1) }]);
+    let undone = store.undo(ChangeNumber(3), &author(10)).unwrap();
+    assert_eq!((undone.number, undone.undoes), (ChangeNumber(4), Some(ChangeNumber(3))));
+    assert_eq!((entity(&store, 1), texts(&store, 1), all_relations(&store)), before);
+    let log = store.log_before(ChangeNumber(4), 1).unwrap();
+    assert_eq!(log[0].undone_by, Some(ChangeNumber(4)));
+    assert!(matches!(store.undo(ChangeNumber(3), &author(11)), Err(UndoError::Undone { by: ChangeNumber(4), .. })));
+    store.undo(ChangeNumber(4), &author(12)).unwrap();
+    assert_eq!(entity(&store, 1), None, "an undo can be undone");
+    store.undo(ChangeNumber(5), &author(13)).unwrap();
+    store.undo(ChangeNumber(2), &author(14)).unwrap();
+    store.undo(ChangeNumber(1), &author(15)).unwrap();
+    assert_eq!(store.counts().unwrap(), MemoryCounts::default());
+    assert!(matches!(store.undo(ChangeNumber(99), &author(16)), Err(UndoError::Unknown(ChangeNumber(99)))));
+    assert!(matches!(store.undo(ChangeNumber(0), &author(16)), Err(UndoError::Unknown(ChangeNumber(0)))));
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
+pub fn what_newer_things_hang_on_is_not_taken_back<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    let depended = |number| match store.undo(ChangeNumber(number), &author(50)) {
+        Err(UndoError::Depended { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    };
+    applied(&store, &[create("a"), create("b")]);
+    applied(&store, &[observe(1, "x")]);
+    assert!(!depended(1).is_empty(), "the observation would go too");
+    let update = |name: &str| EntityUpdate { name: Some(name.into()), ..EntityUpdate::default() };
+    applied(&store, &[MemoryChange::UpdateEntity { id: EntityId(2), update: update("c") }]);
+    applied(&store, &[MemoryChange::UpdateEntity { id: EntityId(2), update: update("d") }]);
+    depended(3);
+    applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(1) }]);
+    applied(&store, &[create("A")]);
+    depended(5);
+    depended(2);
+    let counts = MemoryCounts { entities: 2, observations: 0, relations: 0 };
+    assert_eq!((store.counts().unwrap(), store.head().unwrap()), (counts, ChangeNumber(6)), "nothing has changed");
+    store.undo(ChangeNumber(6), &author(51)).unwrap();
+    store.undo(ChangeNumber(5), &author(52)).unwrap();
+    assert_eq!(texts(&store, 1), ["x"]);
+}
+
+pub fn what_changed_since_is_named<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    applied(&store, &[create("a"), create("b"), observe(2, "x")]);
+    applied(&store, &[observe(1, "y"), relate(1, 2, "r")]);
+    applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(2) }]);
+    let since = store.touched_since(ChangeNumber(1)).unwrap();
+    assert_eq!(since.head, ChangeNumber(3));
+    assert_eq!(since.entities, [EntityId(2)]);
+    assert_eq!(since.observations, [ObservationId(1), ObservationId(2)]);
+    assert_eq!(since.relations, [RelationId(1)]);
+    let nothing = store.touched_since(ChangeNumber(3)).unwrap();
+    assert_eq!((nothing.head, nothing.entities.len()), (ChangeNumber(3), 0));
+}
+
+pub fn lists_come_in_order_and_in_parts<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    let changes: Vec<_> = (0..10).map(|number| create(&format!("e{number}"))).collect();
+    applied(&store, &changes);
+    let mut more: Vec<_> = (1..=5).map(|number| observe(number, &format!("o{number}"))).collect();
+    more.extend((2..=5).map(|number| relate(number, 1, "part_of")));
+    applied(&store, &more);
+    let ids = |entities: Vec<Entity>| entities.into_iter().map(|entity| entity.id.0).collect::<Vec<_>>();
+    assert_eq!(store.entity_count().unwrap(), 10);
+    assert_eq!(ids(store.entities_after(EntityId(3), 3).unwrap()), [4, 5, 6]);
+    assert_eq!(ids(store.entities_from(8, 5).unwrap()), [9, 10]);
+    assert_eq!(ids(store.entities_from(u64::MAX, 5).unwrap()), [0_i64; 0]);
+    let found = store.entities(&[EntityId(7), EntityId(99), EntityId(2), EntityId(7)]).unwrap();
+    let found: Vec<_> = found.into_iter().map(|entity| entity.map(|entity| entity.id.0)).collect();
+    assert_eq!(found, [Some(7), None, Some(2), Some(7)]);
+    let seen = store.observations_after(ObservationId(2), 2).unwrap();
+    assert_eq!(seen.iter().map(|seen| seen.text.as_str()).collect::<Vec<_>>(), ["o3", "o4"]);
+    let of = store.observations_of(&[EntityId(3), EntityId(9), EntityId(1)]).unwrap();
+    assert_eq!(of.iter().map(Vec::len).collect::<Vec<_>>(), [1, 0, 1]);
+    let filter = RelationFilter::default();
+    let relations = store.relations_where(&filter, 1, 2).unwrap();
+    assert_eq!(relations.iter().map(|relation| relation.id.0).collect::<Vec<_>>(), [2, 3]);
+    let relations = store.relations(&[RelationId(4), RelationId(9)]).unwrap();
+    assert!(relations[0].is_some() && relations[1].is_none());
+    let parts = store.sources_into(&[EntityId(1), EntityId(2)], "part_of").unwrap();
+    assert_eq!(parts, [EntityId(2), EntityId(3), EntityId(4), EntityId(5)]);
+    assert!(store.observations(&[ObservationId(9)]).unwrap()[0].is_none());
+}
+
+pub fn a_context_is_remembered_and_goes_with_its_entity<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    applied(&store, &[create("a"), create("b")]);
+    store.set_context("x", Some(EntityId(1)), 5).unwrap();
+    store.set_context("y", Some(EntityId(2)), 6).unwrap();
+    store.set_context("x", Some(EntityId(2)), 7).unwrap();
+    store.set_context("z", Some(EntityId(1)), 7).unwrap();
+    store.set_context("z", None, 8).unwrap();
+    drop(store);
+    let store = shelf.open();
+    assert_eq!(store.context("x").unwrap(), Some(EntityId(2)));
+    assert_eq!((store.context("z").unwrap(), store.context("w").unwrap()), (None, None));
+    assert!(store.set_context("w", Some(EntityId(9)), 9).is_err());
+    applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(2) }]);
+    assert_eq!((store.context("x").unwrap(), store.context("y").unwrap()), (None, None));
+}
+
+pub fn vectors_are_kept_by_space<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    applied(&store, &[create("a"), create("b"), observe(1, "x")]);
+    let vector = |text_hash, codes: &[i8]| StoredVector { text_hash, scale: 0.25, codes: codes.into() };
+    let (first, second) = (VectorOwner::Entity(EntityId(1)), VectorOwner::Entity(EntityId(2)));
+    let seen = VectorOwner::Observation(ObservationId(1));
+    let nobody = VectorOwner::Entity(EntityId(77));
+    let put = [(seen, vector(3, &[1])), (first, vector(-1, &[-128, 127, 0])), (nobody, vector(0, &[1]))];
+    store.put_vectors("m1", &put).unwrap();
+    store.put_vectors("m1", &[(second, vector(2, &[5])), (first, vector(i64::MIN, &[6]))]).unwrap();
+    store.put_vectors("m2", &[(second, vector(9, &[9]))]).unwrap();
+    drop(store);
+    let store = shelf.open();
+    let all = store.vectors_after("m1", None, 10).unwrap();
+    assert_eq!(all, [(first, vector(i64::MIN, &[6])), (second, vector(2, &[5])), (seen, vector(3, &[1]))]);
+    assert_eq!(store.vectors_after("m1", None, 1).unwrap(), all[..1]);
+    assert_eq!(store.vectors_after("m1", Some(first), 1).unwrap(), all[1..2]);
+    assert_eq!(store.vectors_after("m1", Some(second), 9).unwrap(), all[2..]);
+    assert_eq!(store.vectors_after("m1", Some(seen), 9).unwrap(), []);
+    applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(1) }]);
+    assert_eq!(store.vectors_after("m1", None, 10).unwrap(), all[1..2]);
+    assert_eq!(store.vectors_after("m2", None, 10).unwrap().len(), 1);
+}

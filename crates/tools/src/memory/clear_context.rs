@@ -1,0 +1,33 @@
+//! No project any more.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// context_cleared.
+    status: &'static str,
+}
+
+pub(crate) struct ClearContext;
+
+impl Tool for ClearContext {
+    type Params = Params;
+    type Output = Output;
+
+    const NAME: &'static str = "clear_context";
+    const DESCRIPTION: &'static str = "Leave the project you work in: searches rank everything alike again.";
+    const ACCESS: Access = Access::Write;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, _params: Params) -> Result<Output, Fault> {
+        call.memory().clear_context(call.session)?;
+        Ok(Output { status: "context_cleared" })
+    }
+}

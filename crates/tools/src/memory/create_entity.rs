@@ -1,0 +1,109 @@
+//! A new entity, unless it is likely there already.
+
+use quipu_core::memory::{Creation, Entity, EntityWish};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::wire::{EntityOutput, join_aliases, rounded, split_aliases};
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+use crate::truncate::echoed;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Its name; no other entity may have it, in any case.
+    #[schemars(length(min = 1, max = 500))]
+    name: String,
+    /// For example Project, Task, Issue, Person. Common variants become one: "bug" is Issue.
+    #[schemars(length(min = 1, max = 100))]
+    entity_type: String,
+    /// Other names, separated by |.
+    #[schemars(length(max = 5000))]
+    aliases: Option<String>,
+    /// What it is, in a sentence.
+    #[schemars(length(max = 10_000))]
+    description: Option<String>,
+    /// What is known of it; one fact each.
+    #[serde(default)]
+    #[schemars(length(max = 200))]
+    observations: Vec<String>,
+    /// Create it although something like it is there.
+    #[serde(default)]
+    force: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(extend("type" = "object"))]
+pub(crate) enum Output {
+    Created(EntityOutput),
+    Duplicate {
+        /// Why nothing was created.
+        warning: String,
+        existing_entity: Existing,
+    },
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Existing {
+    entity_id: i64,
+    name: String,
+    entity_type: String,
+    description: Option<String>,
+    aliases: Option<String>,
+    /// 0 is the same, 1 is unrelated.
+    similarity_distance: f64,
+}
+
+fn warning(existing: &Entity, name_taken: bool) -> String {
+    let Entity { id, name, .. } = existing;
+    let name = echoed(name);
+    if name_taken {
+        format!(
+            "Nothing was created: entity {id} has this name. Add to it with create_observation, or choose another name."
+        )
+    } else {
+        format!(
+            "Nothing was created: entity {id}, {name:?}, is likely the same. Add to it with create_observation, or pass \
+             force: true if this is something else."
+        )
+    }
+}
+
+pub(crate) struct CreateEntity;
+
+impl Tool for CreateEntity {
+    type Params = Params;
+    type Output = Output;
+
+    const NAME: &'static str = "create_entity";
+    const DESCRIPTION: &'static str = "Remember a new thing. If something of the same name, alias or meaning is there, nothing is created and existing_entity \
+        is returned with a warning: add to that one, or pass force. Several at once: bulk_update.";
+    const ACCESS: Access = Access::Write;
+    const IDEMPOTENT: bool = false;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+        let wish = EntityWish {
+            name: params.name,
+            entity_type: params.entity_type,
+            aliases: params.aliases.as_deref().map(split_aliases).unwrap_or_default(),
+            description: params.description,
+            observations: params.observations,
+        };
+        let author = call.author(Self::NAME);
+        Ok(match call.memory().create_entity(wish, params.force, &author)? {
+            Creation::Created(entity) => Output::Created(entity.into()),
+            Creation::Duplicate { existing, distance, name_taken } => Output::Duplicate {
+                warning: warning(&existing, name_taken),
+                existing_entity: Existing {
+                    entity_id: existing.id.0,
+                    aliases: join_aliases(&existing.aliases),
+                    name: existing.name,
+                    entity_type: existing.entity_type,
+                    description: existing.description,
+                    similarity_distance: rounded(distance),
+                },
+            },
+        })
+    }
+}

@@ -1,0 +1,37 @@
+//! A fact added to an entity.
+
+use quipu_core::memory::EntityId;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::wire::ObservationOutput;
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Number of the entity.
+    entity_id: i64,
+    /// The fact, short and complete in itself. [[note]] links to a note.
+    #[schemars(length(min = 1, max = 50_000))]
+    text_content: String,
+}
+
+pub(crate) struct CreateObservation;
+
+impl Tool for CreateObservation {
+    type Params = Params;
+    type Output = ObservationOutput;
+
+    const NAME: &'static str = "create_observation";
+    const DESCRIPTION: &'static str =
+        "Add a fact to an entity. One fact each: they are found better. Several at once: bulk_update.";
+    const ACCESS: Access = Access::Write;
+    const IDEMPOTENT: bool = false;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<ObservationOutput, Fault> {
+        let author = call.author(Self::NAME);
+        let memory = call.memory();
+        Ok(memory.create_observation(EntityId(params.entity_id), &params.text_content, &author)?.into())
+    }
+}

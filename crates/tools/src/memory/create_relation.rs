@@ -1,0 +1,39 @@
+//! Two entities related.
+
+use quipu_core::memory::EntityId;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::wire::RelationOutput;
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Number of the source.
+    from_entity_id: i64,
+    /// Number of the target.
+    to_entity_id: i64,
+    /// For example part_of, depends_on, relates_to, implements, solves.
+    #[schemars(length(min = 1, max = 100))]
+    relation_type: String,
+}
+
+pub(crate) struct CreateRelation;
+
+impl Tool for CreateRelation {
+    type Params = Params;
+    type Output = RelationOutput;
+
+    const NAME: &'static str = "create_relation";
+    const DESCRIPTION: &'static str = "Relate two entities: from … relation_type … to. part_of makes a member of a project for set_context. The same \
+        relation twice is an error.";
+    const ACCESS: Access = Access::Write;
+    const IDEMPOTENT: bool = false;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<RelationOutput, Fault> {
+        let (from, to) = (EntityId(params.from_entity_id), EntityId(params.to_entity_id));
+        let author = call.author(Self::NAME);
+        Ok(call.memory().create_relation(from, to, &params.relation_type, &author)?.into())
+    }
+}

@@ -1,0 +1,42 @@
+//! An entity taken away.
+
+use quipu_core::memory::EntityId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::wire::EntityOutput;
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Number of the entity.
+    entity_id: i64,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    #[serde(flatten)]
+    entity: EntityOutput,
+    message: String,
+}
+
+pub(crate) struct DeleteEntity;
+
+impl Tool for DeleteEntity {
+    type Params = Params;
+    type Output = Output;
+
+    const NAME: &'static str = "delete_entity";
+    const DESCRIPTION: &'static str = "Delete an entity with all its observations and relations, for good as far as agents go; the user can undo it. To join \
+        two entities, move the facts first.";
+    const ACCESS: Access = Access::Destroy;
+    const IDEMPOTENT: bool = false;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+        let author = call.author(Self::NAME);
+        let entity = call.memory().delete_entity(EntityId(params.entity_id), &author)?;
+        let message = format!("Deleted entity {} and {} observations.", entity.id, entity.observation_count);
+        Ok(Output { entity: entity.into(), message })
+    }
+}

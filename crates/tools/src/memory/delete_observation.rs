@@ -1,0 +1,41 @@
+//! A fact taken away.
+
+use quipu_core::memory::ObservationId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::wire::ObservationOutput;
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Number of the observation.
+    observation_id: i64,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    #[serde(flatten)]
+    observation: ObservationOutput,
+    message: String,
+}
+
+pub(crate) struct DeleteObservation;
+
+impl Tool for DeleteObservation {
+    type Params = Params;
+    type Output = Output;
+
+    const NAME: &'static str = "delete_observation";
+    const DESCRIPTION: &'static str = "Delete one observation, for example one that is no longer true.";
+    const ACCESS: Access = Access::Destroy;
+    const IDEMPOTENT: bool = false;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+        let author = call.author(Self::NAME);
+        let observation = call.memory().delete_observation(ObservationId(params.observation_id), &author)?;
+        let message = format!("Deleted observation {} of entity {}.", observation.id, observation.entity);
+        Ok(Output { observation: observation.into(), message })
+    }
+}

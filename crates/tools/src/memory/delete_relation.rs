@@ -1,0 +1,41 @@
+//! A relation taken away.
+
+use quipu_core::memory::RelationId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::wire::RelationOutput;
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Number of the relation.
+    relation_id: i64,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    #[serde(flatten)]
+    relation: RelationOutput,
+    message: String,
+}
+
+pub(crate) struct DeleteRelation;
+
+impl Tool for DeleteRelation {
+    type Params = Params;
+    type Output = Output;
+
+    const NAME: &'static str = "delete_relation";
+    const DESCRIPTION: &'static str = "Delete one relation; the entities stay.";
+    const ACCESS: Access = Access::Destroy;
+    const IDEMPOTENT: bool = false;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+        let author = call.author(Self::NAME);
+        let relation = call.memory().delete_relation(RelationId(params.relation_id), &author)?;
+        let message = format!("Deleted relation {}.", relation.id);
+        Ok(Output { relation: relation.into(), message })
+    }
+}

@@ -1,0 +1,60 @@
+//! Relations by their ends and their type.
+
+use quipu_core::memory::EntityId;
+use quipu_core::ports::RelationFilter;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::wire::RelationOutput;
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Only with this source.
+    from_entity_id: Option<i64>,
+    /// Only with this target.
+    to_entity_id: Option<i64>,
+    /// Only of this type, as written.
+    relation_type: Option<String>,
+    /// At most this many.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: usize,
+    /// Leave out this many first.
+    #[serde(default)]
+    offset: u64,
+}
+
+fn default_limit() -> usize {
+    200
+}
+
+pub(crate) struct FindRelations;
+
+impl Tool for FindRelations {
+    type Params = Params;
+    type Output = Vec<RelationOutput>;
+
+    const NAME: &'static str = "find_relations";
+    const DESCRIPTION: &'static str =
+        "List relations by source, target or type; without any of them all relations, oldest first.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Vec<RelationOutput>, Fault> {
+        let filter = RelationFilter {
+            from: params.from_entity_id.map(EntityId),
+            to: params.to_entity_id.map(EntityId),
+            relation_type: params.relation_type,
+        };
+        // One more than wanted tells whether there are more.
+        let mut found = call.memory().find_relations(&filter, params.offset, params.limit + 1)?;
+        if found.len() > params.limit {
+            found.truncate(params.limit);
+            let next = params.offset + params.limit as u64;
+            call.warn(format!("there are more than {} relations; the rest comes with offset {next}", params.limit));
+        }
+        Ok(found.into_iter().map(RelationOutput::from).collect())
+    }
+}

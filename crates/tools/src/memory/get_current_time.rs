@@ -1,0 +1,33 @@
+//! What time it is.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::fault::Fault;
+use crate::time::iso_utc;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// ISO 8601, UTC.
+    timestamp: String,
+}
+
+pub(crate) struct GetCurrentTime;
+
+impl Tool for GetCurrentTime {
+    type Params = Params;
+    type Output = Output;
+
+    const NAME: &'static str = "get_current_time";
+    const DESCRIPTION: &'static str = "The server's time now, ISO 8601 in UTC. Use it to date what you remember.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = false;
+
+    fn call(call: &Call<'_>, _params: Params) -> Result<Output, Fault> {
+        Ok(Output { timestamp: iso_utc(call.memory().now_ns()) })
+    }
+}

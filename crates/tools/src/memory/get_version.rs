@@ -1,0 +1,32 @@
+//! Which program answers.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    version: &'static str,
+}
+
+pub(crate) struct GetVersion;
+
+impl Tool for GetVersion {
+    type Params = Params;
+    type Output = Output;
+
+    const NAME: &'static str = "get_version";
+    const DESCRIPTION: &'static str = "The version of this server.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, _params: Params) -> Result<Output, Fault> {
+        let _ = call;
+        Ok(Output { version: env!("CARGO_PKG_VERSION") })
+    }
+}

@@ -1,0 +1,55 @@
+//! All entities, page by page.
+
+use quipu_core::memory::{EntityPage, Page};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::wire::{EntityName, Pagination};
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Page, from 1.
+    #[serde(default = "first_page")]
+    #[schemars(range(min = 1))]
+    page: u64,
+    /// Entities to a page.
+    #[serde(default = "default_per_page")]
+    #[schemars(range(min = 1, max = 100))]
+    per_page: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    entities: Vec<EntityName>,
+    pagination: Pagination,
+}
+
+fn first_page() -> u64 {
+    1
+}
+
+fn default_per_page() -> usize {
+    20
+}
+
+pub(crate) struct ListEntities;
+
+impl Tool for ListEntities {
+    type Params = Params;
+    type Output = Output;
+
+    const NAME: &'static str = "list_entities";
+    const DESCRIPTION: &'static str =
+        "All entities in the order of their making, page by page. To find something use search_entities.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+        let page = Page { number: params.page, size: params.per_page };
+        let EntityPage { entities, total } = call.memory().list_entities(page)?;
+        let entities = entities.into_iter().map(EntityName::from).collect();
+        Ok(Output { entities, pagination: Pagination::of(page, total) })
+    }
+}

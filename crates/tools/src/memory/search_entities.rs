@@ -1,0 +1,84 @@
+//! Entities that fit a query.
+
+use quipu_core::memory::{EntityId, Field, Found, SearchBy, SearchQuery};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::wire::{join_aliases, rounded};
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Words or a question, in any language.
+    #[schemars(length(min = 1, max = 1000))]
+    query: String,
+    /// At most this many.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: usize,
+    /// Rank members of this project first, in place of the context.
+    project_id: Option<i64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Hit {
+    entity_id: i64,
+    name: String,
+    entity_type: String,
+    description: Option<String>,
+    aliases: Option<String>,
+    memory_observations_count: u64,
+    /// 0 to 1.
+    relevance_score: f64,
+    /// Where words of the query occur; empty when found by meaning.
+    matched_fields: Vec<&'static str>,
+}
+
+fn default_limit() -> usize {
+    20
+}
+
+fn field_name(field: Field) -> &'static str {
+    match field {
+        Field::Name => "name",
+        Field::Type => "entity_type",
+        Field::Aliases => "aliases",
+        Field::Description => "description",
+        Field::Observations => "observations",
+    }
+}
+
+pub(crate) struct SearchEntities;
+
+impl Tool for SearchEntities {
+    type Params = Params;
+    type Output = Vec<Hit>;
+
+    const NAME: &'static str = "search_entities";
+    const DESCRIPTION: &'static str = "Find entities by words and meaning in names, types, aliases, descriptions and observations, best first. Search before \
+        you create. For the facts themselves use get_entity or search_subgraph.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Hit>, Fault> {
+        let query = SearchQuery {
+            text: params.query,
+            limit: params.limit,
+            project: params.project_id.map(EntityId),
+            by: SearchBy::Both,
+        };
+        let found = call.memory().search(call.session, &query)?;
+        let hit = |found: Found| Hit {
+            entity_id: found.entity.id.0,
+            aliases: join_aliases(&found.entity.aliases),
+            name: found.entity.name,
+            entity_type: found.entity.entity_type,
+            description: found.entity.description,
+            memory_observations_count: found.entity.observation_count,
+            relevance_score: rounded(found.score),
+            matched_fields: found.fields.iter().map(field_name).collect(),
+        };
+        Ok(found.into_iter().map(hit).collect())
+    }
+}

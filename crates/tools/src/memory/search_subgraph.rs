@@ -1,0 +1,91 @@
+//! The part of the graph that fits a query.
+
+use quipu_core::memory::{EntityId, Field, Page, SubgraphQuery};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::wire::{GraphEntity, Pagination, RelationOutput, show_subgraph};
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Words or a question, in any language.
+    #[schemars(length(min = 1, max = 1000))]
+    query: String,
+    /// Look into names.
+    #[serde(default = "yes")]
+    search_in_name: bool,
+    /// Look into types.
+    #[serde(default = "yes")]
+    search_in_type: bool,
+    /// Look into aliases.
+    #[serde(default = "yes")]
+    search_in_aliases: bool,
+    /// Look into observations and descriptions.
+    #[serde(default = "yes")]
+    search_in_observations: bool,
+    /// Page, from 1.
+    #[serde(default = "first_page")]
+    #[schemars(range(min = 1))]
+    page: u64,
+    /// Entities to a page.
+    #[serde(default = "default_per_page")]
+    #[schemars(range(min = 1, max = 100))]
+    per_page: usize,
+    /// Rank members of this project first, in place of the context.
+    project_id: Option<i64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    entities: Vec<GraphEntity>,
+    /// Among the entities of this page.
+    relations: Vec<RelationOutput>,
+    pagination: Pagination,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn first_page() -> u64 {
+    1
+}
+
+fn default_per_page() -> usize {
+    20
+}
+
+pub(crate) struct SearchSubgraph;
+
+impl Tool for SearchSubgraph {
+    type Params = Params;
+    type Output = Output;
+
+    const NAME: &'static str = "search_subgraph";
+    const DESCRIPTION: &'static str = "Find entities and return them with their observations and the relations among them, best first. Use it to recall \
+        everything about a topic in one call.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+        let wanted = [
+            (params.search_in_name, Field::Name),
+            (params.search_in_type, Field::Type),
+            (params.search_in_aliases, Field::Aliases),
+            (params.search_in_observations, Field::Description),
+            (params.search_in_observations, Field::Observations),
+        ];
+        let page = Page { number: params.page, size: params.per_page };
+        let query = SubgraphQuery {
+            text: params.query,
+            fields: wanted.into_iter().filter(|(wanted, _)| *wanted).map(|(_, field)| field).collect(),
+            page,
+            project: params.project_id.map(EntityId),
+        };
+        let found = call.memory().search_subgraph(call.session, &query)?;
+        let (entities, relations) = show_subgraph(call, found.subgraph);
+        Ok(Output { entities, relations, pagination: Pagination::of(page, found.total) })
+    }
+}

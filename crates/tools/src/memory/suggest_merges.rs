@@ -1,0 +1,67 @@
+//! Entities that may be one.
+
+use quipu_core::memory::MergeSuggestion;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::wire::{EntityName, rounded};
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Only pairs closer than this: 0 is identical, 1 unrelated.
+    #[serde(default = "default_threshold")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    threshold: f32,
+    /// At most this many.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: usize,
+    /// Only entities of this type.
+    entity_type: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Suggestion {
+    entity_a: EntityName,
+    entity_b: EntityName,
+    cosine_distance: f64,
+    /// high_confidence_merge or review_manually.
+    recommendation: &'static str,
+}
+
+/// Closer than this hardly needs a look.
+const CONFIDENT: f32 = 0.15;
+
+fn default_threshold() -> f32 {
+    0.3
+}
+
+fn default_limit() -> usize {
+    20
+}
+
+pub(crate) struct SuggestMerges;
+
+impl Tool for SuggestMerges {
+    type Params = Params;
+    type Output = Vec<Suggestion>;
+
+    const NAME: &'static str = "suggest_merges";
+    const DESCRIPTION: &'static str = "Pairs of entities that may be the same thing, closest first. Nothing is changed. Look at both before you join them.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Suggestion>, Fault> {
+        let wanted = params.entity_type.as_deref();
+        let pairs = call.memory().suggest_merges(params.threshold, params.limit, wanted)?;
+        let suggestion = |pair: MergeSuggestion| Suggestion {
+            entity_a: pair.a.into(),
+            entity_b: pair.b.into(),
+            cosine_distance: rounded(pair.distance),
+            recommendation: if pair.distance < CONFIDENT { "high_confidence_merge" } else { "review_manually" },
+        };
+        Ok(pairs.into_iter().map(suggestion).collect())
+    }
+}

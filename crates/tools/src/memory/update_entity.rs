@@ -1,0 +1,52 @@
+//! An entity's own fields, changed.
+
+use quipu_core::memory::EntityId;
+use quipu_core::ports::EntityUpdate;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::wire::{EntityOutput, split_aliases};
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Number of the entity.
+    entity_id: i64,
+    /// New name.
+    #[schemars(length(min = 1, max = 500))]
+    name: Option<String>,
+    /// New type.
+    #[schemars(length(min = 1, max = 100))]
+    entity_type: Option<String>,
+    /// In place of all aliases, separated by |; "" clears them.
+    #[schemars(length(max = 5000))]
+    aliases: Option<String>,
+    /// New description; "" clears it.
+    #[schemars(length(max = 10_000))]
+    description: Option<String>,
+}
+
+pub(crate) struct UpdateEntity;
+
+impl Tool for UpdateEntity {
+    type Params = Params;
+    type Output = EntityOutput;
+
+    const NAME: &'static str = "update_entity";
+    const DESCRIPTION: &'static str = "Change the name, type, aliases or description of an entity. What is not given stays. Facts go into \
+        create_observation instead.";
+    const ACCESS: Access = Access::Destroy;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<EntityOutput, Fault> {
+        let update = EntityUpdate {
+            name: params.name,
+            entity_type: params.entity_type,
+            aliases: params.aliases.as_deref().map(split_aliases),
+            description: params.description.map(Some),
+        };
+        let author = call.author(Self::NAME);
+        Ok(call.memory().update_entity(EntityId(params.entity_id), update, &author)?.into())
+    }
+}

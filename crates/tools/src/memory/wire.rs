@@ -1,0 +1,177 @@
+//! Entities, observations and relations as they are shown.
+
+use quipu_core::memory::Subgraph;
+use quipu_core::memory::{Entity, EntityId, Observation, Page, Relation};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::time::iso_utc;
+use crate::tool::Call;
+
+/// Between aliases, when they are given and when they are shown.
+const SEPARATOR: char = '|';
+
+/// At most this many observations of each entity in a part of the graph.
+const MAX_OBSERVATIONS: usize = 100;
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct EntityOutput {
+    entity_id: i64,
+    name: String,
+    entity_type: String,
+    description: Option<String>,
+    /// Separated by |.
+    aliases: Option<String>,
+    memory_observations_count: u64,
+    created_at: String,
+    updated_at: String,
+}
+
+impl From<Entity> for EntityOutput {
+    fn from(entity: Entity) -> Self {
+        Self {
+            entity_id: entity.id.0,
+            aliases: join_aliases(&entity.aliases),
+            name: entity.name,
+            entity_type: entity.entity_type,
+            description: entity.description,
+            memory_observations_count: entity.observation_count,
+            created_at: iso_utc(entity.created_ns),
+            updated_at: iso_utc(entity.updated_ns),
+        }
+    }
+}
+
+/// An entity where its name is enough.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct EntityName {
+    entity_id: i64,
+    name: String,
+    entity_type: String,
+}
+
+impl From<Entity> for EntityName {
+    fn from(entity: Entity) -> Self {
+        Self { entity_id: entity.id.0, name: entity.name, entity_type: entity.entity_type }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ObservationOutput {
+    observation_id: i64,
+    memory_entity_id: i64,
+    observation_content: String,
+    created_at: String,
+    updated_at: String,
+}
+
+impl From<Observation> for ObservationOutput {
+    fn from(observation: Observation) -> Self {
+        Self {
+            observation_id: observation.id.0,
+            memory_entity_id: observation.entity.0,
+            observation_content: observation.text,
+            created_at: iso_utc(observation.created_ns),
+            updated_at: iso_utc(observation.updated_ns),
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RelationOutput {
+    relation_id: i64,
+    from_entity_id: i64,
+    to_entity_id: i64,
+    relation_type: String,
+    created_at: String,
+    updated_at: String,
+}
+
+impl From<Relation> for RelationOutput {
+    fn from(relation: Relation) -> Self {
+        Self {
+            relation_id: relation.id.0,
+            from_entity_id: relation.from.0,
+            to_entity_id: relation.to.0,
+            relation_type: relation.relation_type,
+            created_at: iso_utc(relation.created_ns),
+            updated_at: iso_utc(relation.updated_ns),
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Pagination {
+    total_entities: u64,
+    per_page: usize,
+    current_page: u64,
+    total_pages: u64,
+}
+
+impl Pagination {
+    pub(super) fn of(page: Page, total: u64) -> Self {
+        Self {
+            total_entities: total,
+            per_page: page.size,
+            current_page: page.number,
+            total_pages: page.pages_of(total),
+        }
+    }
+}
+
+/// An entity of a part of the graph.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct GraphEntity {
+    #[serde(flatten)]
+    entity: EntityOutput,
+    observations: Vec<GraphObservation>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct GraphObservation {
+    observation_id: i64,
+    content: String,
+    created_at: String,
+    updated_at: String,
+}
+
+/// A part of the graph as it is shown; what had to be cut is told beside it.
+pub(super) fn show_subgraph(call: &Call<'_>, subgraph: Subgraph) -> (Vec<GraphEntity>, Vec<RelationOutput>) {
+    let show = |(entity, observations): (Entity, Vec<Observation>)| {
+        let cut = observations.len().saturating_sub(MAX_OBSERVATIONS);
+        if cut > 0 {
+            call.warn(format!(
+                "entity {} has {} observations; the newest {MAX_OBSERVATIONS} are shown, get_entity has all of them",
+                entity.id,
+                observations.len()
+            ));
+        }
+        let shown = observations.into_iter().skip(cut).map(|observation| GraphObservation {
+            observation_id: observation.id.0,
+            content: observation.text,
+            created_at: iso_utc(observation.created_ns),
+            updated_at: iso_utc(observation.updated_ns),
+        });
+        GraphEntity { observations: shown.collect(), entity: entity.into() }
+    };
+    let entities = subgraph.entities.into_iter().map(show).collect();
+    (entities, subgraph.relations.into_iter().map(RelationOutput::from).collect())
+}
+
+pub(super) fn join_aliases(aliases: &[String]) -> Option<String> {
+    (!aliases.is_empty()).then(|| aliases.join(&SEPARATOR.to_string()))
+}
+
+pub(super) fn split_aliases(text: &str) -> Vec<String> {
+    text.split(SEPARATOR).map(|alias| alias.trim().to_owned()).filter(|alias| !alias.is_empty()).collect()
+}
+
+/// A number from 0 to 1 with as many digits as mean something.
+pub(super) fn rounded(number: f32) -> f64 {
+    (f64::from(number) * 10_000.0).round() / 10_000.0
+}
+
+/// Ids in a sentence.
+pub(super) fn listed(ids: &[EntityId]) -> String {
+    ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
