@@ -27,6 +27,7 @@ use anyhow::{Context, bail};
 
 const HELP: &str = "\
 cargo xtask test [--quick]                 everything that can break; --quick leaves out the peers and the crash rounds
+cargo xtask peers                          the part of it that talks to other people's clients
 cargo xtask crash [--rounds N] [--seed N]  kills the server in the middle of writes and looks at what is left
 cargo xtask bench [--sizes 1k,10k,100k] [--write]
                                            times the release build against the budgets; --write keeps the table in docs/
@@ -41,6 +42,7 @@ fn main() -> anyhow::Result<ExitCode> {
     };
     match command {
         "test" => return Ok(test::run(options.has("--quick"))),
+        "peers" => return test::run_peers(),
         "crash" => {
             let rounds = options.number("--rounds")?.unwrap_or(crash::ROUNDS);
             let seed = options.number("--seed")?.unwrap_or(crash::SEED);

@@ -3,6 +3,7 @@
 //! Cheap steps come first. The binary is built once, in the profile the tests use: its dependencies are optimised there, and
 //! a second profile would double the time on a small machine.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -10,9 +11,6 @@ use anyhow::Context;
 use crate::shell::{self, Profile, cargo};
 use crate::steps::{ONE, Steps};
 use crate::{crash, data, deny, peers};
-
-/// Crash rounds here; `cargo xtask crash` runs more.
-const CRASH_ROUNDS: u64 = 60;
 
 pub(crate) fn run(quick: bool) -> ExitCode {
     let mut steps = Steps::default();
@@ -44,23 +42,34 @@ pub(crate) fn run(quick: bool) -> ExitCode {
         shell::run_watched(&mut tests, |line| tally.read(line))
     });
     if !quick {
-        let mut binary = Default::default();
+        steps.step("licences, bans and sources", |tally| {
+            *tally = ONE;
+            deny::run()
+        });
+        let mut binary = PathBuf::new();
         steps.step("binary", |_| {
             binary = shell::build_binary(Profile::Dev)?;
             Ok(())
         });
         steps.step("crash rounds", |tally| {
             *tally = ONE;
-            crash::run(&binary, CRASH_ROUNDS, crash::SEED)
+            crash::run(&binary, crash::ROUNDS, crash::SEED)
         });
-        steps.step("licences, bans and sources", |tally| {
-            *tally = ONE;
-            deny::run()
-        });
-        steps.step("peers: installing", |_| peers::install());
-        for (name, check) in peers::CHECKS {
-            steps.step(name, |tally| check(&binary, tally));
-        }
+        peer_steps(&mut steps, &binary);
     }
     steps.finish()
+}
+
+/// `cargo xtask peers`: that part alone.
+pub(crate) fn run_peers() -> anyhow::Result<ExitCode> {
+    let mut steps = Steps::default();
+    peer_steps(&mut steps, &shell::build_binary(Profile::Dev)?);
+    Ok(steps.finish())
+}
+
+fn peer_steps(steps: &mut Steps, binary: &Path) {
+    steps.step("peers: installing", |_| peers::install());
+    for (name, check) in peers::CHECKS {
+        steps.step(name, |tally| check(binary, tally));
+    }
 }

@@ -9,11 +9,39 @@ use std::{env, fs};
 use crate::shell::{self, cargo};
 
 /// What a crate must not be built on, directly or not.
-const WALLS: [(&str, &[&str]); 5] = [
-    ("quipu-core", &["rusqlite", "tantivy", "rmcp", "axum", "notify", "tokio", "serde", "serde_json"]),
-    ("quipu-tools", &["rusqlite", "tantivy", "rmcp", "axum", "notify", "tokio", "quipu-vault", "quipu-store-embedded"]),
+const WALLS: [(&str, &[&str]); 6] = [
+    ("quipu-core", &["rusqlite", "tantivy", "rmcp", "axum", "notify", "tokio", "serde", "serde_json", "ureq"]),
+    (
+        "quipu-tools",
+        &[
+            "rusqlite",
+            "tantivy",
+            "rmcp",
+            "axum",
+            "notify",
+            "tokio",
+            "ureq",
+            "quipu-vault",
+            "quipu-store-embedded",
+            "quipu-embed",
+        ],
+    ),
     ("quipu-vault", &["rusqlite", "tantivy", "rmcp", "axum", "tokio", "quipu-tools", "quipu-store-embedded"]),
     ("quipu-store-embedded", &["rmcp", "axum", "notify", "tokio", "quipu-tools", "quipu-vault"]),
+    (
+        "quipu-embed",
+        &[
+            "rusqlite",
+            "tantivy",
+            "rmcp",
+            "axum",
+            "notify",
+            "tokio",
+            "quipu-tools",
+            "quipu-vault",
+            "quipu-store-embedded",
+        ],
+    ),
     ("quipu", &["quipu-testkit"]),
 ];
 
@@ -55,6 +83,7 @@ fn only_its_own_room_names_a_library() {
         ("rmcp", ["crates/quipu/src/mcp", "crates/quipu/src/mcp"]),
         ("rusqlite", ["crates/store-", "crates/store-"]),
         ("tantivy", ["crates/store-", "crates/store-"]),
+        ("ureq", ["crates/embed/src/remote", "crates/embed/src/remote"]),
         ("axum", ["crates/quipu/src/serve/http", "crates/quipu/src/mcp"]),
     ] {
         for (path, text) in product_files() {

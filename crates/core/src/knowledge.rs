@@ -3,21 +3,30 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::index::{IndexError, Indexer, Progress, Scope, Snapshot, SyncReport};
-use crate::model::{Note, NoteId, NoteKey, VaultPath, Warning};
-use crate::parse::{TitleRule, decode, text_start};
+use crate::index::{IndexError, Indexer, Outside, Progress, Scope, Snapshot, SyncReport};
+use crate::model::{ContentHash, Note, NoteId, NoteKey, VaultPath, Warning};
+use crate::parse::{TitleRule, decode, parse, text_start};
 use crate::ports::{
-    Clock, FileContent, Kept, NoteStore, StoreError, TextHits, TextQuery, VaultError, VaultFiles, WriteError,
+    Clock, FileContent, Kept, NoteStore, Sources, StoreError, TextHits, TextQuery, VaultError, VaultFiles, WriteError,
 };
 use crate::search::Lines;
 use crate::session::Session;
 use crate::warnings::WarningLog;
+
+/// How long a search waits for its turn to fill a damaged text index again.
+const REFILL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a search could not do when somebody else is at that for longer.
+const REFILLING: &str = "searched, since its words are being read again; try again in a moment";
 
 /// A vault that can be asked and written.
 pub struct Knowledge {
     pub(crate) vault: Arc<dyn VaultFiles>,
     pub(crate) indexer: Indexer,
     pub(crate) lines: Lines,
+    pub(crate) sources: Arc<dyn Sources>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) stale_after_ns: i64,
     store: Arc<dyn NoteStore>,
     warnings: Arc<WarningLog>,
 }
@@ -30,8 +39,12 @@ pub struct Parts {
     pub store: Arc<dyn NoteStore>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// The files that notes are about.
+    pub sources: Arc<dyn Sources>,
     /// Where titles come from.
     pub title_rule: TitleRule,
+    /// How long a note may lag behind its sources before it counts as stale.
+    pub stale_after: Duration,
 }
 
 /// A note with its text, both of the same version.
@@ -42,6 +55,8 @@ pub struct ReadNote {
     pub key: NoteKey,
     /// The whole file, decoded.
     pub text: String,
+    /// Of its bytes.
+    pub(crate) hash: ContentHash,
 }
 
 impl ReadNote {
@@ -57,13 +72,21 @@ impl ReadNote {
 }
 
 impl Knowledge {
+    /// How long a note may lag behind its sources, unless it is set otherwise.
+    pub const STALE_AFTER: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
     /// Composes a vault. Nothing is read before [`Knowledge::start`].
     pub fn new(parts: Parts) -> Self {
         let warnings = Arc::new(WarningLog::default());
-        let Parts { vault, store, clock, title_rule } = parts;
+        let Parts { vault, store, clock, sources, title_rule, stale_after } = parts;
+        let outside =
+            Outside { vault: vault.clone(), store: store.clone(), clock: clock.clone(), sources: sources.clone() };
         Self {
-            indexer: Indexer::new(vault.clone(), store.clone(), clock, title_rule, warnings.clone()),
+            indexer: Indexer::new(outside, title_rule, warnings.clone()),
             lines: Lines::default(),
+            sources,
+            clock,
+            stale_after_ns: i64::try_from(stale_after.as_nanos()).unwrap_or(i64::MAX),
             vault,
             store,
             warnings,
@@ -100,7 +123,8 @@ impl Knowledge {
         self.indexer.snapshot()
     }
 
-    /// A note by its id, in any case, as the file is now: a change that nobody told of is taken in first.
+    /// A note by its id, in any case, as the file is now: a change that nobody told of is taken in first. It counts as shown
+    /// in part until [`Knowledge::show_whole`].
     pub fn read(&self, session: &Session, id: &str) -> Result<Option<ReadNote>, IndexError> {
         self.read_found(session, id, |snapshot| snapshot.find(&NoteId::new(id)))
     }
@@ -143,8 +167,13 @@ impl Knowledge {
     }
 
     fn shown(&self, session: &Session, snapshot: Arc<Snapshot>, key: NoteKey, content: FileContent) -> ReadNote {
-        session.show(&snapshot.note(key).path, content.hash);
-        ReadNote { text: decode(content.bytes), snapshot, key }
+        session.show(&snapshot.note(key).path, content.hash, false);
+        ReadNote { text: decode(content.bytes), hash: content.hash, snapshot, key }
+    }
+
+    /// Says that a client got all of a note's text, and may replace it.
+    pub fn show_whole(&self, session: &Session, read: &ReadNote) {
+        session.show(&read.note().path, read.hash, true);
     }
 
     /// The text of several notes of one snapshot, for a list. A file that is gone or cannot be read has none; one that
@@ -159,9 +188,29 @@ impl Knowledge {
         keys.iter().map(body).collect()
     }
 
-    /// The sections that match some words best.
+    /// The texts of some sections below their headings, for a list. One whose file is gone or has lost it has none; one
+    /// that changed is given as it is now.
+    pub fn section_texts(&self, snapshot: &Snapshot, places: &[(NoteKey, usize)]) -> Vec<Option<String>> {
+        let text = |(key, section): &(NoteKey, usize)| {
+            let note = snapshot.note(*key);
+            let content = self.vault.read(&note.path).ok()??;
+            let is_known = content.hash == note.hash;
+            let text = decode(content.bytes);
+            let changed = (!is_known).then(|| parse(&text).sections);
+            let section = changed.as_ref().unwrap_or(&note.sections).get(*section)?;
+            Some(text[section.text_start..section.range.end].to_owned())
+        };
+        places.iter().map(text).collect()
+    }
+
+    /// The sections that match some words best. Where the text index turns out to be damaged it is filled again first.
     pub fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
-        self.store.search_text(query)
+        match self.store.search_text(query) {
+            Err(error) if self.store.text_lost()?.is_empty() => Err(error),
+            Err(error) if !self.indexer.refill(REFILL_PATIENCE) => Err(StoreError { action: REFILLING, ..error }),
+            Err(_) => self.store.search_text(query),
+            found => found,
+        }
     }
 
     /// Looks for damage in the index.

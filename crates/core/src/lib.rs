@@ -13,6 +13,7 @@ pub mod graph;
 pub mod index;
 pub mod notes;
 pub mod search;
+pub mod staleness;
 
 mod knowledge;
 mod session;

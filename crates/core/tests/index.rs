@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quipu_core::index::Scope;
-use quipu_core::model::VaultPath;
+use quipu_core::model::{NoteKey, VaultPath};
 use quipu_core::notes::{NewNote, NoteError, NoteUpdate};
 use quipu_core::parse::TitleRule;
-use quipu_core::ports::{Loaded, NoteChange, NoteStore, StoreError, TextHits, TextQuery};
+use quipu_core::ports::{Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHits, TextQuery};
 use quipu_core::{Knowledge, Parts, Session};
 use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemVault};
+use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
 
 /// A vault, what is remembered of it, and a client.
 struct Desk {
@@ -67,7 +67,14 @@ impl Desk {
 }
 
 fn start(vault: &Arc<MemVault>, store: Arc<dyn NoteStore>, clock: &Arc<FixedClock>) -> Knowledge {
-    let parts = Parts { vault: vault.clone(), store, clock: clock.clone(), title_rule: TitleRule::default() };
+    let parts = Parts {
+        vault: vault.clone(),
+        store,
+        clock: clock.clone(),
+        sources: Arc::new(MemSources::default()),
+        title_rule: TitleRule::default(),
+        stale_after: Knowledge::STALE_AFTER,
+    };
     let knowledge = Knowledge::new(parts);
     knowledge.start(&|_| {}).unwrap();
     knowledge
@@ -182,9 +189,38 @@ impl<Store: NoteStore> NoteStore for Fragile<Store> {
         self.store.search_text(query)
     }
 
+    fn rank_text(&self, text: &str, limit: usize) -> Result<RankedText, StoreError> {
+        self.store.rank_text(text, limit)
+    }
+
+    fn text_lost(&self) -> Result<Vec<NoteKey>, StoreError> {
+        self.store.text_lost()
+    }
+
+    fn accept_loss(&self) {
+        self.store.accept_loss();
+    }
+
     fn check(&self) -> Result<Vec<String>, StoreError> {
         self.store.check()
     }
+}
+
+#[test]
+fn a_search_that_meets_a_damaged_text_index_fills_it_again_and_answers() {
+    let mut desk = Desk::new("//- a.md\nanemometer\n//- b.md\nbarometer\n");
+    let store = Arc::new(MemShelf::default().open());
+    desk.knowledge = start(&desk.vault, store.clone(), &desk.clock);
+    let find =
+        |words: &str| desk.knowledge.search_text(&TextQuery { text: words.into(), limit: 10, ..TextQuery::default() });
+    store.lose_text();
+    assert_eq!(find("anemometer").unwrap().hits.len(), 1);
+    assert_eq!(find("barometer").unwrap().hits.len(), 1);
+
+    // A note that cannot be read does not keep the others from being found.
+    store.lose_text();
+    desk.vault.refuse_reading("a.md");
+    assert_eq!(find("barometer").unwrap().hits.len(), 1);
 }
 
 #[test]
@@ -203,7 +239,10 @@ fn what_the_store_did_not_take_is_offered_again() {
     broken.store(false, Ordering::SeqCst);
     desk.vault.put("c.md", "barometer");
     desk.sync(&["c.md"]);
-    let found = desk.knowledge.search_text(&TextQuery { text: "anemometer".into(), limit: 10 }).unwrap();
+    let found = desk
+        .knowledge
+        .search_text(&TextQuery { text: "anemometer".into(), limit: 10, ..TextQuery::default() })
+        .unwrap();
     assert_eq!(found.hits.len(), 1);
 }
 

@@ -12,7 +12,7 @@ use quipu_core::{Knowledge, Parts, Session};
 use quipu_store_embedded::EmbeddedStore;
 use quipu_testkit::workload::{self, percentiles};
 use quipu_tools::{Registry, RegistryOptions, Reply};
-use quipu_vault::{FolderVault, VaultOptions};
+use quipu_vault::{FolderSources, FolderVault, VaultOptions};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
@@ -25,7 +25,9 @@ fn main() -> anyhow::Result<()> {
         vault: Arc::new(FolderVault::open(&vault, VaultOptions::default())?),
         store: Arc::new(EmbeddedStore::open(&vault.join(".quipu").join("index"))?),
         clock: Arc::new(SystemClock),
+        sources: Arc::new(FolderSources::new(&vault, Arc::new(SystemClock))),
         title_rule: Default::default(),
+        stale_after: Knowledge::STALE_AFTER,
     }));
     knowledge.start(&|_| {})?;
     let snapshot = knowledge.snapshot();

@@ -10,7 +10,7 @@ use anyhow::Context;
 use quipu_core::ports::SystemClock;
 use quipu_core::{Knowledge, Parts};
 use quipu_store_embedded::{EmbeddedStore, OpenError};
-use quipu_vault::{FolderVault, VaultOptions};
+use quipu_vault::{FolderSources, FolderVault, VaultOptions};
 
 use crate::config::{Config, ConfigError};
 
@@ -82,7 +82,9 @@ pub(crate) fn open(root: &Path, config: &Config, wish: Wish, read_only: bool) ->
         vault: vault.clone(),
         store: store.clone(),
         clock: Arc::new(SystemClock),
+        sources: Arc::new(FolderSources::new(vault.root(), Arc::new(SystemClock))),
         title_rule: config.title_from.clone(),
+        stale_after: config.stale_after,
     });
     Ok(OpenVault { knowledge: Arc::new(knowledge), vault, store, index })
 }

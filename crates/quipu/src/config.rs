@@ -6,7 +6,9 @@
 
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
+use quipu_core::Knowledge;
 use quipu_core::parse::{TitleRule, TitleSource};
 use quipu_tools::{Toolset, nearest};
 use toml::de::{DeTable, DeValue};
@@ -15,7 +17,7 @@ use toml::de::{DeTable, DeValue};
 pub(crate) const FILE: &str = ".quipu/config.toml";
 
 /// Everything that can be set.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Config {
     /// Where titles come from.
     pub(crate) title_from: TitleRule,
@@ -25,6 +27,23 @@ pub(crate) struct Config {
     pub(crate) exclude: Vec<Pattern>,
     /// `None`: all of them.
     pub(crate) toolsets: Option<Vec<Toolset>>,
+    /// How many days replaced and deleted versions are kept; 0 for ever.
+    pub(crate) trash_days: u32,
+    /// How long a note may lag behind its sources.
+    pub(crate) stale_after: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            title_from: TitleRule::default(),
+            include: Vec::new(),
+            exclude: Vec::new(),
+            toolsets: None,
+            trash_days: 90,
+            stale_after: Knowledge::STALE_AFTER,
+        }
+    }
 }
 
 /// A glob, and where it was written: whether it is one is found out later, by whoever uses it.
@@ -62,13 +81,24 @@ pub(crate) struct ConfigError {
     pub(crate) hint: String,
 }
 
-/// One setting: its key in the file, its variable, and how a list of words becomes its value.
+/// One setting: its key in the file, its variable, and how words become its value. A dot stands for a table:
+/// `staleness.days` is `days` below `[staleness]`.
 struct Key {
     name: &'static str,
     variable: &'static str,
+    form: Form,
     set: fn(&mut Config, &[Word]) -> Result<(), ConfigError>,
-    /// Whether an empty list says something. Where it does not, it is a mistake.
-    may_be_empty: bool,
+}
+
+/// What a value looks like in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// A list of strings, of which an empty one says something.
+    List,
+    /// A list of strings that is a mistake when it is empty.
+    FilledList,
+    /// A whole number.
+    Number,
 }
 
 /// One item of a list, and where it stands.
@@ -77,16 +107,21 @@ struct Word {
     place: Place,
 }
 
-/// Every key there is. All of them are lists of words.
-const KEYS: [Key; 4] = [
-    Key { name: "title_from", variable: "QUIPU_TITLE_FROM", set: set_title_from, may_be_empty: false },
-    Key { name: "include", variable: "QUIPU_INCLUDE", set: set_include, may_be_empty: true },
-    Key { name: "exclude", variable: "QUIPU_EXCLUDE", set: set_exclude, may_be_empty: true },
-    Key { name: "toolsets", variable: "QUIPU_TOOLSETS", set: set_toolsets, may_be_empty: false },
+/// Every key there is.
+const KEYS: [Key; 6] = [
+    Key { name: "title_from", variable: "QUIPU_TITLE_FROM", form: Form::FilledList, set: set_title_from },
+    Key { name: "include", variable: "QUIPU_INCLUDE", form: Form::List, set: set_include },
+    Key { name: "exclude", variable: "QUIPU_EXCLUDE", form: Form::List, set: set_exclude },
+    Key { name: "toolsets", variable: "QUIPU_TOOLSETS", form: Form::FilledList, set: set_toolsets },
+    Key { name: "staleness.days", variable: "QUIPU_STALENESS_DAYS", form: Form::Number, set: set_staleness_days },
+    Key { name: "trash_days", variable: "QUIPU_TRASH_DAYS", form: Form::Number, set: set_trash_days },
 ];
 
 /// What a later version will know. Somebody who has read of it is told so, rather than that it is a mistake.
-const LATER: [&str; 5] = ["search", "embedding", "memory", "staleness", "http"];
+const LATER: [&str; 4] = ["search", "embedding", "memory", "http"];
+
+/// Nobody waits longer than that for anything.
+const MAX_DAYS: u32 = 36_500;
 
 impl Config {
     /// The settings of a vault.
@@ -127,12 +162,22 @@ impl Config {
             let message = error.message().replace('\n', ", ");
             ConfigError { place, message, hint: "the file is TOML: `key = [\"value\"]`, one key a line".into() }
         })?;
-        let mut entries: Vec<_> = table.get_ref().iter().collect();
+        self.take_table("", table.get_ref(), &line)
+    }
+
+    /// Takes in one table; `above` is its name with a dot, empty for the whole file.
+    fn take_table(
+        &mut self,
+        above: &str,
+        table: &DeTable<'_>,
+        line: &dyn Fn(usize) -> Place,
+    ) -> Result<(), ConfigError> {
+        let mut entries: Vec<_> = table.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
         for (key, value) in entries {
             let place = line(key.span().start);
-            let name = key.get_ref();
-            if LATER.contains(&name.as_ref()) {
+            let name = format!("{above}{}", key.get_ref());
+            if LATER.contains(&name.as_str()) {
                 return Err(ConfigError {
                     place: place.to_string(),
                     message: format!("`{name}` is not in this version"),
@@ -140,19 +185,16 @@ impl Config {
                 });
             }
             let Some(known) = KEYS.iter().find(|known| known.name == name) else {
-                return Err(unknown(&place, "key", name, KEYS.iter().map(|key| key.name)));
-            };
-            let DeValue::Array(items) = value.get_ref() else {
-                return Err(wrong_type(&place, name));
-            };
-            let mut words = Vec::with_capacity(items.len());
-            for item in items {
-                let place = line(item.span().start);
-                match item.get_ref() {
-                    DeValue::String(text) => words.push(Word { text: text.to_string(), place }),
-                    _ => return Err(wrong_type(&place, name)),
+                let below = format!("{name}.");
+                match value.get_ref() {
+                    DeValue::Table(table) if KEYS.iter().any(|known| known.name.starts_with(&below)) => {
+                        self.take_table(&below, table, line)?;
+                        continue;
+                    }
+                    _ => return Err(unknown(&place, "key", &name, KEYS.iter().map(|key| key.name))),
                 }
-            }
+            };
+            let words = known.words(value.get_ref(), &place, line)?;
             known.take(self, &words, &place)?;
         }
         Ok(())
@@ -160,8 +202,44 @@ impl Config {
 }
 
 impl Key {
+    /// A value of the file as words.
+    fn words(
+        &self,
+        value: &DeValue<'_>,
+        place: &Place,
+        line: &dyn Fn(usize) -> Place,
+    ) -> Result<Vec<Word>, ConfigError> {
+        match (self.form, value) {
+            (Form::Number, DeValue::Integer(number)) => {
+                Ok(vec![Word { text: number.as_str().to_owned(), place: place.clone() }])
+            }
+            (Form::List | Form::FilledList, DeValue::Array(items)) => {
+                let word = |item: &toml::Spanned<DeValue<'_>>| {
+                    let place = line(item.span().start);
+                    match item.get_ref() {
+                        DeValue::String(text) => Ok(Word { text: text.to_string(), place }),
+                        _ => Err(self.wrong_type(&place)),
+                    }
+                };
+                items.iter().map(word).collect()
+            }
+            _ => Err(self.wrong_type(place)),
+        }
+    }
+
+    fn wrong_type(&self, place: &Place) -> ConfigError {
+        let name = self.name;
+        let (message, hint) = match self.form {
+            Form::Number => (format!("`{name}` must be a whole number"), "write it as: days = 7".to_owned()),
+            Form::List | Form::FilledList => {
+                (format!("`{name}` must be a list of strings"), format!("write it as: {name} = [\"…\", \"…\"]"))
+            }
+        };
+        ConfigError { place: place.to_string(), message, hint }
+    }
+
     fn take(&self, config: &mut Config, words: &[Word], place: &Place) -> Result<(), ConfigError> {
-        if words.is_empty() && !self.may_be_empty {
+        if words.is_empty() && self.form != Form::List {
             return Err(ConfigError {
                 place: place.to_string(),
                 message: format!("`{}` is empty", self.name),
@@ -209,6 +287,26 @@ fn set_toolsets(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> 
     Ok(())
 }
 
+fn set_staleness_days(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    config.stale_after = Duration::from_secs(u64::from(days("staleness.days", words)?) * 24 * 60 * 60);
+    Ok(())
+}
+
+fn set_trash_days(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    config.trash_days = days("trash_days", words)?;
+    Ok(())
+}
+
+fn days(name: &str, words: &[Word]) -> Result<u32, ConfigError> {
+    let word = &words[0];
+    let days = word.text.parse::<u32>().ok().filter(|days| *days <= MAX_DAYS && words.len() == 1);
+    days.ok_or_else(|| ConfigError {
+        place: word.place.to_string(),
+        message: format!("`{name}` is {}", word.text),
+        hint: format!("it must be a whole number from 0 to {MAX_DAYS}"),
+    })
+}
+
 fn patterns(words: &[Word]) -> Vec<Pattern> {
     words.iter().map(|word| Pattern { glob: word.text.clone(), place: word.place.clone() }).collect()
 }
@@ -231,14 +329,6 @@ fn unknown<'a>(place: &Place, kind: &str, word: &str, known: impl Iterator<Item 
 
 fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-}
-
-fn wrong_type(place: &Place, key: &str) -> ConfigError {
-    ConfigError {
-        place: place.to_string(),
-        message: format!("`{key}` must be a list of strings"),
-        hint: format!("write it as: {key} = [\"…\", \"…\"]"),
-    }
 }
 
 /// A variable's items: separated by commas, but a comma in `{a,b}` belongs to the glob.
@@ -272,6 +362,32 @@ mod tests {
         let globs: Vec<&str> = config.exclude.iter().map(|pattern| pattern.glob.as_str()).collect();
         assert_eq!(globs, ["old/**", "*.{bak,tmp}.md"]);
         assert_eq!(read("", &[]).unwrap(), Config::default());
+        assert_eq!(read("trash_days = 7\n", &[]).unwrap().trash_days, 7);
+        assert_eq!(read("trash_days = 7\n", &[("QUIPU_TRASH_DAYS", "0")]).unwrap().trash_days, 0);
+    }
+
+    #[test]
+    fn a_number_stands_below_its_table_or_in_its_variable() {
+        let days = |config: Config| config.stale_after.as_secs() / 86_400;
+        assert_eq!(days(read("", &[]).unwrap()), 7);
+        assert_eq!(days(read("[staleness]\ndays = 30\n", &[]).unwrap()), 30);
+        assert_eq!(days(read("staleness.days = 30", &[("QUIPU_STALENESS_DAYS", "0")]).unwrap()), 0);
+        for (text, expected) in [
+            (
+                "[staleness]\ndays = \"7\"",
+                "line 2: `staleness.days` must be a whole number\nhint: write it as: days = 7",
+            ),
+            (
+                "[staleness]\ndays = -1",
+                "line 2: `staleness.days` is -1\nhint: it must be a whole number from 0 to 36500",
+            ),
+            ("staleness = 7", "line 1: unknown key `staleness`\nhint: did you mean `staleness.days`?"),
+            ("[staleness]\nday = 7", "line 2: unknown key `staleness.day`\nhint: did you mean `staleness.days`?"),
+        ] {
+            let error = read(text, &[]).unwrap_err();
+            assert!(error.starts_with(&format!(".quipu/config.toml, {expected}")), "{text:?} gave {error:?}");
+        }
+        assert!(read("", &[("QUIPU_STALENESS_DAYS", "soon")]).unwrap_err().contains("`staleness.days` is soon"));
     }
 
     #[test]
@@ -279,15 +395,15 @@ mod tests {
         for (text, expected) in [
             (
                 "\n\nexclud = []\n",
-                "unknown key `exclud`\nhint: did you mean `exclude`? There are `title_from`, `include`, `exclude`, `toolsets`",
+                "unknown key `exclud`\nhint: did you mean `exclude`? There are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `trash_days`",
             ),
             (
                 "exclude = []\n\ntoolsets = [\n  \"note\",\n]\n",
-                "unknown toolset `note`\nhint: did you mean `notes`? There are `notes`, `docs`",
+                "unknown toolset `note`\nhint: did you mean `notes`? There are `notes`, `docs`, `pages`, `memory`",
             ),
             (
                 "[http]\nport = 1\n",
-                "`http` is not in this version\nhint: leave it out; there are `title_from`, `include`, `exclude`, `toolsets`",
+                "`http` is not in this version\nhint: leave it out; there are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `trash_days`",
             ),
             ("toolsets = []\n", "`toolsets` is empty\nhint: name at least one, or leave it out for the default"),
             ("title_from = []\n", "`title_from` is empty\nhint: name at least one, or leave it out for the default"),

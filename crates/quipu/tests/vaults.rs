@@ -43,6 +43,22 @@ fn every_note_of_a_vault_is_listed_and_nothing_in_it_changes() {
     assert!(listed > 10_000, "only {listed} notes in {}", data.display());
 }
 
+#[test]
+fn every_typed_link_of_a_sample_project_is_an_edge() {
+    let Some(data) = data() else { return };
+    let sample = vault_folder(&data, "ubp-docs").join("examples/taskflow-docs");
+    let copy = Copied::new(&sample);
+    let mut server = copy.serve();
+    let graph = server.call("ubp_get_graph", &json!({})).unwrap().expect_value();
+    let count = |name: &str| graph[name].as_array().unwrap().len();
+    // 34 links, two of them the same: the project's own tool finds 21 of these.
+    assert_eq!((count("nodes"), count("edges")), (16, 33));
+    let types: BTreeSet<&str> =
+        graph["edges"].as_array().unwrap().iter().map(|edge| edge["type"].as_str().unwrap()).collect();
+    assert_eq!(types.len(), 5, "{types:?}");
+    assert!(server.close().unwrap().success());
+}
+
 /// Links that the other readers take otherwise, each with the reason.
 const TAKEN_OTHERWISE: [(&str, &str, &str); 7] = [
     ("test data/comments_markdown_style.md", "test data/comments_html_style.md", COMMENT),

@@ -49,7 +49,7 @@ fn first_index(folder: &Path, texts: &[(Note, String)]) {
         store.apply(&changes).unwrap();
     }
     let applied = wall.elapsed();
-    store.search_text(&TextQuery { text: "w1".to_owned(), limit: 1 }).unwrap();
+    store.search_text(&TextQuery { text: "w1".to_owned(), limit: 1, ..TextQuery::default() }).unwrap();
     println!("{:<44} {:>10?} until applied, {:?} until found", "first index", applied, wall.elapsed());
     let stats = store.stats().unwrap();
     drop(store);
@@ -80,7 +80,7 @@ fn searches(store: &EmbeddedStore) {
         ("two Chinese characters", &|n| format!("{}{}", han(n % 30), han(n % 7))),
     ];
     for (name, query) in kinds {
-        let queries = (0..200).map(|n| TextQuery { text: query(n), limit: 50 });
+        let queries = (0..200).map(|n| TextQuery { text: query(n), limit: 50, ..TextQuery::default() });
         let costs = queries.map(|query| cost(|| drop(store.search_text(&query).unwrap()))).collect();
         print_costs(&format!("search: {name}"), costs);
     }
@@ -90,7 +90,9 @@ fn edits(store: &EmbeddedStore, texts: &[(Note, String)]) {
     let (mut applies, mut finds) = (Vec::new(), Vec::new());
     for (key, (note, text)) in (0..).map(NoteKey).zip(texts.iter().take(200)) {
         applies.push(cost(|| store.apply(&[NoteChange::Put { key, note, text }]).unwrap()));
-        finds.push(cost(|| drop(store.search_text(&TextQuery { text: word(20_000), limit: 10 }).unwrap())));
+        finds.push(cost(|| {
+            drop(store.search_text(&TextQuery { text: word(20_000), limit: 10, ..TextQuery::default() }).unwrap());
+        }));
     }
     print_costs("apply of one note", applies);
     print_costs("search right after it, with its commit", finds);

@@ -18,7 +18,7 @@ use crate::vectors::{self, ListedPassage};
 
 /// The number of the format on disk: rows, tables, and the words of the text index. Any change of these needs a new one;
 /// a store of another number starts empty.
-pub(crate) const FORMAT: i64 = 3;
+pub(crate) const FORMAT: i64 = 5;
 
 /// The `seq` of a row whose text was lost: later than any, until the note is put again.
 const OWED: i64 = i64::MAX;
@@ -298,9 +298,11 @@ impl Catalog {
         Ok(self.db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
     }
 
-    /// How many notes' texts are missing from the text index.
-    pub(crate) fn owed(&self) -> Result<u64, CatalogError> {
-        Ok(self.db.query_row("SELECT count(*) FROM note WHERE seq = ?1", [OWED], |row| row.get(0))?)
+    /// The notes whose texts are missing from the text index.
+    pub(crate) fn owed(&self) -> Result<Vec<NoteKey>, CatalogError> {
+        let mut statement = self.db.prepare_cached("SELECT key FROM note WHERE seq = ?1 ORDER BY key")?;
+        let keys = statement.query_map([OWED], |row| row.get(0).map(NoteKey))?;
+        Ok(keys.collect::<Result<_, _>>()?)
     }
 
     /// What SQLite and the rows' own shape find wrong, as sentences.

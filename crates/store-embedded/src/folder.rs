@@ -1,5 +1,7 @@
 //! The store's folder: who owns it, and starting empty where what lies in it is of no use.
 
+#![expect(clippy::disallowed_methods, reason = "makes and looks into the store's own folder")]
+
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,9 @@
 //!
 //! For a new number, put what the test says into a file of that number. Files of old numbers are of no use.
 
-use quipu_core::model::{ContentHash, FileStat, Link, LinkSyntax, LinkType, Note, Section, Tag, Value, VaultPath};
+use quipu_core::model::{
+    ContentHash, FileStat, Link, LinkSyntax, LinkType, Note, Section, SourceVersion, Tag, Value, VaultPath,
+};
 use quipu_core::ports::PassageHash;
 
 use crate::catalog::{FORMAT, SCHEMA};
@@ -44,6 +46,7 @@ fn sample() -> Note {
         ],
         body_start: 3,
         warnings: vec!["odd".to_owned()],
+        sources: vec![SourceVersion { path: "src/a.rs".to_owned(), hash: ContentHash::of(b"a") }],
     }
 }
 

@@ -4,7 +4,7 @@
 //! A change here is a change of [`crate::catalog::FORMAT`].
 
 use quipu_core::model::{
-    ContentHash, FileStat, Link, LinkSyntax, LinkType, Note, PathError, Section, Tag, Value, VaultPath,
+    ContentHash, FileStat, Link, LinkSyntax, LinkType, Note, PathError, Section, SourceVersion, Tag, Value, VaultPath,
 };
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,7 @@ struct NoteRow<'a> {
     sections: Vec<SectionRow<'a>>,
     body_start: usize,
     warnings: Vec<&'a str>,
+    sources: Vec<(&'a str, [u8; 32])>,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -103,6 +104,7 @@ pub(crate) fn encode(note: &Note) -> Result<Vec<u8>, RowError> {
         sections: note.sections.iter().map(section_row).collect(),
         body_start: note.body_start,
         warnings: note.warnings.iter().map(String::as_str).collect(),
+        sources: note.sources.iter().map(|source| (source.path.as_str(), source.hash.0)).collect(),
     };
     Ok(postcard::to_allocvec(&row)?)
 }
@@ -124,7 +126,12 @@ pub(crate) fn decode(bytes: &[u8], stat: FileStat, hash: &[u8]) -> Result<Note, 
         sections: row.sections.into_iter().map(section).collect(),
         body_start: row.body_start,
         warnings: row.warnings.into_iter().map(str::to_owned).collect(),
+        sources: row.sources.into_iter().map(source).collect(),
     })
+}
+
+fn source((path, hash): (&str, [u8; 32])) -> SourceVersion {
+    SourceVersion { path: path.to_owned(), hash: ContentHash(hash) }
 }
 
 fn tag_row(tag: &Tag) -> TagRow<'_> {

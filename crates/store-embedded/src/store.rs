@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quipu_core::model::NoteKey;
-use quipu_core::ports::{Loaded, NoteChange, NoteStore, StoreError, TextHits, TextQuery};
+use quipu_core::ports::{Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHits, TextQuery};
 use quipu_core::search::PASSAGES_VERSION;
 
 use crate::catalog::{Catalog, CatalogError};
@@ -113,7 +113,7 @@ impl EmbeddedStore {
     /// Refuses to look into a text index that lacks notes: finding nothing would be a lie.
     fn refuse_lost_text(&self) -> Result<(), StoreFault> {
         if self.is_text_lost.load(Ordering::Acquire) {
-            let owed = self.catalog().owed()?;
+            let owed = self.catalog().owed()?.len();
             if owed > 0 {
                 return Err(StoreFault::TextLost { owed });
             }
@@ -123,8 +123,15 @@ impl EmbeddedStore {
     }
 
     fn find(&self, query: &TextQuery) -> Result<TextHits, StoreFault> {
+        self.ask_text(|text| text.search(query))
+    }
+
+    fn ask_text<Answer>(
+        &self,
+        question: impl Fn(&TextIndex) -> Result<Answer, TextError>,
+    ) -> Result<Answer, StoreFault> {
         self.refuse_lost_text()?;
-        match self.text.search(query) {
+        match question(&self.text) {
             Err(TextError::Damaged(reason)) => {
                 self.replace_damaged_text(&mut self.catalog())?;
                 Err(StoreFault::TextDamaged(reason))
@@ -234,6 +241,21 @@ impl NoteStore for EmbeddedStore {
         self.find(query).map_err(|error| StoreError::new("searched", error))
     }
 
+    fn rank_text(&self, text: &str, limit: usize) -> Result<RankedText, StoreError> {
+        self.ask_text(|index| index.rank(text, limit)).map_err(|error| StoreError::new("searched", error))
+    }
+
+    fn text_lost(&self) -> Result<Vec<NoteKey>, StoreError> {
+        if !self.is_text_lost.load(Ordering::Acquire) {
+            return Ok(Vec::new());
+        }
+        self.catalog().owed().map_err(|error| StoreError::new("loaded", error))
+    }
+
+    fn accept_loss(&self) {
+        self.is_text_lost.store(false, Ordering::Release);
+    }
+
     fn check(&self) -> Result<Vec<String>, StoreError> {
         self.findings().map_err(|error| StoreError::new("checked", error))
     }
@@ -249,15 +271,15 @@ enum StoreFault {
     #[error(transparent)]
     Vectors(#[from] VectorError),
     #[error(
-        "the text index is damaged and was started anew; it is filled again at the next start, or by \
+        "the text index is damaged and was started anew; a running server fills it again, and so does \
          `quipu index --rebuild`: {0}"
     )]
     TextDamaged(String),
     #[error(
-        "the text index was damaged and lacks {owed} notes; it is filled again at the next start, or by \
+        "the text index was damaged and lacks {owed} notes; a running server fills it again, and so does \
          `quipu index --rebuild`"
     )]
-    TextLost { owed: u64 },
+    TextLost { owed: usize },
     #[error("section {section} of {path} (key {key}) lies outside its text")]
     Range { section: usize, path: String, key: u32 },
 }

@@ -42,7 +42,14 @@ fn starts_anew(folder: &Path, notice: &str, kept_notes: usize) {
     let loaded = store.load("damage").unwrap();
     assert_eq!((loaded.notes.len(), loaded.text_missing.len()), (300, 0));
     assert_eq!(store.notices(), [""; 0]);
-    assert_eq!(store.search_text(&TextQuery { text: "gamma".to_owned(), limit: 9999 }).unwrap().hits.len(), 300 * 20);
+    assert_eq!(
+        store
+            .search_text(&TextQuery { text: "gamma".to_owned(), limit: 9999, ..TextQuery::default() })
+            .unwrap()
+            .hits
+            .len(),
+        300 * 20
+    );
 }
 
 #[test]
@@ -144,7 +151,10 @@ fn a_list_with_a_note_that_does_not_fit_its_text_changes_nothing() {
     let put = NoteChange::Put { key: NoteKey(0), note: &alpha, text: "alpha" };
     assert!(store.apply(&[put, NoteChange::Put { key: NoteKey(1), note: &alpha, text: "x" }]).is_err());
     assert_eq!(store.stats().unwrap().notes, 0);
-    assert_eq!(store.search_text(&TextQuery { text: "alpha".to_owned(), limit: 9 }).unwrap().hits, []);
+    assert_eq!(
+        store.search_text(&TextQuery { text: "alpha".to_owned(), limit: 9, ..TextQuery::default() }).unwrap().hits,
+        []
+    );
 }
 
 #[cfg(unix)]

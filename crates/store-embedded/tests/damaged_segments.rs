@@ -100,7 +100,7 @@ fn opened(folder: &Path) -> (EmbeddedStore, usize) {
 }
 
 fn search(store: &EmbeddedStore, words: &str) -> Result<usize, StoreError> {
-    Ok(store.search_text(&TextQuery { text: words.to_owned(), limit: 9999 })?.hits.len())
+    Ok(store.search_text(&TextQuery { text: words.to_owned(), limit: 9999, ..TextQuery::default() })?.hits.len())
 }
 
 fn files(folder: &Path, kind: &str) -> Vec<PathBuf> {

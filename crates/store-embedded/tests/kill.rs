@@ -114,7 +114,8 @@ fn check_against_model(store: &EmbeddedStore, model: &Model) {
 }
 
 fn search(store: &EmbeddedStore, text: &str) -> Vec<u32> {
-    let hits = store.search_text(&TextQuery { text: text.to_owned(), limit: 1000 }).unwrap().hits;
+    let hits =
+        store.search_text(&TextQuery { text: text.to_owned(), limit: 1000, ..TextQuery::default() }).unwrap().hits;
     let mut keys: Vec<u32> = hits.into_iter().map(|hit| hit.key.0).collect();
     keys.sort_unstable();
     keys

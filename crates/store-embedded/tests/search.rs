@@ -19,7 +19,7 @@ fn store(texts: &[&str]) -> EmbeddedStore {
 }
 
 fn search(store: &EmbeddedStore, text: &str) -> TextHits {
-    store.search_text(&TextQuery { text: text.to_owned(), limit: 50 }).unwrap()
+    store.search_text(&TextQuery { text: text.to_owned(), limit: 50, ..TextQuery::default() }).unwrap()
 }
 
 fn keys(store: &EmbeddedStore, text: &str) -> Vec<u32> {
@@ -61,9 +61,32 @@ fn compounds_written_in_another_way_are_found_by_their_parts() {
 }
 
 #[test]
-fn accents_count() {
+fn accents_count_until_nothing_else_is_found() {
     assert!(finds("un café", "CAFE\u{301}"));
-    assert!(!finds("un café", "cafe"));
+    let store = store(&["un café", "du cafe"]);
+    assert_eq!(keys(&store, "cafe"), [1]);
+    let store = self::store(&["un café"]);
+    assert_eq!(search(&store, "cafe").matched, TextMatch::Similar);
+}
+
+#[test]
+fn words_are_found_by_other_forms_of_them() {
+    let store = store(&[
+        "She was running the indexers over many libraries.",
+        "Der Hund und die Katze liefen über die alten Häuser der kleinen Stadt, und die Leute sahen ihnen lange nach.",
+    ]);
+    assert_eq!(keys(&store, "run indexer library"), [0]);
+    assert_eq!(keys(&store, "haus"), [1]);
+    assert_eq!(search(&store, "running indexers").matched, TextMatch::AllWords);
+}
+
+#[test]
+fn a_slip_or_a_part_of_a_word_finds_it_when_nothing_else_does() {
+    let store = store(&["kubernetes deployment", "deployment of reconfiguration", "weather"]);
+    let hits = search(&store, "kubernets deploymnet");
+    assert_eq!((hits.matched, hits.hits.len(), hits.hits[0].key.0), (TextMatch::Similar, 1, 0));
+    assert_eq!(keys(&store, "configur"), [1]);
+    assert_eq!(keys(&store, "xyzzy"), [0; 0]);
 }
 
 #[test]
@@ -76,7 +99,7 @@ fn a_sentence_without_spaces_is_relaxed_to_its_pairs() {
 }
 
 #[test]
-fn a_word_in_a_name_counts_more_than_one_in_the_text() {
+fn the_note_of_that_name_comes_first() {
     let store = EmbeddedStore::in_memory().unwrap();
     store.load("search").unwrap();
     let (body, heading) = ("plain words and the compass among them", "## Compass use\nplain words\n");
@@ -93,7 +116,10 @@ fn a_word_in_a_name_counts_more_than_one_in_the_text() {
         ])
         .unwrap();
     let keys = keys(&store, "compass");
-    assert_eq!((keys.len(), keys[3]), (4, 0), "the text comes last: {keys:?}");
+    assert_eq!((keys.len(), keys[0]), (4, 3), "{keys:?}");
+    let ranked = store.rank_text("compass", 10).unwrap();
+    assert_eq!((ranked.hits.len(), ranked.hits[0].key), (4, NoteKey(3)), "{ranked:?}");
+    assert!(ranked.hits[0].score <= ranked.most * 2.0, "{ranked:?}");
 }
 
 #[test]

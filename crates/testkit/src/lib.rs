@@ -4,6 +4,7 @@
 
 pub mod fixture;
 pub mod store_conformance;
+pub mod vault_conformance;
 pub mod vector_conformance;
 
 pub mod client;
@@ -11,10 +12,12 @@ pub mod generate;
 pub mod workload;
 
 mod fixed_clock;
+mod mem_sources;
 mod mem_store;
 mod mem_vault;
 mod mem_vectors;
 
 pub use fixed_clock::FixedClock;
+pub use mem_sources::MemSources;
 pub use mem_store::{MemShelf, MemStore};
 pub use mem_vault::MemVault;

@@ -3,11 +3,13 @@
 //!
 //! Words are found by a plain scan. Compounds such as `camelCase` have no parts here; everything else is as in the port.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use quipu_core::model::{Note, NoteKey, fold};
-use quipu_core::ports::{Loaded, NoteChange, NoteStore, StoreError, TextHit, TextHits, TextMatch, TextQuery};
+use quipu_core::ports::{
+    Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHit, TextHits, TextMatch, TextQuery,
+};
 
 use crate::mem_vectors::SpaceVectors;
 use crate::store_conformance::Shelf;
@@ -20,6 +22,14 @@ pub struct MemShelf(Arc<Mutex<Kept>>);
 pub struct MemStore {
     kept: Arc<Mutex<Kept>>,
     loaded: Mutex<bool>,
+    lost: Mutex<Lost>,
+}
+
+/// Notes whose text is lost while the store is open; see [`MemStore::lose_text`].
+#[derive(Default)]
+struct Lost {
+    keys: BTreeSet<NoteKey>,
+    is_accepted: bool,
 }
 
 #[derive(Default)]
@@ -35,10 +45,15 @@ impl Shelf for MemShelf {
     type Store = MemStore;
 
     fn open(&self) -> MemStore {
-        MemStore { kept: Arc::clone(&self.0), loaded: Mutex::new(false) }
+        MemStore { kept: Arc::clone(&self.0), loaded: Mutex::new(false), lost: Mutex::default() }
     }
 
     fn lasts(&self) -> bool {
+        true
+    }
+
+    fn lose_text(&self, store: &MemStore) -> bool {
+        store.lose_text();
         true
     }
 }
@@ -56,6 +71,16 @@ impl MemShelf {
 }
 
 impl MemStore {
+    /// Does as if the text index had turned out to be damaged.
+    pub fn lose_text(&self) {
+        let keys = self.kept().notes.keys().copied().collect();
+        *self.lost() = Lost { keys, is_accepted: false };
+    }
+
+    fn lost(&self) -> MutexGuard<'_, Lost> {
+        self.lost.lock().expect("no test panics twice")
+    }
+
     pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
         assert!(*self.loaded.lock().expect("no test panics twice"), "a store is loaded before anything else");
         self.kept.lock().expect("no test panics twice")
@@ -91,6 +116,7 @@ impl NoteStore for MemStore {
                         assert!(text.get(section.text_start..).is_some(), "a section's text starts between characters");
                     }
                     kept.notes.insert(key, (note.clone(), text.to_owned()));
+                    self.lost().keys.remove(&key);
                 }
                 NoteChange::Touch { key, stat } => {
                     if let Some((note, _)) = kept.notes.get_mut(&key) {
@@ -99,6 +125,7 @@ impl NoteStore for MemStore {
                 }
                 NoteChange::Remove { key } => {
                     kept.notes.remove(&key);
+                    self.lost().keys.remove(&key);
                 }
             }
         }
@@ -112,13 +139,18 @@ impl NoteStore for MemStore {
 
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
         let kept = self.kept();
+        let lost = self.lost();
+        if !lost.keys.is_empty() && !lost.is_accepted {
+            return Err(StoreError::new("searched", "its text is lost"));
+        }
         let query_words = words(&query.text);
         if query_words.is_empty() {
             return Ok(TextHits::default());
         }
         for matched in [TextMatch::Phrase, TextMatch::AllWords, TextMatch::AnyWord] {
             let mut hits = Vec::new();
-            for (key, (note, text)) in &kept.notes {
+            let is_asked = |key: &NoteKey| query.among.as_ref().is_none_or(|among| among.contains(key));
+            for (key, (note, text)) in kept.notes.iter().filter(|(key, _)| is_asked(key) && !lost.keys.contains(key)) {
                 for section in 0..note.sections.len() {
                     let score = score(&fields(note, text, section), &query_words, matched);
                     if score > 0.0 {
@@ -129,11 +161,39 @@ impl NoteStore for MemStore {
             if !hits.is_empty() {
                 // Stable, so ties stay by key and section.
                 hits.sort_by(|a, b| b.score.total_cmp(&a.score));
+                let all = hits.len();
                 hits.truncate(query.limit);
-                return Ok(TextHits { hits, matched });
+                let total = if query.count_all { all } else { hits.len() };
+                return Ok(TextHits { hits, matched, total });
             }
         }
         Ok(TextHits::default())
+    }
+
+    fn rank_text(&self, text: &str, limit: usize) -> Result<RankedText, StoreError> {
+        let kept = self.kept();
+        let query_words = words(text);
+        let mut hits = Vec::new();
+        for (key, (note, text)) in &kept.notes {
+            for section in 0..note.sections.len() {
+                let count = score(&fields(note, text, section), &query_words, TextMatch::AnyWord);
+                if count > 0.0 {
+                    hits.push(TextHit { key: *key, section, score: count / (1.0 + count) });
+                }
+            }
+        }
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score));
+        hits.truncate(limit);
+        Ok(RankedText { hits, most: 1.0 })
+    }
+
+    fn text_lost(&self) -> Result<Vec<NoteKey>, StoreError> {
+        let lost = self.lost();
+        Ok(if lost.is_accepted { Vec::new() } else { lost.keys.iter().copied().collect() })
+    }
+
+    fn accept_loss(&self) {
+        self.lost().is_accepted = true;
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {
@@ -159,7 +219,7 @@ fn score(fields: &[Vec<String>], query: &[String], matched: TextMatch) -> f32 {
     match matched {
         TextMatch::Phrase => phrases(query),
         TextMatch::AllWords if each.contains(&0.0) => 0.0,
-        TextMatch::AllWords | TextMatch::AnyWord => each.into_iter().sum(),
+        TextMatch::AllWords | TextMatch::Similar | TextMatch::AnyWord => each.into_iter().sum(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A vault in memory that keeps every promise of the port, and lets a test play the user who edits beside the program.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -122,6 +122,7 @@ impl VaultFiles for MemVault {
     }
 
     fn apply(&self, changes: &[FileChange]) -> Result<Vec<Option<FileStat>>, WriteError> {
+        refuse_twice(changes)?;
         let mut state = self.state();
         // All or none: the changes are made to a copy.
         let mut next = state.clone();
@@ -140,14 +141,20 @@ impl VaultFiles for MemVault {
         state.writable(&kept.path)?;
         let found = state.kept.iter().find(|(known, _)| known.version == kept.version);
         let bytes = found.map(|(_, bytes)| bytes.clone()).ok_or(WriteError::Missing { path: kept.path.clone() })?;
-        let now_ns = self.clock.now_ns();
-        if let Some(current) = state.files.get(&kept.path).cloned() {
-            if current.bytes == bytes {
-                return Ok(current.stat());
-            }
-            state.keep(&kept.path, current.bytes, KeptReason::Replaced, now_ns);
-        }
-        Ok(state.write(&kept.path, bytes, now_ns))
+        let path = kept.path.clone();
+        let change = match state.files.get(&path) {
+            Some(current) if current.bytes == bytes => return Ok(current.stat()),
+            Some(current) => FileChange::Replace { path, expected: ContentHash::of(&current.bytes), bytes },
+            // A note in other capitals gives way, if it is the only one.
+            None => match state.in_other_case(&path).as_slice() {
+                [(from, expected)] => FileChange::Move { from: from.clone(), to: path, expected: *expected, bytes },
+                _ => FileChange::Create { path, bytes },
+            },
+        };
+        let mut next = state.clone();
+        let stat = next.change(&change, self.clock.now_ns())?;
+        *state = next;
+        Ok(stat.expect("a change that leaves a file answers with its stat"))
     }
 }
 
@@ -156,7 +163,7 @@ impl State {
         match change {
             FileChange::Create { path, bytes } => {
                 self.writable(path)?;
-                self.free(path, None)?;
+                self.free(path)?;
                 Ok(Some(self.write(path, bytes.clone(), now_ns)))
             }
             FileChange::Replace { path, expected, bytes } => {
@@ -166,9 +173,10 @@ impl State {
                 Ok(Some(self.write(path, bytes.clone(), now_ns)))
             }
             FileChange::Move { from, to, expected, bytes } => {
+                self.writable(from)?;
                 self.writable(to)?;
-                self.free(to, Some(from))?;
                 let old = self.take(from, *expected)?;
+                self.free(to)?;
                 self.keep(from, old, KeptReason::Moved, now_ns);
                 Ok(Some(self.write(to, bytes.clone(), now_ns)))
             }
@@ -186,17 +194,23 @@ impl State {
             let reason = "it is hidden, reserved or not Markdown";
             return Err(WriteError::Refused { path: path.clone(), reason });
         }
+        if self.files.keys().any(|file| is_below(path, file)) {
+            return Err(WriteError::Refused { path: path.clone(), reason: "a part of its path is a file" });
+        }
         if self.read_only {
             return Err(WriteError::Write { path: path.to_string(), source: permission_denied() });
         }
         Ok(())
     }
 
-    fn free(&self, path: &VaultPath, but: Option<&VaultPath>) -> Result<(), WriteError> {
-        match self.find_any_case(path) {
-            Some(existing) if Some(&existing) != but => Err(WriteError::Exists { existing }),
-            _ => Ok(()),
-        }
+    fn free(&self, path: &VaultPath) -> Result<(), WriteError> {
+        self.find_any_case(path).map_or(Ok(()), |existing| Err(WriteError::Exists { existing }))
+    }
+
+    /// Files whose path differs in case alone.
+    fn in_other_case(&self, path: &VaultPath) -> Vec<(VaultPath, ContentHash)> {
+        let others = self.files.iter().filter(|(other, _)| *other != path && other.note_id() == path.note_id());
+        others.map(|(other, file)| (other.clone(), ContentHash::of(&file.bytes))).collect()
     }
 
     /// Whatever file or folder is there when case is ignored, an exact match first.
@@ -217,6 +231,9 @@ impl State {
     }
 
     fn take(&mut self, path: &VaultPath, expected: ContentHash) -> Result<Vec<u8>, WriteError> {
+        if self.files.keys().any(|file| is_below(file, path)) {
+            return Err(WriteError::Refused { path: path.clone(), reason: "it is a folder" });
+        }
         let Some(file) = self.files.get(path) else { return Err(WriteError::Missing { path: path.clone() }) };
         if ContentHash::of(&file.bytes) != expected {
             return Err(WriteError::Changed { path: path.clone() });
@@ -236,6 +253,27 @@ impl State {
         self.files.insert(path.clone(), file);
         stat
     }
+}
+
+/// No two changes of one list may be about the same place.
+fn refuse_twice(changes: &[FileChange]) -> Result<(), WriteError> {
+    let mut touched = BTreeSet::new();
+    for change in changes {
+        let paths = match change {
+            FileChange::Create { path, .. } | FileChange::Replace { path, .. } | FileChange::Delete { path, .. } => {
+                vec![path]
+            }
+            FileChange::Move { from, to, .. } if from.note_id() == to.note_id() => vec![to],
+            FileChange::Move { from, to, .. } => vec![from, to],
+        };
+        for path in paths {
+            if !touched.insert(path.note_id()) {
+                let reason = "one write changes it twice";
+                return Err(WriteError::Refused { path: path.clone(), reason });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The rules of the real vault that matter to a caller: Markdown, nothing hidden, no `node_modules`.
@@ -264,63 +302,21 @@ fn permission_denied() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vault_conformance::Place;
 
-    fn vault(fixture: &str) -> MemVault {
-        MemVault::from_fixture(Arc::default(), fixture)
+    struct InMemory(MemVault);
+
+    impl Place for InMemory {
+        type Vault = MemVault;
+
+        fn vault(&self) -> &MemVault {
+            &self.0
+        }
+
+        fn save(&self, path: &str, text: &str) {
+            self.0.put(path, text);
+        }
     }
 
-    fn version(vault: &MemVault, path: &str) -> ContentHash {
-        vault.read(&parse(path)).unwrap().expect("the file is there").hash
-    }
-
-    #[test]
-    fn only_notes_are_seen() {
-        let vault = vault("//- b.md\n//- A/x.markdown\n//- .git/c.md\n//- pic.png\n//- node_modules/d.md\n");
-        let files = vault.list().unwrap().files;
-        assert_eq!(files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["A/x.markdown", "b.md"]);
-        assert!(vault.read(&parse("pic.png")).unwrap().is_none());
-        assert_eq!(vault.find_any_case(&parse("PIC.png")).unwrap(), Some(parse("pic.png")));
-        assert_eq!(vault.find_any_case(&parse("a")).unwrap(), Some(parse("A")));
-        assert_eq!(vault.list_below(&parse("A")).unwrap().files.len(), 1);
-        assert_eq!(vault.list_below(&parse("b")).unwrap().files.len(), 0);
-    }
-
-    #[test]
-    fn of_several_changes_all_are_made_or_none() {
-        let vault = vault("//- a.md\nA\n//- b.md\nB\n");
-        let replace =
-            |path: &str, expected| FileChange::Replace { path: parse(path), expected, bytes: b"new".to_vec() };
-        let good = replace("a.md", version(&vault, "a.md"));
-        let stale = replace("b.md", ContentHash::of(b"another version"));
-        let refused = vault.apply(&[good.clone(), stale]);
-        assert!(matches!(refused, Err(WriteError::Changed { path }) if path.as_str() == "b.md"));
-        assert_eq!(vault.text("a.md").as_deref(), Some("A\n"));
-        assert!(vault.kept().unwrap().is_empty());
-
-        vault.apply(&[good]).unwrap();
-        assert_eq!(vault.text("a.md").as_deref(), Some("new"));
-        let kept = vault.kept().unwrap();
-        vault.restore(&kept[0]).unwrap();
-        assert_eq!(vault.text("a.md").as_deref(), Some("A\n"));
-        assert_eq!(vault.kept().unwrap().len(), 2, "the replaced version can be brought back too");
-    }
-
-    #[test]
-    fn a_new_place_must_be_free_in_every_case() {
-        let vault = vault("//- Notes/A.md\nA\n//- other.md\n");
-        let create = |path: &str| vault.apply(&[FileChange::Create { path: parse(path), bytes: Vec::new() }]);
-        assert!(
-            matches!(create("notes/a.md"), Err(WriteError::Exists { existing }) if existing.as_str() == "Notes/A.md")
-        );
-        assert!(matches!(create(".hidden/a.md"), Err(WriteError::Refused { .. })));
-        let rename = |to: &str| FileChange::Move {
-            from: parse("Notes/A.md"),
-            to: parse(to),
-            expected: version(&vault, "Notes/A.md"),
-            bytes: b"A".to_vec(),
-        };
-        assert!(matches!(vault.apply(&[rename("OTHER.md")]), Err(WriteError::Exists { .. })));
-        vault.apply(&[rename("Notes/a.md")]).unwrap();
-        assert_eq!(vault.paths(), ["Notes/a.md", "other.md"]);
-    }
+    crate::vault_conformance!(InMemory(MemVault::new(Arc::default())));
 }

@@ -106,7 +106,10 @@ impl From<NoteError> for Fault {
             | NoteError::LinkNotRewritable { .. }
             | NoteError::LinkCaptured { .. }
             | NoteError::TooManyLinks { .. } => FaultKind::LinkIntegrity,
-            NoteError::ChangedElsewhere { .. } | NoteError::Frontmatter { .. } | NoteError::Busy => FaultKind::Provider,
+            NoteError::ChangedElsewhere { .. }
+            | NoteError::SeenInPart { .. }
+            | NoteError::Frontmatter { .. }
+            | NoteError::Busy => FaultKind::Provider,
         };
         Self::new(kind, error.to_string())
     }

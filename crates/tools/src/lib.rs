@@ -9,6 +9,7 @@ mod tool;
 
 mod docs;
 mod notes;
+mod pages;
 
 mod arguments;
 mod nearest;

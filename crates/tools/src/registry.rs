@@ -13,14 +13,14 @@ use crate::nearest::nearest;
 use crate::schema::{input_schema, output_schema};
 use crate::tool::{Access, Call, Tool, ToolInfo, Toolset};
 use crate::truncate::echoed;
-use crate::{docs, notes};
+use crate::{docs, notes, pages};
 
 /// JSON-RPC's code for arguments that name nothing.
 const INVALID_PARAMS: i32 = -32602;
 
 /// Every tool there is, in the order in which they are listed. A new tool is one line.
 fn every_tool() -> Vec<Entry> {
-    use Toolset::{Docs, Notes};
+    use Toolset::{Docs, Notes, Pages};
     vec![
         // `search` belongs first: it comes with the embedder that it needs.
         Entry::new::<notes::GetNode>(Notes),
@@ -38,6 +38,11 @@ fn every_tool() -> Vec<Entry> {
         Entry::new::<docs::ListDocuments>(Docs),
         Entry::new::<docs::GetDocument>(Docs),
         Entry::new::<docs::SearchDocs>(Docs),
+        Entry::new::<pages::GetPage>(Pages),
+        Entry::new::<pages::GetContext>(Pages),
+        Entry::new::<pages::FulltextSearch>(Pages),
+        Entry::new::<pages::ListPages>(Pages),
+        Entry::new::<pages::GetGraph>(Pages),
     ]
 }
 

@@ -115,6 +115,7 @@ impl Registry {
     pub fn read_resource(&self, session: &Session, uri: &str) -> Result<Option<ResourceText>, Fault> {
         let Some(id) = id_of(uri) else { return Ok(None) };
         let Some(read) = self.knowledge.read(session, &id)? else { return Ok(None) };
+        self.knowledge.show_whole(session, &read);
         Ok(Some(ResourceText { uri: uri_of(&read.note().id), text: read.text }))
     }
 

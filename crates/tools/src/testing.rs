@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quipu_core::parse::TitleRule;
 use quipu_core::{Knowledge, Parts, Session};
 use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemVault};
+use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
 use serde_json::{Value, json};
 
 use crate::{Called, Registry, RegistryOptions, Reply};
@@ -13,6 +13,8 @@ use crate::{Called, Registry, RegistryOptions, Reply};
 /// A vault in memory with its tools, and one client.
 pub(crate) struct Desk {
     pub(crate) vault: Arc<MemVault>,
+    pub(crate) sources: Arc<MemSources>,
+    pub(crate) clock: Arc<FixedClock>,
     pub(crate) knowledge: Arc<Knowledge>,
     pub(crate) registry: Registry,
     pub(crate) session: Session,
@@ -32,14 +34,17 @@ impl Desk {
         let vault = Arc::new(MemVault::from_fixture(clock.clone(), fixture));
         // So that files do not count as just written.
         clock.advance(10_000_000_000);
+        let sources = Arc::new(MemSources::new(clock.clone()));
         let knowledge = Arc::new(Knowledge::new(Parts {
             vault: vault.clone(),
             store: Arc::new(MemShelf::default().open()),
-            clock,
+            sources: sources.clone(),
+            clock: clock.clone(),
             title_rule: TitleRule::default(),
+            stale_after: Knowledge::STALE_AFTER,
         }));
         let registry = Registry::new(knowledge.clone(), RegistryOptions::default());
-        Self { vault, knowledge, registry, session: Session::default() }
+        Self { vault, sources, clock, knowledge, registry, session: Session::default() }
     }
 
     /// Calls a tool as this client; every answer is held against the tool's output schema.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use quipu_core::parse::TitleRule;
 use quipu_core::{Knowledge, Parts, Session};
 use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemVault};
+use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
 use quipu_tools::{Registry, RegistryOptions, Reply};
 use serde_json::{Map, Value, json};
 
@@ -45,7 +45,7 @@ proptest! {
         let clock = Arc::new(FixedClock::default());
         let vault = Arc::new(MemVault::from_fixture(clock.clone(), "//- a.md\n---\ntags: [x]\n---\n[[b]]\n//- b.md\n[[a]]\n"));
         let store = Arc::new(MemShelf::default().open());
-        let parts = Parts { vault: vault.clone(), store, clock, title_rule: TitleRule::default() };
+        let parts = Parts { vault: vault.clone(), store, clock, sources: Arc::new(MemSources::default()), title_rule: TitleRule::default(), stale_after: Knowledge::STALE_AFTER };
         let knowledge = Arc::new(Knowledge::new(parts));
         knowledge.start(&|_| {}).expect("a vault in memory can be read");
         let registry = Registry::new(knowledge, RegistryOptions::default());

@@ -8,7 +8,7 @@ use quipu_core::model::VaultPath;
 use quipu_core::parse::TitleRule;
 use quipu_core::{Knowledge, Parts, Session};
 use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemVault};
+use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
 use quipu_tools::{Registry, RegistryOptions, Reply};
 use serde_json::{Value, json};
 
@@ -55,7 +55,9 @@ fn start(vault: &Arc<MemVault>, shelf: &MemShelf) -> (Arc<Knowledge>, Registry) 
         vault: vault.clone(),
         store: Arc::new(shelf.open()),
         clock: Arc::new(FixedClock::default()),
+        sources: Arc::new(MemSources::default()),
         title_rule: TitleRule::default(),
+        stale_after: Knowledge::STALE_AFTER,
     }));
     knowledge.start(&|_| {}).expect("a vault in memory can be read");
     let registry = Registry::new(knowledge.clone(), RegistryOptions::default());

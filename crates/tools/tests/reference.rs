@@ -7,7 +7,7 @@ use std::sync::Arc;
 use quipu_core::parse::TitleRule;
 use quipu_core::{Knowledge, Parts};
 use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemVault};
+use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
 use quipu_tools::{Registry, RegistryOptions, reference};
 
 #[test]
@@ -17,7 +17,9 @@ fn the_page_of_tools_is_up_to_date() {
         vault: Arc::new(MemVault::new(clock.clone())),
         store: Arc::new(MemShelf::default().open()),
         clock,
+        sources: Arc::new(MemSources::default()),
         title_rule: TitleRule::default(),
+        stale_after: Knowledge::STALE_AFTER,
     });
     let page = reference(&Registry::new(Arc::new(knowledge), RegistryOptions::default()));
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quipu_core::parse::TitleRule;
 use quipu_core::{Knowledge, Parts};
 use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemVault};
+use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
 use quipu_tools::{Registry, RegistryOptions, ToolInfo, reference};
 use serde_json::{Value, json};
 
@@ -15,7 +15,9 @@ fn registry() -> Registry {
         vault: Arc::new(MemVault::new(clock.clone())),
         store: Arc::new(MemShelf::default().open()),
         clock,
+        sources: Arc::new(MemSources::default()),
         title_rule: TitleRule::default(),
+        stale_after: Knowledge::STALE_AFTER,
     });
     Registry::new(Arc::new(knowledge), RegistryOptions::default())
 }

@@ -126,6 +126,12 @@ impl FolderVault {
         write::open_own_folder(&self.open_root()?).map(drop)
     }
 
+    /// Removes for good the versions in the trash that were put aside before a moment, and says how many. Refused like any
+    /// write where the vault cannot be written or an unfinished write cannot be finished.
+    pub fn prune_kept(&self, before_ns: i64) -> io::Result<usize> {
+        trash::prune(self, before_ns)
+    }
+
     /// Temporary files of ours that the last walk came across while nobody wrote: left by a crash, and removed by the
     /// next write. Paths from the root, sorted.
     pub fn leftovers(&self) -> Vec<String> {

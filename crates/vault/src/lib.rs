@@ -1,7 +1,7 @@
 //! The user's files: the only crate that opens them.
 //!
 //! [`FolderVault`] is a folder of Markdown behind the port [`VaultFiles`](quipu_core::ports::VaultFiles); [`watch`] tells
-//! when something in it changed. Unix only: everything below the root is reached through folder handles.
+//! when something in it changed; [`FolderSources`] knows the files that its notes are about, and their history. Unix only: everything below the root is reached through folder handles.
 
 #![warn(missing_docs)]
 
@@ -23,8 +23,12 @@ mod write;
 
 mod watch;
 
+mod git;
+mod sources;
+
 #[cfg(test)]
 mod crash_tests;
 
 pub use folder_vault::{FolderVault, OpenError, VaultOptions};
+pub use sources::FolderSources;
 pub use watch::{WatchError, WatchEvent, WatchOptions, Watcher, watch};

@@ -19,8 +19,11 @@ use crate::read::read_in;
 use crate::rules::OWN_FOLDER;
 use crate::step;
 use crate::walk::find_any_case;
+use crate::write::with_door;
 
 const TRASH: &str = "trash";
+/// Versions removed before others may write.
+const PRUNED_AT_ONCE: usize = 100;
 const TIME: &str = "%Y%m%dT%H%M%S";
 
 /// Everything kept, newest first. What is not named as we name it is somebody else's and ignored.
@@ -73,6 +76,17 @@ pub(crate) fn restore(vault: &FolderVault, kept: &Kept) -> Result<FileStat, Writ
     };
     let stats = vault.apply(&[change])?;
     Ok(stats.into_iter().next().flatten().expect("a change that leaves a file answers with its stat"))
+}
+
+/// Removes for good what was put aside before a moment; says how many versions that were. A few at a time, so that no
+/// write waits long. Whoever holds the door knows that no journal is open, which may still need a version.
+pub(crate) fn prune(vault: &FolderVault, before_ns: i64) -> io::Result<usize> {
+    let fail = |VaultError::Read { source, .. }| source;
+    let old: Vec<Kept> = kept(vault).map_err(fail)?.into_iter().filter(|kept| kept.at_ns < before_ns).collect();
+    for some in old.chunks(PRUNED_AT_ONCE) {
+        with_door(vault, |root| some.iter().try_for_each(|kept| forget(root, &kept.version)))?;
+    }
+    Ok(old.len())
 }
 
 /// The one note that has a path in other capitals, as after a rename that changed only those: it gives way to the version

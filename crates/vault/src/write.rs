@@ -60,6 +60,12 @@ pub(crate) fn finish_pending(vault: &FolderVault) -> io::Result<()> {
     open_door(vault).map(drop)
 }
 
+/// Does something while nobody writes and nothing is left unfinished.
+pub(crate) fn with_door<T>(vault: &FolderVault, work: impl FnOnce(&Dir) -> io::Result<T>) -> io::Result<T> {
+    let door = open_door(vault)?;
+    work(&door.root)
+}
+
 /// Held while writing: no one else does, in this process or another.
 struct Door<'a> {
     root: Dir,

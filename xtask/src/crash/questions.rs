@@ -2,11 +2,12 @@
 //!
 //! The order matters: reading a note takes in what its file says now, and would mend a stale index before it is asked.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
-use quipu_testkit::client::Client;
+use quipu_testkit::client::{Client, Wire};
 use serde_json::{Value, json};
 
 const WORDS: [&str; 4] = ["storm", "anchor knot", "嵐", "夜"];
@@ -14,8 +15,8 @@ const WORDS: [&str; 4] = ["storm", "anchor knot", "嵐", "夜"];
 /// An answer beside its question.
 pub(super) type Answered = (String, Value);
 
-/// Asks a server everything its tools can tell.
-pub(super) fn ask(server: &mut Client) -> anyhow::Result<Vec<Answered>> {
+/// Asks a server everything its tools can tell, then leaves it.
+pub(super) fn ask(mut server: Client) -> anyhow::Result<Vec<Answered>> {
     let listed = server.call("list_nodes", &json!({ "limit": 1000 }))?.value().context("list_nodes failed")?;
     let ids: Vec<&Value> =
         listed["nodes"].as_array().context("list_nodes has no nodes")?.iter().map(|node| &node["id"]).collect();
@@ -31,14 +32,30 @@ pub(super) fn ask(server: &mut Client) -> anyhow::Result<Vec<Answered>> {
     for words in WORDS {
         questions.push(("search_docs", json!({ "query": words, "maxResults": 50 })));
     }
-    questions.extend(ids.iter().map(|id| ("get_node", json!({ "id": id, "depth": 1 }))));
+    let readings = ids.iter().map(|id| ("get_node", json!({ "id": id, "depth": 1 }))).collect();
     let mut answers = vec![("list_nodes".to_owned(), listed.clone())];
-    for (tool, arguments) in questions {
-        let answer = server.call(tool, &arguments)?;
-        let value = answer.value().with_context(|| format!("{tool} {arguments}: {}", answer.message))?;
-        answers.push((format!("{tool} {arguments}"), value));
+    let (mut child, mut wire) = server.into_parts();
+    for questions in [questions, readings] {
+        answers.extend(ask_together(&mut wire, questions)?);
     }
+    drop(wire);
+    let status = child.wait()?;
+    ensure!(status.success(), "it ended badly: {status}");
     Ok(answers)
+}
+
+/// Sends all questions before it waits for the first answer; there are far fewer than a server lets wait.
+fn ask_together(wire: &mut Wire, questions: Vec<(&str, Value)>) -> anyhow::Result<Vec<Answered>> {
+    let mut sent = BTreeMap::new();
+    for (tool, arguments) in questions {
+        sent.insert(wire.send_call(tool, &arguments)?, (format!("{tool} {arguments}"), Value::Null));
+    }
+    for _ in 0..sent.len() {
+        let answer = wire.receive()?;
+        let (question, value) = sent.get_mut(&answer.id).context("an answer to nothing that was asked")?;
+        *value = answer.value().with_context(|| format!("{question}: {}", answer.message))?;
+    }
+    Ok(sent.into_values().collect())
 }
 
 /// Asks the command line for what no tool tells: the index of words, and whether the index is damaged. No server may have

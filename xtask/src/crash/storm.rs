@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -15,19 +16,32 @@ use super::model::{Model, Target};
 const UNDER_WAY: usize = 8;
 const LONGEST: Duration = Duration::from_millis(400);
 
+/// One kill in so many falls anywhere from the process's start on, where it finishes what the last kill left; the others
+/// fall into the storm.
+const EARLY: usize = 4;
+
+/// How long a start may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Writes until the server is dead; returns how many writes it acknowledged.
 pub(super) fn blow(binary: &Path, vault: &Path, model: &mut Model, random: &mut Random) -> anyhow::Result<u64> {
     let mut server = super::server(binary, vault);
     server.stderr(std::process::Stdio::null());
     let (mut child, mut wire) = Client::start(&mut server).context("the server did not start")?.into_parts();
     let moment = Duration::from_micros(random.below(LONGEST.as_micros() as usize) as u64);
+    let is_early = random.below(EARLY) == 0;
+    let (storming, began) = channel();
     let killer = thread::spawn(move || {
+        if !is_early {
+            // A server that never answers is killed all the same; the writer tells why.
+            let _ = began.recv_timeout(PATIENCE);
+        }
         thread::sleep(moment);
         // `kill` is SIGKILL: the process has no say.
         child.kill().and_then(|()| child.wait())
     });
     let mut acknowledged = 0;
-    let outcome = write_on(&mut wire, model, random, &mut acknowledged);
+    let outcome = write_on(&mut wire, model, random, &mut acknowledged, &storming);
     killer.join().expect("the killer does not panic").context("the server could not be killed")?;
     match outcome {
         Err(error) if is_hung_up(&error) => Ok(acknowledged),
@@ -41,6 +55,7 @@ fn write_on(
     model: &mut Model,
     random: &mut Random,
     acknowledged: &mut u64,
+    storming: &Sender<()>,
 ) -> anyhow::Result<std::convert::Infallible> {
     wire.shake_hands()?;
     let mut sent: HashMap<u64, Target> = HashMap::new();
@@ -56,6 +71,8 @@ fn write_on(
         }
         model.acknowledge(&target);
         *acknowledged += 1;
+        // The killer may be done already.
+        let _ = storming.send(());
     }
 }
 

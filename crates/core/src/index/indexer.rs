@@ -13,7 +13,8 @@ use super::snapshot::Snapshot;
 use super::sync::{Plan, Progress, Staged, SyncReport, is_settled};
 use crate::model::{ContentHash, FileStat, Note, NoteKey, VaultPath, Warning};
 use crate::parse::{PARSER_VERSION, TitleRule, read_note};
-use crate::ports::{Clock, FileContent, NoteStore, StoreError, VaultError, VaultFiles};
+use crate::ports::{Clock, FileContent, NoteStore, Sources, StoreError, VaultError, VaultFiles};
+use crate::staleness::{source_refs, to_remember};
 use crate::warnings::WarningLog;
 
 /// How often a lock that someone else holds is tried.
@@ -35,11 +36,24 @@ pub struct Indexer {
     pub(super) vault: Arc<dyn VaultFiles>,
     pub(super) store: Arc<dyn NoteStore>,
     pub(super) clock: Arc<dyn Clock>,
+    sources: Arc<dyn Sources>,
     pub(super) title_rule: TitleRule,
     pub(super) warnings: Arc<WarningLog>,
     current: ArcSwap<Snapshot>,
     writer: Mutex<Writer>,
     ready: (Mutex<bool>, Condvar),
+}
+
+/// What an indexer reaches outside the domain.
+pub struct Outside {
+    /// The notes' files.
+    pub vault: Arc<dyn VaultFiles>,
+    /// What is remembered between runs.
+    pub store: Arc<dyn NoteStore>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The files that notes are about.
+    pub sources: Arc<dyn Sources>,
 }
 
 /// What only the writer needs.
@@ -117,17 +131,13 @@ impl Writer {
 
 impl Indexer {
     /// An indexer that knows nothing yet; [`Indexer::start`] makes it ready.
-    pub fn new(
-        vault: Arc<dyn VaultFiles>,
-        store: Arc<dyn NoteStore>,
-        clock: Arc<dyn Clock>,
-        title_rule: TitleRule,
-        warnings: Arc<WarningLog>,
-    ) -> Self {
+    pub fn new(outside: Outside, title_rule: TitleRule, warnings: Arc<WarningLog>) -> Self {
+        let Outside { vault, store, clock, sources } = outside;
         Self {
             vault,
             store,
             clock,
+            sources,
             title_rule,
             warnings,
             current: ArcSwap::default(),
@@ -238,6 +248,42 @@ impl Indexer {
         let stat = FileStat { modified_ns: self.clock.now_ns(), size: bytes.len() as u64 };
         let content = FileContent { hash: ContentHash::of(bytes), stat, bytes: bytes.to_vec() };
         read_note(path, &content, &self.title_rule).0
+    }
+
+    /// Puts again what the store has lost of its texts; `false` when someone else keeps the writer for too long.
+    pub(crate) fn refill(&self, patience: Duration) -> bool {
+        let Some(mut writer) = self.writer_within(patience) else { return false };
+        // Somebody else may have done it meanwhile.
+        let lost = self.store.text_lost().unwrap_or_default();
+        if !lost.is_empty() {
+            writer.owed.extend(lost);
+            let before = self.snapshot();
+            match self.vault.list() {
+                Ok(listing) => {
+                    let plan = Plan::of_all(&writer, &before, listing);
+                    let unreadable = self.pass(&mut writer, plan, &|_| {}).unreadable;
+                    // What the store did not take is lost still, and no search may pass over it.
+                    if self.store.text_lost().is_ok_and(|lost| lost.len() <= unreadable) {
+                        self.store.accept_loss();
+                    }
+                }
+                Err(error) => self.warnings.push(Warning { path: ".".into(), message: error.to_string() }),
+            }
+            self.tell_changes(&mut writer, &before);
+        }
+        true
+    }
+
+    /// A file's note and text, with what is to be remembered of its sources. `known` is the note as it was before.
+    pub(super) fn read_sourced(&self, path: &VaultPath, content: &FileContent, known: Option<&Note>) -> (Note, String) {
+        let (mut note, text) = read_note(path, content, &self.title_rule);
+        let refs = source_refs(&note);
+        note.sources = match known {
+            Some(known) if known.hash == note.hash => known.sources.clone(),
+            _ if refs.is_empty() => Vec::new(),
+            known => to_remember(&refs, self.sources.versions(&refs), known.map_or(&[], |known| &known.sources)),
+        };
+        (note, text)
     }
 
     /// Makes staged changes visible, links resolved.

@@ -2,6 +2,7 @@
 //!
 //! One writer at a time; readers hold a snapshot and never wait.
 
+mod around;
 mod indexer;
 mod kept_links;
 mod names;
@@ -11,8 +12,9 @@ mod resolve;
 mod snapshot;
 mod sync;
 
+pub use around::Related;
 pub(crate) use indexer::Writer;
-pub use indexer::{IndexError, Indexer};
+pub use indexer::{IndexError, Indexer, Outside};
 pub use names::{NameMatch, best_match, exact_match};
 pub(crate) use renaming::Renaming;
 pub use snapshot::{HubMetric, ResolvedLink, Snapshot, TagMode};

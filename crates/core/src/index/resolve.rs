@@ -272,6 +272,7 @@ mod tests {
             sections: Vec::new(),
             body_start: 0,
             warnings: Vec::new(),
+            sources: Vec::new(),
             path,
         }
     }

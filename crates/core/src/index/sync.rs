@@ -6,7 +6,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::indexer::{IndexError, Indexer, Writer};
 use super::snapshot::Snapshot;
 use crate::model::{ContentHash, FileStat, Note, NoteKey, VaultPath, Warning};
-use crate::parse::read_note;
 use crate::ports::{FileContent, Listing, NoteChange, VaultError};
 
 /// What to look at.
@@ -135,8 +134,9 @@ impl Indexer {
                 Some(key) if snapshot.note(key).hash == content.hash && !writer.owed.contains(&key) => {
                     Outcome::Unchanged { key, stat: content.stat }
                 }
-                _ => {
-                    let (note, text) = read_note(&wanted.path, &content, &self.title_rule);
+                key => {
+                    let known = key.map(|key| snapshot.note(key));
+                    let (note, text) = self.read_sourced(&wanted.path, &content, known);
                     Outcome::Read { note: Box::new(note), text }
                 }
             },
@@ -230,7 +230,8 @@ impl Indexer {
             match content {
                 None => gone.extend(key),
                 Some(content) => {
-                    let (note, text) = read_note(&path, &content, &self.title_rule);
+                    let known = key.map(|key| before.note(key));
+                    let (note, text) = self.read_sourced(&path, &content, known);
                     read.push((key.unwrap_or_else(|| writer.take_key()), note, text));
                 }
             }

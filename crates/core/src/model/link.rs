@@ -61,6 +61,17 @@ impl LinkType {
         }
     }
 
+    /// How much a reader of one note needs the other: what it builds on before what it only mentions.
+    pub fn strength(self) -> u8 {
+        match self {
+            Self::References => 0,
+            Self::ConflictsWith => 1,
+            Self::Extends => 2,
+            Self::Implements => 3,
+            Self::DependsOn => 4,
+        }
+    }
+
     /// The type a word names, if it names one. Spelled exactly so: any other label is display text.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|link_type| link_type.name() == name)

@@ -2,12 +2,14 @@
 //!
 //! None of these types is serialisable: a wire shape is a promise, made in `tools`, and a row is a store's own affair.
 
+mod doc_type;
 mod id;
 mod link;
 mod note;
 mod value;
 
+pub use doc_type::DocType;
 pub use id::{ContentHash, NoteId, NoteKey, PathError, VaultPath, fold, is_folded};
 pub use link::{Link, LinkSyntax, LinkType};
-pub use note::{FileStat, Note, Section, Tag, Warning};
+pub use note::{FileStat, Note, Section, SourceVersion, Tag, Warning};
 pub use value::Value;

@@ -31,6 +31,8 @@ pub struct Note {
     pub body_start: usize,
     /// What was odd about it. Broken links are not here: they depend on other notes.
     pub warnings: Vec<String>,
+    /// The files it is about (`source_refs`), as they were when these bytes of the note were first seen. By path.
+    pub sources: Vec<SourceVersion>,
 }
 
 impl Note {
@@ -78,6 +80,15 @@ pub struct Section {
     pub range: Range<usize>,
     /// Where the text below the heading starts.
     pub text_start: usize,
+}
+
+/// A file that a note is about, and its content at some time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceVersion {
+    /// Its path as a reader of the note would write it: from the vault's root, or from the repository's.
+    pub path: String,
+    /// Its content.
+    pub hash: ContentHash,
 }
 
 /// What the file system says of a file without opening it.

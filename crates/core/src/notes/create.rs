@@ -41,6 +41,6 @@ impl Knowledge {
         let stat = stats.first().copied().flatten().expect("a created file has a stat");
         self.indexer.adopt(&mut writer, vec![Written::new(path.clone(), bytes.clone(), stat)]);
         let key = self.snapshot().find_exact(&path).expect("the note was just taken in");
-        Ok(self.written(session, key, bytes))
+        Ok(self.written(session, key, bytes, true))
     }
 }

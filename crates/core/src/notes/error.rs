@@ -92,6 +92,15 @@ pub enum NoteError {
         /// Which file.
         path: VaultPath,
     },
+    /// The writer would replace what it never saw.
+    #[error(
+        "only the beginning of {path} was shown to you, and `content` would replace all of it; nothing was written. \
+         Read it whole, as a document or a resource, then repeat the change"
+    )]
+    SeenInPart {
+        /// Which file.
+        path: VaultPath,
+    },
     /// Its frontmatter cannot be edited without touching what was not asked for.
     #[error("cannot edit the frontmatter of {path}: {reason}")]
     Frontmatter {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::Knowledge;
 use crate::index::{IndexError, Writer};
-use crate::model::{NoteId, NoteKey, Tag};
+use crate::model::{ContentHash, NoteId, NoteKey, Tag};
 use crate::ports::FileContent;
 use crate::session::Session;
 use crate::{ReadNote, parse};
@@ -54,12 +54,12 @@ impl Knowledge {
         Ok(())
     }
 
-    /// The note as it is after a write, shown to the writer.
-    fn written(&self, session: &Session, key: NoteKey, bytes: Vec<u8>) -> ReadNote {
+    /// The note as it is after a write, shown to the writer: `whole` if all of its text came from it or was known to it.
+    fn written(&self, session: &Session, key: NoteKey, bytes: Vec<u8>, whole: bool) -> ReadNote {
         let snapshot = self.snapshot();
-        let note = snapshot.note(key);
-        session.show(&note.path, note.hash);
-        ReadNote { text: parse::decode(bytes), snapshot, key }
+        let hash = ContentHash::of(&bytes);
+        session.show(&snapshot.note(key).path, hash, whole);
+        ReadNote { text: parse::decode(bytes), hash, snapshot, key }
     }
 }
 

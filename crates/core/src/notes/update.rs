@@ -37,6 +37,12 @@ impl Knowledge {
         let snapshot = self.snapshot();
         let note = snapshot.note(key);
 
+        let shown_whole = session.shown_whole(&note.path, current.hash);
+        if update.content.is_some() && shown_whole == Some(false) {
+            return Err(NoteError::SeenInPart { path: note.path.clone() });
+        }
+        let whole = update.content.is_some() || shown_whole == Some(true);
+
         let mut bytes = current.bytes;
         if let Some(content) = update.content {
             bytes.truncate(if parse::has_frontmatter(content) { 0 } else { parse::text_start(&bytes) });
@@ -56,7 +62,7 @@ impl Knowledge {
             let stats = self.vault.apply(&[change])?;
             let stat = stats.first().copied().flatten().expect("a replaced file has a stat");
             self.indexer.adopt(&mut writer, vec![Written::new(note.path.clone(), bytes.clone(), stat)]);
-            return Ok(self.written(session, key, bytes));
+            return Ok(self.written(session, key, bytes, whole));
         };
         let to = renamed_path(&note.path, title)?;
         let rename =
@@ -67,7 +73,7 @@ impl Knowledge {
             error => error,
         })?;
         session.forget(&note.path);
-        Ok(self.written(session, key, bytes))
+        Ok(self.written(session, key, bytes, whole))
     }
 }
 

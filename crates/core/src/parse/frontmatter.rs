@@ -6,7 +6,8 @@ use super::link_site::{LinkSite, TargetForm};
 use super::scalar::{Style, resolve_plain};
 use super::yaml::{self, Document, Entry, Numbers, ScalarSite, YamlError};
 use super::{tags, wikilink};
-use crate::model::{Link, LinkSyntax, LinkType, Value};
+use crate::model::{DocType, Link, LinkSyntax, LinkType, Value};
+use crate::staleness::unusable_refs;
 
 /// The mark some editors put in front of a file. It is kept, and is no part of the content.
 pub(super) const BYTE_ORDER_MARK: &str = "\u{FEFF}";
@@ -127,6 +128,7 @@ fn interpret(entries: Vec<Entry>, yaml: &str, yaml_start: usize) -> Frontmatter 
             }
             "aliases" | "alias" => read.aliases.extend(aliases(name)),
             "doc_type" => read.warnings.extend(doc_type_warning(&value)),
+            "source_refs" => read.warnings.extend(unusable_refs(&value)),
             _ => {}
         }
         if let Some(link_type) = LinkType::from_name(&key) {
@@ -173,11 +175,10 @@ fn aliases(value: &Value) -> Vec<String> {
 }
 
 fn doc_type_warning(value: &Value) -> Option<String> {
-    const DOC_TYPES: [&str; 10] =
-        ["spec", "design", "adr", "guide", "api", "meeting", "todo", "other", "db-schema", "config"];
-    let known = value == &Value::Null || value.as_text().is_some_and(|text| DOC_TYPES.contains(&text));
+    let known = value == &Value::Null || value.as_text().and_then(DocType::from_name).is_some();
     let given = value.to_plain_text().unwrap_or_else(|| "a list or mapping".to_owned());
-    (!known).then(|| format!("doc_type `{given}` is unknown and counts as `other`; known are {}", DOC_TYPES.join(", ")))
+    let all = DocType::ALL.map(DocType::name).join(", ");
+    (!known).then(|| format!("doc_type `{given}` is unknown and counts as `other`; known are {all}"))
 }
 
 /// A link from a scalar below a link type's key: `x`, `"[[x]]"`, or the `x` of an unquoted `[[x]]`, which YAML takes for

@@ -37,7 +37,7 @@ pub use wikilink::can_be_linked;
 use crate::model::{Link, Section, Tag, Value};
 
 /// Changes whenever the same text would give other parts, so that kept notes are read anew.
-pub const PARSER_VERSION: u32 = 2;
+pub const PARSER_VERSION: u32 = 3;
 
 /// The parts of one file's text.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -27,6 +27,8 @@ pub fn read_note(path: &VaultPath, content: &FileContent, title_rule: &TitleRule
         sections: parsed.sections,
         body_start: parsed.body_start,
         warnings: decoding_warning.into_iter().chain(parsed.warnings).collect(),
+        // Known to the index, which sees the other files.
+        sources: Vec::new(),
     };
     (note, text)
 }

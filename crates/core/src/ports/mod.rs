@@ -7,12 +7,14 @@
 mod clock;
 mod embedder;
 mod note_store;
+mod sources;
 mod vault_files;
 mod vector_store;
 
 pub use clock::{Clock, SystemClock};
 pub use embedder::{EmbedError, Embedder, Role};
-pub use note_store::{Loaded, NoteChange, NoteStore, StoreError, TextHit, TextHits, TextMatch, TextQuery};
+pub use note_store::{Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHit, TextHits, TextMatch, TextQuery};
+pub use sources::{SinceThen, SourcedNote, Sources, Traced, TracedSource};
 pub use vault_files::{
     FileChange, FileContent, Kept, KeptReason, ListedFile, Listing, VaultError, VaultFiles, WriteError,
 };

@@ -1,5 +1,9 @@
 //! What the index remembers between runs: derived from the files, and may be deleted at any time.
 
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
 use crate::model::{FileStat, Note, NoteKey};
 
 /// Keeps the catalog of notes and the text index as one.
@@ -24,6 +28,18 @@ pub trait NoteStore: Send + Sync {
 
     /// The sections that match best, best first, ties by key and section. Sees every change applied before.
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError>;
+
+    /// The sections with any of some words, best first, ties by key and section, to be weighed against other findings. At
+    /// most `limit`. Sees every change applied before.
+    fn rank_text(&self, text: &str, limit: usize) -> Result<RankedText, StoreError>;
+
+    /// The notes whose text was lost while the store was open, because its text index turned out to be damaged: to be put
+    /// again. Until they are, a search fails: to find nothing would be a lie.
+    fn text_lost(&self) -> Result<Vec<NoteKey>, StoreError>;
+
+    /// Everything was put again that can be: searches answer from what there is. What is still missing (a file that cannot
+    /// be read) is named by the next load.
+    fn accept_loss(&self);
 
     /// Looks for damage; each finding is a sentence. Slow: reads everything.
     fn check(&self) -> Result<Vec<String>, StoreError>;
@@ -67,12 +83,16 @@ pub enum NoteChange<'a> {
 }
 
 /// A search by words.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct TextQuery {
     /// As typed.
     pub text: String,
     /// At most this many sections.
     pub limit: usize,
+    /// Only in these notes, where it is given. Applied before the limit.
+    pub among: Option<Arc<FxHashSet<NoteKey>>>,
+    /// Whether all that match are to be counted, beyond the limit too. Costs more than finding the best.
+    pub count_all: bool,
 }
 
 /// The outcome of a search by words.
@@ -82,6 +102,17 @@ pub struct TextHits {
     pub hits: Vec<TextHit>,
     /// How far the query had to be relaxed to find them.
     pub matched: TextMatch,
+    /// How many sections match at that level, if [`TextQuery::count_all`] was asked for; else the number of hits.
+    pub total: usize,
+}
+
+/// A ranking by words.
+#[derive(Debug, Default)]
+pub struct RankedText {
+    /// Best first.
+    pub hits: Vec<TextHit>,
+    /// What a section with every word at its best would score: the scale of the scores above.
+    pub most: f32,
 }
 
 /// One section found.
@@ -104,6 +135,8 @@ pub enum TextMatch {
     Phrase,
     /// Every word occurs.
     AllWords,
+    /// Every word occurs, but some are not in the vault and were taken for similar ones, or for parts of longer ones.
+    Similar,
     /// Some word occurs.
     AnyWord,
 }

@@ -2,6 +2,8 @@
 
 mod lines;
 mod passages;
+mod snippet;
 
 pub use lines::{LineMatch, Lines};
 pub use passages::{PASSAGES_VERSION, Passage, passages};
+pub use snippet::{has_match, snippet};

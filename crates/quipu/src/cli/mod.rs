@@ -11,6 +11,7 @@ mod index;
 mod restore;
 mod search;
 mod serve;
+mod stale;
 mod status;
 
 mod failure;
@@ -44,7 +45,8 @@ Examples:
 
 Exit codes:
   0  it went well
-  1  it ran and failed, or the answer is no: nothing found, problems with `doctor --check`
+  1  it ran and failed, or the answer is no: nothing found, problems with `doctor --check`,
+     stale pages with `stale --fail`
   2  the command line or the configuration is wrong; nothing was done"
 )]
 struct Cli {
@@ -73,6 +75,7 @@ enum Command {
     Status(status::Status),
     Search(search::Search),
     Call(call::Call),
+    Stale(stale::Stale),
     Restore(restore::Restore),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
@@ -113,6 +116,7 @@ fn run_command(cli: Cli, output: &mut Output) -> Result<Outcome, Failure> {
         Command::Status(command) => command.run(&shared, output),
         Command::Search(command) => command.run(&shared, output),
         Command::Call(command) => command.run(&shared, output),
+        Command::Stale(command) => command.run(&shared, output),
         Command::Restore(command) => command.run(&shared, output),
         Command::Doctor(command) => command.run(&shared, output),
         Command::Completions(command) => command.run(Cli::command(), output),

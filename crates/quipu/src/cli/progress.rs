@@ -68,6 +68,35 @@ impl Meter {
     }
 }
 
+/// Does something that may take long, and says what on stderr while it does: on a terminal after a second, elsewhere once
+/// and only when somebody would wonder.
+pub(crate) fn waiting<T>(what: &str, output: &Output, work: impl FnOnce() -> T) -> T {
+    let on_terminal = std::io::stderr().is_terminal();
+    let (done, is_done) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let patience = if on_terminal { BAR_AFTER } else { LINE_AFTER };
+            if is_done.recv_timeout(patience) != Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                return;
+            }
+            if on_terminal {
+                let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+                spinner.set_message(what.to_owned());
+                spinner
+                    .set_style(ProgressStyle::with_template("{spinner} {msg}, {elapsed}").expect("it is well formed"));
+                spinner.enable_steady_tick(Duration::from_millis(100));
+                let _ = is_done.recv();
+                spinner.finish_and_clear();
+            } else {
+                output.aside(&Line::new().plain(what));
+            }
+        });
+        let answer = work();
+        drop(done);
+        answer
+    })
+}
+
 /// A duration for people: `12 ms`, `3.4 s`.
 pub(crate) fn seconds(duration: Duration) -> String {
     match duration.as_millis() {

@@ -15,7 +15,8 @@ use crate::compose::Wish;
 /// List what was replaced or deleted, or bring a version back.
 ///
 /// Every write through quipu keeps what it replaces. Without an id this lists those versions, newest first; with one it
-/// brings the newest of them back to where it was. A file that is there now is kept in its turn.
+/// brings the newest of them back to where it was. A file that is there now is kept in its turn. `quipu serve` removes
+/// versions older than the setting `trash_days`, 90 if unset.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

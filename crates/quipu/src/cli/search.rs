@@ -79,7 +79,7 @@ impl Search {
 fn look(ready: &Ready, query: String, limit: usize) -> Result<Answer, Failure> {
     let knowledge = &ready.open.knowledge;
     let found = knowledge
-        .search_text(&TextQuery { text: query.clone(), limit })
+        .search_text(&TextQuery { text: query.clone(), limit, ..TextQuery::default() })
         .map_err(|error| Failure::from(error).hint("`quipu index --rebuild` makes the index anew"))?;
     let session = Session::default();
     let snapshot = knowledge.snapshot();
@@ -105,6 +105,7 @@ fn look(ready: &Ready, query: String, limit: usize) -> Result<Answer, Failure> {
         _ if hits.is_empty() => "nothing",
         TextMatch::Phrase => "phrase",
         TextMatch::AllWords => "all_words",
+        TextMatch::Similar => "similar_words",
         TextMatch::AnyWord => "any_word",
     };
     Ok(Answer { query, matched, hits })
@@ -114,6 +115,7 @@ impl Answer {
     fn print(&self, output: &mut Output) -> Result<(), Failure> {
         let relaxed = match self.matched {
             "all_words" => Some("no section has these words together; these have all of them"),
+            "similar_words" => Some("some of these words are not in the vault; these sections have similar ones"),
             "any_word" => Some("no section has all of these words; these have some"),
             _ => None,
         };

@@ -14,6 +14,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use quipu_core::Knowledge;
 use quipu_core::index::{IndexError, Scope};
 use quipu_core::model::Warning;
+use quipu_core::ports::{Clock, SystemClock};
 use quipu_tools::{Fault, Toolset};
 use quipu_vault::{WatchEvent, WatchOptions, Watcher, watch};
 use serde_json::json;
@@ -82,7 +83,8 @@ impl Serve {
             greet(&open, self.http, registry.tools().count(), output);
         }
         let herald = Herald { knowledge: open.knowledge.clone(), root: open.vault.root().display().to_string() };
-        let keeper = Keeper { open: open.clone(), herald, watches: !self.no_watch, on_terminal };
+        let trash_days = if self.read_only { 0 } else { located.config.trash_days };
+        let keeper = Keeper { open: open.clone(), herald, watches: !self.no_watch, trash_days, on_terminal };
         // The handle holds the watcher. A first pass that still runs when the client leaves is not waited for.
         let kept_current = std::thread::Builder::new().name("keeper".into()).spawn(move || keeper.keep_current());
         let kept_current = kept_current.context("while starting to index")?;
@@ -102,6 +104,8 @@ struct Keeper {
     open: Arc<OpenVault>,
     herald: Herald,
     watches: bool,
+    /// 0: nothing is removed from the trash.
+    trash_days: u32,
     on_terminal: bool,
 }
 
@@ -116,7 +120,22 @@ impl Keeper {
         if self.watches {
             self.herald.take_in(WatchEvent::Rescan);
         }
+        self.prune_trash();
         watcher
+    }
+
+    /// Last of all, since nobody waits for it.
+    fn prune_trash(&self) {
+        const DAY_NS: i64 = 24 * 60 * 60 * 1_000_000_000;
+        if self.trash_days == 0 {
+            return;
+        }
+        match self.open.vault.prune_kept(SystemClock.now_ns().saturating_sub(DAY_NS * i64::from(self.trash_days))) {
+            Ok(0) => {}
+            Ok(versions) => tracing::info!(versions, days = self.trash_days, "removed old versions from the trash"),
+            // A vault that cannot be written is told of where it matters.
+            Err(error) => tracing::debug!(%error, "the trash was not pruned"),
+        }
     }
 
     fn index(&self) {
@@ -231,7 +250,7 @@ mod tests {
     use quipu_core::ports::StoreError;
     use quipu_core::{Parts, Session};
     use quipu_testkit::store_conformance::Shelf;
-    use quipu_testkit::{FixedClock, MemShelf, MemVault};
+    use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
 
     use super::*;
 
@@ -242,7 +261,9 @@ mod tests {
             vault: Arc::new(MemVault::from_fixture(clock.clone(), "")),
             store: Arc::new(MemShelf::default().open()),
             clock,
+            sources: Arc::new(MemSources::default()),
             title_rule: TitleRule::default(),
+            stale_after: Knowledge::STALE_AFTER,
         }));
         let herald = Herald { knowledge, root: "/home/ada/notes".into() };
         herald.warn("cannot watch: No such file about [\"/home/ada/notes/a\"]");

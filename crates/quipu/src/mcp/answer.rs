@@ -46,6 +46,13 @@ pub(super) fn result(called: Called, modern: bool) -> Result<CallToolResult, Err
     Ok(result)
 }
 
+/// How many bytes a result is on its way out, about: the text, and once more what it says as structured content.
+pub(super) fn weight(result: &Result<CallToolResult, ErrorData>) -> usize {
+    let Ok(result) = result else { return 0 };
+    let text: usize = result.content.iter().filter_map(ContentBlock::as_text).map(|block| block.text.len()).sum();
+    if result.structured_content.is_some() { text * 2 } else { text }
+}
+
 /// For the new generation also when it is null: every tool has a schema there, and clients take an absent value for a
 /// broken promise.
 fn structured(value: Value, modern: bool) -> Option<Value> {

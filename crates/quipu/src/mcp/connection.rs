@@ -19,7 +19,10 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 
-use super::server::Server;
+use super::http_answer::HttpAnswer;
+use super::in_flight::InFlight;
+use super::server::{Interrupted, Server};
+use super::unsent::Unsent;
 use super::{answer, resources};
 
 type Context = RequestContext<RoleServer>;
@@ -33,26 +36,60 @@ pub(super) struct Connection {
     client: OnceLock<String>,
 }
 
-/// How the client comes in.
-#[derive(PartialEq, Eq)]
+/// How the client comes in, and where its answers are counted until they have left.
 enum Way {
-    Stream,
+    Stream { in_flight: Arc<InFlight>, unsent: Arc<Unsent> },
     Http,
 }
 
+/// Answers that may wait for the client before no further call of its begins.
+const MAX_UNSENT_BYTES: usize = 64 * 1024 * 1024;
+
 impl Connection {
-    pub(super) fn over_stream(server: Server) -> Self {
-        Self { server, session: Arc::default(), way: Way::Stream, client: OnceLock::new() }
+    pub(super) fn over_stream(server: Server, in_flight: Arc<InFlight>) -> Self {
+        Self::new(server, Way::Stream { in_flight, unsent: Unsent::new(MAX_UNSENT_BYTES) })
     }
 
     pub(super) fn over_http(server: Server) -> Self {
-        Self { way: Way::Http, ..Self::over_stream(server) }
+        Self::new(server, Way::Http)
+    }
+
+    fn new(server: Server, way: Way) -> Self {
+        Self { server, session: Arc::default(), way, client: OnceLock::new() }
+    }
+
+    /// Runs work on a worker. Its answer is counted there, before anything else can begin in its place.
+    async fn on_worker<T: Send + 'static>(
+        &self,
+        context: &Context,
+        weigh: fn(&T) -> usize,
+        work: impl FnOnce(&Server) -> T + Send + 'static,
+    ) -> Result<T, Interrupted> {
+        let (in_flight, unsent) = match &self.way {
+            Way::Stream { in_flight, unsent } => (Some(in_flight.clone()), unsent.clone()),
+            Way::Http => (None, self.server.unsent().clone()),
+        };
+        let (id, answer) = (context.id.clone(), HttpAnswer::of(&context.extensions));
+        let room = unsent.clone();
+        let weighed = move |server: &Server| {
+            let outcome = work(server);
+            let held = unsent.hold(weigh(&outcome));
+            match (in_flight, answer) {
+                (Some(in_flight), _) => in_flight.answered(&id, held),
+                (None, Some(answer)) => answer.made(held),
+                (None, None) => {}
+            }
+            outcome
+        };
+        self.server.on_worker(&room, context.ct.cancelled(), weighed).await
     }
 
     /// What is remembered of whoever asks. A request that stands alone is its client's by name.
     fn session(&self, context: &Context) -> Arc<Session> {
         match context.client_info() {
-            Some(client) if self.way == Way::Http && self.is_modern(context) => self.server.sessions().of(&client.name),
+            Some(client) if matches!(self.way, Way::Http) && self.is_modern(context) => {
+                self.server.sessions().of(&client.name)
+            }
             _ => self.session.clone(),
         }
     }
@@ -114,7 +151,7 @@ impl ServerHandler for Connection {
             let arguments = Value::Object(request.arguments.unwrap_or_default());
             answer::result(server.registry().call(&request.name, arguments, &session), modern)
         };
-        let result = self.server.on_worker(context.ct.cancelled(), work).await??;
+        let result = self.on_worker(&context, answer::weight, work).await??;
         Ok(result.into())
     }
 
@@ -125,7 +162,7 @@ impl ServerHandler for Connection {
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
         let work = move |server: &Server| resources::list(server.indexed(), cursor.as_deref());
-        self.server.on_worker(context.ct.cancelled(), work).await?
+        self.on_worker(&context, |_| 0, work).await?
     }
 
     async fn list_resource_templates(
@@ -144,13 +181,13 @@ impl ServerHandler for Connection {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let session = self.session(&context);
         let work = move |server: &Server| resources::read(server.indexed(), &session, &request.uri);
-        let result = self.server.on_worker(context.ct.cancelled(), work).await??;
+        let result = self.on_worker(&context, resources::weight, work).await??;
         Ok(result.into())
     }
 
     async fn complete(&self, request: CompleteRequestParams, context: Context) -> Result<CompleteResult, ErrorData> {
         let work = move |server: &Server| resources::complete(server.indexed(), &request);
-        let completion = self.server.on_worker(context.ct.cancelled(), work).await??;
+        let completion = self.on_worker(&context, |_| 0, work).await??;
         Ok(CompleteResult::new(completion))
     }
 

@@ -3,8 +3,14 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use std::time::Duration;
+
 use rmcp::model::RequestId;
 use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::batch::Batch;
+use super::unsent::Held;
 
 /// A client may have this many requests waiting. Some write a thousand before they read the first answer, and would
 /// wait forever if fewer were taken in.
@@ -22,12 +28,21 @@ pub(super) struct InFlight {
 
 #[derive(Default)]
 struct State {
-    /// With the length of each.
-    requests: HashMap<RequestId, usize>,
+    requests: HashMap<RequestId, Request>,
     bytes: usize,
     /// Errors on their way out that answer no request.
     refusals: usize,
     handshake: Option<RequestId>,
+    batch: Option<Batch>,
+    /// Since when the client has not taken a byte that it was offered.
+    offered: Option<Instant>,
+}
+
+struct Request {
+    /// Its own length.
+    bytes: usize,
+    /// Once it is made, and until it begins to leave.
+    answer: Option<Held>,
 }
 
 impl InFlight {
@@ -37,7 +52,7 @@ impl InFlight {
         if state.requests.contains_key(id) {
             return false;
         }
-        state.requests.insert(id.clone(), bytes);
+        state.requests.insert(id.clone(), Request { bytes, answer: None });
         state.bytes += bytes;
         if is_handshake {
             state.handshake = Some(id.clone());
@@ -48,13 +63,57 @@ impl InFlight {
     /// The request is answered or called off.
     pub(super) fn finish(&self, id: &RequestId) {
         let mut state = self.lock();
-        if let Some(bytes) = state.requests.remove(id) {
-            state.bytes -= bytes;
-        }
+        let request = state.requests.remove(id);
+        state.bytes -= request.as_ref().map_or(0, |request| request.bytes);
         if state.handshake.as_ref() == Some(id) {
             state.handshake = None;
         }
+        state.batch.iter_mut().for_each(|batch| batch.forget(id));
         drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// The answer is made. One that was called off meanwhile will not be sent.
+    pub(super) fn answered(&self, id: &RequestId, answer: Held) {
+        if let Some(request) = self.lock().requests.get_mut(id) {
+            request.answer = Some(answer);
+        }
+    }
+
+    /// The answer begins to leave: from now on it is sent, even if it is called off.
+    pub(super) fn leaves(&self, id: &RequestId) -> Option<Held> {
+        self.lock().requests.get_mut(id)?.answer.take()
+    }
+
+    /// The client is offered something, or (with `false`) has taken all of it.
+    pub(super) fn offer(&self, offered: bool) {
+        self.lock().offered = offered.then(Instant::now);
+    }
+
+    /// Waits until the client has let an offer stand for so long.
+    pub(super) async fn ignored(&self, patience: Duration) {
+        loop {
+            let offered = self.lock().offered;
+            let until = offered.unwrap_or_else(Instant::now) + patience;
+            if offered.is_some() && until <= Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(until).await;
+        }
+    }
+
+    /// Something about the batch that is worked on; `None` when there is none.
+    pub(super) fn in_batch<T>(&self, work: impl FnOnce(&mut Batch) -> T) -> Option<T> {
+        self.lock().batch.as_mut().map(work)
+    }
+
+    pub(super) fn begin_batch(&self) {
+        self.lock().batch = Some(Batch::default());
+    }
+
+    /// The batch is answered.
+    pub(super) fn finish_batch(&self) {
+        self.lock().batch = None;
         self.changed.notify_waiters();
     }
 
@@ -67,19 +126,19 @@ impl InFlight {
         self.changed.notify_waiters();
     }
 
-    /// Waits until more may be read. Nothing behind a handshake is read before it is answered: the version it settles
-    /// decides what later answers look like.
+    /// Waits until more may be read. Nothing behind a handshake is read before it is answered, since the version it settles
+    /// decides what later answers look like; and nothing behind a batch, since there is one at a time.
     pub(super) async fn room(&self) {
         self.until(|state| {
             let waiting = state.requests.len() + state.refusals;
-            state.handshake.is_none() && waiting < MAX_REQUESTS && state.bytes < MAX_BYTES
+            state.handshake.is_none() && state.batch.is_none() && waiting < MAX_REQUESTS && state.bytes < MAX_BYTES
         })
         .await;
     }
 
     /// Waits until everything is answered.
     pub(super) async fn idle(&self) {
-        self.until(|state| state.requests.is_empty() && state.refusals == 0).await;
+        self.until(|state| state.requests.is_empty() && state.refusals == 0 && state.batch.is_none()).await;
     }
 
     async fn until(&self, reached: impl Fn(&State) -> bool) {

@@ -33,7 +33,7 @@ mod tests {
     use quipu_core::parse::TitleRule;
     use quipu_core::{Knowledge, Parts};
     use quipu_testkit::store_conformance::Shelf;
-    use quipu_testkit::{FixedClock, MemShelf, MemVault};
+    use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
     use quipu_tools::{Registry, RegistryOptions, Toolset};
 
     use super::*;
@@ -44,7 +44,9 @@ mod tests {
             vault: Arc::new(MemVault::from_fixture(clock.clone(), "")),
             store: Arc::new(MemShelf::default().open()),
             clock,
+            sources: Arc::new(MemSources::default()),
             title_rule: TitleRule::default(),
+            stale_after: Knowledge::STALE_AFTER,
         });
         Registry::new(Arc::new(knowledge), RegistryOptions { toolsets: toolsets.to_vec(), read_only })
     }

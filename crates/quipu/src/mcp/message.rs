@@ -14,9 +14,9 @@ use rmcp::model::{
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::request_id;
+use super::{batch, request_id};
 
-/// Of a batch with more requests only so many are answered: a short line must not be worth a flood of answers.
+/// Of a batch that is refused only so many requests are answered: a short line must not be worth a flood of answers.
 const MAX_REFUSALS: usize = 1000;
 
 /// What a line says.
@@ -24,8 +24,10 @@ const MAX_REFUSALS: usize = 1000;
 pub(super) enum Incoming {
     /// To be handled.
     Message(Box<ClientJsonRpcMessage>),
-    /// To be answered at once with an error, or with several for a batch.
+    /// To be answered at once with an error, or with several for a batch that is not taken.
     Refused(Vec<Refusal>),
+    /// To be handled and answered together.
+    Batch(Vec<Incoming>),
     /// Nothing to do: a blank line, an answer to nothing, a notification that changes nothing here.
     Nothing,
 }
@@ -48,15 +50,18 @@ impl Refusal {
     }
 }
 
-/// Reads a line.
-pub(super) fn read(line: &[u8]) -> Incoming {
+/// Reads a line. Whether it may be a batch was settled by the handshake.
+pub(super) fn read(line: &[u8], takes_batches: bool) -> Incoming {
     if line.trim_ascii().is_empty() {
         return Incoming::Nothing;
     }
     // Broken UTF-8, half a surrogate pair and nesting beyond the parser's limit end here too.
     match serde_json::from_slice(line) {
         Ok(Value::Object(object)) => read_object(object),
-        Ok(Value::Array(messages)) => refuse_batch(messages),
+        Ok(Value::Array(messages)) if takes_batches => read_batch(messages),
+        Ok(Value::Array(messages)) => {
+            refuse_batch(messages, "batches are of protocol 2025-03-26 alone: send one message per line")
+        }
         Ok(_) => refuse(None, "a message is a JSON object"),
         Err(error) => {
             let error = ErrorData::new(ErrorCode::PARSE_ERROR, format!("the line is not valid JSON: {error}"), None);
@@ -69,9 +74,19 @@ fn refuse(id: Option<RequestId>, message: &str) -> Incoming {
     Incoming::Refused(vec![Refusal::invalid_request(id, message)])
 }
 
+fn read_batch(messages: Vec<Value>) -> Incoming {
+    if let Some(fault) = batch::fault_of(&messages) {
+        return refuse_batch(messages, &fault);
+    }
+    let read = |message| match message {
+        Value::Object(object) => read_object(object),
+        _ => refuse(None, "a message is a JSON object"),
+    };
+    Incoming::Batch(messages.into_iter().map(read).collect())
+}
+
 /// An error for each request in a batch, so that none of them is waited for.
-fn refuse_batch(messages: Vec<Value>) -> Incoming {
-    const MESSAGE: &str = "batches are not supported: send one message per line";
+fn refuse_batch(messages: Vec<Value>, why: &str) -> Incoming {
     let id = |message: Value| match message {
         Value::Object(mut object) => object.remove("id").and_then(|id| serde_json::from_value::<RequestId>(id).ok()),
         _ => None,
@@ -80,10 +95,10 @@ fn refuse_batch(messages: Vec<Value>) -> Incoming {
         .into_iter()
         .filter_map(id)
         .take(MAX_REFUSALS)
-        .map(|id| Refusal::invalid_request(Some(id), MESSAGE))
+        .map(|id| Refusal::invalid_request(Some(id), why))
         .collect();
     if refusals.is_empty() {
-        refusals.push(Refusal::invalid_request(None, MESSAGE));
+        refusals.push(Refusal::invalid_request(None, why));
     }
     Incoming::Refused(refusals)
 }
@@ -158,7 +173,12 @@ mod tests {
 
     /// `code id` of what is refused, else the method or `nothing`.
     fn outcome(line: &str) -> String {
-        match read(line.as_bytes()) {
+        said(read(line.as_bytes(), false))
+    }
+
+    fn said(incoming: Incoming) -> String {
+        match incoming {
+            Incoming::Batch(parts) => parts.into_iter().map(said).collect::<Vec<_>>().join(" | "),
             Incoming::Refused(refusals) => {
                 let id = |id: Option<RequestId>| id.map_or("null".to_owned(), |id| id.to_string());
                 let refused = refusals.into_iter().map(|one| format!("{} {}", one.error.code.0, id(one.id)));
@@ -179,7 +199,7 @@ mod tests {
         assert_eq!(outcome(&"[".repeat(100_000)), "-32700 null");
         assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\ud800"}}"#), "-32700 1");
         assert!(matches!(
-            read(b"{\"jsonrpc\":\"2.0\xff\"}"),
+            read(b"{\"jsonrpc\":\"2.0\xff\"}", false),
             Incoming::Refused(refusals) if refusals[0].error.code.0 == -32700
         ));
     }
@@ -193,11 +213,25 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_is_taken_where_it_was_agreed_on_and_each_part_of_it_checked() {
+        let batch = |line: &str| said(read(line.as_bytes(), true));
+        let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        assert_eq!(
+            batch(&format!(r#"[{ping},3,{{"jsonrpc":"2.0","id":2}},{ping}]"#)),
+            "ping | -32600 null | -32600 2 | ping"
+        );
+        assert_eq!(batch("[]"), "-32600 null");
+        assert_eq!(batch(r#"[{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}]"#), "-32600 7");
+        let many = vec![ping; batch::MAX_MESSAGES + 1].join(",");
+        assert_eq!(batch(&format!("[{many}]")).split(", ").count(), batch::MAX_MESSAGES + 1, "all of them are refused");
+    }
+
+    #[test]
     fn an_error_does_not_say_a_long_argument_back() {
         let long = "x".repeat(100_000);
         let line =
             format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"a","arguments":"{long}"}}}}"#);
-        let Incoming::Refused(refusals) = read(line.as_bytes()) else { panic!("it is refused") };
+        let Incoming::Refused(refusals) = read(line.as_bytes(), false) else { panic!("it is refused") };
         assert!(refusals[0].error.message.len() <= 200);
     }
 

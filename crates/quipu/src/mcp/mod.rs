@@ -4,10 +4,13 @@
 //! and the answer goes back out as a line ([`transport`]). Both protocol generations are spoken on the same stream: one
 //! with a handshake, and one where every request says what it is.
 //!
-//! Batches, which only 2025-03-26 knew, are not carried out: each request in one is answered with an error of its own.
+//! Batches, which only 2025-03-26 knew, are taken from clients that agreed on that version ([`batch`]); from others each
+//! request in one is answered with an error of its own. Over HTTP the library takes none.
 
 mod answer;
+mod batch;
 mod connection;
+mod http_answer;
 mod in_flight;
 mod instructions;
 mod lines;
@@ -17,6 +20,7 @@ mod resources;
 mod server;
 mod sessions;
 mod transport;
+mod unsent;
 
 #[cfg(test)]
 mod tests;
@@ -34,10 +38,14 @@ pub(crate) use rmcp::transport::stdio_pipes;
 pub(crate) use server::Server;
 
 use connection::Connection;
+use in_flight::InFlight;
 use transport::LineTransport;
 
 /// How long calls in flight may still take once the server is told to stop.
 const STOP_GRACE: Duration = Duration::from_millis(800);
+
+/// How long an answer that was sent over HTTP is kept for a client whose connection broke.
+const RESUME_GRACE: Duration = Duration::from_secs(5);
 
 /// Talks to one client until its stream ends or `stop` is ready; what is in flight then is answered first.
 pub(crate) async fn converse<R, W>(
@@ -51,12 +59,16 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let ending = watch::Sender::new(false);
-    let transport = LineTransport::new(reader, writer, ending.clone());
+    let in_flight = Arc::<InFlight>::default();
+    let transport = LineTransport::new(reader, writer, in_flight.clone(), ending.clone());
+    let given_up = transport.given_up();
     // Not the library's own handshake: it turns away every call that comes before `initialize`.
-    let running = serve_directly(Connection::over_stream(server), transport, None);
+    let running = serve_directly(Connection::over_stream(server, in_flight), transport, None);
     let mut finished = std::pin::pin!(running.waiting());
     let reason = tokio::select! {
         reason = &mut finished => reason?,
+        // The library would wait for its answers a while longer.
+        () = given_up => return Ok(()),
         () = stop => {
             ending.send_replace(true);
             match tokio::time::timeout(STOP_GRACE, finished).await {
@@ -80,6 +92,8 @@ pub(crate) fn http_routes(server: Server) -> axum::Router {
     let own_pages = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
     let config = StreamableHttpServerConfig::default().with_allowed_origins(own_pages).enforce_origin_validation();
     let connect = move || Ok(Connection::over_http(server.clone()));
-    let service = StreamableHttpService::new(connect, Arc::new(LocalSessionManager::default()), config);
-    axum::Router::new().nest_service("/mcp", service)
+    let mut sessions = LocalSessionManager::default();
+    sessions.session_config.completed_cache_ttl = RESUME_GRACE;
+    let service = StreamableHttpService::new(connect, Arc::new(sessions), config);
+    axum::Router::new().nest_service("/mcp", service).layer(axum::middleware::from_fn(http_answer::count))
 }

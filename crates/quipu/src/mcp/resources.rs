@@ -48,6 +48,16 @@ pub(super) fn read(registry: &Registry, session: &Session, uri: &str) -> Result<
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
+/// How many bytes a note is on its way out, about.
+pub(super) fn weight(read: &Result<ReadResourceResult, ErrorData>) -> usize {
+    let Ok(read) = read else { return 0 };
+    let texts = read.contents.iter().map(|contents| match contents {
+        ResourceContents::TextResourceContents { text, .. } => text.len(),
+        _ => 0,
+    });
+    texts.sum()
+}
+
 pub(super) fn complete(registry: &Registry, request: &CompleteRequestParams) -> Result<CompletionInfo, ErrorData> {
     match &request.r#ref {
         Reference::Resource(template) if template.uri == Registry::RESOURCE_TEMPLATE => {}

@@ -5,14 +5,18 @@ use std::sync::Arc;
 use quipu_core::Knowledge;
 use quipu_tools::Registry;
 use rmcp::model::{ErrorData, Tool};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::answer::describe;
 use super::instructions;
 use super::sessions::Sessions;
+use super::unsent::Unsent;
 
 /// Calls that run at the same time. Calls are short and mostly wait for the disk; more of them would only take turns.
 const MAX_WORKERS: usize = 16;
+
+/// Answers over HTTP that may wait for their readers before no further call begins.
+const MAX_UNSENT_BYTES: usize = 256 * 1024 * 1024;
 
 /// One vault behind MCP. Cheap to clone; all clones are the same server.
 #[derive(Clone)]
@@ -27,6 +31,8 @@ struct Shared {
     legacy_tools: Vec<Tool>,
     workers: Arc<Semaphore>,
     sessions: Sessions,
+    /// To all clients over HTTP: how many there are is theirs to choose.
+    unsent: Arc<Unsent>,
 }
 
 /// Why a call on a worker has no outcome.
@@ -57,6 +63,7 @@ impl Server {
             registry,
             workers: Arc::new(Semaphore::new(MAX_WORKERS)),
             sessions: Sessions::default(),
+            unsent: Unsent::new(MAX_UNSENT_BYTES),
         }))
     }
 
@@ -76,6 +83,11 @@ impl Server {
         &self.0.sessions
     }
 
+    /// Answers to clients without a connection.
+    pub(super) fn unsent(&self) -> &Arc<Unsent> {
+        &self.0.unsent
+    }
+
     pub(super) fn instructions(&self) -> &str {
         &self.0.instructions
     }
@@ -85,16 +97,17 @@ impl Server {
         if modern { &self.0.tools } else { &self.0.legacy_tools }
     }
 
-    /// Runs work on a thread of its own, so that a slow call holds up nobody. Work that nobody wants any more is not
+    /// Runs work on a thread of its own, once there is room for its answer, so that a slow call holds up nobody. Work that nobody wants any more is not
     /// begun; once begun it runs to its end, for a write must not stop half-way.
     pub(super) async fn on_worker<T: Send + 'static>(
         &self,
+        unsent: &Unsent,
         cancelled: impl Future<Output = ()>,
         work: impl FnOnce(&Server) -> T + Send + 'static,
     ) -> Result<T, Interrupted> {
         let mut cancelled = std::pin::pin!(cancelled);
         let permit = tokio::select! {
-            permit = self.0.workers.clone().acquire_owned() => permit.expect("the semaphore is never closed"),
+            permit = self.turn(unsent) => permit,
             () = &mut cancelled => return Err(Interrupted::Cancelled),
         };
         let server = self.clone();
@@ -108,6 +121,18 @@ impl Server {
                 Interrupted::Failed
             }),
             () = cancelled => Err(Interrupted::Cancelled),
+        }
+    }
+
+    /// Waits for a worker, and for room for the answer.
+    async fn turn(&self, unsent: &Unsent) -> OwnedSemaphorePermit {
+        loop {
+            unsent.room().await;
+            let permit = self.0.workers.clone().acquire_owned().await.expect("the semaphore is never closed");
+            // Others may have filled the room while this one waited for a worker.
+            if unsent.has_room() {
+                return permit;
+            }
         }
     }
 }

@@ -1,14 +1,15 @@
 //! Slow calls, and calls that are called off: over a vault whose files open only when a test says so.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quipu_core::model::{FileStat, VaultPath};
 use quipu_core::parse::TitleRule;
 use quipu_core::ports::{FileChange, FileContent, Kept, Listing, SystemClock, VaultError, VaultFiles, WriteError};
 use quipu_core::{Knowledge, Parts};
 use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemVault};
+use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
 use quipu_tools::{Registry, RegistryOptions};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, split};
@@ -22,6 +23,7 @@ use super::{Server, converse};
 struct Gate {
     shut: Mutex<bool>,
     opened: Condvar,
+    passed: AtomicUsize,
 }
 
 impl Gate {
@@ -37,6 +39,7 @@ impl Gate {
     fn pass(&self) {
         let shut = self.shut.lock().unwrap();
         drop(self.opened.wait_while(shut, |shut| *shut).unwrap());
+        self.passed.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -81,13 +84,19 @@ struct Client {
 
 impl Client {
     fn connect() -> Self {
+        Self::connect_to("//- a.md\ntext\n")
+    }
+
+    fn connect_to(fixture: &str) -> Self {
         let gate = Arc::<Gate>::default();
-        let files = MemVault::from_fixture(Arc::new(FixedClock::default()), "//- a.md\ntext\n");
+        let files = MemVault::from_fixture(Arc::new(FixedClock::default()), fixture);
         let knowledge = Arc::new(Knowledge::new(Parts {
             vault: Arc::new(GatedVault { files, gate: gate.clone() }),
             store: Arc::new(MemShelf::default().open()),
             clock: Arc::new(SystemClock),
+            sources: Arc::new(MemSources::default()),
             title_rule: TitleRule::default(),
+            stale_after: Knowledge::STALE_AFTER,
         }));
         knowledge.start(&|_| {}).unwrap();
         let registry = Arc::new(Registry::new(knowledge.clone(), RegistryOptions::default()));
@@ -211,4 +220,60 @@ async fn a_client_that_no_longer_listens_ends_the_conversation() {
     let Client { lines, input, served, .. } = client;
     drop((lines, input));
     served.await.unwrap().unwrap();
+}
+
+/// A client that has asked sixty times for a note of two megabytes and read nothing. Its server is at rest.
+async fn unread() -> Client {
+    let mut client = Client::connect_to(&format!("//- a.md\n{}", "x".repeat(2_000_000)));
+    client.gate.open();
+    let at_start = client.gate.passed.load(Ordering::Relaxed);
+    for id in 0..60 {
+        client.call(id, "get_document").await;
+    }
+    let mut made = 0;
+    loop {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let now = client.gate.passed.load(Ordering::Relaxed) - at_start;
+        if now > 0 && now == made {
+            // Seventeen of them, each twice, fill the room; sixteen may have begun by then.
+            assert!(made <= 17 + 16, "{made} answers were made that nobody reads");
+            return client;
+        }
+        made = now;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_answer_is_made_that_there_is_no_room_for_and_none_is_lost() {
+    let mut client = unread().await;
+    let mut answered = Vec::new();
+    for _ in 0..60 {
+        answered.push(client.receive_id().await);
+    }
+    answered.sort_unstable();
+    assert_eq!(answered, (0..60).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_waiting_for_room_can_be_called_off_and_a_ping_gets_through() {
+    let mut client = unread().await;
+    for id in 0..60 {
+        let params = json!({ "requestId": id });
+        client.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })).await;
+    }
+    client.send(json!({ "jsonrpc": "2.0", "id": 100, "method": "ping" })).await;
+    let mut before = 0;
+    while client.receive_id().await != 100 {
+        before += 1;
+    }
+    assert!(before <= 17 + 16, "{before} answers came that were called off");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_closes_its_side_and_reads_nothing_is_left() {
+    let mut client = unread().await;
+    client.input.shutdown().await.unwrap();
+    let start = Instant::now();
+    client.served.await.unwrap().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }

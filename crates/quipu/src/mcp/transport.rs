@@ -1,25 +1,43 @@
 //! Lines in, lines out, for the library's loop. Ours rather than the library's, because that one drops what it cannot
 //! parse, gives calls five seconds after the end of input, and may cut a line in two when a read is interrupted.
+//!
+//! The way of an answer: a worker makes it and has it counted ([`super::unsent`]); while too much is unsent no further
+//! call begins, though lines are still read, so that a ping or a cancellation gets through. Answers leave one at a time.
+//! A long one becomes text only when it is its turn, on a thread where that holds up nobody. A client that closes its
+//! side and takes nothing of what it is offered is left.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quipu_tools::echoed;
 use rmcp::RoleServer;
-use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, JsonRpcMessage, ProtocolVersion, RequestId,
+    ServerJsonRpcMessage, ServerResult,
+};
 use rmcp::transport::Transport;
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
+use super::batch::Batch;
 use super::in_flight::InFlight;
 use super::lines::{Line, LineReader, MAX_LINE_BYTES};
 use super::message::{self, Incoming, Refusal};
+use super::unsent::Held;
 
 /// How long calls in flight may still take once the client has closed its side.
 const END_GRACE: Duration = Duration::from_secs(10);
+
+/// How long a client that has closed its side may leave an answer untouched.
+const READ_GRACE: Duration = Duration::from_millis(700);
+
+/// Shorter answers become text in less time than it takes to hand them to another thread.
+const SHORT_BYTES: usize = 64 * 1024;
 
 /// How long the way out may take to close.
 const CLOSE_GRACE: Duration = Duration::from_millis(500);
@@ -28,21 +46,32 @@ const CLOSE_GRACE: Duration = Duration::from_millis(500);
 pub(super) struct LineTransport<R, W> {
     lines: LineReader<R>,
     output: Output<W>,
+    /// Messages of a batch that are yet to be handed over.
+    waiting: VecDeque<Box<ClientJsonRpcMessage>>,
     /// Set once nothing more will be read: calls in flight have until then.
     deadline: Option<Instant>,
+    /// Turned on when what is in flight will never be answered.
+    given_up: watch::Sender<bool>,
 }
 
 /// The way out, shared by all answers.
 struct Output<W> {
     writer: Arc<Mutex<W>>,
     in_flight: Arc<InFlight>,
+    /// Whether the handshake settled on the one version that has batches.
+    takes_batches: Arc<AtomicBool>,
     /// Turned on to end the conversation: from outside, or because the client no longer listens.
     ending: watch::Sender<bool>,
 }
 
 impl<W> Clone for Output<W> {
     fn clone(&self) -> Self {
-        Self { writer: self.writer.clone(), in_flight: self.in_flight.clone(), ending: self.ending.clone() }
+        Self {
+            writer: self.writer.clone(),
+            in_flight: self.in_flight.clone(),
+            takes_batches: self.takes_batches.clone(),
+            ending: self.ending.clone(),
+        }
     }
 }
 
@@ -51,9 +80,26 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    pub(super) fn new(reader: R, writer: W, ending: watch::Sender<bool>) -> Self {
-        let output = Output { writer: Arc::new(Mutex::new(writer)), in_flight: Arc::default(), ending };
-        Self { lines: LineReader::new(reader), output, deadline: None }
+    pub(super) fn new(reader: R, writer: W, in_flight: Arc<InFlight>, ending: watch::Sender<bool>) -> Self {
+        let writer = Arc::new(Mutex::new(writer));
+        Self {
+            lines: LineReader::new(reader),
+            output: Output { writer, in_flight, takes_batches: Arc::default(), ending },
+            waiting: VecDeque::new(),
+            deadline: None,
+            given_up: watch::Sender::new(false),
+        }
+    }
+
+    /// Ready when the end of input has come and some answers cannot follow it.
+    pub(super) fn given_up(&self) -> impl Future<Output = ()> + use<R, W> {
+        let mut given_up = self.given_up.subscribe();
+        async move {
+            if given_up.wait_for(|given_up| *given_up).await.is_err() {
+                // The transport is gone, and with it the conversation: that is for the library to tell.
+                std::future::pending::<()>().await;
+            }
+        }
     }
 
     /// The next line as a message; `None` at the end of input.
@@ -64,7 +110,10 @@ where
             _ = ending.wait_for(|ending| *ending) => return None,
         };
         match line {
-            Ok(Line::Text(text)) => Some(self.output.admit(message::read(text), text.len())),
+            Ok(Line::Text(text)) => {
+                let takes_batches = self.output.takes_batches.load(Ordering::Acquire);
+                Some(self.output.admit(message::read(text, takes_batches), text.len()))
+            }
             Ok(Line::TooLong) => {
                 let message = format!("the line is longer than {MAX_LINE_BYTES} bytes");
                 Some(Incoming::Refused(vec![Refusal::invalid_request(None, message)]))
@@ -87,15 +136,25 @@ where
 
     fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let output = self.output.clone();
+        let id = match &message {
+            JsonRpcMessage::Response(response) => Some(response.id.clone()),
+            JsonRpcMessage::Error(error) => error.id.clone(),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
+        if let JsonRpcMessage::Response(response) = &message
+            && let ServerResult::InitializeResult(agreed) = &response.result
+        {
+            output.takes_batches.store(agreed.protocol_version == ProtocolVersion::V_2025_03_26, Ordering::Release);
+        }
+        let held = id.as_ref().and_then(|id| output.in_flight.leaves(id));
         async move {
-            let outcome = output.write(&message).await;
-            match &message {
-                JsonRpcMessage::Response(response) => output.in_flight.finish(&response.id),
-                JsonRpcMessage::Error(error) => {
-                    error.id.iter().for_each(|id| output.in_flight.finish(id));
-                }
-                JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
-            }
+            let is_short = held.as_ref().is_none_or(|held| held.bytes() <= SHORT_BYTES);
+            let batched = id.as_ref().filter(|id| output.in_flight.in_batch(|batch| batch.expects(id)) == Some(true));
+            let outcome = match batched {
+                Some(id) => output.write_into_batch(id, message, held, is_short).await,
+                None => output.write(message, is_short).await,
+            };
+            id.iter().for_each(|id| output.in_flight.finish(id));
             outcome
         }
     }
@@ -104,7 +163,11 @@ where
     /// nothing is written from here.
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         while self.deadline.is_none() {
+            if let Some(message) = self.waiting.pop_front() {
+                return Some(*message);
+            }
             match self.next().await {
+                Some(Incoming::Batch(parts)) => self.waiting = self.output.open_batch(parts),
                 Some(Incoming::Message(message)) => return Some(*message),
                 Some(Incoming::Refused(refusals)) => self.output.refuse(refusals),
                 Some(Incoming::Nothing) => {}
@@ -112,9 +175,16 @@ where
             }
         }
         let deadline = self.deadline.expect("the loop above ends when it is set");
-        if tokio::time::timeout_at(deadline, self.output.in_flight.idle()).await.is_err() {
-            tracing::warn!("the client is gone and some calls are still running");
+        let in_flight = &self.output.in_flight;
+        tokio::select! {
+            biased;
+            () = in_flight.idle() => return None,
+            () = in_flight.ignored(READ_GRACE) => tracing::warn!("the client is gone and did not read its answers"),
+            () = tokio::time::sleep_until(deadline) => {
+                tracing::warn!("the client is gone and some calls are still running");
+            }
         }
+        self.given_up.send_replace(true);
         None
     }
 
@@ -158,23 +228,88 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Output<W> {
             for refusal in refusals {
                 tracing::debug!(code = refusal.error.code.0, message = %refusal.error.message, "refused a line");
                 // A client that no longer listens ends the conversation; there is nobody left to tell.
-                let _ = output.write(&refusal.into_json()).await;
+                let _ = output.write(refusal.into_json(), true).await;
             }
             output.in_flight.finish_refusal();
         });
     }
 
-    async fn write(&self, message: &impl Serialize) -> io::Result<()> {
-        let mut line = serde_json::to_vec(message)?;
-        line.push(b'\n');
+    /// Takes in the requests of a batch and refuses what is none; gives what is to be handed over.
+    fn open_batch(&self, parts: Vec<Incoming>) -> VecDeque<Box<ClientJsonRpcMessage>> {
+        self.in_flight.begin_batch();
+        let mut messages = VecDeque::new();
+        for part in parts {
+            match self.admit(part, 0) {
+                Incoming::Message(message) => {
+                    if let JsonRpcMessage::Request(request) = &*message {
+                        self.in_flight.in_batch(|batch| batch.expect(request.id.clone()));
+                    }
+                    messages.push_back(message);
+                }
+                Incoming::Refused(refusals) => {
+                    self.in_flight.in_batch(|batch| refusals.into_iter().for_each(|refusal| batch.refuse(refusal)));
+                }
+                Incoming::Nothing | Incoming::Batch(_) => {}
+            }
+        }
+        let output = self.clone();
+        // Its own task, as for a refusal: there may be nothing to wait for.
+        tokio::spawn(async move { output.finish_batch().await });
+        messages
+    }
+
+    async fn write_into_batch(
+        &self,
+        id: &RequestId,
+        message: ServerJsonRpcMessage,
+        held: Option<Held>,
+        is_short: bool,
+    ) -> io::Result<()> {
+        let answer = text(message, is_short).await?;
+        self.in_flight.in_batch(|batch| batch.answer(id.clone(), answer, held));
+        self.finish_batch().await
+    }
+
+    /// Writes the answers to a batch once there are all.
+    async fn finish_batch(&self) -> io::Result<()> {
+        let Some(line) = self.in_flight.in_batch(Batch::line).flatten() else { return Ok(()) };
+        let outcome = self.write_line(&mut *self.writer.lock().await, &line).await;
+        self.in_flight.finish_batch();
+        outcome
+    }
+
+    async fn write(&self, message: impl Serialize + Send + 'static, is_short: bool) -> io::Result<()> {
         let mut writer = self.writer.lock().await;
-        let outcome = match writer.write_all(&line).await {
-            Ok(()) => writer.flush().await,
-            Err(error) => Err(error),
-        };
+        let mut line = text(message, is_short).await?;
+        line.push(b'\n');
+        self.write_line(&mut writer, &line).await
+    }
+
+    async fn write_line(&self, writer: &mut W, line: &[u8]) -> io::Result<()> {
+        let outcome = self.offer(writer, line).await;
+        self.in_flight.offer(false);
         if outcome.is_err() {
             self.ending.send_replace(true);
         }
         outcome
     }
+
+    /// Piece by piece, so that a client that reads slowly can be told from one that does not.
+    async fn offer(&self, writer: &mut W, mut rest: &[u8]) -> io::Result<()> {
+        while !rest.is_empty() {
+            self.in_flight.offer(true);
+            match writer.write(rest).await? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                written => rest = &rest[written..],
+            }
+        }
+        writer.flush().await
+    }
+}
+
+async fn text(message: impl Serialize + Send + 'static, is_short: bool) -> io::Result<Vec<u8>> {
+    if is_short {
+        return Ok(serde_json::to_vec(&message)?);
+    }
+    Ok(tokio::task::spawn_blocking(move || serde_json::to_vec(&message)).await??)
 }

@@ -4,7 +4,14 @@ pub(crate) mod http;
 pub(crate) mod stdio;
 
 use anyhow::Context;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// Runs on the thread that waits for the end, and does nothing else: however busy the server's threads are, a signal is
+/// heard and a deadline kept.
+fn front_runtime() -> anyhow::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().context("while starting to listen for signals")
+}
 
 /// Ready when the process is asked to end. From the moment of the call on, not of the first wait.
 fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {

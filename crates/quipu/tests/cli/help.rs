@@ -2,7 +2,7 @@
 
 use crate::sandbox::{Sandbox, check};
 
-const COMMANDS: [&str; 8] = ["serve", "index", "status", "search", "call", "restore", "doctor", "completions"];
+const COMMANDS: [&str; 9] = ["serve", "index", "status", "search", "call", "stale", "restore", "doctor", "completions"];
 
 #[test]
 fn help_teaches_by_example() {

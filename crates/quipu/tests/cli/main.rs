@@ -17,4 +17,5 @@ mod printing;
 mod restore;
 mod search;
 mod serve;
+mod stale;
 mod status;

@@ -15,15 +15,18 @@ use tempfile::TempDir;
 use crate::client::{MODERN, modern, serve_command, vault};
 
 /// A server at a port of its own.
-struct Server {
-    child: Child,
-    address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) address: SocketAddr,
     vault: TempDir,
 }
 
 impl Server {
     fn start(fixture: &str) -> Self {
-        let vault = vault(fixture);
+        Self::start_in(vault(fixture))
+    }
+
+    pub(crate) fn start_in(vault: TempDir) -> Self {
         // Free a moment ago; the server cannot yet say which one it chose itself.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let arguments = ["--no-watch", "--http", &address.to_string()];
@@ -41,17 +44,7 @@ impl Server {
     fn call(&self, client: &str, tool: &str, arguments: Value) -> Value {
         let mut params = modern(json!({ "name": tool, "arguments": arguments }));
         params["_meta"]["io.modelcontextprotocol/clientInfo"]["name"] = json!(client);
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
-        let head = format!(
-            "POST /mcp HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-             Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {MODERN}\r\n\
-             Mcp-Method: tools/call\r\nMcp-Name: {tool}\r\nContent-Length: {}\r\n\r\n",
-            self.address,
-            body.len()
-        );
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        let mut stream = request(self.address, tool, &params);
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         // Either plain JSON or an event: one line holds the message.
@@ -59,6 +52,21 @@ impl Server {
         let message = message.filter_map(|line| serde_json::from_str::<Value>(line).ok()).find(Value::is_object);
         message.unwrap_or_else(|| panic!("{answer}"))["result"].clone()
     }
+}
+
+/// Sends a call on a connection of its own; the answer is yet to be read.
+pub(crate) fn request(address: SocketAddr, tool: &str, params: &Value) -> TcpStream {
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {MODERN}\r\n\
+         Mcp-Method: tools/call\r\nMcp-Name: {tool}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    stream
 }
 
 impl Drop for Server {

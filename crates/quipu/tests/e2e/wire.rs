@@ -44,8 +44,53 @@ fn a_request_that_no_parser_takes_is_answered_under_its_id() {
 }
 
 #[test]
-fn each_request_of_a_batch_is_answered_with_an_error() {
+fn a_batch_is_answered_as_one_where_the_version_has_batches() {
     let mut client = Client::connect(VAULT, "2025-03-26");
+    let call = |id: i64, tool: &str| {
+        let params = json!({ "name": tool, "arguments": { "id": "a.md" } });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 99 } });
+    let ping = json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" });
+    client.send_json(&json!([call(1, "get_node"), ping, cancelled, 7, call(2, "no_such_tool"), call(1, "get_node")]));
+    let batch = client.receive();
+    let answers = batch.as_array().unwrap();
+    let answer = |id: Value| answers.iter().filter(move |answer| answer["id"] == id).collect::<Vec<_>>();
+    assert_eq!(answers.len(), 5, "{batch}");
+    assert_eq!(answer(json!(1))[0]["result"]["structuredContent"]["id"], "a.md");
+    assert_eq!(answer(json!("p"))[0]["result"], json!({}));
+    assert_eq!(answer(json!(2))[0]["error"]["code"], -32602);
+    assert_eq!(answer(Value::Null).len(), 2, "what is no message, and an id in use");
+    still_answers(&mut client);
+
+    // One without requests has no answer.
+    client.send_line(br#"[{"jsonrpc":"2.0","method":"notifications/initialized"}]"#);
+    still_answers(&mut client);
+    assert_eq!(refusal(&mut client, b"[]"), (-32600, Value::Null));
+
+    client.send_json(&json!([call(3, "get_node"), call(4, "get_node")]));
+    let last = client.close();
+    assert_eq!(last.len(), 1, "the end of input waits for a batch: {last:?}");
+    assert_eq!(last[0].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_batch_of_long_answers_is_bounded() {
+    let long = "x".repeat(3_000_000);
+    let mut client = Client::connect(&format!("//- a.md\n{long}\n"), "2025-03-26");
+    let params = json!({ "name": "get_document", "arguments": { "path": "a.md" } });
+    let call = |id| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+    client.send_json(&(0..20).map(call).collect());
+    let batch = client.receive();
+    let answers = batch.as_array().unwrap();
+    let failed = answers.iter().filter(|answer| answer["error"]["code"] == -32600).count();
+    assert_eq!((answers.len(), failed), (20, 18));
+    still_answers(&mut client);
+}
+
+#[test]
+fn each_request_of_a_batch_is_answered_with_an_error_where_the_version_has_none() {
+    let mut client = Client::connect(VAULT, LEGACY);
     client.send_line(br#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":"b","method":"tools/list"}]"#);
     for id in [json!(1), json!("b")] {
         let answer = client.receive();

@@ -4,21 +4,25 @@
 
 use std::path::Path;
 
-use quipu_core::ports::{TextHits, TextQuery};
+use quipu_core::ports::{RankedText, TextHits, TextMatch, TextQuery};
 use tantivy::directory::RamDirectory;
-use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, TantivyError};
+use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, TantivyError};
 
 use super::damage::{TextError, guarded, is_refusal};
 use super::directory::UnsyncedDirectory;
 use super::files::findings;
+use super::language::Language;
 use super::query::QueryWords;
-use super::ranking::best;
+use super::ranking::{best, count, merged};
 use super::schema::{self, Fields};
 use super::tokenizer::{self, WordTokenizer};
 use super::writer::Mark;
 
 /// An index that is read in milliseconds is read at every opening, a larger one only if it was not closed.
 const SMALL_BYTES: u64 = 16 << 20;
+
+/// So many of the sections with every word are looked at for how they have them.
+const PRECISE: usize = 64;
 
 /// The open index.
 pub(super) struct Engine {
@@ -105,13 +109,65 @@ impl Engine {
         if limit == 0 {
             return Ok(TextHits::default());
         }
-        for (matched, level) in QueryWords::understand(&query.text).levels(fields) {
-            let hits = guarded(|| best(&searcher, &*level, limit))?;
+        let mut words = QueryWords::understand(&query.text, &self.languages(&searcher, fields)?);
+        let most = guarded(|| words.most(&searcher, fields))?;
+        let mut level = words.strictest(fields);
+        while let Some((matched, asked)) = level {
+            let asked = match matched {
+                TextMatch::AnyWord => asked,
+                _ => words.names_first(asked, most, fields),
+            };
+            let hits = guarded(|| best(&searcher, &*asked, limit, query.among.as_ref()))?;
             if !hits.is_empty() {
-                return Ok(TextHits { hits, matched });
+                let total = match query.count_all {
+                    true => guarded(|| count(&searcher, &*asked, query.among.as_ref()))?,
+                    false => hits.len(),
+                };
+                return Ok(TextHits { hits, matched, total });
             }
+            // Looked for once, and only when words as typed find nothing.
+            if matched == TextMatch::Phrase {
+                guarded(|| words.find_instead(&searcher, fields))?;
+            }
+            level = words.relaxed(matched, fields);
         }
         Ok(TextHits::default())
+    }
+
+    /// Ranks what is visible by the words it has.
+    pub(super) fn rank(&self, text: &str, limit: usize, fields: &Fields) -> Result<RankedText, TextError> {
+        let searcher = self.reader.searcher();
+        let limit = limit.min(usize::try_from(searcher.num_docs()).unwrap_or(usize::MAX));
+        if limit == 0 {
+            return Ok(RankedText::default());
+        }
+        let mut words = QueryWords::understand(text, &self.languages(&searcher, fields)?);
+        if words.strictest(fields).is_none() {
+            return Ok(RankedText::default());
+        }
+        guarded(|| {
+            words.find_instead(&searcher, fields)?;
+            let most = words.most(&searcher, fields)?;
+            let any = best(&searcher, &*words.any_word(fields), limit, None)?;
+            let precise = best(&searcher, &*words.precise(most, fields), limit.min(PRECISE), None)?;
+            Ok(RankedText { hits: merged(any, precise, limit), most })
+        })
+    }
+
+    /// The languages of the notes.
+    fn languages(&self, searcher: &Searcher, fields: &Fields) -> Result<Vec<Language>, TextError> {
+        guarded(|| {
+            let mut languages = Vec::new();
+            for segment in searcher.segment_readers() {
+                let index = segment.inverted_index(fields.language)?;
+                let mut terms = index.terms().stream()?;
+                while terms.advance() {
+                    let language = std::str::from_utf8(terms.key()).ok().and_then(Language::from_code);
+                    languages.extend(language.filter(|language| !languages.contains(language)));
+                }
+            }
+            Ok(languages)
+        })
     }
 
     /// How many sections are visible.

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use quipu_core::model::{Note, NoteKey};
-use quipu_core::ports::{TextHits, TextQuery};
+use quipu_core::ports::{RankedText, TextHits, TextQuery};
 
 use super::damage::TextError;
 use super::engine::{self, Engine};
@@ -152,10 +152,18 @@ impl TextIndex {
 
     /// Searches, level by level.
     pub(crate) fn search(&self, query: &TextQuery) -> Result<TextHits, TextError> {
+        self.ask(|engine| engine.search(query, &self.shared.fields))
+    }
+
+    /// Ranks by words.
+    pub(crate) fn rank(&self, text: &str, limit: usize) -> Result<RankedText, TextError> {
+        self.ask(|engine| engine.rank(text, limit, &self.shared.fields))
+    }
+
+    fn ask<Answer>(&self, question: impl Fn(&Engine) -> Result<Answer, TextError>) -> Result<Answer, TextError> {
         self.shared.catch_up()?;
         let engine = self.shared.engine();
-        let outcome = engine.search(query, &self.shared.fields);
-        outcome.map_err(|error| {
+        question(&engine).map_err(|error| {
             // Merges would change the files while they are asked.
             let mut writer = lock(&self.shared.writer);
             let error = writer.finish().err().filter(|error| matches!(error, TextError::Damaged(_))).unwrap_or(error);

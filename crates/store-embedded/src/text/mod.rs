@@ -1,16 +1,17 @@
 //! Finding sections by their words: what a word is, how sections become documents, and how a query is relaxed.
 //!
-//! Stemming, typing errors and the language of a text belong in [`words`] and [`query`]: both sides of the index go
-//! through the first, only the asking side through the second.
+//! Both sides of the index go through [`words`] and [`language`], only the asking side through [`query`] and [`similar`].
 
 mod damage;
 mod directory;
 mod engine;
 mod files;
 mod index;
+mod language;
 mod query;
 mod ranking;
 mod schema;
+mod similar;
 mod tokenizer;
 mod words;
 mod writer;

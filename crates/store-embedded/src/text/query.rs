@@ -1,15 +1,34 @@
 //! What a query asks for, level by level. Everything typed is text: there is no syntax, so nothing is a mistake.
 
-use quipu_core::ports::TextMatch;
-use tantivy::Term;
-use tantivy::query::{BooleanQuery, BoostQuery, Occur, PhraseQuery, Query, TermQuery};
-use tantivy::schema::{Field, IndexRecordOption};
+use std::collections::BTreeMap;
 
+use quipu_core::ports::TextMatch;
+use tantivy::query::{BooleanQuery, BoostQuery, ConstScoreQuery, Occur, PhraseQuery, Query, TermQuery};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{Searcher, Term};
+
+use super::language::{Language, Stems};
 use super::schema::Fields;
+use super::similar::similar;
 use super::words::{WordKind, folded, parts, run_chars, words};
 
 /// A pasted page is searched by its beginning.
 const MAX_TERMS: usize = 64;
+
+/// What a word as written is worth beside its stem, which finds it too.
+const EXACT_BONUS: f32 = 0.3;
+
+/// What words standing together as typed are worth beside finding each of them.
+const TOGETHER_BONUS: f32 = 0.5;
+
+/// What having all words in its name is worth to a note, as a share of the most that words could be worth.
+const NAME_BONUS: f32 = 0.2;
+
+/// Names are short: more words than this are a question.
+const MAX_NAME_WORDS: usize = 6;
+
+/// Tantivy's BM25 gives a word at most so many times its rarity.
+const MOST_FOR_RARITY: f32 = 2.2;
 
 /// The words of a query.
 #[derive(Debug, PartialEq)]
@@ -22,14 +41,20 @@ pub(super) struct QueryWords {
 struct QueryWord {
     /// With the position of each in the query: one for a word, the pairs of a run.
     terms: Vec<(usize, String)>,
+    /// In the languages of the vault, where they are other words.
+    stems: Vec<String>,
     /// Of a compound.
     parts: Vec<String>,
+    /// Words of the index instead, where it has neither this one nor its stems; with how close they are.
+    instead: Vec<(String, f32)>,
     /// Whether it touches the word before, as in `a::b`.
     joined: bool,
 }
 
 impl QueryWords {
-    pub(super) fn understand(text: &str) -> Self {
+    /// What a query asks for in an index of these languages.
+    pub(super) fn understand(text: &str, languages: &[Language]) -> Self {
+        let stems: Vec<Stems> = languages.iter().map(|language| language.stemmer()).collect();
         let mut understood: Vec<QueryWord> = Vec::new();
         let (mut position, mut count, mut end) = (0, 0, 0);
         for word in words(text) {
@@ -45,28 +70,98 @@ impl QueryWords {
             terms.truncate(MAX_TERMS - count);
             position += length;
             count += terms.len();
-            let parts = match word.kind {
-                WordKind::Plain => parts(word.text).into_iter().map(|(_, part)| folded(part)).collect(),
-                WordKind::Run | WordKind::Emoji => Vec::new(),
+            let (parts, stems) = match word.kind {
+                WordKind::Plain => (
+                    parts(word.text).into_iter().map(|(_, part)| folded(part)).collect(),
+                    distinct(stems.iter().filter_map(|stems| stems.stem(&terms.first()?.1))),
+                ),
+                WordKind::Run | WordKind::Emoji => (Vec::new(), Vec::new()),
             };
-            understood.push(QueryWord { terms, parts, joined });
+            understood.push(QueryWord { terms, stems, parts, instead: Vec::new(), joined });
         }
         Self { words: understood }
     }
 
-    /// The query for each level, strictest first. Levels that could find nothing more are left out; none for no words.
-    pub(super) fn levels(&self, fields: &Fields) -> Vec<(TextMatch, Box<dyn Query>)> {
+    /// The first query to try; none for no words.
+    pub(super) fn strictest(&self, fields: &Fields) -> Option<(TextMatch, Box<dyn Query>)> {
         let phrase = self.phrase();
-        if phrase.is_empty() {
-            return Vec::new();
+        (!phrase.is_empty()).then(|| (TextMatch::Phrase, in_any_field(&phrase, fields)))
+    }
+
+    /// The next query to try. Levels that could find nothing more are left out.
+    pub(super) fn relaxed(&self, from: TextMatch, fields: &Fields) -> Option<(TextMatch, Box<dyn Query>)> {
+        let is_single = self.words.len() == 1 && self.words[0].is_single();
+        let has_instead = self.words.iter().any(|word| !word.instead.is_empty());
+        match from {
+            // Without a word that is not there, all words cannot be found.
+            TextMatch::Phrase if has_instead => Some((TextMatch::Similar, self.all_words(fields))),
+            TextMatch::Phrase if !is_single => Some((TextMatch::AllWords, self.all_words(fields))),
+            TextMatch::AllWords | TextMatch::Similar if !is_single => Some((TextMatch::AnyWord, self.any_word(fields))),
+            _ => None,
         }
-        let mut levels = vec![(TextMatch::Phrase, in_any_field(&phrase, fields))];
-        let is_single = phrase.len() == 1 && self.words[0].parts.is_empty();
-        if !is_single {
-            levels.push((TextMatch::AllWords, self.all_words(fields)));
-            levels.push((TextMatch::AnyWord, self.any_word(fields)));
+    }
+
+    /// The sections that have every word, with what that is worth beyond finding each: words that stand together as typed,
+    /// and the note's name. A ranking by any word knows nothing of these, since it skips what cannot win.
+    pub(super) fn precise(&self, most: f32, fields: &Fields) -> Box<dyn Query> {
+        let phrase = self.phrase();
+        let together = (phrase.len() > 1).then_some(phrase).into_iter().chain(self.pieces());
+        let together = together.map(|terms| (Occur::Should, boosted(in_any_field(&terms, fields), TOGETHER_BONUS)));
+        let mut clauses: Vec<(Occur, Box<dyn Query>)> = together.collect();
+        clauses.push((Occur::Must, boosted(self.all_words(fields), 0.0)));
+        clauses.push((Occur::Should, self.any_word(fields)));
+        self.names_first(Box::new(BooleanQuery::new(clauses)), most, fields)
+    }
+
+    /// The same query, with a bonus for notes that have the whole of what was typed in their name: who types a name wants
+    /// the note of that name first. `most` is the scale of the scores.
+    pub(super) fn names_first(&self, query: Box<dyn Query>, most: f32, fields: &Fields) -> Box<dyn Query> {
+        if self.words.len() > MAX_NAME_WORDS {
+            return query;
         }
-        levels
+        let named = fields.names().map(|field| {
+            let each = self.words.iter().map(|word| (Occur::Must, word.in_field(field)));
+            Box::new(BooleanQuery::new(each.collect())) as Box<dyn Query>
+        });
+        let named = ConstScoreQuery::new(Box::new(BooleanQuery::union(named.into())), NAME_BONUS * most);
+        Box::new(BooleanQuery::new(vec![(Occur::Must, query), (Occur::Should, Box::new(named))]))
+    }
+
+    /// What a section that had nothing but the rarest forms of every word could score.
+    pub(super) fn most(&self, searcher: &Searcher, fields: &Fields) -> tantivy::Result<f32> {
+        let sections = searcher.num_docs() as f32;
+        let mut most = 0.0;
+        for word in &self.words {
+            // The pairs of a run are as many words.
+            for forms in word.forms() {
+                let rarest = forms.iter().flat_map(|form| fields.words.map(|(field, _)| (field, form)));
+                let counts = rarest.map(|(field, form)| searcher.doc_freq(&Term::from_field_text(field, form)));
+                let known =
+                    counts.filter(|count| !matches!(count, Ok(0))).min_by_key(|count| count.as_ref().ok().copied());
+                let count = known.transpose()?.unwrap_or(0) as f32;
+                most += MOST_FOR_RARITY * (1.0 + (sections - count + 0.5) / (count + 0.5)).ln();
+            }
+        }
+        Ok(most)
+    }
+
+    /// Finds words of the index for those it does not have.
+    pub(super) fn find_instead(&mut self, searcher: &Searcher, fields: &Fields) -> tantivy::Result<()> {
+        for word in &mut self.words {
+            let [(_, only)] = word.terms.as_slice() else { continue };
+            let mut forms = std::iter::once(only).chain(&word.stems).chain(&word.parts);
+            let is_known = forms.try_fold(false, |known, form| {
+                fields.words.iter().try_fold(known, |known, (field, _)| {
+                    Ok::<_, tantivy::TantivyError>(
+                        known || searcher.doc_freq(&Term::from_field_text(*field, form))? > 0,
+                    )
+                })
+            })?;
+            if !is_known {
+                word.instead = similar(searcher, fields, only)?;
+            }
+        }
+        Ok(())
     }
 
     fn phrase(&self) -> Vec<(usize, String)> {
@@ -87,14 +182,15 @@ impl QueryWords {
     }
 
     /// Any word, any pair of a run, any part of a compound.
-    fn any_word(&self, fields: &Fields) -> Box<dyn Query> {
-        let terms = self.words.iter().flat_map(|word| word.terms.iter().map(|(_, term)| term).chain(&word.parts));
-        let mut distinct: Vec<&String> = terms.collect();
-        distinct.sort_unstable();
-        distinct.dedup();
+    pub(super) fn any_word(&self, fields: &Fields) -> Box<dyn Query> {
+        let mut worth: BTreeMap<&str, f32> = BTreeMap::new();
+        for (term, weight) in self.words.iter().flat_map(QueryWord::weighted) {
+            let known = worth.entry(term).or_default();
+            *known = known.max(weight);
+        }
         // One flat list of terms, since tantivy skips ahead in such a list and in no other.
-        let terms = distinct.into_iter().flat_map(|term| {
-            fields.words.map(|(field, weight)| (Occur::Should, boosted(term_query(field, term), weight)))
+        let terms = worth.into_iter().flat_map(|(term, worth)| {
+            fields.words.map(|(field, weight)| (Occur::Should, boosted(term_query(field, term), weight * worth)))
         });
         Box::new(BooleanQuery::new(terms.collect()))
     }
@@ -109,19 +205,63 @@ impl QueryWords {
 }
 
 impl QueryWord {
-    /// The word in any field, or all its parts.
+    /// The word in any field, a stem of it, what stands in for it, or all its parts.
     fn somewhere(&self, fields: &Fields) -> Box<dyn Query> {
-        let whole = in_any_field(&self.terms, fields);
-        if self.parts.is_empty() {
-            return whole;
+        let mut ways = vec![in_any_field(&self.terms, fields)];
+        ways.extend(self.stems.iter().map(|stem| in_any_field(&[(0, stem.clone())], fields)));
+        ways.extend(
+            self.instead.iter().map(|(term, close)| boosted(in_any_field(&[(0, term.clone())], fields), *close)),
+        );
+        if !self.parts.is_empty() {
+            let parts = self.parts.iter().map(|part| (Occur::Must, in_any_field(&[(0, part.clone())], fields)));
+            ways.push(Box::new(BooleanQuery::new(parts.collect())));
         }
-        let parts = self.parts.iter().map(|part| (Occur::Must, in_any_field(&[(0, part.clone())], fields)));
-        Box::new(BooleanQuery::union(vec![whole, Box::new(BooleanQuery::new(parts.collect()))]))
+        match ways.len() {
+            1 => ways.remove(0),
+            _ => Box::new(BooleanQuery::union(ways)),
+        }
+    }
+
+    /// The word in one field, or a stem of it.
+    fn in_field(&self, field: Field) -> Box<dyn Query> {
+        let mut ways = vec![together(&self.terms, field)];
+        ways.extend(self.stems.iter().map(|stem| term_query(field, stem)));
+        Box::new(BooleanQuery::union(ways))
+    }
+
+    /// Each form of the word that is worth something by itself.
+    fn weighted(&self) -> impl Iterator<Item = (&str, f32)> {
+        let exact = if self.stems.is_empty() { 1.0 } else { EXACT_BONUS };
+        let terms = self.terms.iter().map(move |(_, term)| (term.as_str(), exact));
+        let others = self.stems.iter().chain(&self.parts).map(|term| (term.as_str(), 1.0));
+        terms.chain(others).chain(self.instead.iter().map(|(term, close)| (term.as_str(), *close)))
+    }
+
+    /// The words that a text should have, each in all its forms.
+    fn forms(&self) -> Vec<Vec<&str>> {
+        match self.terms.as_slice() {
+            [(_, only)] => {
+                let instead = self.instead.iter().map(|(term, _)| term);
+                vec![std::iter::once(only).chain(&self.stems).chain(instead).map(String::as_str).collect()]
+            }
+            several => several.iter().map(|(_, term)| vec![term.as_str()]).collect(),
+        }
+    }
+
+    fn is_single(&self) -> bool {
+        self.terms.len() == 1 && self.parts.is_empty() && self.stems.is_empty()
     }
 
     fn is_like(&self, other: &Self) -> bool {
         self.terms.iter().map(|(_, term)| term).eq(other.terms.iter().map(|(_, term)| term))
     }
+}
+
+fn distinct(words: impl Iterator<Item = String>) -> Vec<String> {
+    let mut words: Vec<String> = words.collect();
+    words.sort_unstable();
+    words.dedup();
+    words
 }
 
 /// The pairs of a run, or its only character, and how many positions it takes.
@@ -136,14 +276,18 @@ fn run_terms(run: &str, position: usize) -> (Vec<(usize, String)>, usize) {
 
 /// The terms standing together in one field, whichever.
 fn in_any_field(terms: &[(usize, String)], fields: &Fields) -> Box<dyn Query> {
-    let in_field = |(field, weight): (Field, f32)| match terms {
-        [(_, only)] => boosted(term_query(field, only), weight),
+    Box::new(BooleanQuery::union(fields.words.map(|(field, weight)| boosted(together(terms, field), weight)).into()))
+}
+
+/// The terms standing together in one field.
+fn together(terms: &[(usize, String)], field: Field) -> Box<dyn Query> {
+    match terms {
+        [(_, only)] => term_query(field, only),
         several => {
             let terms = several.iter().map(|(position, term)| (*position, Term::from_field_text(field, term)));
-            boosted(Box::new(PhraseQuery::new_with_offset(terms.collect())), weight)
+            Box::new(PhraseQuery::new_with_offset(terms.collect()))
         }
-    };
-    Box::new(BooleanQuery::union(fields.words.map(in_field).into()))
+    }
 }
 
 fn term_query(field: Field, term: &str) -> Box<dyn Query> {

@@ -3,9 +3,12 @@
 //! A compound's parts stand at the position of the whole. A run without spaces gives, at each character, that character
 //! and the pair it begins: a query of two characters or more asks for pairs, a query of one for the single character.
 //! (Single characters could be found as a prefix of pairs, but then without a score worth the name.)
+//!
+//! A text may begin with the mark of its language; then the stem of a word stands beside it, too.
 
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 
+use super::language::{Language, Stems};
 use super::words::{self, Word, WordKind, folded, parts, run_chars};
 
 /// The name under which the index knows it.
@@ -18,12 +21,15 @@ impl Tokenizer for WordTokenizer {
     type TokenStream<'a> = WordStream<'a>;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> Self::TokenStream<'a> {
-        WordStream { words: Box::new(words::words(text)), tokens: Vec::new(), next: 0, position: 0 }
+        // The mark is no word, so it need not be cut off.
+        let stems = text.chars().next().and_then(Language::from_mark).map(Language::stemmer);
+        WordStream { words: Box::new(words::words(text)), stems, tokens: Vec::new(), next: 0, position: 0 }
     }
 }
 
 pub(super) struct WordStream<'t> {
     words: Box<dyn Iterator<Item = Word<'t>> + 't>,
+    stems: Option<Stems>,
     /// The tokens of the word at hand.
     tokens: Vec<Token>,
     next: usize,
@@ -59,11 +65,20 @@ impl TokenStream for WordStream<'_> {
 
 impl WordStream<'_> {
     fn push_word(&mut self, word: Word<'_>, parts: Vec<(usize, &str)>) {
-        self.push(word.start, word.start + word.text.len(), folded(word.text));
+        self.push_with_stem(word.start, word.text);
         for (at, part) in parts {
-            self.push(word.start + at, word.start + at + part.len(), folded(part));
+            self.push_with_stem(word.start + at, part);
         }
         self.position += 1;
+    }
+
+    fn push_with_stem(&mut self, start: usize, text: &str) {
+        let word = folded(text);
+        let stem = self.stems.as_ref().and_then(|stems| stems.stem(&word));
+        self.push(start, start + text.len(), word);
+        if let Some(stem) = stem {
+            self.push(start, start + text.len(), stem);
+        }
     }
 
     fn push_run(&mut self, word: Word<'_>) {
@@ -100,6 +115,14 @@ mod tests {
     fn parts_stand_where_the_whole_stands() {
         let expected = [(0, "getuser"), (0, "get"), (0, "user"), (1, "snake"), (2, "case")];
         assert_eq!(tokens("getUser snake_case"), expected.map(|(position, text)| (position, text.to_owned())));
+    }
+
+    #[test]
+    fn stems_stand_where_their_words_stand() {
+        let text = format!("{}Running HTTPServers fast", Language::from_code("en").unwrap().mark());
+        let expected = [(0, "running"), (0, "run"), (1, "httpservers"), (1, "httpserver"), (1, "http"), (1, "servers")];
+        let expected = expected.into_iter().chain([(1, "server"), (2, "fast")]);
+        assert_eq!(tokens(&text), expected.map(|(position, text)| (position, text.to_owned())).collect::<Vec<_>>());
     }
 
     #[test]

@@ -6,11 +6,12 @@
 mod history;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use quipu_core::model::{
-    ContentHash, FileStat, Link, LinkSyntax, LinkType, Note, NoteKey, Section, Tag, Value, VaultPath,
+    ContentHash, FileStat, Link, LinkSyntax, LinkType, Note, NoteKey, Section, SourceVersion, Tag, Value, VaultPath,
 };
-use quipu_core::ports::{Loaded, NoteChange, NoteStore, TextMatch, TextQuery};
+use quipu_core::ports::{Loaded, NoteChange, NoteStore, TextHits, TextMatch, TextQuery};
 
 pub use history::any_list_of_changes_gives_what_the_model_gives;
 
@@ -24,6 +25,9 @@ pub trait Shelf {
 
     /// Whether anything outlives the store.
     fn lasts(&self) -> bool;
+
+    /// Damages the text index of an open store; `false` where it has no files that could be.
+    fn lose_text(&self, store: &Self::Store) -> bool;
 }
 
 /// One `#[test]` for each rule, over the shelf that the expression makes.
@@ -43,8 +47,11 @@ macro_rules! store_conformance {
             a_query_is_relaxed_step_by_step_and_says_so,
             nothing_typed_is_an_error_and_no_words_find_nothing,
             hits_are_limited_and_in_order,
+            a_search_among_some_notes_counts_all_of_them,
             characters_without_spaces_are_found_one_by_one,
             a_sound_store_has_no_findings,
+            a_text_that_is_lost_is_named_until_it_is_put_again,
+            a_loss_that_is_accepted_is_searched_around,
             any_list_of_changes_gives_what_the_model_gives
         );
     };
@@ -90,6 +97,7 @@ pub fn note(path: &str, text: &str) -> Note {
         sections: starts.iter().copied().zip(ends).map(section).collect(),
         body_start: 0,
         warnings: Vec::new(),
+        sources: Vec::new(),
     }
 }
 
@@ -118,6 +126,7 @@ fn full_note() -> (Note, &'static str) {
     );
     note.body_start = 3;
     note.warnings = vec!["odd".to_owned()];
+    note.sources = vec![SourceVersion { path: "src/a.rs".to_owned(), hash: ContentHash::of(b"a") }];
     note.stat = FileStat { modified_ns: -1, size: u64::MAX };
     (note, text)
 }
@@ -151,7 +160,9 @@ fn put_all(store: &impl NoteStore, texts: &[&str]) {
 
 /// The places found, and how strictly.
 fn found(store: &impl NoteStore, text: &str) -> (Vec<(u32, usize)>, TextMatch) {
-    let hits = store.search_text(&TextQuery { text: text.to_owned(), limit: 100 }).expect("no query is an error");
+    let hits = store
+        .search_text(&TextQuery { text: text.to_owned(), limit: 100, ..TextQuery::default() })
+        .expect("no query is an error");
     let mut places: Vec<_> = hits.hits.iter().map(|hit| (hit.key.0, hit.section)).collect();
     places.sort_unstable();
     (places, hits.matched)
@@ -331,14 +342,37 @@ pub fn hits_are_limited_and_in_order(shelf: &impl Shelf) {
     texts[17] = "alpha alpha";
     for chunk in [30, 90] {
         put_all(&store, &texts[..chunk]);
-        let search =
-            |limit| store.search_text(&TextQuery { text: "alpha".to_owned(), limit }).expect("it searches").hits;
+        let search = |limit| {
+            store
+                .search_text(&TextQuery { text: "alpha".to_owned(), limit, ..TextQuery::default() })
+                .expect("it searches")
+                .hits
+        };
         assert_eq!(search(0), []);
         let all = search(usize::MAX);
         assert_eq!(all.len(), chunk);
         assert!(all.is_sorted_by(|a, b| (b.score, a.key, a.section) <= (a.score, b.key, b.section)), "{all:?}");
         assert_eq!(search(3), all[..3]);
     }
+}
+
+/// A limit to some notes comes before the limit in number, and the total counts all that match.
+pub fn a_search_among_some_notes_counts_all_of_them(shelf: &impl Shelf) {
+    let store = opened(shelf);
+    let mut texts = vec!["alpha"; 90];
+    texts[5] = "alpha alpha";
+    put_all(&store, &texts);
+    let search = |among: Option<&[u32]>, limit, count_all| {
+        let among = among.map(|keys| Arc::new(keys.iter().copied().map(NoteKey).collect()));
+        let query = TextQuery { text: "alpha".to_owned(), limit, among, count_all };
+        let TextHits { hits, total, .. } = store.search_text(&query).expect("it searches");
+        (hits.iter().map(|hit| hit.key.0).collect::<Vec<_>>(), total)
+    };
+    assert_eq!(search(None, 2, true), (vec![5, 0], 90));
+    assert_eq!(search(None, 2, false), (vec![5, 0], 2));
+    assert_eq!(search(Some(&[70, 80, 7, 1000]), 2, true), (vec![7, 70], 3));
+    assert_eq!(search(Some(&(40..90).collect::<Vec<_>>()), 1, true), (vec![40], 50));
+    assert_eq!(search(Some(&[]), 2, true), (vec![], 0));
 }
 
 /// Single characters and pairs of Han, Kana and Hangul.
@@ -359,6 +393,45 @@ pub fn characters_without_spaces_are_found_one_by_one(shelf: &impl Shelf) {
     ] {
         assert_eq!(found(&store, query).0, places, "{query}");
     }
+}
+
+fn search_fails(store: &impl NoteStore) -> bool {
+    store.search_text(&TextQuery { text: "alpha".to_owned(), limit: 9, ..TextQuery::default() }).is_err()
+}
+
+/// A search tells of the damage rather than finding nothing; once everything is put again it answers.
+pub fn a_text_that_is_lost_is_named_until_it_is_put_again(shelf: &impl Shelf) {
+    let store = opened(shelf);
+    put_all(&store, &["alpha", "alpha beta"]);
+    assert_eq!(found(&store, "alpha").0, [(0, 0), (1, 0)]);
+    assert_eq!(store.text_lost().expect("a store knows what it lost"), []);
+    if !shelf.lose_text(&store) {
+        return;
+    }
+    assert!(search_fails(&store));
+    assert_eq!(store.text_lost().expect("a store knows what it lost"), [NoteKey(0), NoteKey(1)]);
+    put_all(&store, &["alpha"]);
+    assert!(search_fails(&store));
+    assert_eq!(store.text_lost().expect("a store knows what it lost"), [NoteKey(1)]);
+    put_all(&store, &["alpha", "alpha beta"]);
+    assert_eq!(store.text_lost().expect("a store knows what it lost"), []);
+    assert_eq!(found(&store, "alpha").0, [(0, 0), (1, 0)]);
+    assert_eq!(store.check().expect("a store checks itself"), [""; 0]);
+}
+
+/// What cannot be put again does not keep the rest from being found.
+pub fn a_loss_that_is_accepted_is_searched_around(shelf: &impl Shelf) {
+    let store = opened(shelf);
+    put_all(&store, &["alpha", "alpha beta"]);
+    found(&store, "alpha");
+    if !shelf.lose_text(&store) {
+        return;
+    }
+    assert!(search_fails(&store));
+    put_all(&store, &["alpha"]);
+    store.accept_loss();
+    assert_eq!(found(&store, "alpha").0, [(0, 0)]);
+    assert_eq!(store.text_lost().expect("a store knows what it lost"), []);
 }
 
 /// Before and after changes, and after a new opening.

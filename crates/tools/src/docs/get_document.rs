@@ -55,6 +55,7 @@ impl Tool for GetDocument {
         let Some(read) = call.knowledge.read_file(call.session, &params.path)? else {
             return Err(not_found(&call.knowledge.snapshot(), &params.path));
         };
+        call.knowledge.show_whole(call.session, &read);
         let note = read.note();
         Ok(Output {
             path: note.path.to_string(),

@@ -39,6 +39,9 @@ impl Node {
     /// One note asked for by name.
     pub(super) fn single(call: &Call<'_>, read: &ReadNote) -> Self {
         let content = truncate(read.body(), ONE_NOTE);
+        if content == read.body() {
+            call.knowledge.show_whole(call.session, read);
+        }
         let (node, link_count) = Self::new(&read.snapshot, read.key, Some(content));
         if link_count > MAX_LINKS {
             call.warn(format!("{}: {MAX_LINKS} of its {link_count} links are listed", node.id));

@@ -246,6 +246,44 @@ By title [[Foo]], by alias [[Nick]], by file [[bar]].
     }
 
     #[test]
+    fn a_text_that_was_shown_cut_is_not_written_over_before_it_is_read_whole() {
+        let desk = Desk::new(&format!("//- long.md\n{}the end\n", "word ".repeat(3000)));
+        let read = || desk.call("get_node", json!({"id": "long.md"}));
+        let rewrite = || json!({"id": "long.md", "content": "mine\n"});
+        read();
+        let (code, message) = desk.fails("update_node", rewrite());
+        assert_eq!(code, "PROVIDER_ERROR");
+        assert_eq!(
+            message,
+            "only the beginning of long.md was shown to you, and `content` would replace all of it; nothing was written. \
+             Read it whole, as a document or a resource, then repeat the change"
+        );
+        // What it does not replace it need not have seen.
+        assert_eq!(desk.call("update_node", json!({"id": "long.md", "tags": ["t"]}))["tags"], json!(["t"]));
+        assert_eq!(desk.fails("update_node", rewrite()).0, "PROVIDER_ERROR", "its answer was cut as well");
+
+        desk.call("get_document", json!({"path": "long.md"}));
+        read();
+        desk.call("update_node", json!({"id": "long.md", "title": "Long"}));
+        assert_eq!(desk.call("update_node", rewrite())["content"], "mine\n", "nothing is forgotten of what was seen");
+        let long = json!({"id": "long.md", "content": "more ".repeat(3000)});
+        desk.call("update_node", long.clone());
+        desk.call("update_node", long);
+        assert!(desk.vault.text("Long.md").unwrap().ends_with("more more "), "what it wrote it knows");
+    }
+
+    #[test]
+    fn of_a_new_version_that_was_shown_cut_nothing_is_lost() {
+        let desk = Desk::new("//- a.md\nshort\n");
+        desk.call("get_document", json!({"path": "a.md"}));
+        desk.vault.put("a.md", format!("{}edited elsewhere\n", "word ".repeat(3000)));
+        desk.call("get_node", json!({"id": "a.md"}));
+        assert_eq!(desk.fails("update_node", json!({"id": "a.md", "content": "mine\n"})).0, "PROVIDER_ERROR");
+        assert!(desk.vault.text("a.md").unwrap().ends_with("edited elsewhere\n"));
+        assert_eq!(desk.call("delete_node", json!({"id": "a.md"})), json!({"deleted": true}));
+    }
+
+    #[test]
     fn a_client_that_read_nothing_is_held_to_what_the_server_knows() {
         let desk = Desk::new(NOTE);
         let answer = desk.call("update_node", json!({"id": "notes/plan.md", "content": "never read, and known\n"}));

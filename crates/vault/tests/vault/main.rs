@@ -5,9 +5,12 @@
 mod home;
 mod journals;
 
+mod conformance;
 mod disks;
 mod processes;
+mod pruning;
 mod reading;
 mod rules;
+mod sources;
 mod watching;
 mod writing;

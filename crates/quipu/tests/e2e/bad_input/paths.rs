@@ -1,5 +1,7 @@
 //! Paths that lead out of the vault, into its reserved folders, or nowhere at all, in every spelling.
 
+#![expect(clippy::disallowed_methods, reason = "a folder stands where a note would")]
+
 use serde_json::json;
 
 use super::{still_answers, tells_no_tales, unharmed};

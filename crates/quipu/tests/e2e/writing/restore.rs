@@ -84,3 +84,27 @@ fn a_refused_write_keeps_nothing() {
     client.answer("update_node", json!({ "id": "a.md", "content": "a\n" }));
     assert_eq!(restore(&client, &[]), json!([]));
 }
+
+#[test]
+fn the_server_removes_what_is_older_than_the_setting_says() {
+    const OLD: &str = ".quipu/trash/20200131T093000.123456789Z-000-deleted/old.md";
+    for (setting, is_kept) in [("", false), ("trash_days = 0\n", true), ("trash_days = 36500\n", true)] {
+        let folder = vault("//- a.md\nA\n");
+        std::fs::create_dir_all(folder.path().join(OLD).parent().unwrap()).unwrap();
+        std::fs::write(folder.path().join(OLD), "old").unwrap();
+        std::fs::write(folder.path().join(".quipu/config.toml"), setting).unwrap();
+        let mut client = Client::open_in(folder, &["--no-watch"]);
+        client.answer("update_node", json!({ "id": "a.md", "content": "new" }));
+        let left = |client: &Client| restore(client, &[]).as_array().unwrap().len();
+        if is_kept {
+            // Long after the first pass.
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            assert_eq!(left(&client), 2, "{setting:?}");
+        } else {
+            let start = std::time::Instant::now();
+            while left(&client) != 1 {
+                assert!(start.elapsed() < crate::client::PATIENCE, "the old version is still there");
+            }
+        }
+    }
+}

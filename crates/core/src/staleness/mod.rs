@@ -1,0 +1,42 @@
+//! Whether a note can still be trusted: it names the files it is about, and they may have changed since it did.
+//!
+//! Decided when asked, from what [`Sources`](crate::ports::Sources) finds; nothing is cached here.
+
+mod judge;
+mod remembered;
+mod source_ref;
+
+pub use judge::{Change, Freshness, Offender, Staleness, judge};
+pub use remembered::{since_remembered, to_remember};
+pub use source_ref::{SourceRef, source_refs};
+
+pub(crate) use source_ref::unusable_refs;
+
+use crate::Knowledge;
+use crate::index::Snapshot;
+use crate::model::NoteKey;
+use crate::ports::SourcedNote;
+
+impl Knowledge {
+    /// How far each of some notes can be trusted, in their order, and what could not be found out.
+    pub fn freshness(&self, snapshot: &Snapshot, keys: &[NoteKey]) -> (Vec<Freshness>, Vec<String>) {
+        let sourced = |key: &NoteKey| {
+            let note = snapshot.note(*key);
+            let refs = source_refs(note);
+            (!refs.is_empty()).then_some(SourcedNote { path: &note.path, refs, remembered: &note.sources })
+        };
+        let notes: Vec<Option<SourcedNote<'_>>> = keys.iter().map(sourced).collect();
+        let asked: Vec<SourcedNote<'_>> = notes.iter().flatten().cloned().collect();
+        if asked.is_empty() {
+            return (keys.iter().map(|_| Freshness::untracked()).collect(), Vec::new());
+        }
+        let traced = self.sources.trace(&asked);
+        let now_ns = self.clock.now_ns();
+        let mut traces = traced.notes.into_iter();
+        let judged = |note: &Option<SourcedNote<'_>>| match note {
+            Some(_) => judge(&traces.next().unwrap_or_default(), now_ns, self.stale_after_ns),
+            None => Freshness::untracked(),
+        };
+        (notes.iter().map(judged).collect(), traced.warnings)
+    }
+}

@@ -1,0 +1,102 @@
+//! One entry of a note's `source_refs`: a file, a folder or a pattern, from the vault's root or the repository's.
+
+use crate::model::{Note, PathError, Value, VaultPath};
+
+/// At most this many references of one note are looked at.
+const MAX_REFS: usize = 200;
+
+/// A reference that cannot lead out: never absolute, no `..`. Whether it is a file, a folder or a pattern is seen when it
+/// is looked up, since `app/[id]/page.tsx` is a file's name to some and a pattern to others.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceRef(VaultPath);
+
+impl SourceRef {
+    /// Checks a reference. `./` before and `/` behind are dropped.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        let mut path = text.trim();
+        while let Some(rest) = path.strip_prefix("./") {
+            path = rest;
+        }
+        VaultPath::parse(path.trim_end_matches('/')).map(Self)
+    }
+
+    /// The reference as text.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+/// What a note says it is about: a list, or one text. In the order written, each once; what cannot be used is left out,
+/// and was warned of when the note was read.
+pub fn source_refs(note: &Note) -> Vec<SourceRef> {
+    let mut refs: Vec<SourceRef> = Vec::new();
+    for text in note.property("source_refs").into_iter().flat_map(texts) {
+        match SourceRef::parse(&text) {
+            Ok(found) if refs.len() < MAX_REFS && !refs.contains(&found) => refs.push(found),
+            _ => {}
+        }
+    }
+    refs
+}
+
+/// What is wrong with a note's `source_refs`.
+pub(crate) fn unusable_refs(value: &Value) -> Vec<String> {
+    let texts = texts(value);
+    let mut warnings: Vec<String> = texts
+        .iter()
+        .filter_map(|text| Some((text, SourceRef::parse(text).err()?)))
+        .map(|(text, error)| {
+            format!("source_refs: `{}` is left out: {error}", text.chars().take(200).collect::<String>())
+        })
+        .take(10)
+        .collect();
+    if matches!(value, Value::Map(_)) {
+        warnings.push("source_refs is left out: it must be a list of paths".to_owned());
+    }
+    if texts.len() > MAX_REFS {
+        warnings.push(format!("source_refs: the first {MAX_REFS} of {} are looked at", texts.len()));
+    }
+    warnings
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::List(items) => items.iter().filter_map(Value::to_plain_text).collect(),
+        Value::Null => Vec::new(),
+        one => one.to_plain_text().into_iter().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_cannot_lead_out() {
+        for text in ["../x", "/etc/passwd", "a/../../b", "~/x", "C:/x", "", " ", "./", "a\\b", "a\nb", "/"] {
+            assert!(SourceRef::parse(text).is_err(), "{text:?}");
+        }
+        for (text, kept) in [
+            ("./src/a.ts", "src/a.ts"),
+            (" src/db/ ", "src/db"),
+            ("src/**/*.rs", "src/**/*.rs"),
+            ("app/[id]/page.tsx", "app/[id]/page.tsx"),
+            (".github/workflows", ".github/workflows"),
+        ] {
+            assert_eq!(SourceRef::parse(text).map(|found| found.as_str().to_owned()), Ok(kept.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_is_said() {
+        let value = Value::List(vec![Value::Text("../secret".into()), Value::Text("ok.rs".into())]);
+        assert_eq!(
+            unusable_refs(&value),
+            [
+                "source_refs: `../secret` is left out: the path has an empty, `.` or `..` part; it must stay inside the vault"
+            ]
+        );
+        assert_eq!(unusable_refs(&Value::Map(Vec::new())).len(), 1);
+        assert!(unusable_refs(&Value::Text("src/a.rs".into())).is_empty());
+    }
+}

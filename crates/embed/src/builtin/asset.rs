@@ -1,0 +1,44 @@
+//! The weights file inside the program. `scripts/convert_granite.py` makes it and describes its layout.
+
+use rustc_hash::FxHashMap;
+
+/// Sections start on 64-byte boundaries of the file, so an aligned file lets numbers be read in place.
+#[repr(C, align(64))]
+struct Aligned<Bytes: ?Sized>(Bytes);
+
+static FILE: &Aligned<[u8]> = &Aligned(*include_bytes!("../../assets/granite-embedding-30m-english.bin"));
+
+/// The sections of the file.
+pub(super) struct Asset {
+    body: &'static [u8],
+    sections: FxHashMap<String, (usize, usize)>,
+}
+
+const BUILT_IN: &str = "the weights are part of the program and were tested with it";
+
+impl Asset {
+    pub(super) fn open() -> Self {
+        let file = &FILE.0;
+        assert_eq!(&file[..8], b"QUIPUEM1", "{BUILT_IN}");
+        let length = u32::from_le_bytes(file[8..12].try_into().expect("four bytes")) as usize;
+        let header: serde_json::Value = serde_json::from_slice(&file[12..12 + length]).expect(BUILT_IN);
+        let number = |value: &serde_json::Value| usize::try_from(value.as_u64().expect(BUILT_IN)).expect(BUILT_IN);
+        let sections = header["sections"].as_object().expect(BUILT_IN);
+        Self {
+            body: &file[12 + length..],
+            sections: sections
+                .iter()
+                .map(|(name, place)| (name.clone(), (number(&place[0]), number(&place[1]))))
+                .collect(),
+        }
+    }
+
+    pub(super) fn bytes(&self, name: &str) -> &'static [u8] {
+        let (start, length) = self.sections[name];
+        &self.body[start..start + length]
+    }
+
+    pub(super) fn numbers<T: bytemuck::AnyBitPattern>(&self, name: &str) -> &'static [T] {
+        bytemuck::cast_slice(self.bytes(name))
+    }
+}

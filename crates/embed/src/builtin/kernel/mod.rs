@@ -1,0 +1,226 @@
+//! The two products that an embedding consists of, in the instructions of the processor at hand. All unsafe code of the
+//! program is in this folder.
+//!
+//! `multiply` is int8, for the model's matrices; `product` is f32, for attention. Everything else is plain loops, which
+//! [`Level::run`] has the compiler turn into the same instructions.
+#![cfg_attr(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    expect(unsafe_code, reason = "calls of functions for processors that have been found to be of that kind")
+)]
+
+#[cfg(target_arch = "aarch64")]
+mod arm;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use super::linear::{GROUP, LANES, Linear, Quantised};
+use super::math;
+
+/// What the processor can do. Made by detection only, so that having one proves that its instructions are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Level(Kind);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    #[cfg(target_arch = "x86_64")]
+    Avx512Vnni,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "aarch64")]
+    Dotprod,
+    /// Names no instruction; the compiler uses what every processor of the architecture has.
+    Plain,
+}
+
+/// Something to be compiled for each level. `run` must be `#[inline(always)]`, and what it calls too.
+pub(super) trait Computation {
+    type Outcome;
+
+    /// `FUSED`: multiplying and adding is one instruction; see [`math::multiply_add`].
+    fn run<const FUSED: bool>(self) -> Self::Outcome;
+}
+
+/// Rows of numbers, `stride` apart.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    pub(super) values: &'a [f32],
+    pub(super) stride: usize,
+}
+
+/// How much of the rows a product takes.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) rows: usize,
+    pub(super) depth: usize,
+    /// A multiple of 32.
+    pub(super) columns: usize,
+}
+
+impl Level {
+    pub(super) fn best() -> Self {
+        Self::available()[0]
+    }
+
+    /// Every level that this processor has, the fastest first.
+    pub(super) fn available() -> Vec<Self> {
+        beyond_plain().into_iter().chain([Kind::Plain]).map(Self).collect()
+    }
+
+    pub(super) fn run<C: Computation>(self, computation: C) -> C::Outcome {
+        match self.0 {
+            // SAFETY: a level exists only where its instructions do.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512Vnni => unsafe { x86::run_avx512(computation) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => unsafe { x86::run_avx2(computation) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "aarch64")]
+            Kind::Dotprod => unsafe { arm::run_dotprod(computation) },
+            Kind::Plain => computation.run::<{ cfg!(target_arch = "aarch64") }>(),
+        }
+    }
+
+    /// `out[row][output] = bias[output] + rows[row] · weights[output]`.
+    pub(super) fn multiply(self, linear: &Linear, rows: &Quantised<'_>, out: &mut [f32]) {
+        let (count, groups) = (rows.count, linear.inputs / GROUP);
+        assert!(linear.inputs.is_multiple_of(GROUP) && linear.outputs.is_multiple_of(2 * LANES));
+        assert!(linear.values.len() == linear.outputs * linear.inputs && linear.bias.len() == linear.outputs);
+        assert!(linear.scales.len() == linear.outputs * groups && linear.offsets.len() == linear.outputs * groups);
+        assert!(rows.values.len() == count * linear.inputs && rows.scales.len() == count * groups);
+        assert!(out.len() == count * linear.outputs);
+        match self.0 {
+            // SAFETY: a level exists only where its instructions do; every length was just checked.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512Vnni => unsafe { x86::multiply_avx512(linear, rows, out) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => unsafe { x86::multiply_avx2(linear, rows, out) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "aarch64")]
+            Kind::Dotprod => unsafe { arm::multiply_dotprod(linear, rows, out) },
+            Kind::Plain => linear.multiply_plain(rows, out),
+        }
+    }
+
+    /// `c[row][column] = Σ a[row][k] · b[k][column]`. `c` has the stride that is given last.
+    pub(super) fn product(self, shape: Shape, a: Rows<'_>, b: Rows<'_>, c: &mut [f32], c_stride: usize) {
+        let Shape { rows, depth, columns } = shape;
+        let length = |rows: usize, stride: usize, width: usize| (rows - 1) * stride + width;
+        assert!(rows > 0 && depth > 0 && columns > 0 && columns.is_multiple_of(32));
+        assert!(a.values.len() >= length(rows, a.stride, depth) && b.values.len() >= length(depth, b.stride, columns));
+        assert!(c.len() >= length(rows, c_stride, columns));
+        match self.0 {
+            // SAFETY: a level exists only where its instructions do; every length was just checked.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512Vnni => unsafe { x86::product_avx512(shape, a, b, c, c_stride) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => unsafe { x86::product_avx2(shape, a, b, c, c_stride) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "aarch64")]
+            Kind::Dotprod => unsafe { arm::product_dotprod(shape, a, b, c, c_stride) },
+            Kind::Plain => product_plain(shape, a, b, c, c_stride),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn beyond_plain() -> Vec<Kind> {
+    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    let avx512 = avx2
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vnni");
+    [avx512.then_some(Kind::Avx512Vnni), avx2.then_some(Kind::Avx2)].into_iter().flatten().collect()
+}
+
+#[cfg(target_arch = "aarch64")]
+fn beyond_plain() -> Vec<Kind> {
+    let dotprod = std::arch::is_aarch64_feature_detected!("neon") && std::arch::is_aarch64_feature_detected!("dotprod");
+    dotprod.then_some(Kind::Dotprod).into_iter().collect()
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn beyond_plain() -> Vec<Kind> {
+    Vec::new()
+}
+
+fn product_plain(shape: Shape, a: Rows<'_>, b: Rows<'_>, c: &mut [f32], c_stride: usize) {
+    for row in 0..shape.rows {
+        for column in (0..shape.columns).step_by(32) {
+            let mut sums = [0.0_f32; 32];
+            for (k, factor) in a.values[row * a.stride..][..shape.depth].iter().enumerate() {
+                for (sum, value) in sums.iter_mut().zip(&b.values[k * b.stride + column..][..32]) {
+                    *sum = math::multiply_add::<{ cfg!(target_arch = "aarch64") }>(*factor, *value, *sum);
+                }
+            }
+            c[row * c_stride + column..][..32].copy_from_slice(&sums);
+        }
+    }
+}
+
+/// Splits rows into tiles of `most` at most, all of about one height.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn tiles(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
+    let tiles = rows.div_ceil(most);
+    (0..tiles).map(move |tile| {
+        let start = tile * rows / tiles;
+        (start, (tile + 1) * rows / tiles - start)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::asset::Asset;
+    use super::*;
+
+    /// Every level computes what the plain one computes, but for the order of a few float additions.
+    #[test]
+    fn all_levels_agree_on_the_models_matrices() {
+        let asset = Asset::open();
+        for name in ["0.qkv", "3.down"] {
+            let linear = Linear::new(&asset, name);
+            // From one row to more than two tiles, every remainder on the way.
+            for count in 1..15 {
+                let values: Vec<u8> = (0..count * linear.inputs).map(|at| (1 + at * 37 % 255) as u8).collect();
+                let scales: Vec<f32> =
+                    (0..count * linear.inputs / GROUP).map(|at| 0.001 + at as f32 * 0.0001).collect();
+                let rows = Quantised { count, values: &values, scales: &scales };
+                agree(|level| {
+                    let mut out = vec![0.0; count * linear.outputs];
+                    level.multiply(&linear, &rows, &mut out);
+                    out
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn all_levels_agree_on_products() {
+        let numbers: Vec<f32> = (0..6000).map(|at| (at * 29 % 101) as f32 / 50.0 - 1.0).collect();
+        for rows in 1..20 {
+            for (depth, columns) in [(1, 32), (32, 96), (45, 32)] {
+                let a = Rows { values: &numbers, stride: 47 };
+                let b = Rows { values: &numbers[7..], stride: 99 };
+                agree(|level| {
+                    let mut c = vec![0.0; rows * 100];
+                    level.product(Shape { rows, depth, columns }, a, b, &mut c, 100);
+                    c
+                });
+            }
+        }
+    }
+
+    fn agree(compute: impl Fn(Level) -> Vec<f32>) {
+        let plain = compute(Level(Kind::Plain));
+        assert!(plain.iter().any(|value| *value != 0.0));
+        for level in Level::available() {
+            for (ours, plain) in compute(level).iter().zip(&plain) {
+                assert!((ours - plain).abs() <= 1e-4 * plain.abs().max(1.0), "{level:?}: {ours} instead of {plain}");
+            }
+        }
+    }
+}

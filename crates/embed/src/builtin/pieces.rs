@@ -1,0 +1,87 @@
+//! Cuts a text into pieces within which bytes may be joined to tokens: words, numbers, signs, white space.
+//!
+//! It is the pattern of GPT-2, written as code:
+//! `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+
+use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+
+/// The pieces of a text, in their order, nothing left out.
+pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let (piece, after) = rest.split_at(piece_length(rest, first));
+        rest = after;
+        Some(piece)
+    })
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Class {
+    Letter,
+    Number,
+    Space,
+    Other,
+}
+
+fn class(c: char) -> Class {
+    if c.is_ascii_alphabetic() {
+        return Class::Letter;
+    }
+    if c.is_whitespace() {
+        return Class::Space;
+    }
+    match c.general_category_group() {
+        GeneralCategoryGroup::Letter => Class::Letter,
+        GeneralCategoryGroup::Number => Class::Number,
+        _ => Class::Other,
+    }
+}
+
+fn piece_length(text: &str, first: char) -> usize {
+    for contraction in ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d"] {
+        if text.starts_with(contraction) {
+            return contraction.len();
+        }
+    }
+    let run = |from: usize, wanted: Class| {
+        text[from..].char_indices().find(|(_, c)| class(*c) != wanted).map_or(text.len(), |(at, _)| from + at)
+    };
+    match (class(first), text[first.len_utf8()..].chars().next().map(class)) {
+        (Class::Space, Some(next)) if first == ' ' && next != Class::Space => run(1, next),
+        (Class::Space, _) => {
+            let end = run(0, Class::Space);
+            // The last white space before a word stands alone or goes with the word, unless it is all there is.
+            let last = text[..end].chars().next_back().map_or(0, char::len_utf8);
+            if end < text.len() && end > last { end - last } else { end }
+        }
+        (wanted, _) => run(0, wanted),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn words_take_the_space_before_them() {
+        for (text, expected) in [
+            ("It's 5 o'clock!", vec!["It", "'s", " 5", " o", "'", "clock", "!"]),
+            ("a  b\n\n c", vec!["a", " ", " b", "\n\n", " c"]),
+            ("x\u{3000}y \n", vec!["x", "\u{3000}", "y", " \n"]),
+            ("漢字です。", vec!["漢字です", "。"]),
+            ("a_b::c1", vec!["a", "_", "b", "::", "c", "1"]),
+        ] {
+            assert_eq!(pieces(text).collect::<Vec<_>>(), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_left_out(text in "\\PC*|[ \\n'slt漢]*") {
+            prop_assert_eq!(pieces(&text).collect::<String>(), text);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Where a provider is asked: the url of the settings, checked, with the path of the protocol.
+
+use ureq::http::Uri;
+
+use super::Protocol;
+
+/// A url that was found to be usable. It has no secrets in it, so errors may show it.
+pub(crate) struct Address {
+    /// The whole url that requests go to.
+    pub(super) endpoint: String,
+    host: String,
+    encrypted: bool,
+}
+
+/// Why a url cannot be used. The url itself is not in it: it may hold a password.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressError {
+    #[error("it is not of the form http://host:port or https://host")]
+    NotAUrl,
+    #[error("it holds a user name or a password; a key belongs into QUIPU_EMBEDDING_KEY")]
+    Credentials,
+    #[error("it has a query; give scheme, host, port and path only")]
+    Query,
+}
+
+impl Address {
+    pub(crate) fn parse(url: &str, protocol: Protocol) -> Result<Self, AddressError> {
+        let uri: Uri = url.trim().parse().map_err(|_| AddressError::NotAUrl)?;
+        let authority = uri.authority().ok_or(AddressError::NotAUrl)?;
+        if authority.as_str().contains('@') {
+            return Err(AddressError::Credentials);
+        }
+        if uri.query().is_some() {
+            return Err(AddressError::Query);
+        }
+        let scheme =
+            uri.scheme_str().filter(|scheme| matches!(*scheme, "http" | "https")).ok_or(AddressError::NotAUrl)?;
+        let path = uri.path().trim_end_matches('/');
+        let host = authority.host().trim_matches(['[', ']']).to_lowercase();
+        if host.is_empty() {
+            return Err(AddressError::NotAUrl);
+        }
+        Ok(Self {
+            endpoint: format!("{scheme}://{authority}{}", protocol.endpoint(path)),
+            host,
+            encrypted: scheme == "https",
+        })
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Whether nobody on the way can read what is sent.
+    pub(crate) fn is_private(&self) -> bool {
+        self.encrypted || self.is_loopback()
+    }
+
+    pub(super) fn is_loopback(&self) -> bool {
+        self.host == "localhost" || self.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_the_protocol_is_added_once() {
+        for (url, protocol, expected) in [
+            ("http://localhost:11434", Protocol::Ollama, "http://localhost:11434/api/embed"),
+            ("http://box/ollama/", Protocol::Ollama, "http://box/ollama/api/embed"),
+            ("https://api.openai.com", Protocol::OpenAi, "https://api.openai.com/v1/embeddings"),
+            (" https://host:8443/v1/ ", Protocol::OpenAi, "https://host:8443/v1/embeddings"),
+        ] {
+            assert_eq!(Address::parse(url, protocol).unwrap().endpoint, expected);
+        }
+    }
+}

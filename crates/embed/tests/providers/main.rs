@@ -1,0 +1,264 @@
+//! Providers elsewhere, against a real HTTP server that wraps the builtin model: well, slow, down, wrong, and back again.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod server;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+use quipu_core::ports::{EmbedError, Embedder, Role};
+use quipu_embed::{Builtin, Keys, Patience, Provider, Settings, open};
+use server::{Mood, Server};
+
+/// The settings' own defaults, but quick.
+fn patience() -> Patience {
+    Patience {
+        connect: Duration::from_secs(2),
+        query: Duration::from_millis(1500),
+        passages: Duration::from_secs(8),
+        pause: Duration::from_millis(200),
+    }
+}
+
+fn opened(provider: Provider) -> Arc<dyn Embedder> {
+    let keys = Keys { embedding: Some("the-secret-key".to_owned()), openai: None };
+    open(&Settings { provider, keys, patience: patience() }).unwrap().unwrap()
+}
+
+fn ollama(url: String) -> Arc<dyn Embedder> {
+    opened(Provider::Ollama { url, model: "granite-embedding".to_owned() })
+}
+
+fn openai(url: String) -> Arc<dyn Embedder> {
+    opened(Provider::OpenAi { url, model: "granite-embedding".to_owned() })
+}
+
+fn unavailable(embedder: &dyn Embedder) -> String {
+    match embedder.embed(Role::Query, &["bread"]) {
+        Err(EmbedError::Unavailable(message)) => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn unusable(embedder: &dyn Embedder) -> String {
+    match embedder.embed(Role::Query, &["bread"]) {
+        Err(EmbedError::Unusable(message)) => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn wait_for_the_pause_to_end() {
+    std::thread::sleep(patience().pause + Duration::from_millis(20));
+}
+
+fn assert_same_vectors(ours: &[Vec<f32>], expected: &[Vec<f32>]) {
+    assert_eq!(ours.len(), expected.len());
+    for (ours, expected) in ours.iter().zip(expected) {
+        let far = ours.iter().zip(expected).any(|(ours, expected)| (ours - expected).abs() > 1e-5);
+        assert!(!far, "{ours:?} instead of {expected:?}");
+    }
+}
+
+#[test]
+fn both_protocols_give_a_vector_a_text_in_their_order() {
+    let server = Server::start();
+    // More than one batch, and a text that is empty.
+    let texts: Vec<String> = (0..40).map(|number| format!("note number {number}")).chain([".".to_owned()]).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let expected = Builtin::new().embed(Role::Passage, &texts).unwrap();
+    for embedder in [ollama(server.url()), openai(server.url()), openai(format!("{}/v1/", server.url()))] {
+        let before = server.requests();
+        assert_same_vectors(&embedder.embed(Role::Passage, &texts).unwrap(), &expected);
+        assert_eq!(server.requests() - before, 2, "41 texts are two batches");
+        assert_same_vectors(&embedder.embed(Role::Query, &[""]).unwrap(), &expected[40..]);
+        assert_eq!(embedder.embed(Role::Query, &[]).unwrap(), Vec::<Vec<f32>>::new());
+    }
+    assert!(server.last_head().to_lowercase().contains("authorization: bearer the-secret-key"));
+    assert_eq!(server.last_body()["model"], "granite-embedding");
+}
+
+#[test]
+fn a_model_that_wants_to_be_told_the_role_is_told() {
+    let server = Server::start();
+    let embedder = opened(Provider::Ollama { url: server.url(), model: "nomic-embed-text".to_owned() });
+    embedder.embed(Role::Query, &["bread"]).unwrap();
+    assert_eq!(server.last_body()["input"][0], "search_query: bread");
+    embedder.embed(Role::Passage, &["bread"]).unwrap();
+    assert_eq!(server.last_body()["input"][0], "search_document: bread");
+}
+
+#[test]
+fn a_slow_server_is_given_up_in_time() {
+    let server = Server::start();
+    let embedder = ollama(server.url());
+    server.be(Mood::Slow(Duration::from_secs(5)));
+    let start = Instant::now();
+    assert!(unavailable(&*embedder).contains("did not answer in time"));
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    assert_eq!(server.requests(), 1, "a slow server is not asked again at once");
+}
+
+#[test]
+fn a_server_that_is_down_fails_at_once_and_is_found_when_it_is_back() {
+    let server = Server::start();
+    let address = server.address();
+    let embedder = ollama(server.url());
+    let well = embedder.embed(Role::Query, &["bread"]).unwrap();
+    drop(server);
+
+    assert!(unavailable(&*embedder).contains("is it running?"));
+    let start = Instant::now();
+    for _call in 0..100 {
+        unavailable(&*embedder);
+    }
+    assert!(start.elapsed() < Duration::from_millis(100), "the pause costs nothing: {:?}", start.elapsed());
+
+    let _server = Server::start_at(address);
+    wait_for_the_pause_to_end();
+    assert_eq!(embedder.embed(Role::Query, &["bread"]).unwrap(), well);
+    assert_eq!(embedder.embed(Role::Query, &["bread"]).unwrap(), well);
+}
+
+#[test]
+fn during_the_pause_nobody_is_asked_and_then_one_call_is_let_through() {
+    let server = Server::start();
+    let embedder = ollama(server.url());
+    server.be(Mood::Says("nonsense"));
+    unusable(&*embedder);
+    assert_eq!(server.requests(), 1);
+    unusable(&*embedder);
+    assert_eq!(server.requests(), 1);
+
+    wait_for_the_pause_to_end();
+    server.be(Mood::Slow(Duration::from_millis(500)));
+    std::thread::scope(|scope| {
+        let trial = scope.spawn(|| embedder.embed(Role::Query, &["bread"]));
+        while server.requests() < 2 {
+            std::thread::yield_now();
+        }
+        unusable(&*embedder);
+        assert_eq!(server.requests(), 2, "only the trial got through");
+        trial.join().unwrap().unwrap();
+    });
+    embedder.embed(Role::Query, &["bread"]).unwrap();
+}
+
+#[test]
+fn what_may_pass_is_tried_again() {
+    let server = Server::start();
+    let embedder = openai(server.url());
+    for status in [429, 500, 503] {
+        server.be(Mood::Passing(Arc::new(AtomicUsize::new(1)), status));
+        embedder.embed(Role::Query, &["bread"]).unwrap();
+    }
+    server.be(Mood::Passing(Arc::new(AtomicUsize::new(3)), 503));
+    embedder.embed(Role::Passage, &["bread"]).unwrap();
+
+    let before = server.requests();
+    server.be(Mood::Status(503, "", r#"{"error":"loading the model"}"#));
+    assert!(unavailable(&*embedder).ends_with("answered 503 Service Unavailable: loading the model"));
+    assert_eq!(server.requests() - before, 2, "a query is tried twice");
+}
+
+#[test]
+fn a_server_says_how_long_to_leave_it_alone() {
+    let server = Server::start();
+    let embedder = openai(server.url());
+    server.be(Mood::Status(429, "retry-after: 2\r\n", "{}"));
+    let start = Instant::now();
+    unavailable(&*embedder);
+    assert!(start.elapsed() < Duration::from_secs(1), "longer than a query waits, so it is not waited for");
+
+    server.be(Mood::Well);
+    wait_for_the_pause_to_end();
+    unavailable(&*embedder);
+    assert_eq!(server.requests(), 1);
+    std::thread::sleep(Duration::from_secs(2).saturating_sub(start.elapsed()) + Duration::from_millis(50));
+    embedder.embed(Role::Query, &["bread"]).unwrap();
+}
+
+#[test]
+fn another_dimension_is_refused_whenever_it_comes() {
+    let server = Server::start();
+    let embedder = ollama(server.url());
+    embedder.embed(Role::Query, &["bread"]).unwrap();
+    server.be(Mood::Dimensions(768));
+    assert!(unusable(&*embedder).contains("768 dimensions, where there were 384 before"));
+    server.be(Mood::Well);
+    wait_for_the_pause_to_end();
+    assert_eq!(embedder.embed(Role::Query, &["bread"]).unwrap()[0].len(), 384);
+}
+
+#[test]
+fn answers_that_are_not_vectors_are_refused() {
+    let server = Server::start();
+    for (body, why) in [
+        ("<html>Welcome to the hotel's network</html>", "not an answer of the ollama protocol"),
+        (r#"{"embeddings":[]}"#, "0 vectors for 1 texts"),
+        (r#"{"embeddings":[[]]}"#, "0 dimensions"),
+        (r#"{"embeddings":[[0.0,0.0]]}"#, "without a direction"),
+        (r#"{"embeddings":[[1e99,0.0]]}"#, "without a direction"),
+        (r#"{"embeddings":[[null,1.0]]}"#, "not an answer"),
+        (r#"{"embeddings":[[1.0],[1.0]]}"#, "2 vectors for 1 texts"),
+    ] {
+        server.be(Mood::Says(body));
+        let message = unusable(&*ollama(server.url()));
+        assert!(message.contains(why), "{message}");
+    }
+    server.be(Mood::Says(r#"{"data":[{"index":1,"embedding":[1.0]}]}"#));
+    assert!(unusable(&*openai(server.url())).contains("not numbered"));
+}
+
+#[test]
+fn an_answer_without_end_is_cut_off() {
+    let server = Server::start();
+    server.be(Mood::Endless);
+    let embedder = ollama(server.url());
+    let error = embedder.embed(Role::Passage, &["bread"]).unwrap_err();
+    assert!(matches!(&error, EmbedError::Unusable(message) if message.contains("more than 16777216 bytes")), "{error}");
+}
+
+#[test]
+fn a_wrong_key_is_told_without_the_key() {
+    let server = Server::start();
+    server.be(Mood::Status(401, "", r#"{"error":{"message":"Incorrect API key: the-secret-key"}}"#));
+    let message = unusable(&*openai(server.url()));
+    assert!(message.contains("401") && message.contains("QUIPU_EMBEDDING_KEY"), "{message}");
+    assert!(!message.contains("the-secret-key"), "{message}");
+    server.be(Mood::Status(404, "", r#"{"error":"model \"granite-embedding\" not found, the-secret-key"}"#));
+    let message = unusable(&*ollama(server.url()));
+    assert!(message.contains("not found, ***; check `url` and `model`"), "{message}");
+}
+
+#[test]
+fn a_key_does_not_follow_a_redirect() {
+    let (server, other) = (Server::start(), Server::start());
+    let location: &'static str = format!("location: {}/api/embed\r\n", other.url()).leak();
+    for status in [301, 307, 308] {
+        server.be(Mood::Status(status, location, ""));
+        let message = unusable(&*ollama(server.url()));
+        assert!(message.contains("redirects are not followed"), "{message}");
+    }
+    assert_eq!(other.requests(), 0);
+}
+
+#[test]
+fn a_text_longer_than_the_server_takes_is_cut() {
+    let server = Server::start();
+    server.be(Mood::Short(1000));
+    let long = "the oven and the flour ".repeat(200);
+    let texts = ["bread", long.as_str(), "salt"];
+    let vectors = openai(server.url()).embed(Role::Passage, &texts).unwrap();
+    // 4,600 bytes, halved until it fits.
+    assert_same_vectors(&vectors, &Builtin::new().embed(Role::Passage, &["bread", &long[..575], "salt"]).unwrap());
+}
+
+#[test]
+fn texts_that_are_rejected_do_not_stop_others() {
+    let server = Server::start();
+    let embedder = openai(server.url());
+    server.be(Mood::Short(3));
+    assert!(unusable(&*embedder).contains("exceeds the context length"));
+    embedder.embed(Role::Query, &["rye"]).unwrap();
+}

@@ -1,0 +1,184 @@
+//! `quipu stale`: which pages lag behind the files they are about, and since when.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use jiff::Timestamp;
+use quipu_core::model::NoteKey;
+use quipu_core::staleness::{Change, Freshness, Offender, Staleness, source_refs};
+use serde::Serialize;
+
+use super::opened::Ready;
+use super::output::{Line, Output};
+use super::progress::waiting;
+use super::{Failure, Outcome, Shared, opened};
+use crate::compose::{IndexPlace, WhyMemory, Wish};
+
+/// List the pages that lag behind the files they are about.
+///
+/// A page names those files in its frontmatter under `source_refs`: files, folders or patterns, from the vault's root or
+/// the repository's. It is stale when one of them changed after the page itself did, as git tells it or, without git, as
+/// the index remembers; possibly stale while that change is younger than 7 days (`days` below `[staleness]` in the
+/// configuration).
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quipu stale ~/project/docs        what lags behind, and since when
+  quipu stale --fail                for CI: exit code 1 when a page is stale; possibly stale is no failure
+  quipu stale --json | jq -r '.pages[] | select(.staleness == \"stale\") | .path'
+
+In CI the checkout needs the whole history, since a page is compared with the commit that last changed it.
+With GitHub Actions: `uses: actions/checkout` with `fetch-depth: 0`, then `quipu stale docs --fail`.
+
+JSON fields:
+  vault, counts   {fresh, possibly_stale, stale, untracked}
+  pages[]         {path, title, staleness, refs[{path, change, since}]}, stale ones first; change is \"modified\" or
+                  \"deleted\", since is null where it is not known
+  never_seen[]    {path, ref}: references that name nothing and never did
+  warnings[]      what could not be found out")]
+pub(crate) struct Stale {
+    /// The folder of notes.
+    #[arg(value_name = "VAULT")]
+    folder: Option<PathBuf>,
+    /// Exit with code 1 when any page is stale.
+    #[arg(long)]
+    fail: bool,
+    /// Answer as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    vault: String,
+    counts: Counts,
+    pages: Vec<Page>,
+    never_seen: Vec<NeverSeen>,
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize, Default)]
+struct Counts {
+    fresh: usize,
+    possibly_stale: usize,
+    stale: usize,
+    untracked: usize,
+}
+
+#[derive(Serialize)]
+struct Page {
+    path: String,
+    title: String,
+    staleness: &'static str,
+    refs: Vec<Ref>,
+}
+
+#[derive(Serialize)]
+struct Ref {
+    path: String,
+    change: &'static str,
+    since: Option<String>,
+}
+
+#[derive(Serialize)]
+struct NeverSeen {
+    path: String,
+    #[serde(rename = "ref")]
+    reference: String,
+}
+
+impl Stale {
+    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let ready = opened::locate(self.folder.as_deref(), shared)?.ready(Wish::Look, output)?;
+        let answer = look(&ready, output);
+        if self.json {
+            output.json(&answer)?;
+        } else {
+            answer.print(output)?;
+        }
+        let fails = self.fail && answer.counts.stale > 0;
+        Ok(if fails { Outcome::Negative } else { Outcome::Fine })
+    }
+}
+
+fn look(ready: &Ready, output: &Output) -> Answer {
+    let knowledge = &ready.open.knowledge;
+    let snapshot = knowledge.snapshot();
+    let (sourced, others): (Vec<NoteKey>, Vec<NoteKey>) =
+        snapshot.files().partition(|key| !source_refs(snapshot.note(*key)).is_empty());
+    let what = format!("comparing {} pages with their sources", sourced.len());
+    let (judged, mut warnings) = waiting(&what, output, || knowledge.freshness(&snapshot, &sourced));
+    let root = ready.open.vault.root();
+    let has_history = root.ancestors().any(|folder| folder.join(".git").exists());
+    if !has_history && !sourced.is_empty() && ready.open.index == IndexPlace::Memory(WhyMemory::NotYet) {
+        warnings
+            .push("there is neither git nor an index to remember the past; `quipu index` begins to remember".into());
+    }
+    let mut counts = Counts { untracked: others.len(), ..Counts::default() };
+    let (mut pages, mut never_seen) = (Vec::new(), Vec::new());
+    for (key, freshness) in sourced.iter().zip(judged) {
+        let note = snapshot.note(*key);
+        match freshness.staleness {
+            Staleness::Fresh => counts.fresh += 1,
+            Staleness::PossiblyStale => counts.possibly_stale += 1,
+            Staleness::Stale => counts.stale += 1,
+            Staleness::Untracked => counts.untracked += 1,
+        }
+        let missing = freshness.never_seen.iter();
+        never_seen.extend(missing.map(|named| NeverSeen { path: note.path.to_string(), reference: named.clone() }));
+        if !freshness.offenders.is_empty() {
+            pages.push(Page::new(note.path.to_string(), note.title.clone(), &freshness));
+        }
+    }
+    // Stale before possibly stale, each by path.
+    pages.sort_by(|a, b| b.staleness.cmp(a.staleness).then_with(|| a.path.cmp(&b.path)));
+    Answer { vault: root.display().to_string(), counts, pages, never_seen, warnings }
+}
+
+impl Page {
+    fn new(path: String, title: String, freshness: &Freshness) -> Self {
+        let of = |offender: &Offender| Ref {
+            path: offender.path.clone(),
+            change: match offender.change {
+                Change::Modified => "modified",
+                Change::Deleted => "deleted",
+            },
+            since: offender.since_ns.map(time),
+        };
+        Self { path, title, staleness: freshness.staleness.name(), refs: freshness.offenders.iter().map(of).collect() }
+    }
+}
+
+impl Answer {
+    fn print(&self, output: &mut Output) -> Result<(), Failure> {
+        for page in &self.pages {
+            let level = page.staleness.replace('_', " ");
+            output.line(&Line::new().yellow(level).plain("  ").bold(page.path.clone()))?;
+            for source in &page.refs {
+                let since = source.since.as_deref().map_or(String::new(), |since| format!(" since {since}"));
+                output.line(
+                    &Line::new().plain(format!("  {}", source.path)).dim(format!("  {}{since}", source.change)),
+                )?;
+            }
+        }
+        if !self.pages.is_empty() {
+            output.blank()?;
+        }
+        let Counts { fresh, possibly_stale, stale, untracked } = self.counts;
+        let counts = format!("{stale} stale, {possibly_stale} possibly stale, {fresh} fresh, {untracked} untracked");
+        output.line(&Line::new().plain(counts))?;
+        for missing in &self.never_seen {
+            let text = format!("{}: its source {} is not there and never was", missing.path, missing.reference);
+            output.aside(&Line::new().dim(text));
+        }
+        for warning in &self.warnings {
+            output.aside(&Line::new().yellow("warning: ").plain(warning.clone()));
+        }
+        Ok(())
+    }
+}
+
+fn time(nanoseconds: i64) -> String {
+    let time = Timestamp::from_nanosecond(i128::from(nanoseconds)).expect("64 bits of nanoseconds reach 1677 to 2262");
+    format!("{time:.0}")
+}

@@ -1,0 +1,105 @@
+//! `quipu stale`: what lags behind, and its exit code.
+
+use std::process::Command;
+
+use crate::sandbox::{Sandbox, check};
+
+fn git(vault: &Sandbox, arguments: &[&str], time: &str) {
+    let mut command = Command::new("git");
+    command.current_dir(vault.root()).args(["-c", "user.name=t", "-c", "user.email=t@example.com"]).args(arguments);
+    command.env("GIT_AUTHOR_DATE", time).env("GIT_COMMITTER_DATE", time).env("GIT_CONFIG_GLOBAL", "/dev/null");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn commit(vault: &Sandbox, time: &str) {
+    git(vault, &["add", "-A"], time);
+    git(vault, &["commit", "-q", "-m", "x"], time);
+}
+
+/// A page of each sort, in a repository.
+fn repository() -> Sandbox {
+    let vault = Sandbox::of(
+        "//- fresh.md\n---\nsource_refs: [src/same.rs]\n---\n\
+         //- changed.md\n---\nsource_refs: [src/changed.rs, src/same.rs]\n---\n\
+         //- gone.md\n---\nsource_refs: [src/gone.rs]\n---\n\
+         //- typo.md\n---\nsource_refs: [src/tpyo.rs]\n---\n\
+         //- plain.md\nNothing.\n\
+         //- src/same.rs\n1\n//- src/changed.rs\n1\n//- src/gone.rs\n1\n",
+    );
+    git(&vault, &["init", "-q", "-b", "main"], "2024-01-01T00:00:00Z");
+    commit(&vault, "2024-01-01T00:00:00Z");
+    vault.write("src/changed.rs", "2\n");
+    std::fs::remove_file(vault.root().join("src/gone.rs")).unwrap();
+    commit(&vault, "2024-02-01T12:00:00Z");
+    vault
+}
+
+/// The program finds git by the path alone, so that is all it is given.
+fn run(vault: &Sandbox, arguments: &[&str]) -> crate::sandbox::Ran {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    vault.ran(vault.command(arguments).env("PATH", path).output().unwrap())
+}
+
+#[test]
+fn pages_that_lag_behind_are_listed_with_the_time() {
+    let vault = repository();
+    let before = vault.files();
+    let ran = run(&vault, &["stale"]).expect(0);
+    assert!(ran.stdout.contains("src/changed.rs  modified since 2024-02-01T12:00:00Z"), "{ran}");
+    check("stale", &ran);
+    run(&vault, &["stale", "--fail"]).expect(1);
+    assert_eq!(vault.files(), before, "it only looks");
+}
+
+#[test]
+fn as_json_it_is_one_value() {
+    let vault = repository();
+    let ran = run(&vault, &["stale", "--json"]).expect(0);
+    assert_eq!(ran.stdout.lines().count(), 1, "{ran}");
+    let answer = ran.json();
+    let counts = serde_json::json!({"fresh": 1, "possibly_stale": 0, "stale": 2, "untracked": 2});
+    assert_eq!(answer["counts"], counts);
+    assert_eq!(
+        answer["pages"][0],
+        serde_json::json!({
+            "path": "changed.md", "title": "Changed", "staleness": "stale",
+            "refs": [{"path": "src/changed.rs", "change": "modified", "since": "2024-02-01T12:00:00Z"}],
+        })
+    );
+    assert_eq!(answer["never_seen"], serde_json::json!([{"path": "typo.md", "ref": "src/tpyo.rs"}]));
+}
+
+#[test]
+fn the_configuration_says_how_long_a_page_may_lag_behind() {
+    let vault = repository();
+    vault.write(".quipu/config.toml", "[staleness]\ndays = 36500\n");
+    let counts = run(&vault, &["stale", "--json"]).expect(0).json()["counts"].clone();
+    assert_eq!((&counts["possibly_stale"], &counts["stale"]), (&1.into(), &1.into()), "what is gone is stale at once");
+    std::fs::remove_file(vault.root().join("gone.md")).unwrap();
+    run(&vault, &["stale", "--fail"]).expect(0);
+}
+
+#[test]
+fn without_git_the_index_remembers_from_run_to_run() {
+    let vault = Sandbox::of("//- doc.md\n---\nsource_refs: a.rs\n---\n//- a.rs\n1\n");
+    let level = || vault.run(&["stale", "--json"]).expect(0).json();
+    assert!(level()["warnings"][0].as_str().unwrap().contains("`quipu index` begins to remember"));
+    vault.run(&["index"]).expect(0);
+    assert_eq!(level()["counts"]["fresh"], 1);
+    vault.write("a.rs", "2\n");
+    assert_eq!(level()["pages"][0]["staleness"], "possibly_stale");
+    vault.run(&["index"]).expect(0);
+    assert_eq!(level()["pages"][0]["staleness"], "possibly_stale", "indexing again changes nothing");
+    vault.write("doc.md", "---\nsource_refs: a.rs\n---\nFollowed.\n");
+    assert_eq!(level()["counts"]["fresh"], 1);
+    std::fs::remove_dir_all(vault.root().join(".quipu/index")).unwrap();
+    assert_eq!(level()["counts"]["fresh"], 1, "a lost index knows no past, and says nothing wrong");
+}
+
+#[test]
+fn a_repository_without_the_program_is_said() {
+    let vault = repository();
+    let ran = vault.ran(vault.command(&["stale"]).env("PATH", "/nonexistent").output().unwrap()).expect(0);
+    assert!(ran.stderr.contains("warning: the `git` program is not installed; until then"), "{ran}");
+}

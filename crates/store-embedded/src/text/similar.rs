@@ -1,0 +1,103 @@
+//! Words of the index for a word that it does not have: those that it is a part of, and those it may be a slip for.
+
+use std::collections::BTreeMap;
+
+use tantivy::Searcher;
+
+use super::schema::Fields;
+
+/// Words shorter than this are part of too many, and a slip in them could mean anything.
+const MIN_CHARS: usize = 3;
+
+/// At most so many stand in for a word, the closest first and then the most frequent.
+const MAX_WORDS: usize = 24;
+
+/// The closest words of the index, and how close each is: 1 would be the word itself.
+///
+/// Looks at every word of the index: some milliseconds for a large vault, so only for a word that is not there.
+pub(super) fn similar(searcher: &Searcher, fields: &Fields, word: &str) -> tantivy::Result<Vec<(String, f32)>> {
+    let wanted: Vec<char> = word.chars().collect();
+    if wanted.len() < MIN_CHARS {
+        return Ok(Vec::new());
+    }
+    let mut found: BTreeMap<String, (f32, u32)> = BTreeMap::new();
+    for segment in searcher.segment_readers() {
+        for (field, _) in fields.words {
+            let index = segment.inverted_index(field)?;
+            let mut terms = index.terms().stream()?;
+            while terms.advance() {
+                let Some(closeness) =
+                    std::str::from_utf8(terms.key()).ok().and_then(|term| closeness(&wanted, word, term))
+                else {
+                    continue;
+                };
+                let term = String::from_utf8_lossy(terms.key()).into_owned();
+                found.entry(term).or_insert((closeness, 0)).1 += terms.value().doc_freq;
+            }
+        }
+    }
+    let mut found: Vec<(String, f32, u32)> =
+        found.into_iter().map(|(term, (closeness, count))| (term, closeness, count)).collect();
+    found.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.2.cmp(&a.2)).then_with(|| a.0.cmp(&b.0)));
+    found.truncate(MAX_WORDS);
+    Ok(found.into_iter().map(|(term, closeness, _)| (term, closeness)).collect())
+}
+
+/// How close a word of the index is, if it is close at all.
+fn closeness(wanted: &[char], word: &str, term: &str) -> Option<f32> {
+    if term.len() > word.len() && term.contains(word) {
+        return Some(0.5 + 0.4 * word.len() as f32 / term.len() as f32);
+    }
+    let allowed = if wanted.len() >= 8 { 2 } else { 1 };
+    // A character is at most four bytes: most words are sorted out here.
+    if term.len() + 4 * allowed < word.len() || word.len() + 4 * allowed < term.len() {
+        return None;
+    }
+    let slips = slips(wanted, term, allowed)?;
+    Some(0.8 - 0.2 * slips as f32)
+}
+
+/// How many letters must be put in, left out, changed or exchanged with their neighbour, if that is few.
+fn slips(wanted: &[char], term: &str, allowed: usize) -> Option<usize> {
+    // Most slips spare the first letter, and a look at it spares most of the work.
+    let term: Vec<char> = term.chars().collect();
+    if term.first() != wanted.first() || term.len().abs_diff(wanted.len()) > allowed {
+        return None;
+    }
+    let mut before = vec![0; term.len() + 1];
+    let mut last: Vec<usize> = (0..=term.len()).collect();
+    for (i, a) in wanted.iter().enumerate() {
+        let mut row = vec![i + 1; term.len() + 1];
+        for (j, b) in term.iter().enumerate() {
+            let changed = last[j] + usize::from(a != b);
+            row[j + 1] = changed.min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *a == term[j - 1] && wanted[i - 1] == *b {
+                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
+            }
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last.last().copied().filter(|slips| (1..=allowed).contains(slips))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_slip_in_a_short_word_and_two_in_a_long_one() {
+        let slips_in = |wanted: &str, term: &str| {
+            let wanted: Vec<char> = wanted.chars().collect();
+            slips(&wanted, term, if wanted.len() >= 8 { 2 } else { 1 })
+        };
+        assert_eq!(slips_in("serach", "search"), Some(1), "neighbours exchanged");
+        assert_eq!(slips_in("serch", "search"), Some(1));
+        assert_eq!(slips_in("kubernets", "kubernetes"), Some(1));
+        assert_eq!(slips_in("kubrnets", "kubernetes"), Some(2));
+        assert_eq!(slips_in("cat", "cart"), Some(1));
+        assert_eq!(slips_in("cat", "cot"), Some(1));
+        assert_eq!(slips_in("cat", "hat"), None, "the first letter stays");
+        assert_eq!(slips_in("cat", "carts"), None);
+        assert_eq!(slips_in("größe", "größen"), Some(1));
+    }
+}

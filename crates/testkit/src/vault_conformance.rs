@@ -1,0 +1,258 @@
+//! The rules of the `VaultFiles` port as tests, over the vault in memory that other tests use and over real folders: so
+//! that what passes over the one holds for the other.
+//!
+//! A vault runs them all by `vault_conformance!(place)` in a test module, where the expression makes a new, empty
+//! [`Place`].
+
+use quipu_core::model::{ContentHash, VaultPath};
+use quipu_core::ports::{FileChange, Kept, KeptReason, VaultFiles, WriteError};
+
+use crate::generate::Random;
+use crate::{FixedClock, MemVault};
+
+/// A vault and the hand of its user.
+pub trait Place {
+    /// The vault under test.
+    type Vault: VaultFiles;
+
+    /// The vault, open.
+    fn vault(&self) -> &Self::Vault;
+
+    /// Writes a file as another program would, whatever is there.
+    fn save(&self, path: &str, text: &str);
+}
+
+/// One `#[test]` for each rule, over the place that the expression makes.
+#[macro_export]
+macro_rules! vault_conformance {
+    ($place:expr) => {
+        $crate::vault_conformance!($place,
+            notes_alone_are_listed_in_order_of_their_bytes,
+            a_note_is_read_with_the_stat_of_its_listing,
+            an_exact_name_wins_over_other_capitals,
+            every_kind_of_change_is_made_and_what_it_displaces_is_kept,
+            of_several_changes_all_are_made_or_none,
+            a_new_place_must_be_free_and_fit_for_a_note,
+            a_version_comes_back_and_displaces_the_present_one,
+            any_changes_give_what_the_model_gives
+        );
+    };
+    ($place:expr, $($rule:ident),+) => {
+        $(#[test]
+        fn $rule() {
+            $crate::vault_conformance::$rule(&$place);
+        })+
+    };
+}
+
+fn path(text: &str) -> VaultPath {
+    VaultPath::parse(text).expect("a test's path is a vault path")
+}
+
+fn create(at: &str, text: &str) -> FileChange {
+    FileChange::Create { path: path(at), bytes: text.into() }
+}
+
+fn replace(at: &str, expected: &str, text: &str) -> FileChange {
+    FileChange::Replace { path: path(at), expected: ContentHash::of(expected.as_bytes()), bytes: text.into() }
+}
+
+fn move_to(from: &str, to: &str, expected: &str, text: &str) -> FileChange {
+    let expected = ContentHash::of(expected.as_bytes());
+    FileChange::Move { from: path(from), to: path(to), expected, bytes: text.into() }
+}
+
+fn delete(at: &str, expected: &str) -> FileChange {
+    FileChange::Delete { path: path(at), expected: ContentHash::of(expected.as_bytes()) }
+}
+
+/// Every note and its text.
+fn notes(vault: &impl VaultFiles) -> Vec<(String, String)> {
+    let files = vault.list().expect("the vault can be listed").files;
+    let note = |path: &VaultPath| (path.to_string(), text(vault, path.as_str()).expect("it was listed"));
+    files.iter().map(|file| note(&file.path)).collect()
+}
+
+fn text(vault: &impl VaultFiles, at: &str) -> Option<String> {
+    let content = vault.read(&path(at)).expect("the vault can be read")?;
+    Some(String::from_utf8(content.bytes).expect("tests write text"))
+}
+
+fn kept(vault: &impl VaultFiles) -> Vec<Kept> {
+    vault.kept().expect("the trash can be listed")
+}
+
+fn kept_as(vault: &impl VaultFiles) -> Vec<(String, KeptReason, u64)> {
+    kept(vault).into_iter().map(|kept| (kept.path.to_string(), kept.reason, kept.size)).collect()
+}
+
+fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+}
+
+/// Hidden files, other kinds and the folders of tools are no notes; capitals come first.
+pub fn notes_alone_are_listed_in_order_of_their_bytes(place: &impl Place) {
+    for at in ["b.md", "Z/x.markdown", "a b.md", "a/x.md", "a-b.md", ".git/c.md", "pic.png", "node_modules/d.md"] {
+        place.save(at, at);
+    }
+    let vault = place.vault();
+    let listed: Vec<String> = notes(vault).into_iter().map(|(path, _)| path).collect();
+    assert_eq!(listed, ["Z/x.markdown", "a b.md", "a-b.md", "a/x.md", "b.md"]);
+    let below = |at: &str| vault.list_below(&path(at)).expect("a part can be listed").files.len();
+    assert_eq!([below("a"), below("a/x.md"), below("b"), below("pic.png"), below(".git")], [1, 1, 0, 0, 0]);
+    assert_eq!(text(vault, "pic.png"), None);
+}
+
+/// The hash is of the bytes, and time and size are those a walk tells.
+pub fn a_note_is_read_with_the_stat_of_its_listing(place: &impl Place) {
+    place.save("n/a.md", "\u{feff}text\r\n");
+    let vault = place.vault();
+    let listed = vault.list().expect("the vault can be listed").files;
+    let read = vault.read(&path("n/a.md")).expect("it can be read").expect("it is there");
+    assert_eq!((listed[0].stat, ContentHash::of(&read.bytes)), (read.stat, read.hash));
+    assert_eq!(read.stat.size, read.bytes.len() as u64);
+    assert!(vault.read(&path("n/b.md")).expect("absence is no error").is_none());
+    assert!(vault.read(&path("n/A.md")).expect("absence is no error").is_none(), "names are taken just so");
+}
+
+/// Files and folders, notes or not.
+pub fn an_exact_name_wins_over_other_capitals(place: &impl Place) {
+    for at in ["Notes/A.md", "Pic.png", "x/One.md", "x/one.md"] {
+        place.save(at, at);
+    }
+    let find = |at: &str| {
+        place.vault().find_any_case(&path(at)).expect("the vault can be looked at").map(|found| found.to_string())
+    };
+    assert_eq!(find("notes/a.md").as_deref(), Some("Notes/A.md"));
+    assert_eq!(find("NOTES").as_deref(), Some("Notes"));
+    assert_eq!(find("pic.PNG").as_deref(), Some("Pic.png"));
+    assert_eq!(find("x/one.md").as_deref(), Some("x/one.md"));
+    assert_eq!(find("x/two.md"), None);
+}
+
+/// Folders are made as needed, and each change tells the stat of its file.
+pub fn every_kind_of_change_is_made_and_what_it_displaces_is_kept(place: &impl Place) {
+    for (at, text) in [("a.md", "old a"), ("b.md", "old b"), ("c.md", "old c")] {
+        place.save(at, text);
+    }
+    let vault = place.vault();
+    let changes = [
+        create("new/deep/n.md", "new"),
+        replace("a.md", "old a", "newer a"),
+        move_to("b.md", "moved/B.md", "old b", "b"),
+        delete("c.md", "old c"),
+    ];
+    let stats = vault.apply(&changes).expect("the changes are allowed");
+    assert_eq!(notes(vault), pairs(&[("a.md", "newer a"), ("moved/B.md", "b"), ("new/deep/n.md", "new")]));
+    let stat = |at: &str| vault.read(&path(at)).expect("it can be read").map(|content| content.stat);
+    assert_eq!(stats, [stat("new/deep/n.md"), stat("a.md"), stat("moved/B.md"), None]);
+    let mut displaced = kept_as(vault);
+    displaced.sort_by(|a, b| a.0.cmp(&b.0));
+    let expected = [("a.md", KeptReason::Replaced), ("b.md", KeptReason::Moved), ("c.md", KeptReason::Deleted)];
+    assert_eq!(displaced, expected.map(|(path, reason)| (path.to_owned(), reason, 5)));
+}
+
+/// The last one is refused, and the first did not happen.
+pub fn of_several_changes_all_are_made_or_none(place: &impl Place) {
+    place.save("a.md", "A");
+    place.save("b.md", "B");
+    let vault = place.vault();
+    let stale = vault.apply(&[create("n.md", "N"), replace("a.md", "A", "new"), replace("b.md", "stale", "new")]);
+    assert!(matches!(&stale, Err(WriteError::Changed { path }) if path.as_str() == "b.md"), "{stale:?}");
+    let gone = vault.apply(&[delete("a.md", "A"), delete("c.md", "C")]);
+    assert!(matches!(&gone, Err(WriteError::Missing { path }) if path.as_str() == "c.md"), "{gone:?}");
+    let twice = vault.apply(&[replace("a.md", "A", "new"), delete("A.md", "new")]);
+    assert!(matches!(&twice, Err(WriteError::Refused { path, .. }) if path.as_str() == "A.md"), "{twice:?}");
+    assert_eq!(notes(vault), pairs(&[("a.md", "A"), ("b.md", "B")]));
+    assert_eq!(kept(vault), []);
+}
+
+/// In every case of letters; a change of case alone is allowed to its own file.
+pub fn a_new_place_must_be_free_and_fit_for_a_note(place: &impl Place) {
+    place.save("Notes/A.md", "A");
+    place.save("other.md", "O");
+    let vault = place.vault();
+    let taken = |change: FileChange| match vault.apply(&[change]) {
+        Err(WriteError::Exists { existing }) => existing.to_string(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(taken(create("notes/a.md", "")), "Notes/A.md");
+    assert_eq!(taken(move_to("Notes/A.md", "OTHER.md", "A", "A")), "other.md");
+    for at in [".hidden/a.md", "pic.png", "node_modules/a.md", "other.md/b.md"] {
+        let refused = vault.apply(&[create(at, "")]);
+        assert!(matches!(refused, Err(WriteError::Refused { .. })), "{at}: {refused:?}");
+    }
+    vault.apply(&[move_to("Notes/A.md", "Notes/a.md", "A", "A")]).expect("only the case changes");
+    assert_eq!(notes(vault), pairs(&[("Notes/a.md", "A"), ("other.md", "O")]));
+}
+
+/// Newest first; what is equal already is left alone; a note in other capitals gives way.
+pub fn a_version_comes_back_and_displaces_the_present_one(place: &impl Place) {
+    place.save("a.md", "1");
+    let vault = place.vault();
+    vault.apply(&[replace("a.md", "1", "22")]).expect("allowed");
+    vault.apply(&[delete("a.md", "22")]).expect("allowed");
+    let versions = kept(vault);
+    assert_eq!(versions.iter().map(|kept| kept.size).collect::<Vec<_>>(), [2, 1]);
+    assert!(versions[0].version > versions[1].version);
+
+    vault.restore(&versions[1]).expect("its place is free");
+    assert_eq!(text(vault, "a.md").as_deref(), Some("1"));
+    let stat = vault.restore(&versions[1]).expect("it is there already");
+    assert_eq!(Some(stat), vault.read(&path("a.md")).expect("it can be read").map(|content| content.stat));
+    assert_eq!(kept(vault).len(), 2, "nothing was displaced");
+    vault.restore(&versions[0]).expect("the other gives way");
+    assert_eq!((text(vault, "a.md").as_deref(), kept(vault).len()), (Some("22"), 3));
+
+    vault.apply(&[move_to("a.md", "A.md", "22", "333")]).expect("only the case changes");
+    vault.restore(&versions[1]).expect("the other spelling gives way");
+    assert_eq!(notes(vault), pairs(&[("a.md", "1")]));
+    let unknown = Kept { version: "20200101T000000.000000000Z-000-deleted/a.md".to_owned(), ..versions[0].clone() };
+    assert!(matches!(vault.restore(&unknown), Err(WriteError::Missing { .. })));
+}
+
+/// Some hundred changes, allowed or not, on names that collide; the vault in memory is the model.
+pub fn any_changes_give_what_the_model_gives(place: &impl Place) {
+    const PATHS: [&str; 8] = ["a.md", "A.md", "n/a.md", "N/b.md", "n/A.md", "a.md/x.md", ".h/x.md", "x.txt"];
+    let clock = std::sync::Arc::new(FixedClock::default());
+    let (vault, model) = (place.vault(), MemVault::new(clock.clone()));
+    let mut random = Random(7);
+    for step in 0..300 {
+        clock.advance(1_000_000);
+        let at = PATHS[random.below(PATHS.len())];
+        let now = text(&model, at).unwrap_or_default();
+        let (bytes, stale) = (format!("text {step}"), random.below(6) == 0);
+        let expected = if stale { "stale" } else { now.as_str() };
+        let versions = (kept(vault), kept(&model));
+        if random.below(6) == 0 && !versions.0.is_empty() {
+            let which = random.below(versions.0.len());
+            let (real, modelled) = (vault.restore(&versions.0[which]), model.restore(&versions.1[which]));
+            assert_eq!(kind(&real), kind(&modelled), "step {step}: restoring {:?}", versions.0[which]);
+        } else {
+            let change = match random.below(4) {
+                0 => create(at, &bytes),
+                1 => replace(at, expected, &bytes),
+                2 => move_to(at, PATHS[random.below(PATHS.len())], expected, &bytes),
+                _ => delete(at, expected),
+            };
+            let changes = [change];
+            let (real, modelled) = (vault.apply(&changes), model.apply(&changes));
+            assert_eq!(kind(&real), kind(&modelled), "step {step}: {changes:?}");
+        }
+        assert_eq!(notes(vault), notes(&model), "step {step}");
+        assert_eq!(kept_as(vault), kept_as(&model), "step {step}");
+    }
+    assert!(kept(vault).len() > 20, "this tested nothing");
+}
+
+/// What came of a write, without words and times.
+fn kind<T>(outcome: &Result<T, WriteError>) -> String {
+    match outcome {
+        Ok(_) => "done".to_owned(),
+        Err(WriteError::Changed { path }) => format!("changed {path}"),
+        Err(WriteError::Exists { existing }) => format!("exists {existing}"),
+        Err(WriteError::Missing { path }) => format!("missing {path}"),
+        Err(WriteError::Refused { path, .. }) => format!("refused {path}"),
+        Err(WriteError::Write { path, source }) => format!("failed {path}: {source}"),
+    }
+}

@@ -1,0 +1,171 @@
+//! The parts of a page that several tools answer with: its names, its links, its sections, how fresh it is.
+
+use quipu_core::ReadNote;
+use quipu_core::index::Snapshot;
+use quipu_core::model::{self, Note, NoteKey, Warning};
+use quipu_core::staleness::{self, Freshness};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::fault::{Fault, FaultKind};
+use crate::tool::Call;
+use crate::truncate::{LISTED, echoed, truncate};
+
+/// The namespace of page ids. Never to be changed: an id must be the same after every rebuild and on every machine.
+const NAMESPACE: Uuid = Uuid::from_u128(0x8e7c_2b9d_4f0a_5c61_9d38_71b5_f2a0_c4e6);
+
+/// The id of the page at a path.
+pub(super) fn doc_id(note: &Note) -> String {
+    Uuid::new_v5(&NAMESPACE, note.path.as_str().as_bytes()).to_string()
+}
+
+/// The page with an id. Every path is tried: ids are asked for rarely, and are not kept for that.
+pub(super) fn find_doc_id(snapshot: &Snapshot, id: &str) -> Option<NoteKey> {
+    let wanted = Uuid::try_parse(id).ok()?;
+    snapshot.files().find(|key| Uuid::new_v5(&NAMESPACE, snapshot.note(*key).path.as_str().as_bytes()) == wanted)
+}
+
+/// A page by its path, as its file is now.
+pub(super) fn read_page(call: &Call<'_>, filepath: &str) -> Result<ReadNote, Fault> {
+    call.knowledge.read_file(call.session, filepath)?.ok_or_else(|| not_found(filepath))
+}
+
+/// That there is no such page, and what to do.
+pub(super) fn not_found(given: &str) -> Fault {
+    let message = format!("no page is at {:?}; ubp_list_pages lists them", echoed(given));
+    Fault::new(FaultKind::NotFound, message)
+}
+
+/// What sort of document a page is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum DocType {
+    Spec,
+    Design,
+    Adr,
+    Guide,
+    Api,
+    Meeting,
+    Todo,
+    Other,
+    DbSchema,
+    Config,
+}
+
+impl DocType {
+    pub(super) fn of(note: &Note) -> Self {
+        match model::DocType::of(note) {
+            model::DocType::Spec => Self::Spec,
+            model::DocType::Design => Self::Design,
+            model::DocType::Adr => Self::Adr,
+            model::DocType::Guide => Self::Guide,
+            model::DocType::Api => Self::Api,
+            model::DocType::Meeting => Self::Meeting,
+            model::DocType::Todo => Self::Todo,
+            model::DocType::Other => Self::Other,
+            model::DocType::DbSchema => Self::DbSchema,
+            model::DocType::Config => Self::Config,
+        }
+    }
+}
+
+/// What a link means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum LinkType {
+    References,
+    DependsOn,
+    Implements,
+    Extends,
+    ConflictsWith,
+}
+
+impl From<model::LinkType> for LinkType {
+    fn from(link_type: model::LinkType) -> Self {
+        match link_type {
+            model::LinkType::References => Self::References,
+            model::LinkType::DependsOn => Self::DependsOn,
+            model::LinkType::Implements => Self::Implements,
+            model::LinkType::Extends => Self::Extends,
+            model::LinkType::ConflictsWith => Self::ConflictsWith,
+        }
+    }
+}
+
+/// How far a page can be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Staleness {
+    Fresh,
+    PossiblyStale,
+    Stale,
+    Untracked,
+}
+
+impl From<staleness::Staleness> for Staleness {
+    fn from(level: staleness::Staleness) -> Self {
+        match level {
+            staleness::Staleness::Fresh => Self::Fresh,
+            staleness::Staleness::PossiblyStale => Self::PossiblyStale,
+            staleness::Staleness::Stale => Self::Stale,
+            staleness::Staleness::Untracked => Self::Untracked,
+        }
+    }
+}
+
+/// How far some pages can be trusted. What could not be found out is told to each client, once.
+pub(super) fn freshness(call: &Call<'_>, snapshot: &Snapshot, keys: &[NoteKey]) -> Vec<Freshness> {
+    let (judged, warnings) = call.knowledge.freshness(snapshot, keys);
+    for message in warnings {
+        call.knowledge.warn(Warning { path: "source_refs".to_owned(), message });
+    }
+    judged
+}
+
+/// A page at the other end of a link.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct LinkedPage {
+    pub(super) doc_id: String,
+    pub(super) filepath: String,
+    pub(super) title: String,
+    pub(super) link_type: LinkType,
+}
+
+/// Pages at the other ends of some links.
+pub(super) fn linked(snapshot: &Snapshot, links: &[(NoteKey, model::LinkType)]) -> Vec<LinkedPage> {
+    let page = |(key, link_type): &(NoteKey, model::LinkType)| {
+        let note = snapshot.note(*key);
+        LinkedPage {
+            doc_id: doc_id(note),
+            filepath: note.path.to_string(),
+            title: note.title.clone(),
+            link_type: (*link_type).into(),
+        }
+    };
+    links.iter().map(page).collect()
+}
+
+/// One part of a page.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct PageSection {
+    /// Null for what comes before the first heading.
+    pub(super) heading: Option<String>,
+    pub(super) content: String,
+}
+
+/// The parts of a page in order. What comes before the first heading is left out where it is blank and there is more.
+pub(super) fn sections(read: &ReadNote) -> Vec<PageSection> {
+    let sections = &read.note().sections;
+    let parts = sections.iter().map(|section| PageSection {
+        heading: section.heading.clone(),
+        content: read.text[section.text_start..section.range.end].trim_matches(['\n', '\r']).to_owned(),
+    });
+    parts.filter(|part| part.heading.is_some() || sections.len() == 1 || !part.content.trim().is_empty()).collect()
+}
+
+/// The beginnings of some pages.
+pub(super) fn summaries(call: &Call<'_>, snapshot: &Snapshot, keys: &[NoteKey]) -> Vec<String> {
+    let bodies = call.knowledge.bodies(snapshot, keys);
+    bodies.into_iter().map(|body| truncate(body.unwrap_or_default().trim(), LISTED)).collect()
+}

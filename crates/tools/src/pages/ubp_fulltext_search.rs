@@ -1,0 +1,192 @@
+//! Pages by their words, with the place that shows it.
+
+use std::sync::Arc;
+
+use quipu_core::ports::{TextMatch, TextQuery};
+use quipu_core::search::{has_match, snippet};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::page::{DocType, doc_id};
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+
+/// Visible characters of a snippet.
+const SNIPPET: usize = 64;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Words to look for, in any script; no syntax.
+    #[schemars(length(min = 1, max = 1000))]
+    query: String,
+    /// At most this many.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 50))]
+    limit: usize,
+    /// Only pages of this type.
+    #[serde(default)]
+    doc_type: Option<DocType>,
+}
+
+fn default_limit() -> usize {
+    10
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// Best first.
+    results: Vec<Found>,
+    /// All sections that match, beyond the limit too.
+    total_found: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Found {
+    doc_id: String,
+    filepath: String,
+    title: String,
+    section_heading: Option<String>,
+    /// Up to 64 characters around the match, which is in <mark>.
+    snippet: String,
+    /// Higher is better; comparable within one answer.
+    rank: f32,
+}
+
+pub(crate) struct FulltextSearch;
+
+impl Tool for FulltextSearch {
+    type Params = Params;
+    type Output = Output;
+
+    const NAME: &'static str = "ubp_fulltext_search";
+    const DESCRIPTION: &'static str = "Find sections of pages by the words in them, with a snippet. Use it for known \
+        terms, names and identifiers, in any language; it knows no synonyms, so try other words when it finds nothing.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+        if params.query.trim().is_empty() {
+            return Err(Fault::invalid("`query` is empty; it must have at least one word"));
+        }
+        let snapshot = call.knowledge.snapshot();
+        let among = params.doc_type.map(|wanted| {
+            let of_type = snapshot.files().filter(|key| DocType::of(snapshot.note(*key)) == wanted);
+            Arc::new(of_type.collect())
+        });
+        let (text, limit) = (params.query.clone(), params.limit);
+        let found = call.knowledge.search_text(&TextQuery { text, limit, among, count_all: true })?;
+        if found.matched == TextMatch::AnyWord && !found.hits.is_empty() {
+            call.warn("no section has all of these words; these have some of them".to_owned());
+        }
+        // The index may be a moment ahead of this snapshot.
+        let known = |key, section| snapshot.get(key).is_some_and(|note| section < note.sections.len());
+        let hits: Vec<_> = found.hits.iter().filter(|hit| known(hit.key, hit.section)).collect();
+        let places: Vec<_> = hits.iter().map(|hit| (hit.key, hit.section)).collect();
+        let texts = call.knowledge.section_texts(&snapshot, &places);
+        let results = hits.into_iter().zip(texts).map(|(hit, text)| {
+            let note = snapshot.note(hit.key);
+            let heading = note.sections[hit.section].heading.as_deref();
+            let text = text.unwrap_or_default();
+            // What was found may be the heading or the title alone.
+            let names = [heading.unwrap_or_default(), &note.title];
+            let shown = std::iter::once(text.as_str()).chain(names).find(|text| has_match(text, &params.query));
+            Found {
+                doc_id: doc_id(note),
+                filepath: note.path.to_string(),
+                title: note.title.clone(),
+                section_heading: heading.map(str::to_owned),
+                snippet: snippet(shown.unwrap_or(&text), &params.query, SNIPPET),
+                rank: hit.score,
+            }
+        });
+        Ok(Output { results: results.collect(), total_found: found.total })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::testing::Desk;
+
+    const VAULT: &str = "\
+//- design.md
+---
+doc_type: design
+---
+Before anything.
+
+## Cups
+The cups froze at night.
+//- guide.md
+---
+doc_type: guide
+---
+How to clean the cups.
+//- 検索.md
+全文検索の設計を説明する。
+";
+
+    fn found(answer: &Value) -> Vec<(&str, &str)> {
+        let results = answer["results"].as_array().unwrap();
+        results.iter().map(|row| (row["filepath"].as_str().unwrap(), row["snippet"].as_str().unwrap())).collect()
+    }
+
+    #[test]
+    fn sections_with_a_snippet_of_the_match() {
+        let desk = Desk::new(VAULT);
+        let answer = desk.call("ubp_fulltext_search", json!({"query": "cups froze"}));
+        let id = desk.call("ubp_get_page", json!({"filepath": "design.md"}))["doc_id"].clone();
+        let rank = answer["results"][0]["rank"].clone();
+        assert_eq!(
+            answer,
+            json!({
+                "results": [{
+                    "doc_id": id,
+                    "filepath": "design.md",
+                    "title": "Design",
+                    "section_heading": "Cups",
+                    "snippet": "The <mark>cups</mark> <mark>froze</mark> at night.",
+                    "rank": rank,
+                }],
+                "total_found": 1,
+            })
+        );
+        let japanese = desk.call("ubp_fulltext_search", json!({"query": "検索"}));
+        assert_eq!(found(&japanese), [("検索.md", "全文<mark>検索</mark>の設計を説明する。")]);
+        assert_eq!(japanese["results"][0]["section_heading"], Value::Null);
+    }
+
+    #[test]
+    fn the_type_filters_before_the_limit_and_the_total_counts_all() {
+        let desk = Desk::new(VAULT);
+        let search = |arguments: Value| desk.call("ubp_fulltext_search", arguments);
+        let all = search(json!({"query": "cups", "limit": 1}));
+        assert_eq!((found(&all).len(), &all["total_found"]), (1, &json!(2)));
+        let guide = search(json!({"query": "cups", "limit": 1, "doc_type": "guide"}));
+        assert_eq!((found(&guide)[0].0, &guide["total_found"]), ("guide.md", &json!(1)));
+        assert_eq!(search(json!({"query": "cups", "doc_type": "adr"})), json!({"results": [], "total_found": 0}));
+    }
+
+    #[test]
+    fn a_match_in_the_heading_or_title_is_shown_there() {
+        let desk = Desk::new("//- long.md\n---\ntitle: About Anemometers\n---\n## Frozen things\nText.\n");
+        let snippet = |query: &str| {
+            let answer = desk.call("ubp_fulltext_search", json!({"query": query}));
+            answer["results"][0]["snippet"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(snippet("frozen"), "<mark>Frozen</mark> things");
+        assert_eq!(snippet("anemometers"), "About <mark>Anemometers</mark>");
+    }
+
+    #[test]
+    fn relaxing_is_said_and_a_blank_query_is_refused() {
+        let desk = Desk::new(VAULT);
+        let called = desk.called("ubp_fulltext_search", json!({"query": "cups zeppelin"}));
+        assert_eq!(called.warnings, ["no section has all of these words; these have some of them"]);
+        for query in ["", "  "] {
+            assert_eq!(desk.call("ubp_fulltext_search", json!({"query": query}))["protocol"]["code"], -32602);
+        }
+        assert_eq!(desk.call("ubp_fulltext_search", json!({"query": "x", "limit": 51}))["protocol"]["code"], -32602);
+    }
+}

@@ -1,0 +1,230 @@
+//! One page and as much of its surroundings as fits.
+//!
+//! What comes first is what a reader of the page needs first: near pages before far ones, what the page builds on before
+//! what it mentions, what many link to before what few do. A summary that does not fit is left out and counted, and a
+//! shorter one after it may still fit.
+
+use quipu_core::index::{Related, Snapshot};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::page::{LinkType, doc_id, read_page, summaries};
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+use crate::truncate::truncate;
+
+/// Pages read at a time.
+const BATCH: usize = 32;
+/// When so many in a row have not fitted, the rest is not read.
+const MAX_MISFITS: usize = 32;
+/// More pages than this are not listed, however short they are.
+const MAX_RELATED: usize = 1000;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Path of the page in the middle.
+    #[schemars(length(min = 1))]
+    filepath: String,
+    /// How many links away, in either direction.
+    #[serde(default = "default_depth")]
+    #[schemars(range(min = 1, max = 3))]
+    depth: usize,
+    /// At most this many characters of text and summaries.
+    #[serde(default = "default_size")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    max_size: usize,
+}
+
+fn default_depth() -> usize {
+    2
+}
+
+fn default_size() -> usize {
+    50_000
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    center: Center,
+    /// Most useful first.
+    related: Vec<RelatedPage>,
+    /// Characters of the center's content and of all summaries.
+    total_size: usize,
+    /// Pages left out for want of room.
+    truncated_count: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Center {
+    doc_id: String,
+    filepath: String,
+    title: String,
+    /// The text without frontmatter, cut at max_size.
+    content: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct RelatedPage {
+    doc_id: String,
+    filepath: String,
+    title: String,
+    /// Of the last link on the way.
+    link_type: LinkType,
+    direction: Direction,
+    /// The first 500 characters.
+    summary: String,
+    depth: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Direction {
+    Outlink,
+    Backlink,
+}
+
+pub(crate) struct GetContext;
+
+impl Tool for GetContext {
+    type Params = Params;
+    type Output = Output;
+
+    const NAME: &'static str = "ubp_get_context";
+    const DESCRIPTION: &'static str = "Read a page together with summaries of the pages around it, the most useful \
+        first, in at most max_size characters. Use it to gather what is needed to work on a topic; for one page alone \
+        call ubp_get_page.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+        let read = read_page(call, &params.filepath)?;
+        let note = read.note();
+        let content = truncate(read.body(), params.max_size);
+        if content.len() != read.body().len() {
+            call.warn(format!("{}: its text is cut at `max_size`", note.path));
+        }
+        let around: Vec<Related> = read.snapshot.around(read.key, params.depth).into_iter().flatten().collect();
+        let size = content.chars().count();
+        let room = params.max_size.saturating_sub(size);
+        let (related, used) = fitting(call, &read.snapshot, &around, room);
+        Ok(Output {
+            center: Center {
+                doc_id: doc_id(note),
+                filepath: note.path.to_string(),
+                title: note.title.clone(),
+                content,
+            },
+            truncated_count: around.len() - related.len(),
+            related,
+            total_size: size + used,
+        })
+    }
+}
+
+/// The pages whose summaries fit, in their order, and how many characters they take.
+fn fitting(call: &Call<'_>, snapshot: &Snapshot, around: &[Related], room: usize) -> (Vec<RelatedPage>, usize) {
+    let (mut pages, mut used, mut misfits) = (Vec::new(), 0, 0);
+    for batch in around.chunks(BATCH) {
+        let keys: Vec<_> = batch.iter().map(|related| related.key).collect();
+        for (related, summary) in batch.iter().zip(summaries(call, snapshot, &keys)) {
+            let size = summary.chars().count();
+            if used + size > room || pages.len() == MAX_RELATED {
+                misfits += 1;
+                continue;
+            }
+            misfits = 0;
+            used += size;
+            let note = snapshot.note(related.key);
+            pages.push(RelatedPage {
+                doc_id: doc_id(note),
+                filepath: note.path.to_string(),
+                title: note.title.clone(),
+                link_type: related.link_type.into(),
+                direction: if related.is_outgoing { Direction::Outlink } else { Direction::Backlink },
+                summary,
+                depth: related.depth,
+            });
+        }
+        if misfits >= MAX_MISFITS {
+            break;
+        }
+    }
+    (pages, used)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::testing::Desk;
+
+    const VAULT: &str = "\
+//- center.md
+[[mentioned]] [[needed|depends_on]]
+//- needed.md
+Needed. [[far|implements]]
+//- mentioned.md
+Mentioned.
+//- user.md
+[[center|extends]] it.
+//- far.md
+Far.
+//- farther.md
+[[far]]
+";
+
+    fn related(answer: &Value) -> Vec<String> {
+        let line = |page: &Value| {
+            let text = |name: &str| page[name].as_str().unwrap().to_owned();
+            format!("{} {} {} {}", page["depth"], text("direction"), text("link_type"), text("filepath"))
+        };
+        answer["related"].as_array().unwrap().iter().map(line).collect()
+    }
+
+    #[test]
+    fn what_is_needed_comes_first() {
+        let desk = Desk::new(VAULT);
+        let answer = desk.call("ubp_get_context", json!({"filepath": "center.md"}));
+        assert_eq!(
+            related(&answer),
+            [
+                "1 outlink depends_on needed.md",
+                "1 backlink extends user.md",
+                "1 outlink references mentioned.md",
+                "2 outlink implements far.md",
+            ]
+        );
+        assert_eq!(answer["center"]["content"], "[[mentioned]] [[needed|depends_on]]\n");
+        assert_eq!(answer["related"][1]["summary"], "[[center|extends]] it.");
+        let sizes = [36, 26, 22, 10, 4];
+        assert_eq!(
+            (&answer["total_size"], &answer["truncated_count"]),
+            (&json!(sizes.iter().sum::<usize>()), &json!(0))
+        );
+        let deep = desk.call("ubp_get_context", json!({"filepath": "center.md", "depth": 3}));
+        assert_eq!(related(&deep)[4], "3 backlink references farther.md");
+        assert_eq!(related(&desk.call("ubp_get_context", json!({"filepath": "center.md", "depth": 1}))).len(), 3);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted_and_something_shorter_may_still_fit() {
+        let desk = Desk::new(VAULT);
+        let answer = desk.call("ubp_get_context", json!({"filepath": "center.md", "max_size": 36 + 26 + 11}));
+        assert_eq!(related(&answer), ["1 outlink depends_on needed.md", "1 outlink references mentioned.md"]);
+        assert_eq!((&answer["total_size"], &answer["truncated_count"]), (&json!(36 + 26 + 10), &json!(2)));
+        let called = desk.called("ubp_get_context", json!({"filepath": "center.md", "max_size": 20}));
+        assert_eq!(called.warnings, ["center.md: its text is cut at `max_size`"]);
+        let crate::Reply::Answer(answer) = called.reply else { panic!("it answers") };
+        assert_eq!(answer["center"]["content"], "[[men... [truncated]");
+        assert_eq!((&answer["total_size"], &answer["truncated_count"]), (&json!(20), &json!(4)));
+    }
+
+    #[test]
+    fn a_summary_is_500_characters_of_the_text() {
+        let desk = Desk::new(&format!("//- a.md\n[[b]]\n//- b.md\n---\ntitle: B\n---\n{}", "é".repeat(2000)));
+        let answer = desk.call("ubp_get_context", json!({"filepath": "a.md"}));
+        assert_eq!(answer["related"][0]["summary"].as_str().unwrap().chars().count(), 500);
+        assert_eq!(desk.call("ubp_get_context", json!({"filepath": "x.md"}))["protocol"]["code"], -32602);
+        assert_eq!(desk.call("ubp_get_context", json!({"filepath": "a.md", "depth": 4}))["protocol"]["code"], -32602);
+    }
+}

@@ -1,0 +1,175 @@
+//! What pages there are.
+
+use quipu_core::model::{Note, fold};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::page::{DocType, doc_id};
+use crate::fault::Fault;
+use crate::time::iso_utc;
+use crate::tool::{Access, Call, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// Only pages of this type.
+    #[serde(default)]
+    doc_type: Option<DocType>,
+    /// What to sort by.
+    #[serde(default)]
+    sort: Sort,
+    /// Which way.
+    #[serde(default)]
+    order: Order,
+    /// At most this many.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 10_000))]
+    limit: usize,
+    /// Leave out this many first.
+    #[serde(default)]
+    offset: usize,
+}
+
+#[derive(Default, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Sort {
+    #[default]
+    Title,
+    UpdatedAt,
+    Filepath,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Order {
+    #[default]
+    Asc,
+    Desc,
+}
+
+fn default_limit() -> usize {
+    10_000
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    pages: Vec<Page>,
+    /// All that match, beyond the limit too.
+    total: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Page {
+    doc_id: String,
+    filepath: String,
+    title: String,
+    doc_type: DocType,
+    /// Links to other pages that exist.
+    link_count: usize,
+    updated_at: String,
+}
+
+pub(crate) struct ListPages;
+
+impl Tool for ListPages {
+    type Params = Params;
+    type Output = Output;
+
+    const NAME: &'static str = "ubp_list_pages";
+    const DESCRIPTION: &'static str = "List pages with type, number of links and time of the last change. Use it to see \
+        what is documented or what changed lately; to find something in the text call ubp_fulltext_search.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+        let snapshot = call.knowledge.snapshot();
+        let admits = |note: &Note| params.doc_type.is_none_or(|wanted| DocType::of(note) == wanted);
+        let mut found: Vec<_> =
+            snapshot.files().map(|key| (key, snapshot.note(key))).filter(|(_, note)| admits(note)).collect();
+        // By path in any case, so that a stable sort leaves ties so.
+        found.sort_unstable_by_key(|(_, note)| &note.path);
+        match params.sort {
+            Sort::Title => found.sort_by_cached_key(|(_, note)| fold(&note.title)),
+            Sort::UpdatedAt => found.sort_by_key(|(_, note)| note.stat.modified_ns),
+            Sort::Filepath => {}
+        }
+        if params.order == Order::Desc {
+            found.reverse();
+        }
+        let total = found.len();
+        if total > params.offset.saturating_add(params.limit) {
+            let shown = params.offset + params.limit;
+            call.warn(format!("the list goes on: call again with `offset` {shown} for the rest of {total} pages"));
+        }
+        let page = |(key, note): &(_, &Note)| Page {
+            doc_id: doc_id(note),
+            filepath: note.path.to_string(),
+            title: note.title.clone(),
+            doc_type: DocType::of(note),
+            link_count: snapshot.typed_links(*key).len(),
+            updated_at: iso_utc(note.stat.modified_ns),
+        };
+        Ok(Output { pages: found.iter().skip(params.offset).take(params.limit).map(page).collect(), total })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::testing::Desk;
+
+    const VAULT: &str = "\
+//- b/Second.md
+---
+doc_type: adr
+---
+[[zeta]] [[zeta|depends_on]] [[nowhere]] [[Second]]
+//- zeta.md
+---
+title: alpha
+---
+//- a.md
+---
+title: Beta
+doc_type: poem
+---
+";
+
+    fn paths(answer: &Value) -> Vec<&str> {
+        answer["pages"].as_array().unwrap().iter().map(|page| page["filepath"].as_str().unwrap()).collect()
+    }
+
+    #[test]
+    fn every_page_sorted_as_asked() {
+        let desk = Desk::new(VAULT);
+        let list = |arguments: Value| desk.call("ubp_list_pages", arguments);
+        assert_eq!(paths(&list(json!({}))), ["zeta.md", "a.md", "b/Second.md"], "by title, in any case");
+        assert_eq!(paths(&list(json!({"order": "desc"}))), ["b/Second.md", "a.md", "zeta.md"]);
+        assert_eq!(paths(&list(json!({"sort": "filepath"}))), ["a.md", "b/Second.md", "zeta.md"]);
+        desk.clock.advance(1_000_000_000);
+        desk.vault.put("a.md", "x");
+        desk.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
+        assert_eq!(paths(&list(json!({"sort": "updated_at", "order": "desc"})))[0], "a.md");
+    }
+
+    #[test]
+    fn types_are_as_the_frontmatter_says_and_links_are_counted_when_they_lead_somewhere() {
+        let desk = Desk::new(VAULT);
+        let answer = desk.call("ubp_list_pages", json!({"doc_type": "adr"}));
+        assert_eq!((paths(&answer), &answer["total"]), (vec!["b/Second.md"], &json!(1)));
+        assert_eq!(answer["pages"][0]["link_count"], 2, "one for each type, not itself, not what is nowhere");
+        assert_eq!(paths(&desk.call("ubp_list_pages", json!({"doc_type": "other"}))), ["zeta.md", "a.md"]);
+        assert_eq!(desk.call("ubp_list_pages", json!({"doc_type": "db-schema"}))["total"], 0);
+    }
+
+    #[test]
+    fn page_by_page_and_what_is_not_allowed() {
+        let desk = Desk::new(VAULT);
+        let called = desk.called("ubp_list_pages", json!({"limit": 1, "offset": 1, "sort": "filepath"}));
+        assert!(called.warnings[0].starts_with("the list goes on: call again with `offset` 2"), "{called:?}");
+        let wrong = desk.call("ubp_list_pages", json!({"sort": "size"}));
+        let message = "`sort` is \"size\"; it must be one of \"title\", \"updated_at\", \"filepath\"";
+        assert_eq!(wrong, json!({"protocol": {"code": -32602, "message": message}}));
+        assert_eq!(desk.call("ubp_list_pages", json!({"doc_type": "poem"}))["protocol"]["code"], -32602);
+    }
+}

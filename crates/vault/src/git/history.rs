@@ -1,0 +1,270 @@
+//! The commits from HEAD backwards, and which paths each one touched. Read only as far as somebody asks: git is left
+//! waiting in between, and the next question goes on from there.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::ops::Bound;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Instant;
+
+use super::program::{Git, GitError, end};
+
+const CHUNK: usize = 64 << 10;
+
+/// Every commit newest first, with the paths it changed from its parent. A merge counts for what it made itself, and a
+/// pure rename is known as one.
+const LOG: [&str; 9] = [
+    "log",
+    "-z",
+    "--format=%x01%H %ct %P",
+    "--name-status",
+    "--find-renames=100%",
+    "--no-ext-diff",
+    "--no-textconv",
+    "-c",
+    "--ignore-submodules=none",
+];
+
+/// History as far as it has been read.
+pub(crate) struct History {
+    commits: Vec<Commit>,
+    /// By path, newest first.
+    touched: BTreeMap<String, Vec<Touch>>,
+    parser: Parser,
+    /// `None` once there is no more to read.
+    running: Option<Running>,
+}
+
+struct Running {
+    child: Child,
+    chunks: Receiver<Vec<u8>>,
+}
+
+/// One commit.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    pub(crate) id: String,
+    /// Of the committing, in nanoseconds since 1970.
+    pub(crate) at_ns: i64,
+    /// It has no parents, or none that are known.
+    pub(crate) is_first: bool,
+}
+
+/// A commit that changed a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Touch {
+    /// Its place in the history: 0 is HEAD.
+    pub(crate) commit: usize,
+    /// The path had this name before, and the same content.
+    pub(crate) renamed_from: Option<String>,
+}
+
+/// How reading on ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Advance {
+    /// Enough is known.
+    Enough,
+    /// All there is is known.
+    End,
+    /// There was no time.
+    TooSlow,
+}
+
+impl History {
+    /// Begins at a commit.
+    pub(super) fn begin(git: &Git, head: &str) -> Result<Self, GitError> {
+        let mut arguments = LOG.to_vec();
+        arguments.extend([head, "--"]);
+        let mut child = git.spawn(&arguments, Stdio::null())?;
+        let mut stdout = child.stdout.take().expect("stdout is a pipe");
+        // What goes wrong is seen by the end of the output; a full pipe must not stop it.
+        drop(child.stderr.take());
+        // Few chunks wait at a time, so git does not run ahead of what is asked.
+        let (sender, chunks) = sync_channel(4);
+        std::thread::spawn(move || {
+            loop {
+                let mut chunk = vec![0; CHUNK];
+                match stdout.read(&mut chunk) {
+                    Ok(0) | Err(_) => return,
+                    Ok(length) => chunk.truncate(length),
+                }
+                if sender.send(chunk).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Self {
+            commits: Vec::new(),
+            touched: BTreeMap::new(),
+            parser: Parser::default(),
+            running: Some(Running { child, chunks }),
+        })
+    }
+
+    /// Reads on until enough is known.
+    pub(crate) fn advance(&mut self, deadline: Instant, enough: impl Fn(&Self) -> bool) -> Advance {
+        while !enough(self) {
+            let Some(running) = &self.running else { return Advance::End };
+            match running.chunks.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(chunk) => {
+                    let Self { parser, commits, touched, .. } = self;
+                    parser.take(&chunk, commits, touched);
+                }
+                Err(RecvTimeoutError::Timeout) => return Advance::TooSlow,
+                Err(RecvTimeoutError::Disconnected) => self.stop(),
+            }
+        }
+        Advance::Enough
+    }
+
+    /// The commit that last changed a path's content, and the path's name in it.
+    pub(crate) fn last_change(&self, path: &str) -> Option<(usize, String)> {
+        let (mut name, mut from) = (path, 0);
+        loop {
+            let touch = self.touches(name).iter().find(|touch| touch.commit >= from)?;
+            match &touch.renamed_from {
+                Some(before) => (name, from) = (before, touch.commit + 1),
+                None => return Some((touch.commit, name.to_owned())),
+            }
+        }
+    }
+
+    /// The commits that changed a path, newest first.
+    pub(crate) fn touches(&self, path: &str) -> &[Touch] {
+        self.touched.get(path).map_or(&[], Vec::as_slice)
+    }
+
+    /// Every path that some commit changed and that starts so, in order.
+    pub(crate) fn paths_from<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
+        let from = self.touched.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+        from.map(|(path, _)| path.as_str()).take_while(move |path| path.starts_with(prefix))
+    }
+
+    pub(crate) fn commit(&self, place: usize) -> &Commit {
+        &self.commits[place]
+    }
+
+    fn stop(&mut self) {
+        if let Some(mut running) = self.running.take() {
+            end(&mut running.child);
+        }
+    }
+}
+
+impl Drop for History {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Takes git's output apart: NUL-terminated words, of which each commit's first starts with a control character.
+#[derive(Default)]
+struct Parser {
+    /// The beginning of a word whose end has not come yet.
+    rest: Vec<u8>,
+    expected: Expected,
+}
+
+#[derive(Default)]
+enum Expected {
+    /// A commit, or how a path was changed.
+    #[default]
+    Head,
+    /// The path that was changed.
+    Path,
+    /// The first of two paths.
+    Before,
+    /// The second.
+    After(String),
+}
+
+impl Parser {
+    fn take(&mut self, chunk: &[u8], commits: &mut Vec<Commit>, touched: &mut BTreeMap<String, Vec<Touch>>) {
+        let mut words = chunk.split(|byte| *byte == 0).peekable();
+        while let Some(word) = words.next() {
+            self.rest.extend_from_slice(word);
+            if words.peek().is_none() {
+                // Its end is in the next chunk, or it is empty.
+                return;
+            }
+            let word = String::from_utf8_lossy(&std::mem::take(&mut self.rest)).into_owned();
+            self.take_word(word, commits, touched);
+        }
+    }
+
+    fn take_word(&mut self, word: String, commits: &mut Vec<Commit>, touched: &mut BTreeMap<String, Vec<Touch>>) {
+        let mut touch = |path: String, renamed_from: Option<String>| {
+            let Some(commit) = commits.len().checked_sub(1) else { return };
+            touched.entry(path).or_default().push(Touch { commit, renamed_from });
+        };
+        self.expected = match std::mem::take(&mut self.expected) {
+            Expected::Head => match word.trim_start_matches('\n') {
+                "" => Expected::Head,
+                status if status.starts_with('\u{1}') => {
+                    commits.extend(Commit::read(&status[1..]));
+                    Expected::Head
+                }
+                // A merge has a letter for each parent, and one path.
+                status if status.starts_with(['R', 'C']) && status[1..].bytes().all(|byte| byte.is_ascii_digit()) => {
+                    Expected::Before
+                }
+                _ => Expected::Path,
+            },
+            Expected::Path => {
+                touch(word, None);
+                Expected::Head
+            }
+            Expected::Before => Expected::After(word),
+            Expected::After(before) => {
+                touch(before.clone(), None);
+                touch(word, Some(before));
+                Expected::Head
+            }
+        };
+    }
+}
+
+impl Commit {
+    fn read(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let id = words.next()?.to_owned();
+        let seconds: i64 = words.next()?.parse().ok()?;
+        let is_first = words.next().is_none_or(str::is_empty);
+        Some(Self { id, at_ns: seconds.saturating_mul(1_000_000_000), is_first })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As git says it: a merge that made something of its own, a change, a rename, and the first commit.
+    const SAID: &str = "\u{1}c4 40 c3 cx\0\0MM\0s.ts\0\u{1}c3 30 c2\0\nM\0d/b.md\0\u{1}c2 20 c1\0\nR100\0a\nb.md\0d/b.md\0\
+                        \u{1}c1 10 \0\nA\0a\nb.md\0A\0s.ts\0";
+
+    #[test]
+    fn words_are_taken_apart_wherever_a_chunk_ends() {
+        for size in 1..SAID.len() {
+            let (mut parser, mut commits, mut touched) = (Parser::default(), Vec::new(), BTreeMap::new());
+            for chunk in SAID.as_bytes().chunks(size) {
+                parser.take(chunk, &mut commits, &mut touched);
+            }
+            let times: Vec<_> = commits.iter().map(|commit| (commit.at_ns / 1_000_000_000, commit.is_first)).collect();
+            assert_eq!(times, [(40, false), (30, false), (20, false), (10, true)]);
+            let touch = |commit, from: Option<&str>| Touch { commit, renamed_from: from.map(str::to_owned) };
+            assert_eq!(touched["s.ts"], [touch(0, None), touch(3, None)]);
+            assert_eq!(touched["d/b.md"], [touch(1, None), touch(2, Some("a\nb.md"))]);
+            assert_eq!(touched["a\nb.md"], [touch(2, None), touch(3, None)]);
+        }
+    }
+
+    #[test]
+    fn a_pure_rename_is_no_change_of_content() {
+        let (mut parser, mut commits, mut touched) = (Parser::default(), Vec::new(), BTreeMap::new());
+        parser.take(SAID.replace("M\0d/b.md\0", "M\0x\0").as_bytes(), &mut commits, &mut touched);
+        let history = History { commits, touched, parser, running: None };
+        assert_eq!(history.last_change("d/b.md"), Some((3, "a\nb.md".to_owned())));
+        assert_eq!(history.last_change("nowhere"), None);
+    }
+}

@@ -1,0 +1,55 @@
+//! The trash does not grow for ever, and loses nothing that is young.
+
+use std::os::unix::fs::MetadataExt;
+
+use quipu_core::ports::{Clock, SystemClock, VaultFiles};
+use quipu_vault::{FolderVault, VaultOptions};
+
+use crate::home::{Home, delete, replace};
+
+const DAY_NS: i64 = 24 * 60 * 60 * 1_000_000_000;
+const OLD: &str = ".quipu/trash/20200131T093000.123456789Z-000-replaced/notes/a.md";
+
+fn ninety_days_ago() -> i64 {
+    SystemClock.now_ns() - 90 * DAY_NS
+}
+
+#[test]
+fn old_versions_go_and_young_ones_stay() {
+    let home = Home::new(&[
+        ("notes/a.md", "second"),
+        ("b.md", "B"),
+        (OLD, "first"),
+        (".quipu/trash/20200131T093000.123456789Z-000-deleted/c.md", "C"),
+        (".quipu/trash/not-one-of-ours/old.md", "mine"),
+    ]);
+    let vault = home.open();
+    vault.apply(&[replace("notes/a.md", "second", "third"), delete("b.md", "B")]).unwrap();
+    assert_eq!(vault.kept().unwrap().len(), 4);
+    assert_eq!(vault.prune_kept(ninety_days_ago()).unwrap(), 2);
+
+    let left: Vec<String> = vault.kept().unwrap().iter().map(|kept| kept.path.to_string()).collect();
+    assert_eq!(left, ["notes/a.md", "b.md"]);
+    assert!(!home.at(".quipu/trash/20200131T093000.123456789Z-000-replaced").exists(), "no empty folder is left");
+    assert!(home.at(".quipu/trash/not-one-of-ours/old.md").exists());
+    assert_eq!(home.text("notes/a.md").as_deref(), Some("third"));
+    assert_eq!(vault.prune_kept(ninety_days_ago()).unwrap(), 0);
+}
+
+#[test]
+fn nothing_goes_while_a_write_is_unfinished_or_the_vault_is_only_read() {
+    let home = Home::new(&[("notes/a.md", "second"), (OLD, "first")]);
+    let options = VaultOptions { read_only: true, ..VaultOptions::default() };
+    let reader = FolderVault::open(home.folder.path(), options).unwrap();
+    assert!(reader.prune_kept(ninety_days_ago()).is_err());
+
+    let vault = home.open();
+    let inode = |path: &str| std::fs::metadata(home.at(path)).unwrap().ino();
+    let newer = format!(r#"{{"format":999,"home":{{"root":{},"own":{}}}}}"#, inode(""), inode(".quipu"));
+    home.save(".quipu/journal.json", &newer);
+    let refused = vault.prune_kept(ninety_days_ago()).unwrap_err();
+    assert!(refused.to_string().contains("a newer Quipu must finish it"), "{refused}");
+    assert_eq!(home.text(OLD).as_deref(), Some("first"));
+    std::fs::remove_file(home.at(".quipu/journal.json")).unwrap();
+    assert_eq!(vault.prune_kept(ninety_days_ago()).unwrap(), 1);
+}
