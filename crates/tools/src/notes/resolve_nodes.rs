@@ -202,7 +202,11 @@ title: Crème Brûlée
         assert_eq!(answer[0]["match"], "recipes/chicken.md", "{answer}");
         let score = answer[0]["score"].as_f64().unwrap();
         assert!((0.5..1.0).contains(&score), "{answer}");
-        assert_eq!((&answer[1]["match"], &answer[1]["score"]), (&json!("old/bulgogi.md"), &json!(1.0)), "the very name");
+        assert_eq!(
+            (&answer[1]["match"], &answer[1]["score"]),
+            (&json!("old/bulgogi.md"), &json!(1.0)),
+            "the very name"
+        );
         let filtered = json!({"names": ["poultry"], "strategy": "semantic", "path": "old/", "threshold": 0});
         assert_eq!(desk.call("resolve_nodes", filtered)[0]["match"], "old/bulgogi.md");
     }
