@@ -11,6 +11,7 @@ mod bench;
 mod crash;
 mod deny;
 mod docs;
+mod eval;
 mod memory;
 mod test;
 
@@ -34,6 +35,7 @@ cargo xtask bench [--sizes 1k,10k,100k] [--write]
                                            times the release build against the budgets; --write keeps the table in docs/
 cargo xtask memory duplicates|recall|speed [SIZES]
                                            measures memory: duplicates and recall on real data, speed at size
+cargo xtask eval [--set NAME] [--write]    how well searches rank on judged sets, by words, by meaning and by both
 cargo xtask deny                           licences, bans and sources of every dependency (installs cargo-deny once)
 cargo xtask docs                           writes the generated pages of docs/ anew";
 
@@ -56,6 +58,7 @@ fn main() -> anyhow::Result<ExitCode> {
             bench::run(&sizes.split(',').map(bench::size).collect::<anyhow::Result<Vec<_>>>()?, options.has("--write"))
         }
         "memory" => memory::run(options.0),
+        "eval" => eval::run(options.value("--set"), options.has("--write")),
         "deny" => deny::run(),
         "docs" => docs::run(),
         "help" | "--help" | "-h" => {

@@ -39,14 +39,25 @@ pub struct Search<'a> {
     pub depth: usize,
     /// Only links of these types bring notes near; all where it is empty.
     pub link_types: &'a [LinkType],
-    /// By meaning alone: the score is the cosine.
-    pub meaning_only: bool,
+    /// What decides.
+    pub by: By,
+}
+
+/// What decides in a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// Words, meaning and links.
+    Everything,
+    /// Words and links, as without an embedder.
+    Words,
+    /// Meaning alone: the score is the cosine.
+    Meaning,
 }
 
 impl<'a> Search<'a> {
     /// A search for the best few notes, whatever links them.
     pub fn new(text: &'a str, limit: usize) -> Self {
-        Self { text, limit, depth: 2, link_types: &[], meaning_only: false }
+        Self { text, limit, depth: 2, link_types: &[], by: By::Everything }
     }
 }
 
@@ -98,8 +109,12 @@ pub struct FoundSection {
 impl Knowledge {
     /// Searches by words, meaning and links. Without an embedder, or when it fails, by words and links.
     pub fn search(&self, search: &Search<'_>) -> Result<Findings, StoreError> {
-        let (near, degraded) = self.close_in_meaning(search.text);
-        let words = if search.meaning_only && near.is_some() {
+        let (near, degraded) = match search.by {
+            By::Words => (None, None),
+            By::Everything | By::Meaning => self.close_in_meaning(search.text),
+        };
+        let meaning_only = search.by == By::Meaning && near.is_some();
+        let words = if meaning_only {
             RankedText::default()
         } else {
             self.rank_text(search.text, CANDIDATES)?
@@ -108,14 +123,14 @@ impl Knowledge {
         let snapshot = self.snapshot();
         let by_meaning = near.is_some();
         let worth = match (&near, &self.meaning) {
-            (Some(_), _) if search.meaning_only => 1.0,
+            (Some(_), _) if meaning_only => 1.0,
             (Some(_), Some(meaning)) => MEANING * worth_on(search.text, meaning.embedder.worth_beyond_english()),
             _ => 0.0,
         };
-        let unrelated = if search.meaning_only { 0.0 } else { self.unrelated() };
+        let unrelated = if meaning_only { 0.0 } else { self.unrelated() };
         let sections = weighed(&words, near.as_deref().unwrap_or_default(), worth, unrelated);
         let mut found = notes_of(&snapshot, sections);
-        if !search.meaning_only {
+        if !meaning_only {
             bring_near(&snapshot, &mut found, search);
         }
         found.sort_by(|a, b| {
@@ -199,8 +214,7 @@ fn weighed(words: &RankedText, near: &[VectorHit], worth: f32, unrelated: f32) -
     sections.into_iter().map(section).collect()
 }
 
-/// Sections by their notes; the best speaks for its note. What is no longer in the vault, or in another file's shadow with
-/// no place of its own, is left out.
+/// Sections by their notes; the best speaks for its note. What is no longer in the vault is left out.
 fn notes_of(snapshot: &Snapshot, sections: Vec<(NoteKey, FoundSection)>) -> Vec<Found> {
     let mut by_note: FxHashMap<NoteKey, Vec<FoundSection>> = FxHashMap::default();
     for (key, section) in sections {

@@ -7,7 +7,7 @@ mod passages;
 mod snippet;
 pub mod words;
 
-pub use hybrid::{Findings, Found, FoundSection, Search};
+pub use hybrid::{By, Findings, Found, FoundSection, Search};
 pub use lines::{LineMatch, Lines};
 pub use meaning::{Effort, EmbeddingFailed, Meaning, Round};
 pub use passages::{PASSAGES_VERSION, Passage, passages};

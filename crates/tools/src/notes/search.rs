@@ -1,7 +1,7 @@
 //! Notes by what they are about: meaning, words and links in one ranking.
 
 use quipu_core::Knowledge;
-use quipu_core::search::Search as Query;
+use quipu_core::search::{By, Search as Query};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -56,14 +56,17 @@ impl Tool for Search {
         if params.query.trim().is_empty() {
             return Err(Fault::invalid("`query` is blank; say what to find"));
         }
-        let meaning_only = call.knowledge.searches_by_meaning_alone();
-        let findings = call.knowledge.search(&Query { meaning_only, ..Query::new(&params.query, params.limit) })?;
+        let by = if call.knowledge.searches_by_meaning_alone() { By::Meaning } else { By::Everything };
+        let findings = call.knowledge.search(&Query { by, ..Query::new(&params.query, params.limit) })?;
         if let Some(degraded) = findings.degraded {
             call.warn(degraded);
         }
-        let keys: Vec<_> = findings.found.iter().map(|found| found.key).collect();
+        let mut found = findings.found;
+        // A file whose id belongs to another is a document, but no node.
+        found.retain(|found| !findings.snapshot.is_shadowed(found.key));
+        let keys: Vec<_> = found.iter().map(|found| found.key).collect();
         let nodes = Node::list(call, &findings.snapshot, &keys, params.include_content.then_some(LISTED));
-        let scores = findings.found.iter().map(|found| rounded(found.score));
+        let scores = found.iter().map(|found| rounded(found.score));
         Ok(nodes.into_iter().zip(scores).map(|(node, score)| Found { node, score }).collect())
     }
 }

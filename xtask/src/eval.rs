@@ -1,0 +1,135 @@
+//! `cargo xtask eval`: how well searches rank, on judged sets that others made. One table: by words, by meaning, by both.
+//!
+//! A set of documents is laid out as a vault; a set of anchors is asked against the real vault it is of.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use crate::{data, shell};
+
+/// More queries of one set are not asked: the mean moves by less than a point, and the table takes minutes.
+const MAX_QUERIES: usize = 600;
+
+/// A judged set, and the part of a real vault it is asked against if it has no documents of its own.
+const SETS: [(&str, Option<(&str, &str)>); 9] = [
+    ("ir-scifact", None),
+    ("ir-cranfield", None),
+    ("ir-cacm", None),
+    ("docsqa-anthropic", None),
+    ("multihop-hotpot-train100", None),
+    ("ja-jsquad-valid", None),
+    ("anchors-k8s-en", Some(("vault-k8s-en-ja", "en"))),
+    ("anchors-obsidian-help-en", Some(("vault-obsidian-help-en-ja", "en"))),
+    ("anchors-obsidian-help-ja", Some(("vault-obsidian-help-en-ja", "ja"))),
+];
+
+pub(crate) fn run(wanted: Option<&str>, write: bool) -> anyhow::Result<()> {
+    let Some(data) = data::unpacked()? else { bail!("there are no judged sets: ../shared/data is missing") };
+    let mut rows = Vec::new();
+    for (set, vault) in SETS.iter().filter(|(set, _)| wanted.is_none_or(|wanted| set.contains(wanted))) {
+        println!("measuring {set}");
+        rows.push((*set, measure(&data, set, *vault).with_context(|| (*set).to_owned())?));
+    }
+    let page = table(&rows);
+    println!("\n{page}");
+    if write {
+        let file = shell::root().join("docs/search.md");
+        let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        let start = text.find(START).context("docs/search.md has no place for the table")? + START.len();
+        let end = text.find(END).context("docs/search.md has no end of the table")?;
+        fs::write(&file, format!("{}\n{page}{}", &text[..start], &text[end..]))?;
+    }
+    Ok(())
+}
+
+const START: &str = "<!-- `cargo xtask eval --write` -->";
+const END: &str = "<!-- end -->";
+
+fn measure(data: &Path, set: &str, vault: Option<(&str, &str)>) -> anyhow::Result<Value> {
+    let judged = folder_with(&data.join(set), "qrels.tsv")?;
+    // Kept between runs: most of the time goes into vectors, and a vault that did not change needs none.
+    let laid_out = shell::target().join("eval").join(set);
+    match vault {
+        None => lay_out(&judged.join("docs.jsonl"), &laid_out)?,
+        Some((name, part)) => {
+            let from = folder_with(&data.join(name), "vault")?.join("vault");
+            copy_notes(&from.join(part), &laid_out.join(part))?;
+        }
+    }
+    let mut command = shell::cargo(&["bench", "--quiet", "-p", "quipu", "--bench", "ranking", "--"]);
+    command.arg(&laid_out).arg(judged.join("queries.jsonl")).arg(judged.join("qrels.tsv")).arg(MAX_QUERIES.to_string());
+    let printed = shell::output(&mut command)?;
+    let line = printed.lines().find(|line| line.starts_with('{')).context("the measurement printed nothing")?;
+    Ok(serde_json::from_str(line)?)
+}
+
+/// The folder at or one below `place` that has an entry: archives have a folder of their own inside, or not.
+fn folder_with(place: &Path, entry: &str) -> anyhow::Result<PathBuf> {
+    let mut places = vec![place.to_owned()];
+    places.extend(fs::read_dir(place)?.flatten().map(|entry| entry.path()));
+    places.into_iter().find(|place| place.join(entry).exists()).with_context(|| format!("no {entry} in {}", place.display()))
+}
+
+/// Writes each document as a note named by its id.
+fn lay_out(documents: &Path, vault: &Path) -> anyhow::Result<()> {
+    let folder = vault.join("documents");
+    fs::create_dir_all(&folder)?;
+    for line in fs::read_to_string(documents)?.lines() {
+        let document: Value = serde_json::from_str(line)?;
+        let text = |key: &str| document[key].as_str().unwrap_or_default().to_owned();
+        // Ids of sets may have capitals that matter to nobody, and slashes.
+        let name = text("id").replace('%', "%25").replace('/', "%2f");
+        let title = serde_json::to_string(&text("title"))?;
+        let title = if text("title").is_empty() { String::new() } else { format!("---\ntitle: {title}\n---\n") };
+        write_if_other(&folder.join(format!("{name}.md")), &format!("{title}{}\n", text("text")))?;
+    }
+    Ok(())
+}
+
+fn copy_notes(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            copy_notes(&from, &to)?;
+        } else if from.extension().is_some_and(|extension| extension == "md") {
+            write_if_other(&to, &String::from_utf8_lossy(&fs::read(&from)?))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_if_other(file: &Path, text: &str) -> anyhow::Result<()> {
+    if fs::read_to_string(file).is_ok_and(|known| known == text) {
+        return Ok(());
+    }
+    Ok(fs::write(file, text)?)
+}
+
+fn table(rows: &[(&str, Value)]) -> String {
+    let mut page = String::from(
+        "| set | notes | queries | nDCG@10 words | meaning | both | MRR@10 words | meaning | both | recall@100 words | meaning | both |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    let arms = ["words", "meaning", "both"];
+    let mut sums = [0.0; 9];
+    for (set, row) in rows {
+        let cells: Vec<f64> = ["ndcg", "mrr", "recall"]
+            .iter()
+            .flat_map(|measure| arms.map(|arm| row["arms"][arm][measure].as_f64().unwrap_or_default() * 100.0))
+            .collect();
+        for (sum, cell) in sums.iter_mut().zip(&cells) {
+            *sum += cell;
+        }
+        let shown: Vec<String> = cells.iter().map(|cell| format!("{cell:.1}")).collect();
+        let _ = writeln!(page, "| {set} | {} | {} | {} |", row["notes"], row["queries"], shown.join(" | "));
+    }
+    let means: Vec<String> = sums.iter().map(|sum| format!("**{:.1}**", sum / rows.len().max(1) as f64)).collect();
+    let _ = writeln!(page, "| mean | | | {} |", means.join(" | "));
+    page
+}
