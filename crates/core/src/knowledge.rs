@@ -7,9 +7,10 @@ use crate::index::{IndexError, Indexer, Outside, Progress, Scope, Snapshot, Sync
 use crate::model::{ContentHash, Note, NoteId, NoteKey, VaultPath, Warning};
 use crate::parse::{TitleRule, decode, parse, text_start};
 use crate::ports::{
-    Clock, FileContent, Kept, NoteStore, Sources, StoreError, TextHits, TextQuery, VaultError, VaultFiles, WriteError,
+    Clock, FileContent, Kept, NoteStore, RankedText, Sources, StoreError, TextHits, TextQuery, VaultError, VaultFiles,
+    WriteError,
 };
-use crate::search::Lines;
+use crate::search::{Lines, Meaning};
 use crate::session::Session;
 use crate::warnings::WarningLog;
 
@@ -24,6 +25,7 @@ pub struct Knowledge {
     pub(crate) vault: Arc<dyn VaultFiles>,
     pub(crate) indexer: Indexer,
     pub(crate) lines: Lines,
+    pub(crate) meaning: Option<Meaning>,
     pub(crate) sources: Arc<dyn Sources>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) stale_after_ns: i64,
@@ -84,6 +86,7 @@ impl Knowledge {
         Self {
             indexer: Indexer::new(outside, title_rule, warnings.clone()),
             lines: Lines::default(),
+            meaning: None,
             sources,
             clock,
             stale_after_ns: i64::try_from(stale_after.as_nanos()).unwrap_or(i64::MAX),
@@ -205,10 +208,22 @@ impl Knowledge {
 
     /// The sections that match some words best. Where the text index turns out to be damaged it is filled again first.
     pub fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
-        match self.store.search_text(query) {
+        self.ask_text(|store| store.search_text(query))
+    }
+
+    /// The sections with any of some words, to be weighed against others. Fills a damaged text index again first, too.
+    pub(crate) fn rank_text(&self, text: &str, limit: usize) -> Result<RankedText, StoreError> {
+        self.ask_text(|store| store.rank_text(text, limit))
+    }
+
+    fn ask_text<Answer>(
+        &self,
+        question: impl Fn(&dyn NoteStore) -> Result<Answer, StoreError>,
+    ) -> Result<Answer, StoreError> {
+        match question(&*self.store) {
             Err(error) if self.store.text_lost()?.is_empty() => Err(error),
             Err(error) if !self.indexer.refill(REFILL_PATIENCE) => Err(StoreError { action: REFILLING, ..error }),
-            Err(_) => self.store.search_text(query),
+            Err(_) => question(&*self.store),
             found => found,
         }
     }

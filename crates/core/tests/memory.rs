@@ -31,6 +31,10 @@ impl Embedder for Subjects {
         1.0
     }
 
+    fn unrelated(&self) -> f32 {
+        0.0
+    }
+
     fn embed(&self, _role: Role, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
         if self.is_down.load(Ordering::Relaxed) {
             return Err(EmbedError::Unavailable("it is down".into()));

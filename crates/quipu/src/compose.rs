@@ -9,6 +9,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use quipu_core::memory::{Memory, MemoryParts};
 use quipu_core::ports::{Embedder, SystemClock};
+use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
 use quipu_store_embedded::{EmbeddedStore, MemoryDatabase, MemoryOpenError, OpenError};
 use quipu_vault::{FolderSources, FolderVault, VaultOptions};
@@ -95,6 +96,7 @@ pub(crate) fn open(root: &Path, config: &Config, wish: Wish, read_only: bool) ->
     let vault = Arc::new(open_files(root, config, read_only)?);
     let (store, index) = open_index(&vault, wish)?;
     let store = Arc::new(store);
+    let embedder = open_embedder(config)?;
     let knowledge = Knowledge::new(Parts {
         vault: vault.clone(),
         store: store.clone(),
@@ -103,7 +105,13 @@ pub(crate) fn open(root: &Path, config: &Config, wish: Wish, read_only: bool) ->
         title_rule: config.title_from.clone(),
         stale_after: config.stale_after,
     });
-    let memory = open_memory(&vault, config, wish)?;
+    let knowledge = match &embedder {
+        Some(embedder) => {
+            knowledge.with_meaning(Meaning::new(embedder.clone(), store.clone()).alone(config.by_meaning_alone))
+        }
+        None => knowledge,
+    };
+    let memory = open_memory(&vault, config, embedder, wish)?;
     Ok(OpenVault { knowledge: Arc::new(knowledge), vault, store, index, memory })
 }
 
@@ -113,18 +121,27 @@ pub(crate) fn open_memory_alone(
     config: &Config,
     wish: Wish,
 ) -> Result<Result<OpenMemory, MemoryOpenError>, ComposeError> {
-    open_memory(&open_files(root, config, false)?, config, wish)
+    open_memory(&open_files(root, config, false)?, config, open_embedder(config)?, wish)
 }
 
-/// What compares meanings: the model inside the program.
-fn embedder() -> Arc<dyn Embedder> {
-    Arc::new(quipu_embed::Builtin::new())
+/// What compares meanings, if anything shall.
+fn open_embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>, ComposeError> {
+    let settings = quipu_embed::Settings {
+        provider: config.embedding.provider(),
+        keys: quipu_embed::Keys::from_environment(),
+        ..quipu_embed::Settings::default()
+    };
+    quipu_embed::open(&settings).map_err(|error| {
+        let hint = "look at [embedding]; provider = \"builtin\" needs neither an address nor a key".to_owned();
+        ConfigError { place: crate::config::FILE.to_owned(), message: error.to_string(), hint }.into()
+    })
 }
 
 /// Memory is the one thing here that cannot be made anew: where its file cannot be used, there is none, and the rest works.
 fn open_memory(
     vault: &FolderVault,
     config: &Config,
+    embedder: Option<Arc<dyn Embedder>>,
     wish: Wish,
 ) -> Result<Result<OpenMemory, MemoryOpenError>, ComposeError> {
     let file = memory_file(vault.root());
@@ -142,7 +159,7 @@ fn open_memory(
     let database = Arc::new(database);
     let memory = Memory::new(MemoryParts {
         store: database.clone(),
-        embedder: Some(embedder()),
+        embedder,
         clock: Arc::new(SystemClock),
         types: config.memory_types.clone(),
         rule: config.duplicates,

@@ -11,6 +11,7 @@ use std::time::Duration;
 use quipu_core::Knowledge;
 use quipu_core::memory::{DuplicateRule, EntityTypes};
 use quipu_core::parse::{TitleRule, TitleSource};
+use quipu_embed::Provider;
 use quipu_tools::{Toolset, nearest};
 use toml::de::{DeTable, DeValue};
 
@@ -36,6 +37,10 @@ pub(crate) struct Config {
     pub(crate) trash_days: u32,
     /// How long a note may lag behind its sources.
     pub(crate) stale_after: Duration,
+    /// Whether notes are searched by meaning alone.
+    pub(crate) by_meaning_alone: bool,
+    /// Who turns texts into vectors.
+    pub(crate) embedding: Embedding,
 }
 
 impl Default for Config {
@@ -47,8 +52,46 @@ impl Default for Config {
             toolsets: None,
             trash_days: 90,
             stale_after: Knowledge::STALE_AFTER,
+            by_meaning_alone: false,
+            embedding: Embedding::default(),
             duplicates: DuplicateRule::default(),
             memory_types: EntityTypes::default(),
+        }
+    }
+}
+
+/// Who turns texts into vectors, as written; what is left out has a default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Embedding {
+    provider: ProviderName,
+    model: Option<String>,
+    url: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum ProviderName {
+    #[default]
+    Builtin,
+    Ollama,
+    OpenAi,
+    None,
+}
+
+impl Embedding {
+    /// The provider that is meant.
+    pub(crate) fn provider(&self) -> Provider {
+        let or = |given: &Option<String>, default: &str| given.clone().unwrap_or_else(|| default.to_owned());
+        match self.provider {
+            ProviderName::Builtin => Provider::Builtin,
+            ProviderName::None => Provider::None,
+            ProviderName::Ollama => Provider::Ollama {
+                url: or(&self.url, Provider::OLLAMA_URL),
+                model: or(&self.model, Provider::OLLAMA_MODEL),
+            },
+            ProviderName::OpenAi => Provider::OpenAi {
+                url: or(&self.url, Provider::OPENAI_URL),
+                model: or(&self.model, Provider::OPENAI_MODEL),
+            },
         }
     }
 }
@@ -106,6 +149,8 @@ enum Form {
     FilledList,
     /// A whole number.
     Number,
+    /// One string.
+    Text,
 }
 
 /// One item of a list, and where it stands.
@@ -115,17 +160,26 @@ struct Word {
 }
 
 /// Every key there is.
-const KEYS: [Key; 6] = [
+const KEYS: [Key; 10] = [
     Key { name: "title_from", variable: "QUIPU_TITLE_FROM", form: Form::FilledList, set: set_title_from },
     Key { name: "include", variable: "QUIPU_INCLUDE", form: Form::List, set: set_include },
     Key { name: "exclude", variable: "QUIPU_EXCLUDE", form: Form::List, set: set_exclude },
     Key { name: "toolsets", variable: "QUIPU_TOOLSETS", form: Form::FilledList, set: set_toolsets },
     Key { name: "staleness.days", variable: "QUIPU_STALENESS_DAYS", form: Form::Number, set: set_staleness_days },
+    Key { name: "search.mode", variable: "QUIPU_SEARCH_MODE", form: Form::Text, set: set_search_mode },
+    Key {
+        name: "embedding.provider",
+        variable: "QUIPU_EMBEDDING_PROVIDER",
+        form: Form::Text,
+        set: set_embedding_provider,
+    },
+    Key { name: "embedding.model", variable: "QUIPU_EMBEDDING_MODEL", form: Form::Text, set: set_embedding_model },
+    Key { name: "embedding.url", variable: "QUIPU_EMBEDDING_URL", form: Form::Text, set: set_embedding_url },
     Key { name: "trash_days", variable: "QUIPU_TRASH_DAYS", form: Form::Number, set: set_trash_days },
 ];
 
 /// What a later version will know. Somebody who has read of it is told so, rather than that it is a mistake.
-const LATER: [&str; 3] = ["search", "embedding", "http"];
+const LATER: [&str; 1] = ["http"];
 
 /// The keys of the table `[memory]`.
 const MEMORY_KEYS: [&str; 2] = ["duplicate_distance", "types"];
@@ -293,6 +347,7 @@ impl Key {
             (Form::Number, DeValue::Integer(number)) => {
                 Ok(vec![Word { text: number.as_str().to_owned(), place: place.clone() }])
             }
+            (Form::Text, DeValue::String(text)) => Ok(vec![Word { text: text.to_string(), place: place.clone() }]),
             (Form::List | Form::FilledList, DeValue::Array(items)) => {
                 let word = |item: &toml::Spanned<DeValue<'_>>| {
                     let place = line(item.span().start);
@@ -311,6 +366,10 @@ impl Key {
         let name = self.name;
         let (message, hint) = match self.form {
             Form::Number => (format!("`{name}` must be a whole number"), "write it as: days = 7".to_owned()),
+            Form::Text => {
+                let key = name.rsplit('.').next().unwrap_or(name);
+                (format!("`{name}` must be a string"), format!("write it as: {key} = \"…\""))
+            }
             Form::List | Form::FilledList => {
                 (format!("`{name}` must be a list of strings"), format!("write it as: {name} = [\"…\", \"…\"]"))
             }
@@ -369,6 +428,35 @@ fn set_toolsets(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> 
 
 fn set_staleness_days(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
     config.stale_after = Duration::from_secs(u64::from(days("staleness.days", words)?) * 24 * 60 * 60);
+    Ok(())
+}
+
+fn set_search_mode(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    const MODES: [(&str, bool); 2] = [("hybrid", false), ("semantic", true)];
+    config.by_meaning_alone = chosen(words, "search mode", &MODES)?.contains(&true);
+    Ok(())
+}
+
+fn set_embedding_provider(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    const PROVIDERS: [(&str, ProviderName); 4] = [
+        ("builtin", ProviderName::Builtin),
+        ("ollama", ProviderName::Ollama),
+        ("openai", ProviderName::OpenAi),
+        ("none", ProviderName::None),
+    ];
+    for provider in chosen(words, "embedding provider", &PROVIDERS)? {
+        config.embedding.provider = provider;
+    }
+    Ok(())
+}
+
+fn set_embedding_model(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    config.embedding.model = words.first().map(|word| word.text.clone());
+    Ok(())
+}
+
+fn set_embedding_url(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    config.embedding.url = words.first().map(|word| word.text.clone());
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 mod cli;
 mod compose;
 mod config;
+mod embedding;
 mod exchange;
 mod mcp;
 mod serve;

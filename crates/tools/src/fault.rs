@@ -7,6 +7,7 @@ use quipu_core::memory::MemoryError;
 use quipu_core::model::NoteId;
 use quipu_core::notes::NoteError;
 use quipu_core::ports::{MemoryFailure, StoreError, VaultError, WriteError};
+use quipu_core::search::EmbeddingFailed;
 use serde_json::json;
 
 use crate::registry::Reply;
@@ -132,6 +133,15 @@ impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
         tracing::error!(source = %error.source, "{error}");
         Self::new(FaultKind::Provider, format!("{error}; the server's log has the details"))
+    }
+}
+
+impl From<EmbeddingFailed> for Fault {
+    fn from(error: EmbeddingFailed) -> Self {
+        match error {
+            EmbeddingFailed::Embedder(error) => Self::new(FaultKind::Provider, error.to_string()),
+            EmbeddingFailed::Store(error) => error.into(),
+        }
     }
 }
 

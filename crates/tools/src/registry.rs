@@ -23,7 +23,7 @@ const INVALID_PARAMS: i32 = -32602;
 fn every_tool() -> Vec<Entry> {
     use Toolset::{Docs, Memory, Notes, Pages};
     vec![
-        // `search` belongs first: it comes with the embedder that it needs.
+        Entry::new::<notes::Search>(Notes),
         Entry::new::<notes::GetNode>(Notes),
         Entry::new::<notes::GetNeighbors>(Notes),
         Entry::new::<notes::FindPath>(Notes),
@@ -39,6 +39,7 @@ fn every_tool() -> Vec<Entry> {
         Entry::new::<docs::ListDocuments>(Docs),
         Entry::new::<docs::GetDocument>(Docs),
         Entry::new::<docs::SearchDocs>(Docs),
+        Entry::new::<pages::SearchPages>(Pages),
         Entry::new::<pages::GetPage>(Pages),
         Entry::new::<pages::GetContext>(Pages),
         Entry::new::<pages::FulltextSearch>(Pages),

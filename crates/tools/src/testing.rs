@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use quipu_core::parse::TitleRule;
+use quipu_core::search::{Effort, Meaning, Round};
 use quipu_core::{Knowledge, Parts, Session};
+use quipu_embed::Builtin;
 use quipu_testkit::store_conformance::Shelf;
 use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault, mem_memory};
 use serde_json::{Value, json};
@@ -28,21 +30,40 @@ impl Desk {
         desk
     }
 
+    /// A desk at a vault that the builtin model has read.
+    pub(crate) fn with_meaning(fixture: &str) -> Self {
+        let desk = Self::composed(fixture, true);
+        desk.knowledge.start(&|_| {}).expect("a vault in memory can be read");
+        while desk.knowledge.embed_some(16, Effort::OneThread).expect("the builtin model does not fail") != Round::Idle
+        {
+        }
+        desk
+    }
+
     /// A desk at a vault nobody has looked at yet.
     pub(crate) fn not_started(fixture: &str) -> Self {
+        Self::composed(fixture, false)
+    }
+
+    fn composed(fixture: &str, has_meaning: bool) -> Self {
         let clock = Arc::new(FixedClock::default());
         let vault = Arc::new(MemVault::from_fixture(clock.clone(), fixture));
         // So that files do not count as just written.
         clock.advance(10_000_000_000);
         let sources = Arc::new(MemSources::new(clock.clone()));
-        let knowledge = Arc::new(Knowledge::new(Parts {
+        let store = Arc::new(MemShelf::default().open());
+        let knowledge = Knowledge::new(Parts {
             vault: vault.clone(),
-            store: Arc::new(MemShelf::default().open()),
+            store: store.clone(),
             sources: sources.clone(),
             clock: clock.clone(),
             title_rule: TitleRule::default(),
             stale_after: Knowledge::STALE_AFTER,
-        }));
+        });
+        let knowledge = Arc::new(match has_meaning {
+            true => knowledge.with_meaning(Meaning::new(Arc::new(Builtin::new()), store)),
+            false => knowledge,
+        });
         let memory = Arc::new(mem_memory(clock.clone()));
         let registry = Registry::with_memory(knowledge.clone(), memory, RegistryOptions::default());
         Self { vault, sources, clock, knowledge, registry, session: Session::named("desk") }

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quipu_core::parse::TitleRule;
+use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
+use quipu_embed::Builtin;
 use quipu_testkit::store_conformance::Shelf;
 use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault, mem_memory};
 use quipu_tools::{Registry, RegistryOptions, reference};
@@ -13,14 +15,16 @@ use quipu_tools::{Registry, RegistryOptions, reference};
 #[test]
 fn the_page_of_tools_is_up_to_date() {
     let clock = Arc::new(FixedClock::default());
+    let store = Arc::new(MemShelf::default().open());
     let knowledge = Knowledge::new(Parts {
         vault: Arc::new(MemVault::new(clock.clone())),
-        store: Arc::new(MemShelf::default().open()),
+        store: store.clone(),
         clock: clock.clone(),
         sources: Arc::new(MemSources::default()),
         title_rule: TitleRule::default(),
         stale_after: Knowledge::STALE_AFTER,
     });
+    let knowledge = knowledge.with_meaning(Meaning::new(Arc::new(Builtin::new()), store));
     let page =
         reference(&Registry::with_memory(Arc::new(knowledge), Arc::new(mem_memory(clock)), RegistryOptions::default()));
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md");

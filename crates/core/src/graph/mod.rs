@@ -4,8 +4,10 @@
 //! linked lists and hash maps.
 
 mod adjacency;
+mod nearness;
 mod path;
 mod rank;
 
 pub use adjacency::Graph;
+pub use nearness::nearness;
 pub use rank::pagerank;

@@ -12,6 +12,9 @@ pub trait Embedder: Send + Sync {
     /// Ranking leans on words where this is low.
     fn worth_beyond_english(&self) -> f32;
 
+    /// The cosine of texts that have nothing to do with each other: what a likeness begins at.
+    fn unrelated(&self) -> f32;
+
     /// One vector for each text, in their order, all of one dimension. What is longer than the model reads is cut.
     ///
     /// An empty text has a vector too. Blocks for as long as the model computes or the server takes.

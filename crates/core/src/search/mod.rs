@@ -1,10 +1,14 @@
-//! Finding: by lines, as a documentation reader greps; by words, meaning and links, as the stores and the graph tell.
+//! Finding: by lines, as a documentation reader greps; by words, meaning and links, weighed into one ranking.
 
+mod hybrid;
 mod lines;
+mod meaning;
 mod passages;
 mod snippet;
 pub mod words;
 
+pub use hybrid::{Findings, Found, FoundSection, Search};
 pub use lines::{LineMatch, Lines};
+pub use meaning::{Effort, EmbeddingFailed, Meaning, Round};
 pub use passages::{PASSAGES_VERSION, Passage, passages};
 pub use snippet::{has_match, snippet};

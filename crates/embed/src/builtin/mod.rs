@@ -72,6 +72,11 @@ impl Embedder for Builtin {
         0.2
     }
 
+    /// Passages of one vault differ by about this much from a query that they have nothing to do with.
+    fn unrelated(&self) -> f32 {
+        0.5
+    }
+
     /// The model wants queries and passages alike, so the role is not looked at.
     fn embed(&self, _role: Role, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
         let model = self.model();

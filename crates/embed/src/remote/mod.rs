@@ -92,6 +92,11 @@ impl Embedder for Remote {
         self.model.worth_beyond_english
     }
 
+    /// Models differ, from 0.1 to 0.6. In the middle none is far off, since only the differences between hits count.
+    fn unrelated(&self) -> f32 {
+        0.35
+    }
+
     fn embed(&self, role: Role, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
         let prefix = match role {
             Role::Query => self.model.query_prefix,

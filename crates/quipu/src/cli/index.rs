@@ -3,13 +3,17 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use quipu_core::index::SyncReport;
+use quipu_core::index::{Progress, SyncReport};
+use quipu_core::search::{Effort, EmbeddingFailed, Round};
 use serde::Serialize;
 
 use super::output::{Line, Output};
-use super::progress::seconds;
+use super::progress::{Meter, seconds};
 use super::{Failure, Outcome, Shared, opened};
-use crate::compose::{IndexPlace, WhyMemory, Wish};
+use crate::compose::{IndexPlace, OpenVault, WhyMemory, Wish};
+
+/// Passages embedded at a time: what is lost when this is stopped.
+const ROUND: usize = 64;
 
 /// Read what changed since the last time into the index.
 ///
@@ -19,7 +23,8 @@ use crate::compose::{IndexPlace, WhyMemory, Wish};
 #[command(after_help = "\
 Examples:
   quipu index ~/notes            take in what changed
-  quipu index ~/notes --rebuild  forget the index and read every file again
+  quipu index ~/notes --rebuild  forget the index and read every file again; vectors are kept
+  quipu index ~/notes --no-embed words and links only, in seconds
   quipu index --json | jq .total")]
 pub(crate) struct Index {
     /// The folder of notes.
@@ -28,7 +33,10 @@ pub(crate) struct Index {
     /// Forget what the index held and read every file again.
     #[arg(long)]
     rebuild: bool,
-    /// Answer as JSON: {added, changed, removed, unreadable, total, ms, index}.
+    /// Leave texts without vectors for now: a server embeds them in the background.
+    #[arg(long)]
+    no_embed: bool,
+    /// Answer as JSON: {added, changed, removed, unreadable, total, ms, index, embedded}.
     #[arg(long)]
     json: bool,
 }
@@ -43,6 +51,8 @@ struct Answer {
     ms: u64,
     /// Where the index is kept; null when it could not be.
     index: Option<String>,
+    /// Passages that were embedded now.
+    embedded: usize,
 }
 
 impl Index {
@@ -65,9 +75,10 @@ impl Index {
             IndexPlace::Folder(folder) => Some(folder.display().to_string()),
             IndexPlace::Memory(_) => None,
         };
+        let embedded = if self.no_embed { 0 } else { embed(&ready.open, output)? };
         if self.json {
             let ms = u64::try_from(ready.took.as_millis()).unwrap_or(u64::MAX);
-            output.json(&Answer { added, changed, removed, unreadable, total, ms, index })?;
+            output.json(&Answer { added, changed, removed, unreadable, total, ms, index, embedded })?;
         } else {
             let line = Line::new()
                 .bold(format!("{total} notes"))
@@ -82,4 +93,30 @@ impl Index {
         }
         Ok(Outcome::Fine)
     }
+}
+
+/// Embeds all that lacks vectors, with every core. A provider that fails is told of, and leaves the rest for later.
+fn embed(open: &OpenVault, output: &Output) -> Result<usize, Failure> {
+    let meter = Meter::start("embedding", "passages embedded");
+    let mut embedded = 0;
+    let outcome = loop {
+        match open.knowledge.embed_some(ROUND, Effort::EveryCore) {
+            Ok(Round::Embedded(count)) => {
+                embedded += count;
+                if let Some(Ok(coverage)) = open.knowledge.coverage() {
+                    meter.update(Progress { done: coverage.embedded, total: coverage.passages }, output);
+                }
+            }
+            Ok(Round::Idle) => break Ok(embedded),
+            Err(EmbeddingFailed::Embedder(error)) => {
+                output.warning(&error.to_string(), Some("words are indexed; run this again to embed the rest"));
+                break Ok(embedded);
+            }
+            Err(EmbeddingFailed::Store(error)) => {
+                break Err(Failure::failed(format!("vectors cannot be kept: {error}")));
+            }
+        }
+    };
+    meter.finish(output);
+    outcome
 }

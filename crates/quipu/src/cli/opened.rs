@@ -68,7 +68,7 @@ pub(crate) fn start(open: &OpenVault, output: &Output) -> Result<(SyncReport, Du
 
 /// Brings an open vault's index up to date, showing how far it is.
 pub(crate) fn index(open: &OpenVault, output: &Output) -> Result<(SyncReport, Duration), IndexError> {
-    let meter = Meter::start();
+    let meter = Meter::start("indexing", "files read");
     let report = open.knowledge.start(&|progress| meter.update(progress, output));
     let took = meter.finish(output);
     let report = report?;

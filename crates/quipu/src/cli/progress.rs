@@ -15,6 +15,8 @@ const LINE_AFTER: Duration = Duration::from_secs(3);
 
 /// Shows the progress of one pass.
 pub(crate) struct Meter {
+    doing: &'static str,
+    counted: &'static str,
     started: Instant,
     on_terminal: bool,
     shown: Mutex<Shown>,
@@ -28,8 +30,10 @@ enum Shown {
 
 impl Meter {
     /// Starts counting; shows nothing yet.
-    pub(crate) fn start() -> Self {
+    pub(crate) fn start(doing: &'static str, counted: &'static str) -> Self {
         Self {
+            doing,
+            counted,
             started: Instant::now(),
             on_terminal: std::io::stderr().is_terminal(),
             shown: Mutex::new(Shown::Nothing),
@@ -46,13 +50,23 @@ impl Meter {
                 bar.set_length(total as u64);
                 bar.set_position(done as u64);
             }
-            Shown::Nothing if self.on_terminal && elapsed > BAR_AFTER => *shown = Shown::Bar(bar(done, total)),
+            Shown::Nothing if self.on_terminal && elapsed > BAR_AFTER => *shown = Shown::Bar(self.bar(done, total)),
             Shown::Nothing if !self.on_terminal && elapsed > LINE_AFTER => {
-                output.aside(&Line::new().plain(format!("indexing: {done} of {total} files read")));
+                output.aside(&Line::new().plain(format!("{}: {done} of {total} {}", self.doing, self.counted)));
                 *shown = Shown::Line;
             }
             Shown::Nothing | Shown::Line => {}
         }
+    }
+
+    fn bar(&self, done: usize, total: usize) -> ProgressBar {
+        let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{prefix} {wide_bar} {human_pos} of {human_len} {msg}, {eta} left");
+        bar.set_style(style.expect("the template is constant and well formed"));
+        bar.set_prefix(self.doing);
+        bar.set_message(self.counted);
+        bar.set_position(done as u64);
+        bar
     }
 
     /// Clears the bar; says so where a line had been started. Returns how long it took.
@@ -61,7 +75,7 @@ impl Meter {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *shown, Shown::Nothing) {
             Shown::Bar(bar) => bar.finish_and_clear(),
-            Shown::Line => output.aside(&Line::new().plain(format!("indexing: done in {}", seconds(elapsed)))),
+            Shown::Line => output.aside(&Line::new().plain(format!("{}: done in {}", self.doing, seconds(elapsed)))),
             Shown::Nothing => {}
         }
         elapsed
@@ -103,12 +117,4 @@ pub(crate) fn seconds(duration: Duration) -> String {
         millis @ 0..1000 => format!("{millis} ms"),
         _ => format!("{:.1} s", duration.as_secs_f64()),
     }
-}
-
-fn bar(done: usize, total: usize) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("indexing {wide_bar} {human_pos} of {human_len} files, {eta} left");
-    bar.set_style(style.expect("the template is constant and well formed"));
-    bar.set_position(done as u64);
-    bar
 }

@@ -24,6 +24,7 @@ use super::output::{Line, Output};
 use super::progress::seconds;
 use super::{Failure, Outcome, Shared, opened};
 use crate::compose::{OpenVault, Wish};
+use crate::embedding::Background;
 
 /// Give agents the vault, over standard input and output or over HTTP (MCP).
 ///
@@ -98,10 +99,12 @@ impl Serve {
             let started = std::thread::Builder::new().name("memory".into()).spawn(move || make_vectors(&memory));
             drop(started.context("while starting to read memory")?);
         }
+        let embedding = Background::start(open.knowledge.clone()).context("while starting to embed")?;
         let outcome = match self.http {
             None => crate::serve::stdio::serve(open.knowledge.clone(), registry),
             Some(address) => crate::serve::http::serve(open.knowledge.clone(), registry, address),
         };
+        drop(embedding);
         drop(kept_current);
         open.keep();
         outcome?;

@@ -27,6 +27,7 @@ JSON fields:
   index.place                the folder, or null when the index lives in memory
   index.owner                \"none\", or \"other\" while another quipu process has it open
   index.bytes, .written_at   size and time of its files before this command; null when there are none
+  embedding.passages, .embedded    texts to search by meaning, and those ready; null without a model
   since.added, .changed, .removed   what this command had to take in to be up to date
   ms                         how long that took
 Whether a server watches the vault cannot be seen from outside it.")]
@@ -46,8 +47,16 @@ struct Answer {
     links: Links,
     tags: usize,
     index: Index,
+    /// Null without an embedder.
+    embedding: Option<Embedding>,
     since: Since,
     ms: u64,
+}
+
+#[derive(Serialize)]
+struct Embedding {
+    passages: usize,
+    embedded: usize,
 }
 
 #[derive(Serialize)]
@@ -93,6 +102,12 @@ impl Status {
             links: count_links(&snapshot),
             tags: count_tags(&snapshot),
             index,
+            embedding: ready
+                .open
+                .knowledge
+                .coverage()
+                .and_then(Result::ok)
+                .map(|coverage| Embedding { passages: coverage.passages, embedded: coverage.embedded }),
             since: Since { added: ready.report.added, changed: ready.report.changed, removed: ready.report.removed },
             ms: u64::try_from(ready.took.as_millis()).unwrap_or(u64::MAX),
         };
@@ -107,8 +122,8 @@ impl Status {
 
 impl Answer {
     fn print(&self, place: &IndexPlace, output: &mut Output) -> Result<(), Failure> {
-        let row = |name: &str, value: String| Line::new().dim(format!("{name:<7}")).plain(value);
-        output.line(&Line::new().dim(format!("{:<7}", "vault")).bold(self.vault.clone()))?;
+        let row = |name: &str, value: String| Line::new().dim(format!("{name:<8}")).plain(value);
+        output.line(&Line::new().dim(format!("{:<8}", "vault")).bold(self.vault.clone()))?;
         output.line(&row("notes", self.notes.to_string()))?;
         let Links { resolved, broken } = self.links;
         let hint = if broken > 0 { "; `quipu doctor` lists them" } else { "" };
@@ -127,6 +142,10 @@ impl Answer {
             IndexPlace::Memory(WhyMemory::NotYet) => "none yet; `quipu index` makes one".to_owned(),
         };
         output.line(&row("index", index))?;
+        if let Some(Embedding { passages, embedded }) = &self.embedding {
+            let hint = if embedded < passages { "; `quipu index` or a running server embeds the rest" } else { "" };
+            output.line(&row("meaning", format!("{embedded} of {passages} passages embedded{hint}")))?;
+        }
         let Since { added, changed, removed } = self.since;
         if matches!(place, IndexPlace::Folder(_)) && added + changed + removed > 0 {
             let taken = format!("{added} added, {changed} changed, {removed} removed since then, now taken in");

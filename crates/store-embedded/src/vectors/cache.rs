@@ -10,7 +10,7 @@ use quipu_core::ports::{Grade, PassageHash};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior};
 
 use super::VectorError;
-use super::fixed_point::FixedPoint;
+use super::fixed_point::{FixedPoint, bytes, cosine};
 use super::resident::{CachedVector, Resident};
 
 /// The number of the format on disk; a file of another one is started anew.
@@ -50,13 +50,6 @@ pub(super) struct Cache {
 pub(super) struct Space {
     id: i64,
     pub(super) dimensions: usize,
-}
-
-/// A vector as it was put.
-pub(super) struct ExactVector {
-    pub(super) scale: f32,
-    pub(super) coarse: Vec<i8>,
-    pub(super) fine: Vec<i8>,
 }
 
 /// What a put changed.
@@ -135,14 +128,19 @@ impl Cache {
         Ok(found)
     }
 
-    /// A vector in both its parts.
-    pub(super) fn exact(&self, id: i64, dimensions: usize) -> Result<ExactVector, VectorError> {
+    /// The cosines of a query with vectors in both their parts.
+    pub(super) fn cosines(&self, query: &[f32], ids: impl Iterator<Item = i64>) -> Result<Vec<f32>, VectorError> {
+        // One for all, since each has locks to take and to give back.
+        let tx = self.db.unchecked_transaction()?;
         let sql = "SELECT scale, coarse.numbers, fine.numbers FROM coarse JOIN fine USING (id) WHERE id = ?1";
-        let mut statement = self.db.prepare_cached(sql)?;
-        let mut rows = statement.query([id])?;
-        let row = rows.next()?.ok_or(VectorError::Spoiled(id))?;
-        let numbers = |column| numbers(row, column, id, dimensions);
-        Ok(ExactVector { scale: row.get(0)?, coarse: numbers(1)?, fine: numbers(2)? })
+        let mut statement = tx.prepare_cached(sql)?;
+        let cosines = ids.map(|id| {
+            let mut rows = statement.query([id])?;
+            let row = rows.next()?.ok_or(VectorError::Spoiled(id))?;
+            let numbers = |column| numbers(row, column, id, query.len());
+            Ok(cosine(query, row.get(0)?, numbers(1)?, numbers(2)?))
+        });
+        cosines.collect()
     }
 
     /// Adds vectors and replaces coarser ones, in one transaction. All are of the same dimensions.
@@ -263,7 +261,7 @@ fn cached_vector(row: &Row<'_>, space: Space) -> Result<CachedVector, VectorErro
     if !scale.is_finite() {
         return Err(VectorError::Spoiled(id));
     }
-    let coarse = numbers(row, 4, id, space.dimensions)?;
+    let coarse = numbers(row, 4, id, space.dimensions)?.iter().map(|byte| byte.cast_signed()).collect();
     Ok(CachedVector { hash: hash_of(row)?, id, grade: Grade(row.get(2)?), scale, coarse })
 }
 
@@ -272,14 +270,10 @@ fn hash_of(row: &Row<'_>) -> Result<PassageHash, VectorError> {
     Ok(PassageHash(row.get(0)?))
 }
 
-fn numbers(row: &Row<'_>, column: usize, id: i64, dimensions: usize) -> Result<Vec<i8>, VectorError> {
+fn numbers<'a>(row: &'a Row<'_>, column: usize, id: i64, dimensions: usize) -> Result<&'a [u8], VectorError> {
     let bytes = row.get_ref(column)?.as_blob().map_err(rusqlite::Error::from)?;
     if bytes.len() != dimensions {
         return Err(VectorError::Spoiled(id));
     }
-    Ok(bytes.iter().map(|byte| byte.cast_signed()).collect())
-}
-
-fn bytes(numbers: &[i8]) -> Vec<u8> {
-    numbers.iter().map(|number| number.cast_unsigned()).collect()
+    Ok(bytes)
 }

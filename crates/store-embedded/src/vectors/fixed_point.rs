@@ -41,14 +41,25 @@ pub(super) fn unit(vector: &[f32]) -> Option<Vec<f32>> {
     length.is_finite().then(|| vector.iter().map(|number| (f64::from(*number) * factor) as f32).collect())
 }
 
-/// The cosine of a query of length one with a vector in its two parts.
-pub(super) fn cosine(query: &[f32], scale: f32, coarse: &[i8], fine: &[i8]) -> f32 {
-    let sum: f32 = query
-        .iter()
-        .zip(coarse.iter().zip(fine))
-        .map(|(query, (coarse, fine))| query * (i32::from(*coarse) * 256 + i32::from(*fine)) as f32)
-        .sum();
-    (sum * (scale / FINE_STEPS)).clamp(-1.0, 1.0)
+/// The cosine of a query of length one with a vector in its two parts, as bytes. All are of the same dimensions.
+pub(super) fn cosine(query: &[f32], scale: f32, coarse: &[u8], fine: &[u8]) -> f32 {
+    // Sums side by side, which compilers make vector instructions of; one sum would be added up in order.
+    const SUMS: usize = 16;
+    let number = |coarse: &u8, fine: &u8| {
+        f32::from(i16::from(coarse.cast_signed()) * FINE_STEPS as i16 + i16::from(fine.cast_signed()))
+    };
+    let mut sums = [0_f32; SUMS];
+    for ((query, coarse), fine) in query.chunks(SUMS).zip(coarse.chunks(SUMS)).zip(fine.chunks(SUMS)) {
+        for (((sum, query), coarse), fine) in sums.iter_mut().zip(query).zip(coarse).zip(fine) {
+            *sum += query * number(coarse, fine);
+        }
+    }
+    (sums.iter().sum::<f32>() * (scale / FINE_STEPS)).clamp(-1.0, 1.0)
+}
+
+/// As they are kept.
+pub(super) fn bytes(numbers: &[i8]) -> Vec<u8> {
+    numbers.iter().map(|number| number.cast_unsigned()).collect()
 }
 
 /// How far the product of the coarse parts may be from the cosine: five standard deviations of what rounding both vectors
@@ -75,7 +86,7 @@ mod tests {
         ) {
             let (kept, query) = (FixedPoint::new(&a).unwrap(), unit(&b).unwrap());
             let exact: f64 = unit(&a).unwrap().iter().zip(&query).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
-            let found = cosine(&query, kept.scale, &kept.coarse, &kept.fine);
+            let found = cosine(&query, kept.scale, &bytes(&kept.coarse), &bytes(&kept.fine));
             prop_assert!((f64::from(found) - exact).abs() < 2e-5, "{} for {}", found, exact);
             prop_assert!(!kept.coarse.contains(&i8::MIN));
         }
@@ -84,7 +95,7 @@ mod tests {
     #[test]
     fn what_is_no_direction_is_zero_and_what_is_no_number_is_refused() {
         let zero = FixedPoint::new(&[0.0; 3]).unwrap();
-        assert_eq!(cosine(&[1.0, 0.0, 0.0], zero.scale, &zero.coarse, &zero.fine), 0.0);
+        assert_eq!(cosine(&[1.0, 0.0, 0.0], zero.scale, &bytes(&zero.coarse), &bytes(&zero.fine)), 0.0);
         assert_eq!(FixedPoint::new(&[1.0, f32::NAN]), None);
         assert_eq!(FixedPoint::new(&[1.0, f32::INFINITY]), None);
     }

@@ -11,7 +11,7 @@
 /// Bytes in a lane: those of the widest register and of a cache line.
 pub(super) const LANE_BYTES: usize = 64;
 
-/// What rows are made of, so that every load is whole and aligned. The bytes are never -128: see [`dot_avx2`].
+/// What rows are made of, so that every load is whole and aligned. The bytes are never -128: see `dot_avx2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub(super) struct Lane(pub(super) [i8; LANE_BYTES]);

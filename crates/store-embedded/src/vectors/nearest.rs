@@ -7,8 +7,7 @@ use quipu_core::model::NoteKey;
 use quipu_core::ports::VectorHit;
 use rustc_hash::FxHashMap;
 
-use super::cache::Cache;
-use super::fixed_point::{FixedPoint, cosine, unit};
+use super::fixed_point::{FixedPoint, unit};
 use super::resident::{Place, Resident};
 use super::{VectorError, Vectors};
 use crate::store::EmbeddedStore;
@@ -79,11 +78,7 @@ fn rescore(
     let mut best: FxHashMap<(NoteKey, u32), f32> = FxHashMap::default();
     let mut are_enough = false;
     for batch in candidates.chunks(BATCH) {
-        let cosines = vectors.read(|cache: &Cache| {
-            let exact = batch.iter().map(|candidate| cache.exact(candidate.id, query.len()));
-            exact.map(|exact| exact.map(|exact| cosine(query, exact.scale, &exact.coarse, &exact.fine))).collect()
-        });
-        let cosines: Vec<f32> = cosines?;
+        let cosines = vectors.read(|cache| cache.cosines(query, batch.iter().map(|candidate| candidate.id)))?;
         for (candidate, cosine) in batch.iter().zip(cosines) {
             for place in &candidate.places {
                 let so_far = best.entry((place.key, place.section)).or_insert(cosine);

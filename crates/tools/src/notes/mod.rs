@@ -10,6 +10,7 @@ mod list_nodes;
 mod nodes_exist;
 mod random_node;
 mod resolve_nodes;
+mod search;
 mod search_by_tags;
 mod update_node;
 
@@ -25,5 +26,6 @@ pub(crate) use list_nodes::ListNodes;
 pub(crate) use nodes_exist::NodesExist;
 pub(crate) use random_node::RandomNode;
 pub(crate) use resolve_nodes::ResolveNodes;
+pub(crate) use search::Search;
 pub(crate) use search_by_tags::SearchByTags;
 pub(crate) use update_node::UpdateNode;

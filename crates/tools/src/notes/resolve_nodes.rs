@@ -71,9 +71,19 @@ impl Tool for ResolveNodes {
         let find: &(dyn Fn(&str) -> Option<NameMatch> + Sync) = match params.strategy {
             Strategy::Exact => &|name| exact_match(&snapshot, name, admits),
             Strategy::Fuzzy => &|name| best_match(&snapshot, name, params.threshold - HALF_STEP, admits),
-            Strategy::Semantic => {
-                let message = "`strategy` \"semantic\" needs an embedding model and this build has none; use \"fuzzy\"";
+            Strategy::Semantic if !call.knowledge.has_meaning() => {
+                let message = "`strategy` \"semantic\" needs an embedding model and there is none; use \"fuzzy\"";
                 return Err(Fault::new(FaultKind::Provider, message));
+            }
+            // Asked once beforehand, so that a model that cannot answer is an error and not a list without matches.
+            Strategy::Semantic => {
+                call.knowledge.closest("", &|_| false)?;
+                &|name| {
+                    let in_snapshot = |key| snapshot.get(key).is_some_and(admits);
+                    let closest = || call.knowledge.closest(name, &in_snapshot).ok().flatten();
+                    let closest = || closest().map(|(key, score)| NameMatch { key, score: f64::from(score) });
+                    exact_match(&snapshot, name, admits).or_else(closest)
+                }
             }
         };
         // Each name is held against every note: side by side, or a long list would keep its caller waiting.
@@ -185,11 +195,28 @@ title: Crème Brûlée
     }
 
     #[test]
+    fn other_words_for_it_are_found_by_meaning() {
+        let desk = Desk::with_meaning(KITCHEN);
+        let names = json!({"names": ["poultry", "bulgogi"], "strategy": "semantic", "threshold": 0.5});
+        let answer = desk.call("resolve_nodes", names);
+        assert_eq!(answer[0]["match"], "recipes/chicken.md", "{answer}");
+        let score = answer[0]["score"].as_f64().unwrap();
+        assert!((0.5..1.0).contains(&score), "{answer}");
+        assert_eq!(
+            (&answer[1]["match"], &answer[1]["score"]),
+            (&json!("old/bulgogi.md"), &json!(1.0)),
+            "the very name"
+        );
+        let filtered = json!({"names": ["poultry"], "strategy": "semantic", "path": "old/", "threshold": 0});
+        assert_eq!(desk.call("resolve_nodes", filtered)[0]["match"], "old/bulgogi.md");
+    }
+
+    #[test]
     fn meaning_needs_a_model() {
         let desk = Desk::new(KITCHEN);
         let (code, message) = desk.fails("resolve_nodes", json!({"names": ["x"], "strategy": "semantic"}));
         assert_eq!(code, "PROVIDER_ERROR");
-        assert!(message.ends_with("this build has none; use \"fuzzy\""), "{message}");
+        assert!(message.ends_with("there is none; use \"fuzzy\""), "{message}");
         let (code, message) = desk.fails("resolve_nodes", json!({"names": ["x"], "threshold": 1.5}));
         assert_eq!(code, "INVALID_PARAMS");
         assert_eq!(message, "`threshold` is 1.5; it must be a number from 0 to 1");

@@ -6,6 +6,7 @@ mod ubp_get_context;
 mod ubp_get_graph;
 mod ubp_get_page;
 mod ubp_list_pages;
+mod ubp_search;
 
 mod page;
 
@@ -14,3 +15,4 @@ pub(crate) use ubp_get_context::GetContext;
 pub(crate) use ubp_get_graph::GetGraph;
 pub(crate) use ubp_get_page::GetPage;
 pub(crate) use ubp_list_pages::ListPages;
+pub(crate) use ubp_search::SearchPages;

@@ -93,6 +93,18 @@ impl From<model::LinkType> for LinkType {
     }
 }
 
+impl From<LinkType> for model::LinkType {
+    fn from(link_type: LinkType) -> Self {
+        match link_type {
+            LinkType::References => Self::References,
+            LinkType::DependsOn => Self::DependsOn,
+            LinkType::Implements => Self::Implements,
+            LinkType::Extends => Self::Extends,
+            LinkType::ConflictsWith => Self::ConflictsWith,
+        }
+    }
+}
+
 /// How far a page can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

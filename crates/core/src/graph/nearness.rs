@@ -1,0 +1,67 @@
+//! How near notes are to some others along links: personalised PageRank, as far as a few steps lead.
+
+use rustc_hash::FxHashMap;
+
+use crate::model::NoteKey;
+
+/// What a step keeps of what it starts with.
+const KEPT: f32 = 0.5;
+
+/// A note with more neighbours than this says little about each of them, and is not passed through.
+const MAX_NEIGHBOURS: usize = 500;
+
+/// Lets each of some notes spread its weight over its neighbours, they over theirs, up to `depth` steps. What has come to a
+/// note in all is how near it is; the greatest is 1, and notes that nothing reaches are left out.
+pub fn nearness(
+    sources: &[(NoteKey, f32)],
+    depth: usize,
+    neighbours: impl Fn(NoteKey) -> Vec<NoteKey>,
+) -> FxHashMap<NoteKey, f32> {
+    let mut near: FxHashMap<NoteKey, f32> = FxHashMap::default();
+    let mut wave: Vec<(NoteKey, f32)> = sources.to_vec();
+    for _ in 0..depth {
+        let mut next: FxHashMap<NoteKey, f32> = FxHashMap::default();
+        for (key, weight) in &wave {
+            let neighbours = neighbours(*key);
+            if neighbours.is_empty() || neighbours.len() > MAX_NEIGHBOURS {
+                continue;
+            }
+            let share = KEPT * weight / neighbours.len() as f32;
+            for other in neighbours {
+                *next.entry(other).or_default() += share;
+            }
+        }
+        for (key, weight) in &next {
+            *near.entry(*key).or_default() += weight;
+        }
+        wave = next.into_iter().collect();
+        // The order of summing must not depend on a hash.
+        wave.sort_unstable_by_key(|(key, _)| *key);
+    }
+    let most = near.values().copied().fold(0.0, f32::max);
+    if most > 0.0 {
+        near.values_mut().for_each(|weight| *weight /= most);
+    }
+    near
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_sources_share_is_nearest() {
+        // 0 and 1 both lead to 2; 1 also leads to 3, and 3 to 4.
+        let links = |key: NoteKey| match key.0 {
+            0 => vec![NoteKey(2)],
+            1 => vec![NoteKey(2), NoteKey(3)],
+            3 => vec![NoteKey(4)],
+            _ => Vec::new(),
+        };
+        let near = nearness(&[(NoteKey(0), 1.0), (NoteKey(1), 1.0)], 2, links);
+        assert_eq!(near[&NoteKey(2)], 1.0);
+        assert!(near[&NoteKey(2)] > near[&NoteKey(3)] && near[&NoteKey(3)] > near[&NoteKey(4)], "{near:?}");
+        assert!(!near.contains_key(&NoteKey(0)), "nothing leads there");
+        assert!(nearness(&[(NoteKey(4), 1.0)], 3, links).is_empty());
+    }
+}

@@ -1,0 +1,252 @@
+//! One ranking from three: by words, by meaning, by links. Every part of a score is kept, so that a hit can say why.
+//!
+//! Words and meaning are brought to one scale before they are added. Of words: the score of a section against the
+//! geometric mean of the best section's and of all that the query's words could be worth, so that a section with half the
+//! words is half found even where it is the best there is. Of meaning: the cosine above that of unrelated texts. Added in
+//! equal parts they beat either alone, and reciprocal ranks, on every judged set (docs/search.md).
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::Knowledge;
+use crate::graph::nearness;
+use crate::index::Snapshot;
+use crate::model::{LinkType, NoteKey};
+use crate::ports::{RankedText, Role, StoreError, VectorHit};
+
+/// Sections taken from each ranking: enough that what both like is in both.
+const CANDIDATES: usize = 300;
+
+/// What meaning is worth against words, for a text that the model understands.
+const MEANING: f32 = 0.5;
+
+/// What links to the best hits are worth. Enough to order what is otherwise alike, too little to lift the unrelated.
+const LINKS: f32 = 0.06;
+
+/// The best notes, from which nearness is reckoned.
+const SOURCES: usize = 8;
+
+/// What is looked for.
+#[derive(Debug, Clone)]
+pub struct Search<'a> {
+    /// As typed.
+    pub text: &'a str,
+    /// At most this many notes.
+    pub limit: usize,
+    /// How many links away a note may be from the best hits and still be near them.
+    pub depth: usize,
+    /// Only links of these types bring notes near; all where it is empty.
+    pub link_types: &'a [LinkType],
+    /// By meaning alone: the score is the cosine.
+    pub meaning_only: bool,
+}
+
+impl<'a> Search<'a> {
+    /// A search for the best few notes, whatever links them.
+    pub fn new(text: &'a str, limit: usize) -> Self {
+        Self { text, limit, depth: 2, link_types: &[], meaning_only: false }
+    }
+}
+
+/// The outcome of a search.
+#[derive(Debug)]
+pub struct Findings {
+    /// The vault they were found in.
+    pub snapshot: Arc<Snapshot>,
+    /// Best first, ties by id.
+    pub found: Vec<Found>,
+    /// All notes that were found, beyond the limit too.
+    pub total: usize,
+    /// Whether meaning had a part in it.
+    pub by_meaning: bool,
+    /// Why meaning had none, or only in part, where it should have had.
+    pub degraded: Option<String>,
+}
+
+/// One note found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// Which.
+    pub key: NoteKey,
+    /// From 0 to 1: the sum of its parts.
+    pub score: f32,
+    /// By words.
+    pub words: f32,
+    /// By meaning.
+    pub meaning: f32,
+    /// By links to the best hits.
+    pub links: f32,
+    /// Its sections that were found, best first; the first speaks for the note.
+    pub sections: Vec<FoundSection>,
+}
+
+/// One section found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FoundSection {
+    /// Its index in the note's sections.
+    pub section: usize,
+    /// By words and meaning.
+    pub score: f32,
+    /// By words.
+    pub words: f32,
+    /// By meaning.
+    pub meaning: f32,
+}
+
+impl Knowledge {
+    /// Searches by words, meaning and links. Without an embedder, or when it fails, by words and links.
+    pub fn search(&self, search: &Search<'_>) -> Result<Findings, StoreError> {
+        let (near, degraded) = self.close_in_meaning(search.text);
+        let words = if search.meaning_only && near.is_some() {
+            RankedText::default()
+        } else {
+            self.rank_text(search.text, CANDIDATES)?
+        };
+        // Taken after both: whatever they name is in it, or gone.
+        let snapshot = self.snapshot();
+        let by_meaning = near.is_some();
+        let worth = match (&near, &self.meaning) {
+            (Some(_), _) if search.meaning_only => 1.0,
+            (Some(_), Some(meaning)) => MEANING * worth_on(search.text, meaning.embedder.worth_beyond_english()),
+            _ => 0.0,
+        };
+        let unrelated = if search.meaning_only { 0.0 } else { self.unrelated() };
+        let sections = weighed(&words, near.as_deref().unwrap_or_default(), worth, unrelated);
+        let mut found = notes_of(&snapshot, sections);
+        if !search.meaning_only {
+            bring_near(&snapshot, &mut found, search);
+        }
+        found.sort_by(|a, b| {
+            b.score.total_cmp(&a.score).then_with(|| snapshot.place(a.key).cmp(&snapshot.place(b.key)))
+        });
+        let total = found.len();
+        found.truncate(search.limit);
+        Ok(Findings { snapshot, found, total, by_meaning, degraded })
+    }
+
+    /// The note closest in meaning to a text, among those admitted, with its cosine.
+    pub fn closest(
+        &self,
+        text: &str,
+        admits: &(dyn Fn(NoteKey) -> bool + Sync),
+    ) -> Result<Option<(NoteKey, f32)>, super::EmbeddingFailed> {
+        let Some(meaning) = &self.meaning else { return Ok(None) };
+        let vector = meaning.embedder.embed(Role::Query, &[text])?.pop().unwrap_or_default();
+        let near = meaning.vectors.nearest(meaning.embedder.space(), &vector, 1, admits)?;
+        Ok(near.first().map(|hit| (hit.key, hit.similarity)))
+    }
+
+    fn unrelated(&self) -> f32 {
+        self.meaning.as_ref().map_or(0.0, |meaning| meaning.embedder.unrelated())
+    }
+
+    /// The sections closest in meaning, or why there are none.
+    fn close_in_meaning(&self, text: &str) -> (Option<Vec<VectorHit>>, Option<String>) {
+        let Some(meaning) = &self.meaning else { return (None, None) };
+        let vector = match meaning.embedder.embed(Role::Query, &[text]) {
+            Ok(mut vectors) => vectors.pop().unwrap_or_default(),
+            Err(error) => return (None, Some(format!("searched by words alone: {error}"))),
+        };
+        let space = meaning.embedder.space();
+        match meaning.vectors.nearest(space, &vector, CANDIDATES, &|_| true) {
+            Ok(near) => {
+                let coverage = meaning.vectors.coverage(space).unwrap_or_default();
+                let missing = coverage.passages - coverage.embedded.min(coverage.passages);
+                // A few that are being embedded right now are not worth a word.
+                let degraded = (missing * 20 > coverage.passages).then(|| {
+                    format!(
+                        "{} of {} passages are embedded so far; the others were found by words alone",
+                        coverage.embedded, coverage.passages
+                    )
+                });
+                (Some(near), degraded)
+            }
+            Err(error) => (None, Some(format!("searched by words alone: {error}"))),
+        }
+    }
+}
+
+/// How far the model understands a query: all of it where its letters are Latin.
+fn worth_on(text: &str, beyond_english: f32) -> f32 {
+    let letters = text.chars().filter(|c| c.is_alphabetic());
+    let (latin, all) = letters.fold((0_u32, 0_u32), |(latin, all), c| (latin + u32::from(c < '\u{250}'), all + 1));
+    if all == 0 {
+        return beyond_english;
+    }
+    let share = latin as f32 / all as f32;
+    share + (1.0 - share) * beyond_english
+}
+
+/// Every section of either ranking with both its parts.
+fn weighed(words: &RankedText, near: &[VectorHit], worth: f32, unrelated: f32) -> Vec<(NoteKey, FoundSection)> {
+    let best = words.hits.first().map_or(0.0, |hit| hit.score);
+    let scale = (best * words.most.max(best)).sqrt();
+    let meaning_of = |similarity: f32| worth * ((similarity - unrelated) / (1.0 - unrelated)).clamp(0.0, 1.0);
+    // What is not among the closest is at most as close as the last of them.
+    let least = near.last().filter(|_| near.len() >= CANDIDATES).map_or(0.0, |hit| meaning_of(hit.similarity));
+    let mut sections: FxHashMap<(NoteKey, usize), (f32, f32)> = FxHashMap::default();
+    for hit in near {
+        sections.insert((hit.key, hit.section), (0.0, meaning_of(hit.similarity)));
+    }
+    for hit in &words.hits {
+        let share = (1.0 - worth) * (hit.score / scale).min(1.0);
+        sections.entry((hit.key, hit.section)).or_insert((0.0, least)).0 = share;
+    }
+    let section =
+        |((key, section), (words, meaning))| (key, FoundSection { section, score: words + meaning, words, meaning });
+    sections.into_iter().map(section).collect()
+}
+
+/// Sections by their notes; the best speaks for its note. What is no longer in the vault, or in another file's shadow with
+/// no place of its own, is left out.
+fn notes_of(snapshot: &Snapshot, sections: Vec<(NoteKey, FoundSection)>) -> Vec<Found> {
+    let mut by_note: FxHashMap<NoteKey, Vec<FoundSection>> = FxHashMap::default();
+    for (key, section) in sections {
+        if snapshot.get(key).is_some_and(|note| section.section < note.sections.len()) {
+            by_note.entry(key).or_default().push(section);
+        }
+    }
+    let mut found: Vec<Found> = by_note
+        .into_iter()
+        .map(|(key, mut sections)| {
+            sections.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.section.cmp(&b.section)));
+            let best = sections[0];
+            Found { key, score: best.score, words: best.words, meaning: best.meaning, links: 0.0, sections }
+        })
+        .collect();
+    found.sort_by_key(|found| found.key);
+    found
+}
+
+/// Adds what links to the best hits are worth; the rest of a score makes room for it.
+fn bring_near(snapshot: &Snapshot, found: &mut [Found], search: &Search<'_>) {
+    let mut best: Vec<(NoteKey, f32)> = found.iter().map(|found| (found.key, found.score)).collect();
+    best.sort_by_key(|(key, score)| (Reverse(score.to_bits()), snapshot.place(*key)));
+    best.truncate(SOURCES);
+    let near = nearness(&best, search.depth, |key| neighbours(snapshot, key, search.link_types));
+    for found in found {
+        found.words *= 1.0 - LINKS;
+        found.meaning *= 1.0 - LINKS;
+        found.links = LINKS * near.get(&found.key).copied().unwrap_or_default();
+        found.score = found.words + found.meaning + found.links;
+    }
+}
+
+fn neighbours(snapshot: &Snapshot, key: NoteKey, link_types: &[LinkType]) -> Vec<NoteKey> {
+    let graph = snapshot.graph();
+    if link_types.is_empty() {
+        return graph.out(key).iter().chain(graph.incoming(key)).copied().collect();
+    }
+    let mut neighbours: Vec<NoteKey> = snapshot
+        .typed_links(key)
+        .into_iter()
+        .chain(snapshot.typed_backlinks(key))
+        .filter(|(_, link_type)| link_types.contains(link_type))
+        .map(|(other, _)| other)
+        .collect();
+    neighbours.sort_unstable();
+    neighbours.dedup();
+    neighbours
+}

@@ -1,0 +1,126 @@
+//! Search by meaning: who turns texts into vectors, where these are kept, and the work of making those that are missing.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::passages::{Passage, passages};
+use crate::Knowledge;
+use crate::model::NoteKey;
+use crate::parse::decode;
+use crate::ports::{Coverage, EmbedError, Embedder, Grade, PassageHash, Role, StoreError, VectorStore};
+
+/// Passages that one of several threads takes at a time.
+const SHARE: usize = 8;
+
+/// What search by meaning needs. A vault without it searches by words alone.
+pub struct Meaning {
+    pub(super) embedder: Arc<dyn Embedder>,
+    pub(super) vectors: Arc<dyn VectorStore>,
+    is_alone: bool,
+}
+
+/// Why passages could not be embedded.
+#[derive(Debug, thiserror::Error)]
+pub enum EmbeddingFailed {
+    /// Nobody makes vectors at the moment.
+    #[error(transparent)]
+    Embedder(#[from] EmbedError),
+    /// They cannot be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// How much of the machine to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// This thread alone.
+    OneThread,
+    /// Every core: somebody is waiting.
+    EveryCore,
+}
+
+/// What one round of embedding did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Round {
+    /// So many passages have vectors now that had none.
+    Embedded(usize),
+    /// Nothing is left to do, or what is left belongs to files that are changing right now.
+    Idle,
+}
+
+impl Meaning {
+    /// Composes an embedder and a store of vectors.
+    pub fn new(embedder: Arc<dyn Embedder>, vectors: Arc<dyn VectorStore>) -> Self {
+        Self { embedder, vectors, is_alone: false }
+    }
+}
+
+impl Meaning {
+    /// Has notes searched by meaning alone, with the cosine as their score.
+    #[must_use]
+    pub fn alone(self, is_alone: bool) -> Self {
+        Self { is_alone, ..self }
+    }
+}
+
+impl Knowledge {
+    /// Lets this vault be searched by meaning too.
+    #[must_use]
+    pub fn with_meaning(mut self, meaning: Meaning) -> Self {
+        self.meaning = Some(meaning);
+        self
+    }
+
+    /// Whether it can be searched by meaning.
+    pub fn has_meaning(&self) -> bool {
+        self.meaning.is_some()
+    }
+
+    /// Whether notes are to be searched by meaning alone.
+    pub fn searches_by_meaning_alone(&self) -> bool {
+        self.meaning.as_ref().is_some_and(|meaning| meaning.is_alone)
+    }
+
+    /// How far embedding has come; `None` without an embedder.
+    pub fn coverage(&self) -> Option<Result<Coverage, StoreError>> {
+        self.meaning.as_ref().map(|meaning| meaning.vectors.coverage(meaning.embedder.space()))
+    }
+
+    /// Embeds up to `limit` passages that lack a vector, those of the newest files first.
+    pub fn embed_some(&self, limit: usize, effort: Effort) -> Result<Round, EmbeddingFailed> {
+        let Some(meaning) = &self.meaning else { return Ok(Round::Idle) };
+        let space = meaning.embedder.space();
+        let lacking = meaning.vectors.lacking(space, Grade::FULL, limit)?;
+        let snapshot = self.snapshot();
+        let mut texts: Vec<(PassageHash, String)> = Vec::new();
+        let mut of_note: FxHashMap<NoteKey, Vec<Passage>> = FxHashMap::default();
+        for wanted in &lacking {
+            let passages = of_note.entry(wanted.key).or_insert_with(|| {
+                let Some(note) = snapshot.get(wanted.key) else { return Vec::new() };
+                match self.vault.read(&note.path) {
+                    Ok(Some(content)) if content.hash == note.hash => passages(note, &decode(content.bytes)),
+                    // It is changing right now, and will be lacking anew.
+                    _ => Vec::new(),
+                }
+            });
+            let passage = passages.get(wanted.passage).filter(|passage| passage.hash() == wanted.hash);
+            texts.extend(passage.map(|passage| (wanted.hash, passage.text.clone())));
+        }
+        if texts.is_empty() {
+            return Ok(Round::Idle);
+        }
+        let embed = |texts: &[(PassageHash, String)]| {
+            meaning.embedder.embed(Role::Passage, &texts.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>())
+        };
+        let embedded: Vec<Vec<Vec<f32>>> = match effort {
+            Effort::OneThread => vec![embed(&texts)?],
+            Effort::EveryCore => texts.par_chunks(SHARE).map(embed).collect::<Result<_, _>>()?,
+        };
+        let vectors: Vec<(PassageHash, Vec<f32>)> =
+            texts.iter().map(|(hash, _)| *hash).zip(embedded.into_iter().flatten()).collect();
+        meaning.vectors.put_vectors(space, Grade::FULL, &vectors)?;
+        Ok(Round::Embedded(vectors.len()))
+    }
+}

@@ -1,0 +1,272 @@
+//! What the embedded store adds to the port of vectors: exactness of its scan, and what becomes of its file.
+
+#![expect(clippy::disallowed_methods, reason = "breaks the store's own files")]
+#![expect(clippy::unwrap_used, reason = "what a test shares fails as the test does")]
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quipu_core::model::NoteKey;
+use quipu_core::ports::{Coverage, Grade, Lacking, NoteChange, NoteStore, VectorStore};
+use quipu_store_embedded::EmbeddedStore;
+use quipu_testkit::store_conformance::note;
+
+const SPACE: &str = "model";
+
+/// How far a similarity may be from the exact one.
+const EXACT: f32 = 2e-5;
+
+fn opened(folder: &Path) -> EmbeddedStore {
+    let store = EmbeddedStore::open(folder).unwrap();
+    store.load("vectors").unwrap();
+    store
+}
+
+/// One note of so many sections.
+fn put_sections(store: &EmbeddedStore, key: u32, sections: usize) {
+    let text: String = (0..sections).map(|section| format!("## {section}\nnote {key}\n")).collect();
+    let note = note(&format!("n{key}.md"), &text);
+    store.apply(&[NoteChange::Put { key: NoteKey(key), note: &note, text: &text }]).unwrap();
+}
+
+fn lacking(store: &EmbeddedStore) -> Vec<Lacking> {
+    store.lacking(SPACE, Grade::FULL, usize::MAX).unwrap()
+}
+
+/// Embeds what is lacking by vectors drawn one after the other, and returns these by section of the note 0.
+fn embed_all(store: &EmbeddedStore, mut draw: impl FnMut() -> Vec<f32>) -> Vec<Vec<f32>> {
+    let vectors: Vec<_> = lacking(store).iter().map(|passage| (passage.hash, draw())).collect();
+    vectors.chunks(64).for_each(|chunk| store.put_vectors(SPACE, Grade::FULL, chunk).unwrap());
+    vectors.into_iter().map(|(_, vector)| vector).collect()
+}
+
+fn embedded(store: &EmbeddedStore) -> usize {
+    store.coverage(SPACE).unwrap().embedded
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+
+    fn number(&mut self) -> f32 {
+        (0..4).map(|_| self.next() as f32 / (1_u64 << 31) as f32 - 0.5).sum()
+    }
+
+    fn vector(&mut self, dimensions: usize) -> Vec<f32> {
+        (0..dimensions).map(|_| self.number()).collect()
+    }
+}
+
+fn cosine(a: &[f32], b: &[f32]) -> f32 {
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+    (dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()) as f32
+}
+
+/// Compares the closest 100 of 3,000 with those found by comparing the numbers as they were put.
+fn finds_the_closest(mut draw: impl FnMut(&mut Random) -> Vec<f32>) {
+    let store = EmbeddedStore::in_memory().unwrap();
+    store.load("vectors").unwrap();
+    put_sections(&store, 0, 3000);
+    let mut random = Random(1);
+    let vectors = embed_all(&store, || draw(&mut random));
+    for round in 0..10 {
+        let query = draw(&mut random);
+        let mut exact: Vec<f32> = vectors.iter().map(|vector| cosine(&query, vector)).collect();
+        let hits = store.nearest(SPACE, &query, 100, &|_| true).unwrap();
+        for hit in &hits {
+            assert!((hit.similarity - exact[hit.section]).abs() < EXACT, "{hit:?} is {}", exact[hit.section]);
+        }
+        let found: Vec<f32> = hits.iter().map(|hit| exact[hit.section]).collect();
+        exact.sort_by(|a, b| b.total_cmp(a));
+        assert_eq!(found.len(), 100);
+        let missed = found.iter().filter(|similarity| **similarity < exact[99] - 2.0 * EXACT).count();
+        assert_eq!(missed, 0, "round {round}: all of the closest are found");
+    }
+}
+
+#[test]
+fn the_closest_of_random_vectors_are_found() {
+    finds_the_closest(|random| random.vector(384));
+}
+
+#[test]
+fn the_closest_of_vectors_in_tight_clusters_are_found() {
+    finds_the_closest(|random| {
+        let mut centre = Random(random.next() % 5);
+        (0..384).map(|_| centre.number() + 0.05 * random.number()).collect()
+    });
+}
+
+/// As many models make them: then the steps of the coarse byte are wide.
+#[test]
+fn the_closest_of_vectors_with_one_large_number_are_found() {
+    finds_the_closest(|random| {
+        let mut vector = random.vector(100);
+        vector[7] += 8.0;
+        vector
+    });
+}
+
+/// Candidates of one section do not keep others out.
+#[test]
+fn sections_behind_a_crowd_of_passages_are_found() {
+    let store = EmbeddedStore::in_memory().unwrap();
+    store.load("vectors").unwrap();
+    let long: String = (0..8000).map(|number| format!("word{number} ")).collect();
+    for key in 0..20 {
+        let note = note(&format!("long{key}.md"), &long);
+        store.apply(&[NoteChange::Put { key: NoteKey(key), note: &note, text: &long }]).unwrap();
+    }
+    let mut random = Random(5);
+    embed_all(&store, || vec![1.0, 0.001 * random.number(), 0.0]);
+    assert!(embedded(&store) > 1000);
+    put_sections(&store, 20, 5);
+    embed_all(&store, || vec![0.0, 0.0, 1.0]);
+    let hits = store.nearest(SPACE, &[1.0, 0.0, 0.0], 25, &|_| true).unwrap();
+    assert_eq!(hits.len(), 25);
+    assert!(hits[..20].iter().all(|hit| hit.key.0 < 20) && hits[20..].iter().all(|hit| hit.key.0 == 20));
+}
+
+#[test]
+fn a_rebuild_finds_its_vectors_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = opened(folder.path());
+    put_sections(&store, 0, 50);
+    embed_all(&store, || vec![1.0, 0.0]);
+    drop(store);
+    let store = EmbeddedStore::open_empty(folder.path()).unwrap();
+    store.load("vectors").unwrap();
+    assert_eq!(store.coverage(SPACE).unwrap(), Coverage::default());
+    put_sections(&store, 3, 1);
+    put_sections(&store, 0, 50);
+    assert_eq!((embedded(&store), lacking(&store).len()), (50, 1));
+    assert_eq!(store.nearest(SPACE, &[1.0, 0.0], 99, &|_| true).unwrap().len(), 50);
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
+#[test]
+fn a_store_that_is_not_asked_for_vectors_has_no_file_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = opened(folder.path());
+    put_sections(&store, 0, 5);
+    assert_eq!(store.check().unwrap(), [""; 0]);
+    assert!(!folder.path().join("vectors.db").exists());
+}
+
+/// A folder with 200 vectors, the file of which is then changed.
+fn spoiled(spoil: impl FnOnce(&Path)) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let store = opened(folder.path());
+    put_sections(&store, 0, 200);
+    let mut random = Random(9);
+    embed_all(&store, || random.vector(384));
+    drop(store);
+    spoil(&folder.path().join("vectors.db"));
+    folder
+}
+
+fn is_started_anew(folder: &Path) {
+    let store = opened(folder);
+    assert_ne!(store.check().unwrap(), [""; 0], "the damage is seen");
+    let found = store.nearest(SPACE, &[1.0; 384], 300, &|_| true).unwrap();
+    assert_eq!(found, [], "vectors are gone, and it is no error");
+    assert!(store.notices().iter().any(|notice| notice.contains("The vectors were started anew")));
+    assert_eq!(lacking(&store).len(), 200);
+    embed_all(&store, || vec![1.0; 3]);
+    assert_eq!((embedded(&store), store.check().unwrap()), (200, vec![]));
+    drop(store);
+    let store = opened(folder);
+    assert_eq!((embedded(&store), store.notices()), (200, vec![]));
+}
+
+#[test]
+fn a_file_that_is_no_database_is_started_anew() {
+    is_started_anew(spoiled(|file| std::fs::write(file, "no database ".repeat(1000)).unwrap()).path());
+}
+
+#[test]
+fn a_file_of_another_format_is_started_anew() {
+    let spoil =
+        |file: &Path| rusqlite::Connection::open(file).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    is_started_anew(spoiled(spoil).path());
+}
+
+#[test]
+fn a_file_with_damaged_pages_is_started_anew() {
+    is_started_anew(
+        spoiled(|file| {
+            let mut bytes = std::fs::read(file).unwrap();
+            let middle = bytes.len() / 2 / 4096 * 4096;
+            bytes[middle..].fill(0xa5);
+            std::fs::write(file, bytes).unwrap();
+        })
+        .path(),
+    );
+}
+
+#[test]
+fn vectors_that_lost_a_part_are_started_anew() {
+    let spoil = |file: &Path| rusqlite::Connection::open(file).unwrap().execute_batch("DELETE FROM fine").unwrap();
+    is_started_anew(spoiled(spoil).path());
+}
+
+#[test]
+fn what_no_note_has_had_for_a_season_is_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = opened(folder.path());
+    put_sections(&store, 0, 3);
+    put_sections(&store, 1, 5);
+    embed_all(&store, || vec![1.0, 0.0]);
+    let passage = &store.lacking("old model", Grade::FULL, 1).unwrap()[0];
+    store.put_vectors("old model", Grade::FULL, &[(passage.hash, vec![1.0])]).unwrap();
+    store.apply(&[NoteChange::Remove { key: NoteKey(1) }]).unwrap();
+    drop(store);
+    let kept = |days: i64| {
+        let db = rusqlite::Connection::open(folder.path().join("vectors.db")).unwrap();
+        db.execute("UPDATE vector SET seen_day = seen_day - ?1", [days]).unwrap();
+        drop(db);
+        let store = opened(folder.path());
+        assert_eq!(embedded(&store), 3);
+        drop(store);
+        let db = rusqlite::Connection::open(folder.path().join("vectors.db")).unwrap();
+        let count = |table| db.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap();
+        let counts: [u32; 3] = ["vector", "coarse", "fine"].map(count);
+        counts
+    };
+    assert_eq!(kept(60), [9; 3], "half a season");
+    assert_eq!(kept(60), [3; 3], "what is in use was seen in between");
+}
+
+/// One embeds, one edits, two search, as a server does.
+#[test]
+fn searches_see_whole_vectors_while_others_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = opened(folder.path());
+    (0..20).for_each(|key| put_sections(&store, key, 10));
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Acquire) {
+                    for hit in store.nearest(SPACE, &[1.0, 0.0], 50, &|key| key.0 != 1).unwrap() {
+                        assert!(hit.key.0 != 1 && (hit.similarity - 0.6).abs() < EXACT, "{hit:?}");
+                    }
+                }
+            });
+        }
+        let editor = scope.spawn(|| (0..100).for_each(|round| put_sections(&store, round % 20, round as usize % 7)));
+        while !editor.is_finished() || !lacking(&store).is_empty() {
+            let some = store.lacking(SPACE, Grade::FULL, 7).unwrap();
+            let vectors: Vec<_> = some.iter().map(|passage| (passage.hash, vec![0.6, 0.8])).collect();
+            store.put_vectors(SPACE, Grade::FULL, &vectors).unwrap();
+        }
+        is_done.store(true, Ordering::Release);
+    });
+    let expected: usize = (80..100).map(|round| (round % 7).max(1)).sum();
+    assert_eq!(store.nearest(SPACE, &[1.0, 0.0], 500, &|_| true).unwrap().len(), expected);
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}

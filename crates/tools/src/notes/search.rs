@@ -1,0 +1,120 @@
+//! Notes by what they are about: meaning, words and links in one ranking.
+
+use quipu_core::Knowledge;
+use quipu_core::search::Search as Query;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::node::Node;
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+use crate::truncate::LISTED;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// What to find, in your own words; a question will do.
+    #[schemars(length(max = 10_000))]
+    query: String,
+    /// At most this many.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 50))]
+    limit: usize,
+    /// Add the beginning of each note's text.
+    #[serde(default)]
+    include_content: bool,
+}
+
+fn default_limit() -> usize {
+    10
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Found {
+    #[serde(flatten)]
+    node: Node,
+    /// 0 to 1, higher is better; comparable between searches.
+    score: f64,
+}
+
+pub(crate) struct Search;
+
+impl Tool for Search {
+    type Params = Params;
+    type Output = Vec<Found>;
+
+    const NAME: &'static str = "search";
+    const DESCRIPTION: &'static str = "Find notes by meaning and words together, best first. The first thing to try when \
+        you do not know a note's id; then read the best with get_node.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn needs_met(knowledge: &Knowledge) -> bool {
+        knowledge.has_meaning()
+    }
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Found>, Fault> {
+        if params.query.trim().is_empty() {
+            return Err(Fault::invalid("`query` is blank; say what to find"));
+        }
+        let meaning_only = call.knowledge.searches_by_meaning_alone();
+        let findings = call.knowledge.search(&Query { meaning_only, ..Query::new(&params.query, params.limit) })?;
+        if let Some(degraded) = findings.degraded {
+            call.warn(degraded);
+        }
+        let keys: Vec<_> = findings.found.iter().map(|found| found.key).collect();
+        let nodes = Node::list(call, &findings.snapshot, &keys, params.include_content.then_some(LISTED));
+        let scores = findings.found.iter().map(|found| rounded(found.score));
+        Ok(nodes.into_iter().zip(scores).map(|(node, score)| Found { node, score }).collect())
+    }
+}
+
+/// Three decimals say all there is to say.
+fn rounded(score: f32) -> f64 {
+    (f64::from(score) * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::Desk;
+
+    const KITCHEN: &str = "\
+//- recipes/bulgogi.md
+---
+tags: [korean]
+---
+Thin slices of beef in a sweet marinade, grilled over charcoal.
+//- recipes/pancakes.md
+Flour, eggs and milk; fry them in butter for breakfast.
+//- garden/tomatoes.md
+Water the seedlings each morning and keep snails away.
+";
+
+    #[test]
+    fn notes_by_what_they_are_about() {
+        let desk = Desk::with_meaning(KITCHEN);
+        let answer = desk.call("search", json!({"query": "how do I cook meat on a barbecue?", "limit": 2}));
+        let hits = answer.as_array().unwrap();
+        assert_eq!((hits.len(), &hits[0]["id"]), (2, &json!("recipes/bulgogi.md")), "{answer}");
+        assert_eq!(hits[0]["tags"], json!(["korean"]));
+        assert!(hits[0].get("content").is_none());
+        let score = |hit: &serde_json::Value| hit["score"].as_f64().unwrap();
+        assert!(score(&hits[0]) > score(&hits[1]) && score(&hits[0]) <= 1.0, "{answer}");
+        let answer = desk.call("search", json!({"query": "seedlings", "limit": "1", "include_content": true}));
+        assert_eq!(answer[0]["content"], "Water the seedlings each morning and keep snails away.\n");
+    }
+
+    #[test]
+    fn without_a_model_there_is_no_such_tool() {
+        let desk = Desk::new(KITCHEN);
+        assert!(desk.registry.tools().all(|tool| tool.name != "search"));
+    }
+
+    #[test]
+    fn a_blank_query_is_a_mistake() {
+        let desk = Desk::with_meaning(KITCHEN);
+        let (code, message) = desk.fails("search", json!({"query": " "}));
+        assert_eq!((code.as_str(), message.as_str()), ("INVALID_PARAMS", "`query` is blank; say what to find"));
+    }
+}

@@ -1,0 +1,280 @@
+//! Pages by meaning, words and links, each with why it was found and how far it can be trusted.
+
+use quipu_core::model;
+use quipu_core::search::{Found, Search};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::page::{LinkType, LinkedPage, Staleness, doc_id, freshness, linked, summaries};
+use crate::fault::Fault;
+use crate::tool::{Access, Call, Tool};
+use crate::truncate::{LISTED, truncate};
+
+/// Sections of one page that are shown.
+const MAX_SECTIONS: usize = 3;
+/// Linked pages of one result that are shown.
+const MAX_LINKED: usize = 10;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// What to find, in your own words.
+    #[schemars(length(max = 10_000))]
+    query: String,
+    /// At most this many.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 20))]
+    limit: usize,
+    /// Add the pages that each result links to.
+    #[serde(default)]
+    include_linked: bool,
+    /// How many links from the best hits still count as near.
+    #[serde(default = "default_depth")]
+    #[schemars(range(min = 1, max = 3))]
+    depth: usize,
+    /// Only links of these types count as near and are added.
+    #[serde(default)]
+    #[schemars(length(max = 5))]
+    link_types: Vec<LinkType>,
+}
+
+fn default_limit() -> usize {
+    10
+}
+
+fn default_depth() -> usize {
+    2
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// Best first.
+    results: Vec<Page>,
+    /// All that were found, beyond the limit too.
+    total_found: usize,
+    search_type: SearchType,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum SearchType {
+    Hybrid,
+    /// Meaning had no part in it.
+    FulltextFallback,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Page {
+    doc_id: String,
+    filepath: String,
+    title: String,
+    /// The parts that were found, best first.
+    sections: Vec<Section>,
+    /// 0 to 1: the sum of the breakdown.
+    score: f64,
+    score_breakdown: Breakdown,
+    relevance_reason: String,
+    staleness: Staleness,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    linked_pages: Option<Vec<Linked>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Section {
+    section_id: String,
+    heading: Option<String>,
+    content: String,
+    score: f64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Breakdown {
+    vector_similarity: f64,
+    graph_proximity: f64,
+    fulltext: f64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Linked {
+    #[serde(flatten)]
+    page: LinkedPage,
+    summary: String,
+}
+
+pub(crate) struct SearchPages;
+
+impl Tool for SearchPages {
+    type Params = Params;
+    type Output = Output;
+
+    const NAME: &'static str = "ubp_search";
+    const DESCRIPTION: &'static str = "Find pages by meaning, words and links, with the sections that match, why, and \
+        whether they are stale. Read the best with ubp_get_page, or its surroundings with ubp_get_context.";
+    const ACCESS: Access = Access::Read;
+    const IDEMPOTENT: bool = true;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+        if params.query.trim().is_empty() {
+            return Err(Fault::invalid("`query` is blank; say what to find"));
+        }
+        let link_types: Vec<model::LinkType> = params.link_types.iter().map(|link_type| (*link_type).into()).collect();
+        let search =
+            Search { depth: params.depth, link_types: &link_types, ..Search::new(&params.query, params.limit) };
+        let findings = call.knowledge.search(&search)?;
+        if let Some(degraded) = &findings.degraded {
+            call.warn(degraded.clone());
+        }
+        let snapshot = &*findings.snapshot;
+        let keys: Vec<_> = findings.found.iter().map(|found| found.key).collect();
+        let fresh = freshness(call, snapshot, &keys);
+        let results = findings.found.iter().zip(fresh).map(|(found, fresh)| {
+            let note = snapshot.note(found.key);
+            let shown = &found.sections[..found.sections.len().min(MAX_SECTIONS)];
+            let places: Vec<_> = shown.iter().map(|section| (found.key, section.section)).collect();
+            let texts = call.knowledge.section_texts(snapshot, &places);
+            let id = doc_id(note);
+            let sections = shown.iter().zip(texts).map(|(section, text)| Section {
+                section_id: format!("{id}#{}", section.section),
+                heading: note.sections[section.section].heading.clone(),
+                content: truncate(text.unwrap_or_default().trim(), LISTED),
+                score: rounded(section.score),
+            });
+            let sections = sections.collect();
+            let breakdown = Breakdown {
+                vector_similarity: rounded(found.meaning),
+                graph_proximity: rounded(found.links),
+                fulltext: rounded(found.words),
+            };
+            Page {
+                filepath: note.path.to_string(),
+                title: note.title.clone(),
+                sections,
+                // Of the rounded parts, so that what is shown adds up.
+                score: rounded_sum(&breakdown),
+                relevance_reason: reason(found, note),
+                score_breakdown: breakdown,
+                staleness: fresh.staleness.into(),
+                linked_pages: params.include_linked.then(|| linked_pages(call, snapshot, found, &link_types)),
+                doc_id: id,
+            }
+        });
+        Ok(Output {
+            results: results.collect(),
+            total_found: findings.total,
+            search_type: if findings.by_meaning { SearchType::Hybrid } else { SearchType::FulltextFallback },
+        })
+    }
+}
+
+fn linked_pages(
+    call: &Call<'_>,
+    snapshot: &quipu_core::index::Snapshot,
+    found: &Found,
+    link_types: &[model::LinkType],
+) -> Vec<Linked> {
+    let mut links = snapshot.typed_links(found.key);
+    links.retain(|(_, link_type)| link_types.is_empty() || link_types.contains(link_type));
+    links.truncate(MAX_LINKED);
+    let keys: Vec<_> = links.iter().map(|(key, _)| *key).collect();
+    let pages = linked(snapshot, &links).into_iter().zip(summaries(call, snapshot, &keys));
+    pages.map(|(page, summary)| Linked { page, summary }).collect()
+}
+
+/// Why a page was found, in words: its strongest parts first.
+fn reason(found: &Found, note: &model::Note) -> String {
+    let best = found.sections.first().and_then(|section| note.sections.get(section.section));
+    let place = match best.and_then(|section| section.heading.as_deref()) {
+        Some(heading) => format!("the section \"{heading}\""),
+        None => "its beginning".to_owned(),
+    };
+    let mut parts: Vec<(f32, String)> = Vec::new();
+    if found.meaning > 0.0 {
+        let how = if found.meaning > 0.3 {
+            "very close"
+        } else if found.meaning > 0.15 {
+            "close"
+        } else {
+            "somewhat close"
+        };
+        parts.push((found.meaning, format!("{place} is {how} in meaning")));
+    }
+    if found.words > 0.0 {
+        let how = if found.words > 0.25 { "has the words asked for" } else { "has some of the words" };
+        parts.push((found.words, format!("{place} {how}")));
+    }
+    if found.links > 0.005 {
+        parts.push((found.links, "links connect it with the best results".to_owned()));
+    }
+    parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+    parts.into_iter().map(|(_, words)| words).collect::<Vec<_>>().join("; ")
+}
+
+fn rounded(part: f32) -> f64 {
+    (f64::from(part) * 1000.0).round() / 1000.0
+}
+
+fn rounded_sum(breakdown: &Breakdown) -> f64 {
+    let sum = breakdown.vector_similarity + breakdown.graph_proximity + breakdown.fulltext;
+    (sum * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::Desk;
+
+    const DOCS: &str = "\
+//- guide.md
+---
+doc_type: guide
+---
+# Guide
+
+## Starting the server
+Run it on port 8080 and watch the log. See [[storage|depends_on]].
+## Unrelated
+Lunch is at noon.
+//- storage.md
+How data is kept on disk, and what a crash may take.
+//- lunch.md
+Soup and bread.
+";
+
+    #[test]
+    fn a_page_with_why_it_was_found() {
+        let desk = Desk::with_meaning(DOCS);
+        let answer = desk.call("ubp_search", json!({"query": "start server port", "include_linked": true}));
+        assert_eq!(answer["search_type"], "hybrid");
+        let first = &answer["results"][0];
+        assert_eq!((&first["filepath"], &first["title"]), (&json!("guide.md"), &json!("Guide")), "{answer}");
+        assert_eq!(first["sections"][0]["heading"], "Starting the server");
+        assert_eq!(first["staleness"], "untracked");
+        assert_eq!(first["linked_pages"][0]["filepath"], "storage.md");
+        assert_eq!(first["linked_pages"][0]["link_type"], "depends_on");
+        let parts = &first["score_breakdown"];
+        let part = |name: &str| parts[name].as_f64().unwrap();
+        let sum = part("vector_similarity") + part("graph_proximity") + part("fulltext");
+        assert!((sum - first["score"].as_f64().unwrap()).abs() < 1e-9, "{first}");
+        let reason = first["relevance_reason"].as_str().unwrap();
+        assert!(reason.contains("Starting the server"), "{reason}");
+        assert!(answer["total_found"].as_u64().unwrap() >= 1);
+    }
+
+    #[test]
+    fn without_a_model_words_and_links_decide() {
+        let desk = Desk::new(DOCS);
+        let answer = desk.call("ubp_search", json!({"query": "crash", "limit": 1}));
+        assert_eq!(answer["search_type"], "fulltext_fallback");
+        assert_eq!(answer["results"][0]["filepath"], "storage.md");
+        assert_eq!(answer["results"][0]["score_breakdown"]["vector_similarity"], 0.0);
+        assert!(answer["results"][0].get("linked_pages").is_none());
+    }
+
+    #[test]
+    fn a_blank_query_and_a_limit_out_of_range_are_mistakes() {
+        let desk = Desk::new(DOCS);
+        for arguments in [json!({"query": ""}), json!({"query": "x", "limit": 21}), json!({"query": "x", "depth": 0})] {
+            assert_eq!(desk.call("ubp_search", arguments.clone())["protocol"]["code"], -32602, "{arguments}");
+        }
+    }
+}
