@@ -26,7 +26,12 @@ fn main() {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["duplicates", data] => {
             for set in ["er-abt-buy", "er-dblp-acm", "er-febrl1-people"] {
-                duplicates(&set_in(data, set), set);
+                let folder = set_in(data, set);
+                if folder.is_dir() {
+                    duplicates(&folder, set);
+                } else {
+                    println!("{set} is not in {data}");
+                }
             }
         }
         ["recall", data] => recall(&set_in(data, "mem-locomo")),

@@ -490,6 +490,26 @@ fn what_is_remembered_is_there_after_a_kill() {
 }
 
 #[test]
+fn calls_that_do_not_wait_for_each_other_lose_nothing() {
+    let mut client = Client::open("");
+    for number in 0..200 {
+        let arguments = json!({"name": format!("Thing {number}"), "entity_type": "x", "observations": ["a fact"]});
+        client.send("tools/call", json!({"name": "create_entity", "arguments": arguments}));
+    }
+    let mut made: Vec<i64> = Vec::new();
+    for _ in 0..200 {
+        let answer = client.receive();
+        made.push(first_block(&answer["result"])["entity_id"].as_i64().unwrap_or_else(|| panic!("{answer}")));
+    }
+    made.sort_unstable();
+    assert_eq!(made, (1..=200).collect::<Vec<_>>());
+    assert_eq!(client.answer("list_entities", json!({}))["pagination"]["total_entities"], 200);
+    let found = client.answer("search_subgraph", json!({"query": "fact", "per_page": 100, "page": 2}));
+    assert_eq!(found["pagination"]["total_entities"], 200);
+    assert_eq!(found["entities"].as_array().unwrap().len(), 100);
+}
+
+#[test]
 fn memory_of_another_program_is_left_alone() {
     let folder = vault("//- a.md\n");
     plant(folder.path());
