@@ -71,7 +71,10 @@ fn measure(data: &Path, set: &str, vault: Option<(&str, &str)>) -> anyhow::Resul
 fn folder_with(place: &Path, entry: &str) -> anyhow::Result<PathBuf> {
     let mut places = vec![place.to_owned()];
     places.extend(fs::read_dir(place)?.flatten().map(|entry| entry.path()));
-    places.into_iter().find(|place| place.join(entry).exists()).with_context(|| format!("no {entry} in {}", place.display()))
+    places
+        .into_iter()
+        .find(|place| place.join(entry).exists())
+        .with_context(|| format!("no {entry} in {}", place.display()))
 }
 
 /// Writes each document as a note named by its id.

@@ -580,7 +580,7 @@ mod tests {
         for (text, expected) in [
             (
                 "\n\nexclud = []\n",
-                "unknown key `exclud`\nhint: did you mean `exclude`? There are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `trash_days`",
+                "unknown key `exclud`\nhint: did you mean `exclude`? There are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `search.mode`, `embedding.provider`, `embedding.model`, `embedding.url`, `trash_days`",
             ),
             (
                 "exclude = []\n\ntoolsets = [\n  \"note\",\n]\n",
@@ -588,7 +588,7 @@ mod tests {
             ),
             (
                 "[http]\nport = 1\n",
-                "`http` is not in this version\nhint: leave it out; there are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `trash_days`",
+                "`http` is not in this version\nhint: leave it out; there are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `search.mode`, `embedding.provider`, `embedding.model`, `embedding.url`, `trash_days`",
             ),
             ("toolsets = []\n", "`toolsets` is empty\nhint: name at least one, or leave it out for the default"),
             ("title_from = []\n", "`title_from` is empty\nhint: name at least one, or leave it out for the default"),

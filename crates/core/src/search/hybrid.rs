@@ -114,11 +114,7 @@ impl Knowledge {
             By::Everything | By::Meaning => self.close_in_meaning(search.text),
         };
         let meaning_only = search.by == By::Meaning && near.is_some();
-        let words = if meaning_only {
-            RankedText::default()
-        } else {
-            self.rank_text(search.text, CANDIDATES)?
-        };
+        let words = if meaning_only { RankedText::default() } else { self.rank_text(search.text, CANDIDATES)? };
         // Taken after both: whatever they name is in it, or gone.
         let snapshot = self.snapshot();
         let by_meaning = near.is_some();

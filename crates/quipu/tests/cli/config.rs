@@ -23,7 +23,9 @@ fn each_mistake_names_its_place_and_what_to_do() {
         ("config_bad_value", "# All of them.\ntoolsets = [\n  \"notes\",\n  \"doc\",\n]\n"),
         ("config_wrong_type", "exclude = \"log/**\"\n"),
         ("config_bad_glob", "include = []\nexclude = [\"ok/**\", \"log/[\"]\n"),
-        ("config_later_key", "[search]\nmode = \"semantic\"\n"),
+        ("config_later_key", "[http]\nport = 7777\n"),
+        ("config_provider", "[embedding]\nprovider = \"olama\"\n"),
+        ("config_provider_needs_key", "[embedding]\nprovider = \"openai\"\n"),
     ] {
         vault.write(".quipu/config.toml", text);
         check(name, &vault.run(&["status"]).expect(2));

@@ -14,6 +14,7 @@ mod seed_docs;
 mod seed_memory;
 mod seed_pages;
 mod seed_roux;
+mod seed_search;
 mod slow_reader;
 mod watching;
 mod wire;

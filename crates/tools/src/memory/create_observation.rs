@@ -12,7 +12,7 @@ use crate::tool::{Access, Call, Tool};
 pub(crate) struct Params {
     /// Number of the entity.
     entity_id: i64,
-    /// The fact, short and complete in itself. [[note]] links to a note.
+    /// The fact, short and complete in itself.
     #[schemars(length(min = 1, max = 50_000))]
     text_content: String,
 }

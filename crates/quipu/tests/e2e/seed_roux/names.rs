@@ -79,7 +79,8 @@ fn candidates_are_narrowed_by_tag_and_path() {
 
 #[test]
 fn meaning_needs_an_embedder() {
-    let mut client = Client::open(RECIPES);
+    let fixture = format!("{RECIPES}\n//- .quipu/config.toml\n[embedding]\nprovider = \"none\"\n");
+    let mut client = Client::open(&fixture);
     let (code, message) = client.error("resolve_nodes", json!({ "names": ["beef"], "strategy": "semantic" }));
     assert_eq!(code, "PROVIDER_ERROR");
     assert!(message.contains("fuzzy"), "it says what to do instead: {message}");

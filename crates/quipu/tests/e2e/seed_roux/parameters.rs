@@ -79,7 +79,8 @@ fn every_tool_takes_what_the_documents_say() {
 
 #[test]
 fn search_does_not_exist_without_an_embedder() {
-    let mut client = Client::open_in(vault(ROUX), &["--toolsets", "notes"]);
+    let fixture = format!("{ROUX}\n//- .quipu/config.toml\n[embedding]\nprovider = \"none\"\n");
+    let mut client = Client::open_in(vault(&fixture), &["--toolsets", "notes"]);
     let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
     let names: Vec<&str> = tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names, seed_schemas().into_iter().map(|(name, ..)| name).collect::<Vec<_>>());
