@@ -7,6 +7,7 @@ const PURPOSE: &str = "Quipu is a lasting, searchable memory over a folder of Ma
 
 /// Sentences, each with the tools it needs: it is said only where all of them are there.
 const HINTS: &[(&[&str], &str)] = &[
+    (&["search"], "To find notes by what they are about, use `search`."),
     (&["resolve_nodes"], "To turn a loose name into ids, use `resolve_nodes`."),
     (&["get_node"], "To read one note by id, use `get_node`; `depth: 1` adds its surroundings."),
     (&["get_neighbors", "find_path"], "Follow links with `get_neighbors` and `find_path`."),
