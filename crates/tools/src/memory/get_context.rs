@@ -13,15 +13,14 @@ pub(crate) struct Params {}
 pub(crate) struct Output {
     /// context_active or no_context.
     status: &'static str,
-    #[serde(flatten)]
-    project: Option<Project>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Project {
-    project_id: i64,
-    project_name: String,
-    project_type: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project_id: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project_type: Option<String>,
+    /// Absent where the project has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
 }
 
@@ -37,13 +36,21 @@ impl Tool for GetContext {
     const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, _params: Params) -> Result<Output, Fault> {
-        let context = call.memory().context(call.session)?;
-        let project = context.map(|project| Project {
-            project_id: project.id.0,
-            project_name: project.name,
-            project_type: project.entity_type,
-            description: project.description,
-        });
-        Ok(Output { status: if project.is_some() { "context_active" } else { "no_context" }, project })
+        Ok(match call.memory().context(call.session)? {
+            Some(project) => Output {
+                status: "context_active",
+                project_id: Some(project.id.0),
+                project_name: Some(project.name),
+                project_type: Some(project.entity_type),
+                description: project.description,
+            },
+            None => Output {
+                status: "no_context",
+                project_id: None,
+                project_name: None,
+                project_type: None,
+                description: None,
+            },
+        })
     }
 }
