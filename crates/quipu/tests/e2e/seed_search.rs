@@ -60,7 +60,8 @@ fn notes_are_found_by_what_they_mean() {
 #[test]
 fn pages_come_with_their_reasons() {
     let mut client = Client::open(GARDEN);
-    let arguments = json!({"query": "how often do I irrigate seedlings?", "include_linked": true, "depth": 1, "limit": 2});
+    let arguments =
+        json!({"query": "how often do I irrigate seedlings?", "include_linked": true, "depth": 1, "limit": 2});
     let answer = when_embedded(&mut client, "ubp_search", &arguments);
     assert_eq!(answer["search_type"], "hybrid");
     let page = &answer["results"][0];
@@ -93,4 +94,41 @@ fn a_saved_note_is_found_by_meaning_once_it_is_embedded() {
         assert!(Instant::now() < until, "{answer}");
         std::thread::sleep(Duration::from_millis(100));
     }
+}
+
+/// What the command line says, as JSON.
+fn said(client: &Client, arguments: &[&str]) -> Value {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_quipu"));
+    let ran = command.args(arguments).arg(client.root()).env_remove("QUIPU_VAULT").output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    serde_json::from_slice(&ran.stdout).unwrap()
+}
+
+#[test]
+fn embedding_goes_on_where_a_kill_stopped_it() {
+    let notes = (0..400).map(|n| format!("//- n{n:03}.md\nNote number {n} is about subject {}.\n", n * 7919));
+    let mut client = Client::open(&notes.collect::<String>());
+    // Until some passages are embedded, and surely not all.
+    let until = Instant::now() + Duration::from_secs(60);
+    let embedded_before = loop {
+        let answer = client.request("tools/call", json!({"name": "search", "arguments": {"query": "subject"}}));
+        let said = answer["result"]["content"].to_string();
+        let count = said
+            .split(" of 400 passages")
+            .next()
+            .and_then(|said| said.rsplit(['"', ' ', '[', '\\']).next()?.parse().ok());
+        match count {
+            Some(count) if count > 0_u64 => break count,
+            _ => assert!(Instant::now() < until, "{answer}"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    client.signal("KILL");
+    client.wait();
+
+    let kept = said(&client, &["status", "--json"])["embedding"]["embedded"].as_u64().unwrap();
+    assert!((embedded_before..400).contains(&kept), "{embedded_before} were embedded, and {kept} are kept");
+    let rest = said(&client, &["index", "--json"])["embedded"].as_u64().unwrap();
+    assert_eq!(kept + rest, 400, "nothing is embedded twice");
+    assert_eq!(said(&client, &["index", "--rebuild", "--json"])["embedded"], 0, "a rebuild needs no vector anew");
 }
