@@ -29,10 +29,11 @@ const SETS: [(&str, Option<(&str, &str)>); 9] = [
 
 pub(crate) fn run(wanted: Option<&str>, write: bool) -> anyhow::Result<()> {
     let Some(data) = data::unpacked()? else { bail!("there are no judged sets: ../shared/data is missing") };
+    let program = build()?;
     let mut rows = Vec::new();
     for (set, vault) in SETS.iter().filter(|(set, _)| wanted.is_none_or(|wanted| set.contains(wanted))) {
         println!("measuring {set}");
-        rows.push((*set, measure(&data, set, *vault).with_context(|| (*set).to_owned())?));
+        rows.push((*set, measure(&program, &data, set, *vault).with_context(|| (*set).to_owned())?));
     }
     let page = table(&rows);
     println!("\n{page}");
@@ -49,7 +50,17 @@ pub(crate) fn run(wanted: Option<&str>, write: bool) -> anyhow::Result<()> {
 const START: &str = "<!-- `cargo xtask eval --write` -->";
 const END: &str = "<!-- end -->";
 
-fn measure(data: &Path, set: &str, vault: Option<(&str, &str)>) -> anyhow::Result<Value> {
+/// Builds the measuring program once: it must be the same for every set.
+fn build() -> anyhow::Result<PathBuf> {
+    let arguments =
+        ["bench", "-p", "quipu", "--bench", "ranking", "--no-run", "--message-format=json-render-diagnostics"];
+    let printed = shell::output(&mut shell::cargo(&arguments))?;
+    let messages = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let built = messages.filter_map(|message| Some(message["executable"].as_str()?.into())).next_back();
+    built.context("cargo did not say where it put the program")
+}
+
+fn measure(program: &Path, data: &Path, set: &str, vault: Option<(&str, &str)>) -> anyhow::Result<Value> {
     let judged = folder_with(&data.join(set), "qrels.tsv")?;
     // Kept between runs: most of the time goes into vectors, and a vault that did not change needs none.
     let laid_out = shell::target().join("eval").join(set);
@@ -60,7 +71,7 @@ fn measure(data: &Path, set: &str, vault: Option<(&str, &str)>) -> anyhow::Resul
             copy_notes(&from.join(part), &laid_out.join(part))?;
         }
     }
-    let mut command = shell::cargo(&["bench", "--quiet", "-p", "quipu", "--bench", "ranking", "--"]);
+    let mut command = shell::command(program, &[]);
     command.arg(&laid_out).arg(judged.join("queries.jsonl")).arg(judged.join("qrels.tsv")).arg(MAX_QUERIES.to_string());
     let printed = shell::output(&mut command)?;
     let line = printed.lines().find(|line| line.starts_with('{')).context("the measurement printed nothing")?;

@@ -257,6 +257,15 @@ fn a_title_that_others_link_by_is_not_taken_from_them() {
 }
 
 #[test]
+fn a_name_that_is_taken_is_said_to_be_whatever_links_there_are() {
+    let desk = Desk::new("//- a.md\n//- Taken.md\n//- c.md\n[[a]]\n");
+    for update_links in [false, true] {
+        let refused = desk.rename("a.md", "taken", update_links);
+        assert!(matches!(refused, Err(NoteError::Exists { .. })), "{refused:?}");
+    }
+}
+
+#[test]
 fn a_rename_does_not_take_links_that_mean_another_note() {
     let desk = Desk::new("//- Dup.md\n//- a/old.md\n//- a/c.md\n[[Dup]] [[Old]]\n");
     let refused = desk.rename("a/old.md", "Dup", true);

@@ -365,7 +365,10 @@ impl Key {
     fn wrong_type(&self, place: &Place) -> ConfigError {
         let name = self.name;
         let (message, hint) = match self.form {
-            Form::Number => (format!("`{name}` must be a whole number"), "write it as: days = 7".to_owned()),
+            Form::Number => {
+                let key = name.rsplit('.').next().unwrap_or(name);
+                (format!("`{name}` must be a whole number"), format!("write it as: {key} = 7"))
+            }
             Form::Text => {
                 let key = name.rsplit('.').next().unwrap_or(name);
                 (format!("`{name}` must be a string"), format!("write it as: {key} = \"…\""))

@@ -48,7 +48,7 @@ pub(super) fn decode(bytes: &[u8], notes: &[(NoteKey, Note)]) -> Option<FxHashMa
         }
         let means = numbers.by_ref().take(count).map(|target| Some(NoteKey(target)).filter(|_| target != NOTHING));
         let means: Targets = means.collect();
-        if means.iter().flatten().any(|target| !links.contains_key(target)) {
+        if means.len() != count || means.iter().flatten().any(|target| !links.contains_key(target)) {
             return None;
         }
         targets.insert(NoteKey(key), means);

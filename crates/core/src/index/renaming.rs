@@ -1,6 +1,6 @@
 //! What links would mean if a note had other names. Asked before a note is renamed; nothing is changed by asking.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::indexer::Writer;
 use super::publish::wanted_by;
@@ -51,8 +51,9 @@ impl Renaming<'_> {
     pub(crate) fn captured(&mut self) -> Option<(NoteKey, NoteKey)> {
         let (snapshot, key, wanted) = (self.snapshot, self.key, self.wanted);
         let hashes = Resolver::hashes_of(self.renamed);
-        let sources: FxHashSet<NoteKey> =
-            hashes.iter().filter_map(|hash| wanted.get(hash)).flatten().copied().collect();
+        let mut sources: Vec<NoteKey> = hashes.iter().filter_map(|hash| wanted.get(hash)).flatten().copied().collect();
+        sources.sort_unstable();
+        sources.dedup();
         self.as_if_renamed(|resolver| {
             sources.into_iter().filter(|source| *source != key).find_map(|source| {
                 let mut links = snapshot.links(source).filter(|link| link.target.is_some_and(|target| target != key));

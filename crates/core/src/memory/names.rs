@@ -29,11 +29,13 @@ const SLIP: f32 = 0.2;
 /// Compares two names.
 pub(super) fn compare(a: &str, b: &str) -> Comparison {
     let (a, b) = (Words::of(a), Words::of(b));
+    // Numbers tell in their order: 5/1 is another day than 1/5.
+    if a.telling != b.telling {
+        let is_cut_otherwise = a.spelled == b.spelled;
+        return if is_cut_otherwise { Comparison::Same { distance: 0.0 } } else { Comparison::Apart };
+    }
     if a.together() == b.together() {
         return Comparison::Same { distance: 0.0 };
-    }
-    if a.telling != b.telling {
-        return Comparison::Apart;
     }
     let mut unmatched: Vec<&str> = b.plain.iter().map(String::as_str).collect();
     let (mut alone, mut slips) = (0_usize, 0_usize);
@@ -57,11 +59,14 @@ pub(super) fn compare(a: &str, b: &str) -> Comparison {
     }
 }
 
-/// The words of a name, sorted.
+/// The words of a name.
 struct Words {
-    /// Those with digits, and single letters.
+    /// Those with digits, and single letters, in their order.
     telling: Vec<String>,
+    /// The others, sorted.
     plain: Vec<String>,
+    /// Letters and digits in their order, a mark between two numbers: however a name is cut into words, it is the same.
+    spelled: String,
 }
 
 impl Words {
@@ -70,9 +75,18 @@ impl Words {
         let mut words: Vec<String> =
             key.split(|c: char| c.is_whitespace() || "/|,;:()[]{}\"_".contains(c)).map(bare).collect();
         words.retain(|word| !word.is_empty() && !FILLERS.contains(&word.as_str()));
-        words.sort_unstable();
-        let (telling, plain) = words.into_iter().partition(|word| tells(word));
-        Self { telling, plain }
+        let mut spelled = String::new();
+        for word in &words {
+            let digits_meet =
+                spelled.ends_with(|c: char| c.is_ascii_digit()) && word.starts_with(|c: char| c.is_ascii_digit());
+            if digits_meet {
+                spelled.push(' ');
+            }
+            spelled.push_str(word);
+        }
+        let (telling, mut plain): (Vec<String>, Vec<String>) = words.into_iter().partition(|word| tells(word));
+        plain.sort_unstable();
+        Self { telling, plain, spelled }
     }
 
     /// Every letter, however it is cut into words.
@@ -141,6 +155,18 @@ fn edits_at_most(a: &str, b: &str, most: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_tell_in_their_order() {
+        for (a, b) in [
+            ("Standup 5/1/2024", "Standup 1/5/2024"),
+            ("Phase 1 Milestone 2", "Phase 2 Milestone 1"),
+            ("Lot 1 23", "Lot 12 3"),
+        ] {
+            assert_eq!(compare(a, b), Comparison::Apart, "{a} and {b}");
+        }
+        assert_eq!(compare("Python 3", "Python3"), Comparison::Same { distance: 0.0 });
+    }
 
     #[test]
     fn one_word_number_version_date_or_letter_tells_two_things_apart() {

@@ -29,7 +29,7 @@ impl Knowledge {
             return Err(NoteError::bad_path(new.id, PathError::Absolute));
         }
         let path = VaultPath::parse(&lowercased).map_err(|error| NoteError::bad_path(new.id, error))?;
-        if !lowercased.ends_with(".md") || path.stem().is_empty() {
+        if !lowercased.ends_with(".md") || path.stem().trim().is_empty() {
             return Err(NoteError::bad_id(new.id, "it must end in .md"));
         }
         let text = parse::new_note_text(new.title, &clean_tags(new.tags), new.content)

@@ -41,6 +41,8 @@ pub struct Search<'a> {
     pub link_types: &'a [LinkType],
     /// What decides.
     pub by: By,
+    /// Without files whose id belongs to another file.
+    pub owners_only: bool,
 }
 
 /// What decides in a search.
@@ -57,7 +59,7 @@ pub enum By {
 impl<'a> Search<'a> {
     /// A search for the best few notes, whatever links them.
     pub fn new(text: &'a str, limit: usize) -> Self {
-        Self { text, limit, depth: 2, link_types: &[], by: By::Everything }
+        Self { text, limit, depth: 2, link_types: &[], by: By::Everything, owners_only: false }
     }
 }
 
@@ -126,6 +128,7 @@ impl Knowledge {
         let unrelated = if meaning_only { 0.0 } else { self.unrelated() };
         let sections = weighed(&words, near.as_deref().unwrap_or_default(), worth, unrelated);
         let mut found = notes_of(&snapshot, sections);
+        found.retain(|found| !search.owners_only || !snapshot.is_shadowed(found.key));
         if !meaning_only {
             bring_near(&snapshot, &mut found, search);
         }

@@ -243,7 +243,7 @@ impl Query {
     fn new(text: &str) -> Self {
         let folded = spaced(&fold(text));
         let mut words: Vec<&str> = folded.split_whitespace().collect();
-        words.sort_by_key(|word| Reverse(word.len()));
+        words.sort_by_key(|word| (Reverse(word.len()), *word));
         words.dedup();
         Self { words: words.into_iter().map(|word| memmem::Finder::new(word).into_owned()).collect() }
     }

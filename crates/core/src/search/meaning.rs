@@ -1,9 +1,9 @@
 //! Search by meaning: who turns texts into vectors, where these are kept, and the work of making those that are missing.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::passages::{Passage, passages};
 use crate::Knowledge;
@@ -19,6 +19,8 @@ pub struct Meaning {
     pub(super) embedder: Arc<dyn Embedder>,
     pub(super) vectors: Arc<dyn VectorStore>,
     is_alone: bool,
+    /// Passages that cannot be embedded as they are, until this process ends: their texts are refused, or not to be read.
+    skipped: Mutex<FxHashSet<PassageHash>>,
 }
 
 /// Why passages could not be embedded.
@@ -53,12 +55,10 @@ pub enum Round {
 impl Meaning {
     /// Composes an embedder and a store of vectors.
     pub fn new(embedder: Arc<dyn Embedder>, vectors: Arc<dyn VectorStore>) -> Self {
-        Self { embedder, vectors, is_alone: false }
+        Self { embedder, vectors, is_alone: false, skipped: Mutex::default() }
     }
-}
 
-impl Meaning {
-    /// Has notes searched by meaning alone, with the cosine as their score.
+    /// Whether notes are searched by meaning alone, with the cosine as their score.
     #[must_use]
     pub fn alone(self, is_alone: bool) -> Self {
         Self { is_alone, ..self }
@@ -92,7 +92,13 @@ impl Knowledge {
     pub fn embed_some(&self, limit: usize, effort: Effort) -> Result<Round, EmbeddingFailed> {
         let Some(meaning) = &self.meaning else { return Ok(Round::Idle) };
         let space = meaning.embedder.space();
-        let lacking = meaning.vectors.lacking(space, Grade::FULL, limit)?;
+        let mut skipped = meaning.skipped.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lacking = meaning.vectors.lacking(space, Grade::FULL, limit + skipped.len())?;
+        lacking.retain(|passage| !skipped.contains(&passage.hash));
+        lacking.truncate(limit);
+        if lacking.is_empty() {
+            return Ok(Round::Idle);
+        }
         let snapshot = self.snapshot();
         let mut texts: Vec<(PassageHash, String)> = Vec::new();
         let mut of_note: FxHashMap<NoteKey, Vec<Passage>> = FxHashMap::default();
@@ -101,26 +107,63 @@ impl Knowledge {
                 let Some(note) = snapshot.get(wanted.key) else { return Vec::new() };
                 match self.vault.read(&note.path) {
                     Ok(Some(content)) if content.hash == note.hash => passages(note, &decode(content.bytes)),
-                    // It is changing right now, and will be lacking anew.
                     _ => Vec::new(),
                 }
             });
-            let passage = passages.get(wanted.passage).filter(|passage| passage.hash() == wanted.hash);
-            texts.extend(passage.map(|passage| (wanted.hash, passage.text.clone())));
+            match passages.get(wanted.passage).filter(|passage| passage.hash() == wanted.hash) {
+                Some(passage) => texts.push((wanted.hash, passage.text.clone())),
+                // Its file is not what the index knows. When that is mended its passages are others, or read again at
+                // the next start; the others must not wait for it.
+                None => drop(skipped.insert(wanted.hash)),
+            }
         }
-        if texts.is_empty() {
-            return Ok(Round::Idle);
-        }
-        let embed = |texts: &[(PassageHash, String)]| {
-            meaning.embedder.embed(Role::Passage, &texts.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>())
+        let vectors = match effort {
+            Effort::OneThread => meaning.embed(&texts, &mut skipped)?,
+            Effort::EveryCore => {
+                let made = texts.par_chunks(SHARE).map(|texts| {
+                    let mut skipped = FxHashSet::default();
+                    Ok::<_, EmbedError>((meaning.embed(texts, &mut skipped)?, skipped))
+                });
+                let made: Vec<_> = made.collect::<Result<_, _>>()?;
+                made.into_iter().flat_map(|(vectors, refused)| (skipped.extend(refused), vectors).1).collect()
+            }
         };
-        let embedded: Vec<Vec<Vec<f32>>> = match effort {
-            Effort::OneThread => vec![embed(&texts)?],
-            Effort::EveryCore => texts.par_chunks(SHARE).map(embed).collect::<Result<_, _>>()?,
-        };
-        let vectors: Vec<(PassageHash, Vec<f32>)> =
-            texts.iter().map(|(hash, _)| *hash).zip(embedded.into_iter().flatten()).collect();
         meaning.vectors.put_vectors(space, Grade::FULL, &vectors)?;
         Ok(Round::Embedded(vectors.len()))
+    }
+}
+
+impl Meaning {
+    /// Embeds texts together; where that is refused, one by one, so that a single odd text is found and left out.
+    fn embed(
+        &self,
+        texts: &[(PassageHash, String)],
+        skipped: &mut FxHashSet<PassageHash>,
+    ) -> Result<Vec<(PassageHash, Vec<f32>)>, EmbedError> {
+        if texts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let together: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
+        match self.embedder.embed(Role::Passage, &together) {
+            Ok(vectors) => Ok(texts.iter().map(|(hash, _)| *hash).zip(vectors).collect()),
+            Err(EmbedError::Unusable(_)) if texts.len() > 1 => {
+                let mut vectors = Vec::new();
+                for text in texts {
+                    vectors.extend(self.embed(std::slice::from_ref(text), skipped)?);
+                }
+                // None of them could be embedded: it is not about the texts.
+                if vectors.is_empty() {
+                    let hashes: Vec<PassageHash> = texts.iter().map(|(hash, _)| *hash).collect();
+                    skipped.retain(|hash| !hashes.contains(hash));
+                    return Err(EmbedError::Unusable("it refuses every text".into()));
+                }
+                Ok(vectors)
+            }
+            Err(EmbedError::Unusable(_)) if texts.len() == 1 => {
+                skipped.insert(texts[0].0);
+                Ok(Vec::new())
+            }
+            Err(error) => Err(error),
+        }
     }
 }

@@ -75,7 +75,9 @@ impl Index {
             IndexPlace::Folder(folder) => Some(folder.display().to_string()),
             IndexPlace::Memory(_) => None,
         };
-        let embedded = if self.no_embed { 0 } else { embed(&ready.open, output)? };
+        // Vectors that are not kept are of no use to the next command.
+        let is_kept = matches!(ready.open.index, IndexPlace::Folder(_));
+        let embedded = if self.no_embed || !is_kept { 0 } else { embed(&ready.open, output)? };
         if self.json {
             let ms = u64::try_from(ready.took.as_millis()).unwrap_or(u64::MAX);
             output.json(&Answer { added, changed, removed, unreadable, total, ms, index, embedded })?;

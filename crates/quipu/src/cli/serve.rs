@@ -121,15 +121,22 @@ const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
 /// Makes the vectors of what agents remember, for as long as the process lives. Words find everything meanwhile.
 fn make_vectors(memory: &Memory) {
+    let mut missing_before = usize::MAX;
     loop {
         match memory.embed_some(VECTORS_AT_ONCE) {
             Ok(0) => std::thread::sleep(IDLE),
-            Ok(missing) => tracing::debug!(missing, "made vectors of memory"),
+            // A provider whose vectors cannot be used must not be asked for them without end.
+            Ok(missing) if missing >= missing_before => std::thread::sleep(AFTER_FAILURE),
+            Ok(missing) => {
+                missing_before = missing;
+                continue;
+            }
             Err(error) => {
                 tracing::warn!("memory is searched by words alone for a while: {error}");
                 std::thread::sleep(AFTER_FAILURE);
             }
         }
+        missing_before = usize::MAX;
     }
 }
 

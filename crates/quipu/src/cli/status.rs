@@ -27,7 +27,8 @@ JSON fields:
   index.place                the folder, or null when the index lives in memory
   index.owner                \"none\", or \"other\" while another quipu process has it open
   index.bytes, .written_at   size and time of its files before this command; null when there are none
-  embedding.passages, .embedded    texts to search by meaning, and those ready; null without a model
+  embedding.passages, .embedded    texts to search by meaning, and those ready; null without
+                             a model, and while another quipu process has the index
   since.added, .changed, .removed   what this command had to take in to be up to date
   ms                         how long that took
 Whether a server watches the vault cannot be seen from outside it.")]
@@ -102,10 +103,12 @@ impl Status {
             links: count_links(&snapshot),
             tags: count_tags(&snapshot),
             index,
+            // Of an index that is not ours to look into nothing is known.
             embedding: ready
                 .open
                 .knowledge
                 .coverage()
+                .filter(|_| matches!(ready.open.index, IndexPlace::Folder(_)))
                 .and_then(Result::ok)
                 .map(|coverage| Embedding { passages: coverage.passages, embedded: coverage.embedded }),
             since: Since { added: ready.report.added, changed: ready.report.changed, removed: ready.report.removed },

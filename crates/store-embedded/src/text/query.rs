@@ -139,7 +139,9 @@ impl QueryWords {
                 let known =
                     counts.filter(|count| !matches!(count, Ok(0))).min_by_key(|count| count.as_ref().ok().copied());
                 let count = known.transpose()?.unwrap_or(0) as f32;
-                most += MOST_FOR_RARITY * (1.0 + (sections - count + 0.5) / (count + 0.5)).ln();
+                // Sections that were replaced are counted among those with the word until they are merged away.
+                let without = (sections - count).max(0.0);
+                most += MOST_FOR_RARITY * (1.0 + (without + 0.5) / (count + 0.5)).ln();
             }
         }
         Ok(most)

@@ -242,7 +242,9 @@ impl Vectors {
     }
 
     fn read_resident(&self) -> RwLockReadGuard<'_, Option<Resident>> {
-        self.resident.read().unwrap_or_else(|_| {
+        self.resident.read().unwrap_or_else(|poisoned| {
+            // It holds this thread's read lock, for which the write lock would wait.
+            drop(poisoned);
             drop(self.write_resident());
             self.resident.read().unwrap_or_else(PoisonError::into_inner)
         })

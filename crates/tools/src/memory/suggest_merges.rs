@@ -13,7 +13,7 @@ pub(crate) struct Params {
     /// Only pairs closer than this: 0 is identical, 1 unrelated.
     #[serde(default = "default_threshold")]
     #[schemars(range(min = 0.0, max = 1.0))]
-    threshold: f32,
+    threshold: f64,
     /// At most this many.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
@@ -34,7 +34,7 @@ pub(crate) struct Suggestion {
 /// Closer than this hardly needs a look.
 const CONFIDENT: f32 = 0.15;
 
-fn default_threshold() -> f32 {
+fn default_threshold() -> f64 {
     0.3
 }
 
@@ -55,7 +55,7 @@ impl Tool for SuggestMerges {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Suggestion>, Fault> {
         let wanted = params.entity_type.as_deref();
-        let pairs = call.memory().suggest_merges(params.threshold, params.limit, wanted)?;
+        let pairs = call.memory().suggest_merges(params.threshold as f32, params.limit, wanted)?;
         let suggestion = |pair: MergeSuggestion| Suggestion {
             entity_a: pair.a.into(),
             entity_b: pair.b.into(),

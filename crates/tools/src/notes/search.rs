@@ -57,13 +57,12 @@ impl Tool for Search {
             return Err(Fault::invalid("`query` is blank; say what to find"));
         }
         let by = if call.knowledge.searches_by_meaning_alone() { By::Meaning } else { By::Everything };
-        let findings = call.knowledge.search(&Query { by, ..Query::new(&params.query, params.limit) })?;
+        let findings =
+            call.knowledge.search(&Query { by, owners_only: true, ..Query::new(&params.query, params.limit) })?;
         if let Some(degraded) = findings.degraded {
             call.warn(degraded);
         }
-        let mut found = findings.found;
-        // A file whose id belongs to another is a document, but no node.
-        found.retain(|found| !findings.snapshot.is_shadowed(found.key));
+        let found = findings.found;
         let keys: Vec<_> = found.iter().map(|found| found.key).collect();
         let nodes = Node::list(call, &findings.snapshot, &keys, params.include_content.then_some(LISTED));
         let scores = found.iter().map(|found| rounded(found.score));

@@ -75,8 +75,13 @@ impl Tool for FulltextSearch {
         });
         let (text, limit) = (params.query.clone(), params.limit);
         let found = call.knowledge.search_text(&TextQuery { text, limit, among, count_all: true })?;
-        if found.matched == TextMatch::AnyWord && !found.hits.is_empty() {
-            call.warn("no section has all of these words; these have some of them".to_owned());
+        let relaxed = match found.matched {
+            TextMatch::Phrase | TextMatch::AllWords => None,
+            TextMatch::Similar => Some("some of these words are in no page; these sections have similar ones"),
+            TextMatch::AnyWord => Some("no section has all of these words; these have some of them"),
+        };
+        if let Some(relaxed) = relaxed.filter(|_| !found.hits.is_empty()) {
+            call.warn(relaxed.to_owned());
         }
         // The index may be a moment ahead of this snapshot.
         let known = |key, section| snapshot.get(key).is_some_and(|note| section < note.sections.len());

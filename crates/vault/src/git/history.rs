@@ -78,8 +78,10 @@ impl History {
         arguments.extend([head, "--"]);
         let mut child = git.spawn(&arguments, Stdio::null())?;
         let mut stdout = child.stdout.take().expect("stdout is a pipe");
-        // What goes wrong is seen by the end of the output; a full pipe must not stop it.
-        drop(child.stderr.take());
+        // What goes wrong is seen by how it ends. Read to the end, since a full or closed pipe would stop it.
+        if let Some(mut stderr) = child.stderr.take() {
+            std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+        }
         // Few chunks wait at a time, so git does not run ahead of what is asked.
         let (sender, chunks) = sync_channel(4);
         std::thread::spawn(move || {
@@ -106,6 +108,9 @@ impl History {
     pub(crate) fn advance(&mut self, deadline: Instant, enough: impl Fn(&Self) -> bool) -> Advance {
         while !enough(self) {
             let Some(running) = &self.running else { return Advance::End };
+            if Instant::now() >= deadline {
+                return Advance::TooSlow;
+            }
             match running.chunks.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(chunk) => {
                     let Self { parser, commits, touched, .. } = self;

@@ -74,6 +74,11 @@ impl Follower {
         }
     }
 
+    /// The cosine of texts that have nothing to do with each other.
+    pub(in crate::memory) fn unrelated(&self) -> f32 {
+        self.embedder.as_ref().map_or(0.0, |embedder| embedder.unrelated())
+    }
+
     /// The vector of a query; `None` without an embedder, or when it fails: words then go alone.
     pub(in crate::memory) fn embed(&self, role: Role, text: &str) -> Option<Vec<f32>> {
         let embedder = self.embedder.as_ref()?;

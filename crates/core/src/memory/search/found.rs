@@ -18,9 +18,9 @@ const RANK_BASE: f32 = 60.0;
 const TEXT_WINDOW: usize = 1000;
 const VECTOR_WINDOW: usize = 100;
 
-/// What is less near than this is not about the query. The builtin model puts unrelated texts at 0.45 to 0.6, and nine in ten
-/// answers to a question above 0.65.
-const NEAR_AT_LEAST: f32 = 0.62;
+/// What is not nearer than unrelated texts by this much is not about the query. The builtin model puts these at 0.5, and nine
+/// in ten answers to a question above 0.65.
+const NEARER_BY: f32 = 0.12;
 
 /// What is outside the client's project counts this much.
 const OUTSIDE: f32 = 0.5;
@@ -156,7 +156,7 @@ impl Memory {
         let found_by_words = by_words.len();
         sort_best(&mut by_words, needed.max(TEXT_WINDOW));
         let mut by_meaning = by_meaning.unwrap_or_default();
-        by_meaning.retain(|near| near.cosine >= NEAR_AT_LEAST);
+        by_meaning.retain(|near| near.cosine >= self.follower.unrelated() + NEARER_BY);
         let mut hits = fuse(&by_words, &by_meaning);
         if let Some(members) = members {
             hits.iter_mut().filter(|hit| !members.contains(&hit.entity)).for_each(|hit| hit.score *= OUTSIDE);

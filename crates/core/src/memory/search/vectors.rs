@@ -152,7 +152,11 @@ impl VectorIndex {
                 };
                 found.push(Near { entity: row.entity, cosine, observation });
             }
-            keep_best(&mut found, limit.saturating_mul(4).max(256));
+            // The best of each entity first, or one with many observations would push out all others.
+            found.sort_unstable_by(nearest_first);
+            let mut seen = rustc_hash::FxHashSet::default();
+            found.retain(|near| seen.insert(near.entity));
+            found.truncate(limit);
             found
         };
         // To hand a few thousand over to other cores costs more than looking at them.
@@ -215,13 +219,6 @@ impl VectorIndex {
         pairs.sort_unstable_by_key(|(a, b, _)| (*a, *b));
         pairs.dedup_by_key(|(a, b, _)| (*a, *b));
         pairs
-    }
-}
-
-fn keep_best(found: &mut Vec<Near>, limit: usize) {
-    if found.len() > limit {
-        found.select_nth_unstable_by(limit, nearest_first);
-        found.truncate(limit);
     }
 }
 
