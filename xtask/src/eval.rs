@@ -56,7 +56,8 @@ fn build() -> anyhow::Result<PathBuf> {
         ["bench", "-p", "quipu", "--bench", "ranking", "--no-run", "--message-format=json-render-diagnostics"];
     let printed = shell::output(&mut shell::cargo(&arguments))?;
     let messages = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let built = messages.filter_map(|message| Some(message["executable"].as_str()?.into())).next_back();
+    let mut built = messages.filter(|message| message["target"]["name"] == "ranking");
+    let built = built.find_map(|message| Some(message["executable"].as_str()?.into()));
     built.context("cargo did not say where it put the program")
 }
 

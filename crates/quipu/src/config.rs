@@ -190,7 +190,13 @@ const MAX_DAYS: u32 = 36_500;
 impl Config {
     /// The settings of a vault.
     pub(crate) fn load(vault: &Path) -> Result<Self, ConfigError> {
-        let text = match std::fs::read_to_string(vault.join(FILE)) {
+        let file = vault.join(FILE);
+        // A pipe would be waited for without end.
+        if std::fs::metadata(&file).is_ok_and(|metadata| !metadata.is_file()) {
+            let hint = "put a text file in its place, or remove it".to_owned();
+            return Err(ConfigError { place: FILE.into(), message: "it is not a file".into(), hint });
+        }
+        let text = match std::fs::read_to_string(file) {
             Ok(text) => text,
             // `.quipu` itself may be a file: then there is no configuration either.
             Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
@@ -394,7 +400,7 @@ impl Key {
 
 /// Variables are shared with other programs and versions, so one that is not known is no error.
 fn warn_of_unknown_variables() {
-    let known = || KEYS.iter().map(|key| key.variable).chain(["QUIPU_VAULT", "QUIPU_LOG"]);
+    let known = || KEYS.iter().map(|key| key.variable).chain(["QUIPU_VAULT", "QUIPU_LOG", "QUIPU_EMBEDDING_KEY"]);
     for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
         if name.starts_with("QUIPU_") && !known().any(|known| known == name) {
             let meant = nearest(&name, known()).map_or(String::new(), |near| format!("; did you mean {near}?"));

@@ -87,6 +87,15 @@ impl OpenVault {
         }
     }
 
+    /// Leaves memory as one file, as far as other processes let it.
+    pub(crate) fn settle_memory(&self) {
+        if let Ok(open) = &self.memory
+            && let Err(error) = open.database.settle()
+        {
+            tracing::debug!("memory's log stays beside its file: {error}");
+        }
+    }
+
     /// Says why the index is not kept, where that is a surprise.
     pub(crate) fn why_not_kept(&self) -> Option<String> {
         let IndexPlace::Memory(why) = &self.index else { return None };

@@ -107,6 +107,7 @@ impl Serve {
         drop(embedding);
         drop(kept_current);
         open.keep();
+        open.settle_memory();
         outcome?;
         Ok(Outcome::Fine)
     }

@@ -25,13 +25,22 @@ pub struct MemoryDatabase {
     readers: Mutex<Vec<Connection>>,
     /// `None` in memory: then the writer reads too.
     file: Option<PathBuf>,
+    /// Which file it was when it was opened.
+    identity: Option<(u64, u64)>,
 }
 
 impl MemoryDatabase {
     /// Opens the file, which is made where there is none. Other processes may have it open.
     pub fn open(file: &Path) -> Result<Self, MemoryOpenError> {
         let writer = opening::open(file)?;
-        Ok(Self { writer: Mutex::new(writer), readers: Mutex::default(), file: Some(file.to_owned()) })
+        let identity = identity(file);
+        Ok(Self { writer: Mutex::new(writer), readers: Mutex::default(), file: Some(file.to_owned()), identity })
+    }
+
+    /// Moves what was written lately from the log into the file, so that a copy of the file alone has all of it. Worth
+    /// doing at the end; nothing depends on it.
+    pub fn settle(&self) -> Result<(), MemoryFailure> {
+        opening::checkpoint(&self.writer()).map_err(|error| MemoryFailure::new("settled", error))
     }
 
     /// An empty memory that is gone with the process.
@@ -43,7 +52,7 @@ impl MemoryDatabase {
             Ok(db)
         };
         let writer = open().map_err(|error: rusqlite::Error| MemoryFailure::new("opened", error))?;
-        Ok(Self { writer: Mutex::new(writer), readers: Mutex::default(), file: None })
+        Ok(Self { writer: Mutex::new(writer), readers: Mutex::default(), file: None, identity: None })
     }
 
     /// Where it is kept.
@@ -95,9 +104,32 @@ impl MemoryDatabase {
         let mut writer = self.writer();
         let tx = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let outcome = change(&tx)?;
+        // A file that was moved away or replaced takes writes that nobody would find again.
+        if self.file.as_deref().is_some_and(|file| identity(file) != self.identity) {
+            return Err(moved().into());
+        }
         tx.commit()?;
         Ok(outcome)
     }
+}
+
+/// Device and number of the file at a path.
+#[cfg(unix)]
+fn identity(file: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(file).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(_file: &Path) -> Option<(u64, u64)> {
+    None
+}
+
+/// That the file is not where it was, in the words of the database, as which it is handled.
+fn moved() -> rusqlite::Error {
+    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY_DBMOVED);
+    let words = "memory's file was moved or removed while it was open; put it back, or start the server anew";
+    rusqlite::Error::SqliteFailure(code, Some(words.to_owned()))
 }
 
 /// A step that failed, and which it was.

@@ -78,6 +78,9 @@ pub enum MemoryOpenError {
 pub(super) fn open(file: &Path) -> Result<Connection, MemoryOpenError> {
     refuse_links(file)?;
     let is_new = is_new(file)?;
+    if is_new {
+        refuse_orphaned_log(file)?;
+    }
     let fail = |error| failed(file, error);
     let mut db = connect(file, OpenFlags::SQLITE_OPEN_CREATE).map_err(fail)?;
     let found = if is_new { 0 } else { schema_of(&db, file)? };
@@ -94,8 +97,15 @@ pub(super) fn open(file: &Path) -> Result<Connection, MemoryOpenError> {
                 .map_err(|source| MemoryOpenError::Backup { file: file.to_owned(), source })?;
         }
         migrate::run(&mut db).map_err(fail)?;
+        // So that the file by itself is a memory, whatever becomes of the log beside it.
+        checkpoint(&db).map_err(fail)?;
     }
     Ok(db)
+}
+
+/// Moves all of the log into the file, as far as other processes let it.
+pub(super) fn checkpoint(db: &Connection) -> rusqlite::Result<()> {
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
 
 /// A further connection to a file that is open, for reading.
@@ -146,17 +156,35 @@ fn is_new(file: &Path) -> Result<bool, MemoryOpenError> {
     }
 }
 
-/// A vault from elsewhere may hold a link where memory would be: following it would write outside the vault.
+/// A vault from elsewhere may hold a link where memory would be: following it would write outside the vault. What is no
+/// file at all would be waited for without end.
 fn refuse_links(file: &Path) -> Result<(), MemoryOpenError> {
     for suffix in ["", "-wal", "-shm"] {
-        let mut path = file.as_os_str().to_owned();
-        path.push(suffix);
-        if std::fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_symlink()) {
-            let reason = format!("{} is a link", Path::new(&path).display());
+        let path = beside(file, suffix);
+        let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
+        if !metadata.is_file() {
+            let what = if metadata.is_symlink() { "a link" } else { "not a file" };
+            let reason = format!("{} is {what}", path.display());
             return Err(MemoryOpenError::Foreign { file: file.to_owned(), reason });
         }
     }
     Ok(())
+}
+
+/// A log without its file holds what was acknowledged last; a new file would throw it away.
+fn refuse_orphaned_log(file: &Path) -> Result<(), MemoryOpenError> {
+    let log = beside(file, "-wal");
+    if std::fs::symlink_metadata(&log).is_ok_and(|metadata| metadata.len() > 0) {
+        let reason = format!("it is gone or empty, and {} still has changes of it", log.display());
+        return Err(MemoryOpenError::Foreign { file: file.to_owned(), reason });
+    }
+    Ok(())
+}
+
+fn beside(file: &Path, suffix: &str) -> PathBuf {
+    let mut path = file.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
 }
 
 fn failed(file: &Path, error: rusqlite::Error) -> MemoryOpenError {

@@ -155,3 +155,43 @@ fn two_processes_may_write_at_once() {
     assert_eq!((store.counts().unwrap().entities, store.head().unwrap().0), (100, 100));
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
+
+#[test]
+fn a_log_without_its_file_is_not_thrown_away() {
+    let home = folder();
+    let file = home.path().join("memory.db");
+    let memory = MemoryDatabase::open(&file).unwrap();
+    memory.apply(&[create("Ada")], &author(1)).unwrap();
+    // As after a kill: the log is still there when the file is removed.
+    let log = std::fs::read(home.path().join("memory.db-wal")).unwrap();
+    drop(memory);
+    std::fs::write(&file, b"").unwrap();
+    std::fs::write(home.path().join("memory.db-wal"), &log).unwrap();
+    let error = MemoryDatabase::open(&file).err().expect("what was acknowledged would be lost").to_string();
+    assert!(error.contains("still has changes of it"), "{error}");
+    assert_eq!(std::fs::read(home.path().join("memory.db-wal")).unwrap(), log);
+}
+
+#[test]
+fn a_file_that_is_moved_away_takes_no_more_writes() {
+    let home = folder();
+    let file = home.path().join("memory.db");
+    let memory = MemoryDatabase::open(&file).unwrap();
+    memory.apply(&[create("Ada")], &author(1)).unwrap();
+    std::fs::rename(&file, home.path().join("elsewhere.db")).unwrap();
+    memory.apply(&[create("Bea")], &author(1)).expect_err("nobody would find it again");
+    std::fs::rename(home.path().join("elsewhere.db"), &file).unwrap();
+    memory.apply(&[create("Cleo")], &author(1)).unwrap();
+    assert_eq!(memory.entity_count().unwrap(), 2);
+}
+
+#[test]
+fn a_settled_file_is_whole_by_itself() {
+    let home = folder();
+    let (file, copy) = (home.path().join("memory.db"), home.path().join("copy.db"));
+    let memory = MemoryDatabase::open(&file).unwrap();
+    memory.apply(&[create("Ada")], &author(1)).unwrap();
+    memory.settle().unwrap();
+    std::fs::copy(&file, &copy).unwrap();
+    assert_eq!(MemoryDatabase::open(&copy).unwrap().entity_count().unwrap(), 1);
+}

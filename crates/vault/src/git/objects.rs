@@ -47,15 +47,25 @@ impl Git {
         Ok(ids)
     }
 
+    /// Whether the repository's own configuration, and not the user's, names programs to filter files with.
+    fn names_filters(&self, limit: Duration) -> Result<bool, GitError> {
+        let asked = ["config", "--show-scope", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process)$"];
+        // It says nothing, and fails, where there are none.
+        let (said, _) = self.output(&asked, String::new(), limit)?;
+        let scopes = String::from_utf8_lossy(&said);
+        Ok(scopes.lines().any(|line| line.starts_with("local") || line.starts_with("worktree")))
+    }
+
     /// What git would call the content of files as they are on disk, line endings and large files as it keeps them.
     /// `None` for a file that cannot be read. The paths must be free of line breaks and of links.
     pub(super) fn contents_of(&self, paths: &[&str], limit: Duration) -> Result<Vec<Option<String>>, GitError> {
         let mut ids: Vec<Option<String>> = Vec::with_capacity(paths.len());
         let mut refused = 0;
         while ids.len() < paths.len() {
+            // A filter is a program, and one that the repository itself names is not ours to run.
+            let without = refused > MAX_REFUSED || self.names_filters(limit)?;
             let with_filters: &[&str] = &["hash-object", "--stdin-paths"];
-            let arguments =
-                if refused > MAX_REFUSED { &["hash-object", "--no-filters", "--stdin-paths"] } else { with_filters };
+            let arguments = if without { &["hash-object", "--no-filters", "--stdin-paths"] } else { with_filters };
             // A name that starts with a quote would be read as quoted.
             let input: String = paths[ids.len()..].iter().map(|path| format!("./{path}\n")).collect();
             let (said, error) = self.output(arguments, input, limit)?;
