@@ -2,7 +2,7 @@
 
 use super::rename::Rename;
 use super::{NoteError, clean_tags};
-use crate::index::{IndexError, Written};
+use crate::index::Written;
 use crate::model::{NoteId, VaultPath};
 use crate::parse::FrontmatterEdit;
 use crate::ports::FileChange;
@@ -66,10 +66,8 @@ impl Knowledge {
         };
         let to = renamed_path(&note.path, title)?;
         // Before anything is said of links: a name that is taken stays taken, whatever becomes of them.
-        if let Some(existing) = self.vault.find_any_case(&to).map_err(IndexError::from)?
-            && existing != note.path
-        {
-            return Err(NoteError::Exists { existing });
+        if let Some(other) = snapshot.find(&to.note_id()).filter(|other| *other != key) {
+            return Err(NoteError::Exists { existing: snapshot.note(other).path.clone() });
         }
         let rename =
             Rename { snapshot: &snapshot, key, to, expected: current.hash, bytes, update_links: update.update_links };

@@ -37,7 +37,9 @@ mod tests {
     use std::sync::Arc;
 
     use quipu_core::parse::TitleRule;
+    use quipu_core::search::Meaning;
     use quipu_core::{Knowledge, Parts};
+    use quipu_embed::Builtin;
     use quipu_testkit::store_conformance::Shelf;
     use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault, mem_memory};
     use quipu_tools::{Registry, RegistryOptions, Toolset};
@@ -46,14 +48,16 @@ mod tests {
 
     fn registry(toolsets: &[Toolset], read_only: bool) -> Registry {
         let clock = Arc::new(FixedClock::default());
+        let store = Arc::new(MemShelf::default().open());
         let knowledge = Knowledge::new(Parts {
             vault: Arc::new(MemVault::from_fixture(clock.clone(), "")),
-            store: Arc::new(MemShelf::default().open()),
+            store: store.clone(),
             clock: clock.clone(),
             sources: Arc::new(MemSources::default()),
             title_rule: TitleRule::default(),
             stale_after: Knowledge::STALE_AFTER,
         });
+        let knowledge = knowledge.with_meaning(Meaning::new(Arc::new(Builtin::new()), store));
         let options = RegistryOptions { toolsets: toolsets.to_vec(), read_only };
         Registry::with_memory(Arc::new(knowledge), Arc::new(mem_memory(clock)), options)
     }

@@ -358,8 +358,8 @@ fn a_context_puts_its_members_first() {
         json!({"status": "context_set", "project_id": 5, "project_name": "Food", "project_type": "Project"})
     );
     let context = client.answer("get_context", json!({}));
-    let expected = json!({"status": "context_active", "project_id": 5, "project_name": "Food", "project_type": "Project",
-        "description": null});
+    let expected =
+        json!({"status": "context_active", "project_id": 5, "project_name": "Food", "project_type": "Project"});
     assert_eq!(context, expected);
     assert_eq!(ids(&client.answer("search_entities", json!({"query": "log"}))), [4, 3, 2], "others still appear");
     let asked = json!({"query": "log", "project_id": 1});
