@@ -3,7 +3,7 @@
 use super::rename::Rename;
 use super::{NoteError, clean_tags};
 use crate::index::Written;
-use crate::model::{NoteId, VaultPath};
+use crate::model::{NoteId, NoteKey, VaultPath};
 use crate::parse::FrontmatterEdit;
 use crate::ports::FileChange;
 use crate::session::Session;
@@ -66,7 +66,8 @@ impl Knowledge {
         };
         let to = renamed_path(&note.path, title)?;
         // Before anything is said of links: a name that is taken stays taken, whatever becomes of them.
-        if let Some(other) = snapshot.find(&to.note_id()).filter(|other| *other != key) {
+        let is_there = |other: &NoteKey| !matches!(self.vault.read(&snapshot.note(*other).path), Ok(None));
+        if let Some(other) = snapshot.find(&to.note_id()).filter(|other| *other != key).filter(is_there) {
             return Err(NoteError::Exists { existing: snapshot.note(other).path.clone() });
         }
         let rename =
