@@ -261,8 +261,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Applies a list, with the passages that its changes bring, in one transaction. The text index has everything up to the list `text_seq`, so removals up to
-    /// there are forgotten. Says for each change whether there was a note under its key before;
+    /// Applies a list, with the passages that its changes bring, in one transaction. The text index has everything up to
+    /// the list `text_seq`, so removals up to there are forgotten. Says for each change whether there was a note under its key before;
     /// a touch or a removal where there was none does nothing.
     pub(crate) fn apply(
         &mut self,

@@ -17,6 +17,7 @@ mod nearest;
 mod reference;
 mod resources;
 mod schema;
+mod score;
 mod time;
 mod truncate;
 

@@ -4,7 +4,7 @@ use quipu_core::memory::{EntityPage, Page};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::wire::{EntityName, Pagination};
+use super::wire::{EntityName, Pagination, default_per_page, first_page};
 use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
 
@@ -24,14 +24,6 @@ pub(crate) struct Params {
 pub(crate) struct Output {
     entities: Vec<EntityName>,
     pagination: Pagination,
-}
-
-fn first_page() -> u64 {
-    1
-}
-
-fn default_per_page() -> usize {
-    20
 }
 
 pub(crate) struct ListEntities;

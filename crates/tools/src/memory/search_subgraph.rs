@@ -4,7 +4,7 @@ use quipu_core::memory::{EntityId, Field, Page, SubgraphQuery};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::wire::{GraphEntity, Pagination, RelationOutput, show_subgraph};
+use super::wire::{GraphEntity, Pagination, RelationOutput, default_per_page, first_page, show_subgraph};
 use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
 
@@ -47,14 +47,6 @@ pub(crate) struct Output {
 
 fn yes() -> bool {
     true
-}
-
-fn first_page() -> u64 {
-    1
-}
-
-fn default_per_page() -> usize {
-    20
 }
 
 pub(crate) struct SearchSubgraph;

@@ -100,6 +100,16 @@ impl From<Relation> for RelationOutput {
     }
 }
 
+/// The page that is shown when none is asked for.
+pub(super) fn first_page() -> u64 {
+    1
+}
+
+/// Entities on a page when nothing else is asked for.
+pub(super) fn default_per_page() -> usize {
+    20
+}
+
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Pagination {
     total_entities: u64,

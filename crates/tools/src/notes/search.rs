@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::node::Node;
 use crate::fault::Fault;
+use crate::score::rounded;
 use crate::tool::{Access, Call, Tool};
 use crate::truncate::LISTED;
 
@@ -65,14 +66,9 @@ impl Tool for Search {
         let found = findings.found;
         let keys: Vec<_> = found.iter().map(|found| found.key).collect();
         let nodes = Node::list(call, &findings.snapshot, &keys, params.include_content.then_some(LISTED));
-        let scores = found.iter().map(|found| rounded(found.score));
+        let scores = found.iter().map(|found| rounded(f64::from(found.score)));
         Ok(nodes.into_iter().zip(scores).map(|(node, score)| Found { node, score }).collect())
     }
-}
-
-/// Three decimals say all there is to say.
-fn rounded(score: f32) -> f64 {
-    (f64::from(score) * 1000.0).round() / 1000.0
 }
 
 #[cfg(test)]

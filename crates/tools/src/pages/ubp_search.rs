@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::page::{LinkType, LinkedPage, Staleness, doc_id, freshness, linked, summaries};
 use crate::fault::Fault;
+use crate::score::rounded;
 use crate::tool::{Access, Call, Tool};
 use crate::truncate::{LISTED, truncate};
 
@@ -136,20 +137,20 @@ impl Tool for SearchPages {
                 section_id: format!("{id}#{}", section.section),
                 heading: note.sections[section.section].heading.clone(),
                 content: truncate(text.unwrap_or_default().trim(), LISTED),
-                score: rounded(section.score),
+                score: rounded(f64::from(section.score)),
             });
             let sections = sections.collect();
             let breakdown = Breakdown {
-                vector_similarity: rounded(found.meaning),
-                graph_proximity: rounded(found.links),
-                fulltext: rounded(found.words),
+                vector_similarity: rounded(f64::from(found.meaning)),
+                graph_proximity: rounded(f64::from(found.links)),
+                fulltext: rounded(f64::from(found.words)),
             };
             Page {
                 filepath: note.path.to_string(),
                 title: note.title.clone(),
                 sections,
                 // Of the rounded parts, so that what is shown adds up.
-                score: rounded_sum(&breakdown),
+                score: rounded(breakdown.vector_similarity + breakdown.graph_proximity + breakdown.fulltext),
                 relevance_reason: reason(found, note),
                 score_breakdown: breakdown,
                 staleness: fresh.staleness.into(),
@@ -206,15 +207,6 @@ fn reason(found: &Found, note: &model::Note) -> String {
     }
     parts.sort_by(|a, b| b.0.total_cmp(&a.0));
     parts.into_iter().map(|(_, words)| words).collect::<Vec<_>>().join("; ")
-}
-
-fn rounded(part: f32) -> f64 {
-    (f64::from(part) * 1000.0).round() / 1000.0
-}
-
-fn rounded_sum(breakdown: &Breakdown) -> f64 {
-    let sum = breakdown.vector_similarity + breakdown.graph_proximity + breakdown.fulltext;
-    (sum * 1000.0).round() / 1000.0
 }
 
 #[cfg(test)]

@@ -61,9 +61,10 @@ impl Git {
     pub(super) fn contents_of(&self, paths: &[&str], limit: Duration) -> Result<Vec<Option<String>>, GitError> {
         let mut ids: Vec<Option<String>> = Vec::with_capacity(paths.len());
         let mut refused = 0;
+        // A filter is a program, and one that the repository itself names is not ours to run.
+        let names_filters = !paths.is_empty() && self.names_filters(limit)?;
         while ids.len() < paths.len() {
-            // A filter is a program, and one that the repository itself names is not ours to run.
-            let without = refused > MAX_REFUSED || self.names_filters(limit)?;
+            let without = names_filters || refused > MAX_REFUSED;
             let with_filters: &[&str] = &["hash-object", "--stdin-paths"];
             let arguments = if without { &["hash-object", "--no-filters", "--stdin-paths"] } else { with_filters };
             // A name that starts with a quote would be read as quoted.

@@ -205,6 +205,17 @@ fn a_note_that_is_not_committed_as_it_is_goes_by_memory() {
 }
 
 #[test]
+fn no_program_that_the_repository_names_is_run() {
+    let desk = Desk::new();
+    let mark = desk.root().join("ran");
+    desk.steps("write doc.md d\nwrite a.rs 1\ncommit 1\nwrite .gitattributes *.rs filter=x");
+    desk.git(&["config", "filter.x.clean", &format!("touch '{}'; cat", mark.display())], 1);
+    desk.steps("write a.rs 2");
+    assert_eq!(desk.trace(&["a.rs"], &[]), ["a.rs: changed just now"]);
+    assert!(!mark.exists(), "the filter of the repository was run");
+}
+
+#[test]
 fn without_git_the_index_remembers() {
     for (what, after, expected) in [
         ("nothing happened", "", &["a.rs: same", "src/b.rs: same", "typo.rs: never seen"][..]),

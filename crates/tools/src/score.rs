@@ -1,0 +1,6 @@
+//! Scores as they are shown.
+
+/// Three decimals say all there is to say.
+pub(crate) fn rounded(score: f64) -> f64 {
+    (score * 1000.0).round() / 1000.0
+}
