@@ -79,7 +79,17 @@ fn inspect(binary: &Path, vault: &Path, model: &mut Model, home: &Path) -> anyho
     let mut left = questions::ask(serve(binary, vault)?).context("of the server that was started again")?;
     left.extend(questions::ask_command_line(binary, vault).context("of the vault that was opened again")?);
     model.settle(vault)?;
+    compare(binary, vault, home, &left)
+}
 
+/// Holds what a server and the command line say of a vault against what they say of a copy that has no index.
+pub(crate) fn compare_with_fresh(binary: &Path, vault: &Path, home: &Path) -> anyhow::Result<()> {
+    let mut left = questions::ask(serve(binary, vault)?)?;
+    left.extend(questions::ask_command_line(binary, vault)?);
+    compare(binary, vault, home, &left)
+}
+
+fn compare(binary: &Path, vault: &Path, home: &Path, left: &[questions::Answered]) -> anyhow::Result<()> {
     let copy = home.join("copy");
     copy_notes(vault, &copy)?;
     let mut rebuilt = questions::ask(serve(binary, &copy)?).context("of the server without an index")?;
@@ -92,7 +102,7 @@ fn inspect(binary: &Path, vault: &Path, model: &mut Model, home: &Path) -> anyho
     Ok(())
 }
 
-fn serve(binary: &Path, vault: &Path) -> anyhow::Result<Client> {
+pub(crate) fn serve(binary: &Path, vault: &Path) -> anyhow::Result<Client> {
     Client::spawn(server(binary, vault).stderr(std::process::Stdio::null())).context("the server did not start")
 }
 
@@ -103,7 +113,7 @@ fn server(binary: &Path, vault: &Path) -> Command {
 }
 
 /// Every file outside `.quipu`, from the vault's root, sorted.
-fn files(vault: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn files(vault: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![vault.to_owned()];
     while let Some(folder) = folders.pop() {

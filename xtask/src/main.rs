@@ -13,6 +13,7 @@ mod deny;
 mod docs;
 mod eval;
 mod memory;
+mod share;
 mod test;
 
 mod data;
@@ -31,6 +32,7 @@ const HELP: &str = "\
 cargo xtask test [--quick]                 everything that can break; --quick leaves out the peers and the crash rounds
 cargo xtask peers                          the part of it that talks to other people's clients
 cargo xtask crash [--rounds N] [--seed N]  kills the server in the middle of writes and looks at what is left
+cargo xtask share [--kills N] [--seed N]   kills the owner of a vault under eight clients and counts what they wrote
 cargo xtask bench [--sizes 1k,10k,100k] [--write]
                                            times the release build against the budgets; --write keeps the table in docs/
 cargo xtask memory duplicates|recall|speed [SIZES]
@@ -52,6 +54,11 @@ fn main() -> anyhow::Result<ExitCode> {
             let rounds = options.number("--rounds")?.unwrap_or(crash::ROUNDS);
             let seed = options.number("--seed")?.unwrap_or(crash::SEED);
             crash::run(&shell::build_binary(shell::Profile::Dev)?, rounds, seed)
+        }
+        "share" => {
+            let kills = options.number("--kills")?.unwrap_or(share::KILLS);
+            let seed = options.number("--seed")?.unwrap_or(crash::SEED);
+            share::run(&shell::build_binary(shell::Profile::Dev)?, kills, seed)
         }
         "bench" => {
             let sizes = options.value("--sizes").unwrap_or("1k,10k");

@@ -80,11 +80,15 @@ pub(crate) fn exists(program: &str) -> bool {
 
 /// Builds the binary and says where it is.
 pub(crate) fn build_binary(profile: Profile) -> anyhow::Result<PathBuf> {
-    let mut build = cargo(&["build", "--quiet", "--package", "quipu", "--bin", "quipu"]);
+    let mut build = cargo(&["build", "--quiet", "--bin", "quipu"]);
     let folder = match profile {
-        Profile::Dev => "debug",
+        // With the features that the whole workspace asks of a dependency: with fewer, all of them are built once more.
+        Profile::Dev => {
+            build.arg("--workspace");
+            "debug"
+        }
         Profile::Release => {
-            build.arg("--release");
+            build.args(["--package", "quipu", "--release"]);
             "release"
         }
     };

@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use crate::shell::{self, Profile, cargo};
 use crate::steps::{ONE, Steps};
-use crate::{crash, data, deny, peers};
+use crate::{crash, data, deny, peers, share};
 
 pub(crate) fn run(quick: bool) -> ExitCode {
     let mut steps = Steps::default();
@@ -54,6 +54,10 @@ pub(crate) fn run(quick: bool) -> ExitCode {
         steps.step("crash rounds", |tally| {
             *tally = ONE;
             crash::run(&binary, crash::ROUNDS, crash::SEED)
+        });
+        steps.step("owners killed", |tally| {
+            *tally = ONE;
+            share::run(&binary, share::KILLS, crash::SEED)
         });
         peer_steps(&mut steps, &binary);
     }

@@ -17,8 +17,10 @@ pub mod search;
 pub mod staleness;
 
 mod knowledge;
+mod request;
 mod session;
 mod warnings;
 
 pub use knowledge::{Knowledge, Parts, ReadNote};
-pub use session::Session;
+pub use request::{NoKey, RequestKey};
+pub use session::{Session, SessionChanges};

@@ -4,6 +4,7 @@
 //! A note counts as shown in part until somebody says that the client got all of it: a tool that cuts must not let the
 //! rest be written over.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
@@ -15,25 +16,49 @@ use crate::model::{ContentHash, VaultPath};
 const MAX_NAME_CHARS: usize = 200;
 
 /// What is remembered of one client while it is connected.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Session {
+    number: u64,
     inner: Mutex<State>,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        static NUMBERS: AtomicU64 = AtomicU64::new(1);
+        Self { number: NUMBERS.fetch_add(1, Ordering::Relaxed), inner: Mutex::default() }
+    }
 }
 
 #[derive(Debug, Default)]
 struct State {
     shown: FxHashMap<VaultPath, Shown>,
+    /// Counts what changed of the above and of the context, so that a copy elsewhere can be kept.
+    edition: u64,
     told: (u64, u64),
     client: String,
     /// `None` until it is set or asked for: then it is the one its name set last.
     context: Option<Option<EntityId>>,
+    /// When the context was last set.
+    context_edition: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Shown {
-    hash: ContentHash,
-    /// Not only the beginning.
-    whole: bool,
+    /// And whether all of it, not only the beginning. `None`: forgotten since.
+    version: Option<(ContentHash, bool)>,
+    edition: u64,
+}
+
+/// What a session holds, or what came to it since an edition of it: a copy that is told every change of its original can
+/// take its place. What was told is not in it: a client hears it again from whoever serves it next.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SessionChanges {
+    /// The edition these lead to.
+    pub edition: u64,
+    /// Files, and the version shown, with whether it was shown whole; `None` where it was forgotten.
+    pub shown: Vec<(VaultPath, Option<(ContentHash, bool)>)>,
+    /// The context, if it changed.
+    pub context: Option<Option<EntityId>>,
 }
 
 impl Session {
@@ -42,6 +67,11 @@ impl Session {
         let session = Self::default();
         session.introduce(client);
         session
+    }
+
+    /// No other session of this process has it.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// Notes the client's name, as it gives it. The first one stays.
@@ -63,28 +93,55 @@ impl Session {
     }
 
     pub(crate) fn set_context(&self, context: Option<EntityId>) {
-        self.lock().context = Some(context);
+        let mut state = self.lock();
+        state.context = Some(context);
+        state.edition += 1;
+        state.context_edition = state.edition;
     }
 
     /// The version of a file this client was last shown.
     pub fn shown(&self, path: &VaultPath) -> Option<ContentHash> {
-        self.lock().shown.get(path).map(|shown| shown.hash)
+        Some(self.lock().shown.get(path)?.version?.0)
     }
 
     /// Whether this client was shown the end of that version too, `None` when it was not shown that version at all.
     pub(crate) fn shown_whole(&self, path: &VaultPath, hash: ContentHash) -> Option<bool> {
-        self.lock().shown.get(path).filter(|shown| shown.hash == hash).map(|shown| shown.whole)
+        self.lock().shown.get(path)?.version.filter(|(shown, _)| *shown == hash).map(|(_, whole)| whole)
     }
 
     /// Shows a version, `whole` or its beginning. A later look at the beginning takes nothing back.
     pub(crate) fn show(&self, path: &VaultPath, hash: ContentHash, whole: bool) {
         let mut state = self.lock();
-        let before = state.shown.get(path).is_some_and(|shown| shown.hash == hash && shown.whole);
-        state.shown.insert(path.clone(), Shown { hash, whole: whole || before });
+        let before = state.shown.get(path).is_some_and(|shown| shown.version == Some((hash, true)));
+        state.set_shown(path.clone(), Some((hash, whole || before)));
     }
 
     pub(crate) fn forget(&self, path: &VaultPath) {
-        self.lock().shown.remove(path);
+        self.lock().set_shown(path.clone(), None);
+    }
+
+    /// What came to this session since an edition; everything since 0.
+    pub fn changes_since(&self, edition: u64) -> SessionChanges {
+        let state = self.lock();
+        let newer = state.shown.iter().filter(|(_, shown)| shown.edition > edition);
+        SessionChanges {
+            edition: state.edition,
+            shown: newer.map(|(path, shown)| (path.clone(), shown.version)).collect(),
+            context: state.context.filter(|_| state.context_edition > edition),
+        }
+    }
+
+    /// Takes over what came to the session that this one is a copy of.
+    pub fn take_over(&self, changes: SessionChanges) {
+        let mut state = self.lock();
+        for (path, version) in changes.shown {
+            state.set_shown(path, version);
+        }
+        if let Some(context) = changes.context {
+            state.context = Some(context);
+            state.edition += 1;
+            state.context_edition = state.edition;
+        }
     }
 
     /// Marks everything up to these counts of the two logs as told; returns what they were before.
@@ -94,5 +151,44 @@ impl Session {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn set_shown(&mut self, path: VaultPath, version: Option<(ContentHash, bool)>) {
+        self.edition += 1;
+        self.shown.insert(path, Shown { version, edition: self.edition });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> VaultPath {
+        VaultPath::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_copy_that_hears_of_every_change_can_take_the_place_of_its_original() {
+        let (original, copy) = (Session::named("ada"), Session::named("ada"));
+        let version = ContentHash::of(b"1");
+        original.show(&path("a.md"), version, true);
+        original.show(&path("b.md"), version, false);
+        let first = original.changes_since(0);
+        assert_eq!(first.shown.len(), 2);
+        copy.take_over(first.clone());
+        original.forget(&path("a.md"));
+        original.set_context(Some(EntityId(7)));
+        let second = original.changes_since(first.edition);
+        assert_eq!(
+            (second.shown.as_slice(), second.context),
+            ([(path("a.md"), None)].as_slice(), Some(Some(EntityId(7))))
+        );
+        copy.take_over(second.clone());
+        assert_eq!(original.changes_since(second.edition).shown, []);
+        assert_eq!((copy.shown(&path("a.md")), copy.shown(&path("b.md"))), (None, Some(version)));
+        assert_eq!(copy.shown_whole(&path("b.md"), version), Some(false));
+        assert_eq!(copy.context(), Some(Some(EntityId(7))));
     }
 }

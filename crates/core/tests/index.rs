@@ -58,7 +58,7 @@ impl Desk {
 
     fn rename(&self, id: &str, title: &str, update_links: bool) -> Result<(), NoteError> {
         let update = NoteUpdate { id, title: Some(title), update_links, ..NoteUpdate::default() };
-        self.knowledge.update_note(&self.client, &update).map(drop)
+        self.knowledge.update_note(&self.client, None, &update).map(drop)
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -97,7 +97,7 @@ fn a_new_note_takes_the_id_of_one_that_was_deleted_elsewhere() {
     let desk = Desk::new("//- Note.md\nold\n");
     desk.vault.remove("Note.md");
     let new = NewNote { id: "note.md", content: "new", title: None, tags: &[] };
-    let read = desk.knowledge.create_note(&desk.client, &new).unwrap();
+    let read = desk.knowledge.create_note(&desk.client, None, &new).unwrap();
     assert_eq!((read.note().path.as_str(), desk.paths()), ("note.md", vec!["note.md".to_owned()]));
 }
 

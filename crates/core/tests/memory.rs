@@ -60,7 +60,7 @@ fn memory(shelf: &MemMemoryShelf, embedder: &Arc<Subjects>) -> Memory {
 }
 
 fn author() -> Author {
-    Author { client: "test".into(), tool: "test".into(), at_ns: 1 }
+    Author { client: "test".into(), tool: "test".into(), at_ns: 1, request: None }
 }
 
 fn create(memory: &Memory, name: &str, observation: &str) -> EntityId {

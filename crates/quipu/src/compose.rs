@@ -30,6 +30,15 @@ pub(crate) struct OpenVault {
     pub(crate) memory: Result<OpenMemory, MemoryOpenError>,
 }
 
+impl std::fmt::Debug for OpenVault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenVault")
+            .field("root", &self.vault.root())
+            .field("index", &self.index)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What agents learned, and the file behind it.
 #[derive(Clone)]
 pub(crate) struct OpenMemory {
@@ -92,8 +101,8 @@ pub(crate) fn memory_file(root: &Path) -> PathBuf {
 }
 
 /// Opens a vault. Nothing is read yet: see [`Knowledge::start`].
-pub(crate) fn open(root: &Path, config: &Config, wish: Wish, read_only: bool) -> Result<OpenVault, ComposeError> {
-    let vault = Arc::new(open_files(root, config, read_only)?);
+pub(crate) fn open(root: &Path, config: &Config, wish: Wish) -> Result<OpenVault, ComposeError> {
+    let vault = Arc::new(open_files(root, config, false)?);
     let (store, index) = open_index(&vault, wish)?;
     let store = Arc::new(store);
     let embedder = open_embedder(config)?;
@@ -167,7 +176,7 @@ fn open_memory(
     Ok(Ok(OpenMemory { memory: Arc::new(memory), database }))
 }
 
-fn open_files(root: &Path, config: &Config, read_only: bool) -> Result<FolderVault, ComposeError> {
+pub(crate) fn open_files(root: &Path, config: &Config, read_only: bool) -> Result<FolderVault, ComposeError> {
     let globs = |patterns: &[crate::config::Pattern]| patterns.iter().map(|pattern| pattern.glob.clone()).collect();
     let options = VaultOptions { include: globs(&config.include), exclude: globs(&config.exclude), read_only };
     FolderVault::open(root, options).map_err(|error| match error {

@@ -4,9 +4,11 @@ mod cli;
 mod compose;
 mod config;
 mod embedding;
+mod engine;
 mod exchange;
 mod mcp;
 mod serve;
+mod share;
 
 fn main() -> std::process::ExitCode {
     cli::run()

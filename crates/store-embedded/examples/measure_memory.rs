@@ -58,7 +58,7 @@ fn memory(store: MemoryDatabase, embedder: Option<Arc<dyn Embedder>>) -> Memory 
 }
 
 fn author() -> Author {
-    Author { client: "measure".into(), tool: "measure".into(), at_ns: 0 }
+    Author { client: "measure".into(), tool: "measure".into(), at_ns: 0, request: None }
 }
 
 fn rows(file: &Path) -> Vec<Value> {

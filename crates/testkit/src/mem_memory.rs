@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use quipu_core::RequestKey;
 use quipu_core::memory::{
     DuplicateRule, Entity, EntityId, EntityTypes, Memory, MemoryParts, Observation, ObservationId, Relation,
     RelationId, name_key,
@@ -40,6 +41,7 @@ struct State {
     log: Vec<LoggedChange>,
     contexts: BTreeMap<String, EntityId>,
     vectors: BTreeMap<(String, VectorOwner), StoredVector>,
+    requests: BTreeMap<RequestKey, (i64, Applied)>,
 }
 
 /// A memory over maps, without an embedder.
@@ -301,6 +303,9 @@ impl MemoryStore for MemMemory {
             return Ok(Applied { change: ChangeNumber(0), outcomes: Vec::new() });
         }
         let mut state = self.state();
+        if let Some((_, applied)) = author.request.and_then(|request| state.requests.get(&request)) {
+            return Ok(applied.clone());
+        }
         let mut next = state.clone();
         let (mut outcomes, mut steps) = (Vec::new(), Vec::new());
         for (number, change) in changes.iter().enumerate() {
@@ -308,9 +313,20 @@ impl MemoryStore for MemMemory {
             outcomes.push(outcome.map_err(|refusal| ApplyError::Refused { change: number, refusal })?);
         }
         let change = ChangeNumber(next.log.len() as i64 + 1);
-        next.log.push(LoggedChange { number: change, author: author.clone(), undoes: None, undone_by: None, steps });
+        // The log does not name the call.
+        let logged = Author { request: None, ..author.clone() };
+        next.log.push(LoggedChange { number: change, author: logged, undoes: None, undone_by: None, steps });
+        let applied = Applied { change, outcomes };
+        if let Some(request) = author.request {
+            next.requests.retain(|_, (at_ns, _)| *at_ns >= author.at_ns - RequestKey::REMEMBERED_NS);
+            next.requests.insert(request, (author.at_ns, applied.clone()));
+        }
         *state = next;
-        Ok(Applied { change, outcomes })
+        Ok(applied)
+    }
+
+    fn was_applied(&self, request: RequestKey) -> Result<bool, MemoryFailure> {
+        Ok(self.state().requests.contains_key(&request))
     }
 
     fn undo(&self, number: ChangeNumber, author: &Author) -> Result<LoggedChange, UndoError> {

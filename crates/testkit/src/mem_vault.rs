@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use quipu_core::RequestKey;
 use quipu_core::model::{ContentHash, FileStat, NoteId, VaultPath};
 use quipu_core::ports::{
     Clock, FileChange, FileContent, Kept, KeptReason, ListedFile, Listing, VaultError, VaultFiles, WriteError,
@@ -23,6 +24,7 @@ struct State {
     kept: Vec<(Kept, Vec<u8>)>,
     unreadable: Option<VaultPath>,
     read_only: bool,
+    requests: BTreeMap<RequestKey, VaultPath>,
 }
 
 #[derive(Clone)]
@@ -121,15 +123,26 @@ impl VaultFiles for MemVault {
         Ok(self.state().find_any_case(path))
     }
 
-    fn apply(&self, changes: &[FileChange]) -> Result<Vec<Option<FileStat>>, WriteError> {
+    fn apply_for(
+        &self,
+        changes: &[FileChange],
+        request: Option<RequestKey>,
+    ) -> Result<Vec<Option<FileStat>>, WriteError> {
         refuse_twice(changes)?;
         let mut state = self.state();
         // All or none: the changes are made to a copy.
         let mut next = state.clone();
         let now_ns = self.clock.now_ns();
         let stats = changes.iter().map(|change| next.change(change, now_ns)).collect::<Result<Vec<_>, _>>()?;
+        if let (Some(request), Some(first)) = (request, changes.first()) {
+            next.requests.insert(request, first.place().clone());
+        }
         *state = next;
         Ok(stats)
+    }
+
+    fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
+        Ok(self.state().requests.get(&request).cloned())
     }
 
     fn kept(&self) -> Result<Vec<Kept>, VaultError> {

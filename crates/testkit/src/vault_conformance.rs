@@ -4,6 +4,7 @@
 //! A vault runs them all by `vault_conformance!(place)` in a test module, where the expression makes a new, empty
 //! [`Place`].
 
+use quipu_core::RequestKey;
 use quipu_core::model::{ContentHash, VaultPath};
 use quipu_core::ports::{FileChange, Kept, KeptReason, VaultFiles, WriteError};
 
@@ -33,6 +34,7 @@ macro_rules! vault_conformance {
             every_kind_of_change_is_made_and_what_it_displaces_is_kept,
             of_several_changes_all_are_made_or_none,
             a_new_place_must_be_free_and_fit_for_a_note,
+            a_request_is_known_once_it_is_carried_out,
             a_version_comes_back_and_displaces_the_present_one,
             any_changes_give_what_the_model_gives
         );
@@ -184,6 +186,27 @@ pub fn a_new_place_must_be_free_and_fit_for_a_note(place: &impl Place) {
     }
     vault.apply(&[move_to("Notes/A.md", "Notes/a.md", "A", "A")]).expect("only the case changes");
     assert_eq!(notes(vault), pairs(&[("Notes/a.md", "A"), ("other.md", "O")]));
+}
+
+/// And where its first change left the file, or took it from; one that was refused is not known.
+pub fn a_request_is_known_once_it_is_carried_out(place: &impl Place) {
+    place.save("a.md", "old");
+    let vault = place.vault();
+    let carried_out = |key| {
+        let found = vault.carried_out(RequestKey(key)).expect("the vault can be asked");
+        found.map(|path| path.to_string())
+    };
+    let apply = |key, changes: &[FileChange]| vault.apply_for(changes, Some(RequestKey(key)));
+    assert_eq!(carried_out(1), None);
+    apply(1, &[create("new/n.md", "n")]).expect("the place is free");
+    apply(2, &[move_to("a.md", "b.md", "old", "new"), replace("new/n.md", "n", "nn")]).expect("all is as expected");
+    apply(3, &[delete("b.md", "new")]).expect("it is as expected");
+    apply(4, &[replace("new/n.md", "nn", "nn")]).expect("nothing is to be done");
+    assert!(apply(5, &[delete("b.md", "new")]).is_err());
+    assert!(apply(6, &[replace("new/n.md", "nn", "n3"), delete("b.md", "new")]).is_err());
+    let known = [1, 2, 3, 4, 5, 6].map(carried_out);
+    let expected = [Some("new/n.md"), Some("b.md"), Some("b.md"), Some("new/n.md"), None, None];
+    assert_eq!(known, expected.map(|path| path.map(str::to_owned)));
 }
 
 /// Newest first; what is equal already is left alone; a note in other capitals gives way.

@@ -8,6 +8,7 @@ use quipu_core::model::NoteId;
 use quipu_core::notes::NoteError;
 use quipu_core::ports::{MemoryFailure, StoreError, VaultError, WriteError};
 use quipu_core::search::EmbeddingFailed;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::registry::Reply;
@@ -15,7 +16,7 @@ use crate::tool::Toolset;
 use crate::truncate::echoed;
 
 /// Why a call failed, in the domain's words.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// What sort of failure.
     pub kind: FaultKind,
@@ -24,7 +25,7 @@ pub struct Fault {
 }
 
 /// The sorts of failure. Each toolset has its own code for each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FaultKind {
     /// The arguments are wrong.
     InvalidArguments,
@@ -39,7 +40,8 @@ pub enum FaultKind {
 }
 
 impl Fault {
-    pub(crate) fn new(kind: FaultKind, message: impl Into<String>) -> Self {
+    /// A failure of a sort.
+    pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 
@@ -48,7 +50,7 @@ impl Fault {
     }
 
     /// The answer in the toolset's own dialect.
-    pub(crate) fn reply(&self, toolset: Toolset) -> Reply {
+    pub fn reply(&self, toolset: Toolset) -> Reply {
         match toolset {
             Toolset::Notes => self.coded(self.notes_code()),
             Toolset::Docs => Reply::Failure(format!("Error: {}", self.message)),

@@ -4,6 +4,7 @@
 //! one file named as the tool; adding one is that file and a line in `registry.rs`.
 
 mod fault;
+mod offer;
 mod registry;
 mod tool;
 
@@ -26,6 +27,7 @@ mod testing;
 
 pub use fault::{Fault, FaultKind};
 pub use nearest::nearest;
+pub use offer::Offer;
 pub use reference::reference;
 pub use registry::{Called, Registry, RegistryOptions, Reply};
 pub use resources::{Completion, Resource, ResourcePage, ResourceText};

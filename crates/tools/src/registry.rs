@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quipu_core::memory::Memory;
-use quipu_core::{Knowledge, Session};
+use quipu_core::{Knowledge, RequestKey, Session};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::arguments::{Misfit, fit};
@@ -91,8 +92,15 @@ impl Default for RegistryOptions {
     }
 }
 
+impl RegistryOptions {
+    /// Which tools they admit.
+    pub(crate) fn into_rule(self) -> impl Fn(&ToolInfo) -> bool {
+        move |tool| (!self.read_only || tool.access == Access::Read) && self.toolsets.contains(&tool.toolset)
+    }
+}
+
 /// What came of a call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Called {
     /// The answer.
     pub reply: Reply,
@@ -101,7 +109,7 @@ pub struct Called {
 }
 
 /// An answer, or why there is none.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
     /// The tool's answer.
     Answer(Value),
@@ -131,12 +139,11 @@ impl Registry {
     }
 
     fn over(knowledge: Arc<Knowledge>, memory: Option<Arc<Memory>>, options: RegistryOptions) -> Self {
-        let RegistryOptions { toolsets, read_only } = options;
+        let admits = options.into_rule();
         let mut entries = every_tool();
         entries.retain(|entry| {
-            let may = !read_only || entry.info.access == Access::Read;
             let has_memory = entry.info.toolset != Toolset::Memory || memory.is_some();
-            may && has_memory && toolsets.contains(&entry.info.toolset) && (entry.needs_met)(&knowledge)
+            admits(&entry.info) && has_memory && (entry.needs_met)(&knowledge)
         });
         Self { knowledge, memory, entries, patience: Self::PATIENCE }
     }
@@ -148,10 +155,15 @@ impl Registry {
 
     /// Calls a tool and waits for its answer. Never panics: a fault inside a tool is a failed call.
     pub fn call(&self, name: &str, arguments: Value, session: &Session) -> Called {
+        self.call_for(None, name, arguments, session)
+    }
+
+    /// The same for a call that may be made again: what it did it does not do twice.
+    pub fn call_for(&self, request: Option<RequestKey>, name: &str, arguments: Value, session: &Session) -> Called {
         let Some(entry) = self.entries.iter().find(|entry| entry.info.name == name) else {
-            return Called { reply: self.unknown_tool(name), warnings: Vec::new() };
+            return Called { reply: unknown_tool(name, self.tools()), warnings: Vec::new() };
         };
-        let call = Call::new(&self.knowledge, self.memory.as_deref(), session);
+        let call = Call::new(&self.knowledge, self.memory.as_deref(), session).asked_by(request);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let arguments = (entry.fit)(&entry.info.input_schema, arguments)?;
             // Memory does not depend on the notes: it answers while they are still being read.
@@ -181,13 +193,18 @@ impl Registry {
             ));
         }
     }
+}
 
-    fn unknown_tool(&self, name: &str) -> Reply {
-        let hint = nearest(name, self.tools().map(|tool| tool.name))
-            .map(|near| format!("; did you mean {near}?"))
-            .unwrap_or_default();
-        Reply::Protocol { code: INVALID_PARAMS, message: format!("Unknown tool: {}{hint}", echoed(name)) }
-    }
+/// That none of these tools has the name.
+pub(crate) fn unknown_tool<'a>(name: &str, tools: impl Iterator<Item = &'a ToolInfo>) -> Reply {
+    let hint =
+        nearest(name, tools.map(|tool| tool.name)).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+    Reply::Protocol { code: INVALID_PARAMS, message: format!("Unknown tool: {}{hint}", echoed(name)) }
+}
+
+/// What is told of every tool there is.
+pub(crate) fn every_tool_info() -> impl Iterator<Item = ToolInfo> {
+    every_tool().into_iter().map(|entry| entry.info)
 }
 
 /// A tool with its types erased.

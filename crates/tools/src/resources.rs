@@ -3,6 +3,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use quipu_core::Session;
 use quipu_core::model::NoteId;
+use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
 use crate::registry::Registry;
@@ -36,7 +37,7 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'@');
 
 /// One note in a list of resources.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resource {
     /// `quipu://note/` and the id, percent-encoded.
     pub uri: String,
@@ -49,7 +50,7 @@ pub struct Resource {
 }
 
 /// Part of the list of resources, by id.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourcePage {
     /// In order of id.
     pub resources: Vec<Resource>,
@@ -58,7 +59,7 @@ pub struct ResourcePage {
 }
 
 /// A note's whole file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceText {
     /// As in the list.
     pub uri: String,
@@ -67,7 +68,7 @@ pub struct ResourceText {
 }
 
 /// What an id may become.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// The first few, by id.
     pub values: Vec<String>,

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use quipu_core::memory::Memory;
 use quipu_core::ports::Author;
-use quipu_core::{Knowledge, Session};
+use quipu_core::{Knowledge, RequestKey, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -112,12 +112,18 @@ pub(crate) struct Call<'a> {
     pub(crate) knowledge: &'a Knowledge,
     memory: Option<&'a Memory>,
     pub(crate) session: &'a Session,
+    /// Names the call, where it may be made again.
+    pub(crate) request: Option<RequestKey>,
     warnings: RefCell<Vec<String>>,
 }
 
 impl<'a> Call<'a> {
     pub(crate) fn new(knowledge: &'a Knowledge, memory: Option<&'a Memory>, session: &'a Session) -> Self {
-        Self { knowledge, memory, session, warnings: RefCell::default() }
+        Self { knowledge, memory, session, request: None, warnings: RefCell::default() }
+    }
+
+    pub(crate) fn asked_by(self, request: Option<RequestKey>) -> Self {
+        Self { request, ..self }
     }
 
     /// What agents learned.
@@ -127,7 +133,7 @@ impl<'a> Call<'a> {
 
     /// This client, using a tool, now.
     pub(crate) fn author(&self, tool: &str) -> Author {
-        self.memory().author(self.session, tool)
+        self.memory().author(self.session, tool, self.request)
     }
 
     /// Tells the client something beside the answer.

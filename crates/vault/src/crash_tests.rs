@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quipu_core::RequestKey;
 use quipu_core::model::{ContentHash, VaultPath};
 use quipu_core::ports::{FileChange, VaultFiles, WriteError};
 
@@ -18,6 +19,8 @@ use crate::step::fault::{set_lacking, with_steps};
 use crate::{FolderVault, VaultOptions, WatchEvent, WatchOptions, watch};
 
 const BEFORE: [(&str, &str); 4] = [("a.md", "old a"), ("b.md", "old b"), ("c.md", "old c"), ("d/e.md", "untouched")];
+
+const REQUEST: RequestKey = RequestKey(7);
 
 #[test]
 fn several_changes_that_fail_at_any_step_are_undone() {
@@ -342,6 +345,9 @@ fn for_every_step(changes: impl Fn() -> Vec<FileChange>, fault: Fault) {
                 check_all_or_nothing(home.path(), &changes(), None);
             }
         }
+        // Whoever asks again is told the truth.
+        let known = open(home.path()).carried_out(REQUEST).unwrap();
+        assert_eq!(known.is_some(), tree(home.path()) != files(&BEFORE), "{:?}", changes());
         // And the vault is as good as new: the same changes go through now, unless they did already.
         let vault = open(home.path());
         vault.list().unwrap();
@@ -362,7 +368,7 @@ thread_local! {
 /// `Err(None)` is a crash.
 fn run(vault: &FolderVault, changes: &[FileChange], fault: Fault, n: usize) -> Result<(), Option<WriteError>> {
     let fired = Rc::new(Cell::new(false));
-    let result = with_steps(nth(n, fault, &fired), || vault.apply(changes));
+    let result = with_steps(nth(n, fault, &fired), || vault.apply_for(changes, Some(REQUEST)));
     LAST_FIRED.set(fired.get());
     match result {
         Ok(outcome) => outcome.map(drop).map_err(Some),

@@ -173,6 +173,24 @@ impl Effect {
         self.forget_kept(root, Some(&dir))
     }
 
+    /// Whether an effect that stood alone, and was cut short by the end of its process, was had.
+    pub(crate) fn took_place(&self, root: &Dir) -> io::Result<bool> {
+        let dir = match root.open_below(&self.folder) {
+            Ok(dir) => dir,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let (aside, placed) = (version_of(&dir, &self.temporary)?, version_of(&dir, &self.name)?);
+        Ok(match &self.deed {
+            // Whoever edited it since edited ours: nothing was there before.
+            Deed::Put { .. } => aside.is_none() && placed.is_some(),
+            Deed::Swap { old, new, .. } => aside == Some(*old) || (aside.is_none() && placed == Some(*new)),
+            Deed::Take { old, kept } => {
+                aside == Some(*old) || (aside.is_none() && placed.is_none() && trash::version_of(root, kept)?.is_some())
+            }
+        })
+    }
+
     /// Completes an effect that stood alone: it was done if its one rename was, and an edit that slipped in comes back.
     pub(crate) fn finish(&self, root: &Dir) -> io::Result<()> {
         let dir = match root.open_below(&self.folder) {

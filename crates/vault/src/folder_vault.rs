@@ -7,12 +7,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use quipu_core::RequestKey;
 use quipu_core::model::{FileStat, VaultPath, Warning};
 use quipu_core::ports::{FileChange, FileContent, Kept, Listing, VaultError, VaultFiles, WriteError};
 
-use crate::beneath::Dir;
-use crate::rules::Rules;
-use crate::{journal, read, trash, walk, write};
+use crate::beneath::{Dir, is_no_folder};
+use crate::rules::{OWN_FOLDER, Rules};
+use crate::{journal, read, requests, trash, walk, write};
 
 /// A folder of Markdown notes.
 #[derive(Debug)]
@@ -196,8 +197,20 @@ impl VaultFiles for FolderVault {
         Ok(found.into_iter().next())
     }
 
-    fn apply(&self, changes: &[FileChange]) -> Result<Vec<Option<FileStat>>, WriteError> {
-        write::apply(self, changes)
+    fn apply_for(
+        &self,
+        changes: &[FileChange],
+        request: Option<RequestKey>,
+    ) -> Result<Vec<Option<FileStat>>, WriteError> {
+        write::apply(self, changes, request)
+    }
+
+    fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
+        let recall = || match self.open_root()?.open(OWN_FOLDER) {
+            Err(error) if is_no_folder(&error) => Ok(None),
+            own => requests::recall(&own?, request),
+        };
+        recall().map_err(|source| VaultError::Read { path: OWN_FOLDER.to_owned(), source })
     }
 
     fn kept(&self) -> Result<Vec<Kept>, VaultError> {

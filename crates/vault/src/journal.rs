@@ -9,6 +9,8 @@
 
 use std::io::{self, Read, Write};
 
+use quipu_core::RequestKey;
+use quipu_core::model::VaultPath;
 use quipu_core::ports::{Clock, SystemClock};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +18,7 @@ use crate::beneath::{Dir, Kind, is_no_folder};
 use crate::effect::{Effect, is_among_notes, remove_made};
 use crate::folder::join;
 use crate::folder_vault::FolderVault;
+use crate::requests;
 use crate::rules::OWN_FOLDER;
 use crate::step;
 use crate::trash::stamp;
@@ -34,6 +37,31 @@ pub(crate) struct Journal {
     pub(crate) effects: Vec<Effect>,
     /// Folders that are made on the way, outermost first, by real path.
     pub(crate) made: Vec<String>,
+    /// The request it is made for, which may come again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked: Option<Asked>,
+}
+
+/// A request, and where it leaves its first file.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    request: String,
+    place: String,
+}
+
+impl Asked {
+    pub(crate) fn new(request: RequestKey, place: &VaultPath) -> Self {
+        Self { request: request.to_string(), place: place.to_string() }
+    }
+
+    /// Notes that it was carried out.
+    pub(crate) fn remember(&self, own: &Dir) -> io::Result<()> {
+        match self.request.parse() {
+            Ok(request) => requests::remember(own, request, &self.place),
+            // A journal that somebody else wrote.
+            Err(_) => Ok(()),
+        }
+    }
 }
 
 const FORMAT: u32 = 2;
@@ -73,10 +101,16 @@ pub(crate) fn is_pending(root: &Dir) -> io::Result<bool> {
 pub(crate) fn recover(vault: &FolderVault, root: &Dir, own: &Dir) -> io::Result<()> {
     if let Some(done) = read_or_refuse(vault, root, own, DONE_NAME)? {
         done.effects.iter().try_for_each(|effect| effect.drop_displaced(root))?;
+        done.remember(own)?;
     }
     if let Some(journal) = read_or_refuse(vault, root, own, NAME)? {
         match journal.effects.as_slice() {
-            [only] => only.finish(root)?,
+            [only] => {
+                if only.took_place(root)? {
+                    journal.remember(own)?;
+                }
+                only.finish(root)?;
+            }
             _ => journal.undo_effects(root)?,
         }
         remove_made(root, &journal.made)?;
@@ -141,8 +175,14 @@ fn read(root: &Dir, own: &Dir, name: &str) -> io::Result<Record> {
 }
 
 impl Journal {
-    pub(crate) fn new(root: &Dir, own: &Dir, effects: Vec<Effect>, made: Vec<String>) -> io::Result<Self> {
-        Ok(Self { format: FORMAT, home: Home::of(root, own)?, effects, made })
+    pub(crate) fn new(
+        root: &Dir,
+        own: &Dir,
+        effects: Vec<Effect>,
+        made: Vec<String>,
+        asked: Option<Asked>,
+    ) -> io::Result<Self> {
+        Ok(Self { format: FORMAT, home: Home::of(root, own)?, effects, made, asked })
     }
 
     /// Whether all of it stays among the notes.
@@ -177,6 +217,8 @@ impl Journal {
                 return Err(error);
             }
         }
+        // Should this fail, the one who asks again finds the journal carried out, or is told the place is taken.
+        let _ = self.remember(own);
         // What cannot be tidied up now is left, with the journal, to the next writer: the write itself is done.
         let tidied = self.effects.iter().try_for_each(|effect| effect.drop_displaced(root));
         let _ = tidied.and_then(|()| own.remove_file(if self.must_be_undone() { DONE_NAME } else { NAME }));
@@ -191,6 +233,10 @@ impl Journal {
             own.remove_file(name)?;
         }
         own.sync()
+    }
+
+    fn remember(&self, own: &Dir) -> io::Result<()> {
+        self.asked.as_ref().map_or(Ok(()), |asked| asked.remember(own))
     }
 
     fn undo_effects(&self, root: &Dir) -> io::Result<()> {

@@ -16,6 +16,7 @@ mod walk;
 
 mod effect;
 mod journal;
+mod requests;
 mod step;
 mod temporary;
 mod trash;

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::sync::MutexGuard;
 use std::time::{Duration, UNIX_EPOCH};
 
+use quipu_core::RequestKey;
 use quipu_core::model::{ContentHash, FileStat, VaultPath, fold};
 use quipu_core::ports::{FileChange, KeptReason, WriteError};
 
@@ -16,7 +17,7 @@ use crate::beneath::{Dir, Seen, dress_like, is_no_folder, see_open};
 use crate::effect::{Conflict, Deed, Effect};
 use crate::folder::{Found, Spot, find, join, split};
 use crate::folder_vault::FolderVault;
-use crate::journal::{self, Journal};
+use crate::journal::{self, Asked, Journal};
 use crate::read::read_in;
 use crate::rules::{OWN_FOLDER, Reason};
 use crate::step;
@@ -33,8 +34,12 @@ const IS_LINK: Reason = "it is a link to another note; change that one";
 const TOO_DEEP: Reason = "it lies more than 64 folders deep";
 const IS_FOLDER: Reason = "it is a folder";
 
-/// Applies all changes or none.
-pub(crate) fn apply(vault: &FolderVault, changes: &[FileChange]) -> Result<Vec<Option<FileStat>>, WriteError> {
+/// Applies all changes or none, and remembers the request they were made for.
+pub(crate) fn apply(
+    vault: &FolderVault,
+    changes: &[FileChange],
+    request: Option<RequestKey>,
+) -> Result<Vec<Option<FileStat>>, WriteError> {
     refuse_by_rules(vault, changes)?;
     if changes.is_empty() {
         return Ok(Vec::new());
@@ -44,8 +49,11 @@ pub(crate) fn apply(vault: &FolderVault, changes: &[FileChange]) -> Result<Vec<O
     let door = open_door(vault).map_err(fail)?;
     let mut planned = plan(vault, &door, changes)?;
     let effects: Vec<Effect> = planned.works.iter().map(|work| work.effect.clone()).collect();
-    if !effects.is_empty() {
-        let journal = Journal::new(&door.root, &door.own, effects, planned.made.clone()).map_err(fail)?;
+    let asked = request.map(|request| Asked::new(request, changes[0].place()));
+    if effects.is_empty() {
+        asked.map(|asked| asked.remember(&door.own)).transpose().map_err(fail)?;
+    } else {
+        let journal = Journal::new(&door.root, &door.own, effects, planned.made.clone(), asked).map_err(fail)?;
         if let Err(error) = carry_out(&door, &journal, &mut planned) {
             // Should even this fail, the journal stays for the next writer.
             let _ = journal.undo(&door.root, &door.own);

@@ -7,6 +7,7 @@ use super::entity_types::EntityTypes;
 use super::error::MemoryError;
 use super::model::{Entity, EntityId};
 use super::search::{Follower, VectorError};
+use crate::RequestKey;
 use crate::ports::{Author, Clock, Embedder, MemoryStore};
 use crate::session::Session;
 
@@ -54,8 +55,13 @@ impl Memory {
     }
 
     /// Whoever asks, using a tool, now.
-    pub fn author(&self, session: &Session, tool: &str) -> Author {
-        Author { client: session.client(), tool: tool.to_owned(), at_ns: self.now_ns() }
+    pub fn author(&self, session: &Session, tool: &str, request: Option<RequestKey>) -> Author {
+        Author { client: session.client(), tool: tool.to_owned(), at_ns: self.now_ns(), request }
+    }
+
+    /// Whether this very call was carried out before: what it finds then is its own doing.
+    pub(super) fn is_repeated(&self, author: &Author) -> Result<bool, MemoryError> {
+        Ok(author.request.map(|request| self.store.was_applied(request)).transpose()?.unwrap_or_default())
     }
 
     /// Reads what searching needs, so that the first search does not have to.

@@ -43,7 +43,9 @@ impl Memory {
         let wish = self.checked(wish)?;
         let meaning = if force { None } else { self.meaning_of(&wish) };
         let _alone = self.creating();
-        if let Some(duplicate) = self.duplicate_of(&wish, force, meaning.as_deref())? {
+        if !self.is_repeated(author)?
+            && let Some(duplicate) = self.duplicate_of(&wish, force, meaning.as_deref())?
+        {
             return Ok(duplicate);
         }
         let changes = creation(wish, 0);

@@ -5,7 +5,7 @@ use crate::index::Written;
 use crate::model::{PathError, VaultPath};
 use crate::ports::FileChange;
 use crate::session::Session;
-use crate::{Knowledge, ReadNote, parse};
+use crate::{Knowledge, ReadNote, RequestKey, parse};
 
 /// A note to be made.
 #[derive(Debug, Clone)]
@@ -22,7 +22,15 @@ pub struct NewNote<'a> {
 
 impl Knowledge {
     /// Makes a note. On disk when this returns, and seen by every later call.
-    pub fn create_note(&self, session: &Session, new: &NewNote<'_>) -> Result<ReadNote, NoteError> {
+    pub fn create_note(
+        &self,
+        session: &Session,
+        request: Option<RequestKey>,
+        new: &NewNote<'_>,
+    ) -> Result<ReadNote, NoteError> {
+        if let Some(done) = self.done_before(session, request, true)? {
+            return Ok(done);
+        }
         let lowercased = new.id.to_lowercase();
         // People have such files; an agent that asks for one means a home folder or a drive.
         if lowercased.starts_with('~') || lowercased.as_bytes().get(1) == Some(&b':') {
@@ -37,7 +45,8 @@ impl Knowledge {
 
         let mut writer = self.writer_for_note()?;
         let bytes = text.into_bytes();
-        let stats = self.vault.apply(&[FileChange::Create { path: path.clone(), bytes: bytes.clone() }])?;
+        let stats =
+            self.vault.apply_for(&[FileChange::Create { path: path.clone(), bytes: bytes.clone() }], request)?;
         let stat = stats.first().copied().flatten().expect("a created file has a stat");
         self.indexer.adopt(&mut writer, vec![Written::new(path.clone(), bytes.clone(), stat)]);
         let key = self.snapshot().find_exact(&path).expect("the note was just taken in");

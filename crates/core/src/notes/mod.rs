@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use crate::Knowledge;
 use crate::index::{IndexError, Writer};
-use crate::model::{ContentHash, NoteId, NoteKey, Tag};
+use crate::model::{ContentHash, NoteId, NoteKey, Tag, VaultPath};
 use crate::ports::FileContent;
 use crate::session::Session;
-use crate::{ReadNote, parse};
+use crate::{ReadNote, RequestKey, parse};
 
 /// How long a write waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -43,6 +43,31 @@ impl Knowledge {
             return Err(NoteError::ChangedElsewhere { path: note.path.clone() });
         }
         Ok(Some((key, content)))
+    }
+
+    /// Where this very call left its note, if it was carried out before.
+    fn carried_out(&self, request: Option<RequestKey>) -> Result<Option<VaultPath>, NoteError> {
+        let Some(request) = request else { return Ok(None) };
+        Ok(self.vault.carried_out(request).map_err(IndexError::from)?)
+    }
+
+    /// The note that this very call wrote before, as it is now: the answer it was to give then. `whole` if all of its
+    /// text came from the writer.
+    fn done_before(
+        &self,
+        session: &Session,
+        request: Option<RequestKey>,
+        whole: bool,
+    ) -> Result<Option<ReadNote>, NoteError> {
+        let Some(path) = self.carried_out(request)? else { return Ok(None) };
+        match self.read_file(session, path.as_str())? {
+            Some(read) => {
+                session.show(&read.note().path, read.hash, whole);
+                Ok(Some(read))
+            }
+            // Written, and deleted by somebody since.
+            None => Err(NoteError::NotFound { id: path.note_id() }),
+        }
     }
 
     /// Lets a file that was made elsewhere a moment ago be written. A note already known is left alone: taking in an edit

@@ -3,11 +3,11 @@
 //! A title is a name that links may use, so even one that leaves the file where it is can break them.
 
 use super::NoteError;
-use crate::Knowledge;
 use crate::index::{IndexError, Renaming, Snapshot, Writer, Written};
 use crate::model::{ContentHash, Link, Note, NoteKey, VaultPath};
 use crate::parse;
 use crate::ports::FileChange;
+use crate::{Knowledge, RequestKey};
 
 /// Each is a file to be written and synced while everyone else waits.
 const MAX_REWRITTEN: usize = 2000;
@@ -28,7 +28,12 @@ pub(super) struct Rename<'a> {
 
 impl Knowledge {
     /// Moves the file and rewrites the links, all or nothing; returns the note's final bytes.
-    pub(super) fn rename(&self, writer: &mut Writer, rename: Rename<'_>) -> Result<Vec<u8>, NoteError> {
+    pub(super) fn rename(
+        &self,
+        writer: &mut Writer,
+        request: Option<RequestKey>,
+        rename: Rename<'_>,
+    ) -> Result<Vec<u8>, NoteError> {
         let Rename { snapshot, key, to, expected, bytes, update_links } = rename;
         let note = snapshot.note(key);
         let renamed = self.indexer.read_renamed(&to, &bytes);
@@ -64,7 +69,7 @@ impl Knowledge {
             }
         }
 
-        let stats = self.vault.apply(&changes)?;
+        let stats = self.vault.apply_for(&changes, request)?;
         let written = changes.into_iter().zip(stats).filter_map(|(change, stat)| match change {
             FileChange::Move { from, to, bytes, .. } => {
                 Some(Written { was: Some(from), ..Written::new(to, bytes, stat?) })

@@ -7,7 +7,7 @@ use crate::model::{NoteId, NoteKey, VaultPath};
 use crate::parse::FrontmatterEdit;
 use crate::ports::FileChange;
 use crate::session::Session;
-use crate::{Knowledge, ReadNote, parse};
+use crate::{Knowledge, ReadNote, RequestKey, parse};
 
 /// What is to become of a note.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +26,15 @@ pub struct NoteUpdate<'a> {
 
 impl Knowledge {
     /// Changes a note. On disk when this returns, links rewritten in the same step, seen by every later call.
-    pub fn update_note(&self, session: &Session, update: &NoteUpdate<'_>) -> Result<ReadNote, NoteError> {
+    pub fn update_note(
+        &self,
+        session: &Session,
+        request: Option<RequestKey>,
+        update: &NoteUpdate<'_>,
+    ) -> Result<ReadNote, NoteError> {
+        if let Some(done) = self.done_before(session, request, update.content.is_some())? {
+            return Ok(done);
+        }
         if update.title.is_none() && update.content.is_none() && update.tags.is_none() {
             return Err(NoteError::NothingToDo);
         }
@@ -59,7 +67,7 @@ impl Knowledge {
 
         let Some(title) = title else {
             let change = FileChange::Replace { path: note.path.clone(), expected: current.hash, bytes: bytes.clone() };
-            let stats = self.vault.apply(&[change])?;
+            let stats = self.vault.apply_for(&[change], request)?;
             let stat = stats.first().copied().flatten().expect("a replaced file has a stat");
             self.indexer.adopt(&mut writer, vec![Written::new(note.path.clone(), bytes.clone(), stat)]);
             return Ok(self.written(session, key, bytes, whole));
@@ -72,7 +80,7 @@ impl Knowledge {
         }
         let rename =
             Rename { snapshot: &snapshot, key, to, expected: current.hash, bytes, update_links: update.update_links };
-        let bytes = self.rename(&mut writer, rename).map_err(|error| match error {
+        let bytes = self.rename(&mut writer, request, rename).map_err(|error| match error {
             // The place that was refused is the one the title names.
             NoteError::BadId { reason, .. } => NoteError::BadTitle { title: title.to_owned(), reason },
             error => error,

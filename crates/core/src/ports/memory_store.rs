@@ -1,6 +1,7 @@
 //! Where memory is kept. Unlike the index it is nobody's copy: it is never rebuilt, only migrated, and every change of it
 //! is logged beside it.
 
+use crate::RequestKey;
 use crate::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
 
 /// Keeps entities, observations and relations, and the log of every change.
@@ -12,7 +13,12 @@ pub trait MemoryStore: Send + Sync {
     ///
     /// Refuses, naming the change: a name that another entity has in any case, something that is not there, a relation
     /// that is there already. Deleting an entity deletes its observations and relations. Ids are never given twice.
+    ///
+    /// A request that was applied before, not longer ago than is remembered, changes nothing and gives what it gave then.
     fn apply(&self, changes: &[MemoryChange], author: &Author) -> Result<Applied, ApplyError>;
+
+    /// Whether a request was applied, and is remembered.
+    fn was_applied(&self, request: RequestKey) -> Result<bool, MemoryFailure>;
 
     /// Takes back one logged change as a change of its own, logged in its turn. Refuses where what it made, changed or
     /// removed is no longer as that change left it, or something newer hangs on it.
@@ -202,6 +208,8 @@ pub struct Author {
     pub tool: String,
     /// The time, in nanoseconds since 1970.
     pub at_ns: i64,
+    /// Names the call, where it may be made again. Not in the log.
+    pub request: Option<RequestKey>,
 }
 
 /// What came of a list of changes.

@@ -1,5 +1,6 @@
 //! The user's files: the truth about notes.
 
+use crate::RequestKey;
 use crate::model::{ContentHash, FileStat, VaultPath, Warning};
 
 /// Reads and changes the files of one vault. Nothing else in the program opens them.
@@ -26,7 +27,21 @@ pub trait VaultFiles: Send + Sync {
     /// Every `expected` version and every absence is checked first, and again as each file is put in place. Whatever is
     /// replaced, moved away or deleted is kept and can be brought back by [`VaultFiles::restore`]. A crash in the middle
     /// is finished or undone at the next opening. Returns what each changed file is now, `None` for deleted ones.
-    fn apply(&self, changes: &[FileChange]) -> Result<Vec<Option<FileStat>>, WriteError>;
+    fn apply(&self, changes: &[FileChange]) -> Result<Vec<Option<FileStat>>, WriteError> {
+        self.apply_for(changes, None)
+    }
+
+    /// The same for a request that may come again: that it was carried out is remembered in the same step, as far as the
+    /// end of a process goes. Nobody is left to repeat it after a power cut.
+    fn apply_for(
+        &self,
+        changes: &[FileChange],
+        request: Option<RequestKey>,
+    ) -> Result<Vec<Option<FileStat>>, WriteError>;
+
+    /// Where the file of a request's first change is, if the request was carried out and is remembered. For a deleted file
+    /// it is where it was.
+    fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError>;
 
     /// What was kept, newest first.
     fn kept(&self) -> Result<Vec<Kept>, VaultError>;
@@ -102,6 +117,16 @@ pub enum FileChange {
         /// What it must be now.
         expected: ContentHash,
     },
+}
+
+impl FileChange {
+    /// Where the file is afterwards, or where it was.
+    pub fn place(&self) -> &VaultPath {
+        match self {
+            Self::Create { path, .. } | Self::Replace { path, .. } | Self::Delete { path, .. } => path,
+            Self::Move { to, .. } => to,
+        }
+    }
 }
 
 /// A version that a write replaced or deleted.

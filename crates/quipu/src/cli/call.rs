@@ -5,6 +5,7 @@ use std::io::Read;
 use clap::Args;
 use quipu_core::Session;
 use quipu_tools::{Access, Registry, Reply, ToolInfo, Toolset, nearest};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::output::{Line, Output};
@@ -14,7 +15,7 @@ use crate::compose::Wish;
 /// Call a tool just as an agent would, and print its JSON answer.
 ///
 /// Without a tool, lists them.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
   quipu call                                             list the tools
@@ -41,11 +42,11 @@ impl Call {
         let located = opened::locate(None, shared)?;
         let toolsets = located.config.toolsets.clone();
         let Some(tool) = &self.tool else {
-            let registry = located.open(Wish::Look, false)?.registry(toolsets.as_deref(), false);
+            let registry = located.open(Wish::Look)?.registry(toolsets.as_deref(), false);
             return list(&registry, output);
         };
         let arguments = self.arguments()?;
-        let mut open = located.open(Wish::Look, false)?;
+        let mut open = located.open(Wish::Look)?;
         let mut registry = open.registry(toolsets.as_deref(), false);
         if let Err(error) = &open.memory {
             output.warning(&format!("there are no tools of memory: {error}"), None);
@@ -55,7 +56,7 @@ impl Call {
         if registry.tools().any(|info| info.name == tool && remembers(info)) {
             drop(registry);
             drop(open);
-            open = located.open(Wish::Keep, false)?;
+            open = located.open(Wish::Keep)?;
             registry = open.registry(toolsets.as_deref(), false);
         }
         let Some(info) = registry.tools().find(|info| info.name == tool) else {
@@ -89,18 +90,20 @@ impl Call {
         }
     }
 
-    fn arguments(&self) -> Result<Value, Failure> {
-        let text = if self.json == "-" {
-            let mut text = String::new();
+    /// Puts what stands in stdin in the place that was left for it.
+    pub(super) fn read_stdin(&mut self) -> Result<(), Failure> {
+        if self.json == "-" {
+            self.json.clear();
             std::io::stdin()
-                .read_to_string(&mut text)
+                .read_to_string(&mut self.json)
                 .map_err(|error| Failure::usage(format!("cannot read the arguments from stdin: {error}")))?;
-            text
-        } else {
-            self.json.clone()
-        };
+        }
+        Ok(())
+    }
+
+    fn arguments(&self) -> Result<Value, Failure> {
         let example = "quote the whole for the shell: '{\"id\": \"station/power.md\"}'";
-        match serde_json::from_str(&text) {
+        match serde_json::from_str(&self.json) {
             Ok(arguments @ Value::Object(_)) => Ok(arguments),
             Ok(_) => Err(Failure::usage("the arguments are JSON, but not an object").hint(example)),
             Err(error) => Err(Failure::usage(format!("the arguments are not JSON: {error}")).hint(example)),

@@ -8,7 +8,7 @@ use clap::Args;
 use quipu_core::index::Snapshot;
 use quipu_core::model::{LinkSyntax, VaultPath};
 use quipu_core::ports::VaultFiles;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::opened::Ready;
 use super::output::{Line, Output};
@@ -23,7 +23,7 @@ const SHOWN: usize = 10;
 ///
 /// Problems are broken links, files that cannot be read, paths that differ only in case, odd frontmatter, and a damaged
 /// index. Remarks are notes without links, files left by a crash, and what the trash holds.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
   quipu doctor ~/notes             the first few of each kind
@@ -41,7 +41,7 @@ The exit code is 0 whatever was found, unless --check is given.")]
 pub(crate) struct Doctor {
     /// The folder of notes.
     #[arg(value_name = "VAULT")]
-    folder: Option<PathBuf>,
+    pub(super) folder: Option<PathBuf>,
     /// Exit with code 1 when there is a problem. Remarks are none.
     #[arg(long)]
     check: bool,

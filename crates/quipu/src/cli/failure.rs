@@ -49,6 +49,17 @@ impl Failure {
     }
 }
 
+/// What happened and what to do, on one line.
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Told { message, hint: Some(hint), .. } => write!(f, "{message}; {hint}"),
+            Self::Told { message, hint: None, .. } => write!(f, "{message}"),
+            Self::PipeClosed => write!(f, "nobody reads the answer any more"),
+        }
+    }
+}
+
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         // The whole chain on one line: what was being done, then why it could not be.

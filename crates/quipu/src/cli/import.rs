@@ -58,7 +58,7 @@ impl Import {
             let message = format!("nothing was taken: {} lines cannot be read", problems.len());
             return Err(Failure::failed(message).hint("leave out --strict to keep the rest"));
         }
-        let author = open.memory.author(&Session::named(CLIENT), "import");
+        let author = open.memory.author(&Session::named(CLIENT), "import", None);
         let imported = import.apply(&author).map_err(|error| Failure::failed(error.to_string()))?;
         let outcome = if problems.is_empty() { Outcome::Fine } else { Outcome::Negative };
         if self.json {

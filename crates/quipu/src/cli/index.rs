@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use quipu_core::index::{Progress, SyncReport};
 use quipu_core::search::{Effort, EmbeddingFailed, Round};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::output::{Line, Output};
 use super::progress::{Meter, seconds};
@@ -19,7 +19,7 @@ const ROUND: usize = 64;
 ///
 /// Every other command does this too before it answers. Run it after a large import, or from a script that wants the next
 /// answer to be quick. Nothing but .quipu/ is written.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
   quipu index ~/notes            take in what changed
@@ -29,7 +29,7 @@ Examples:
 pub(crate) struct Index {
     /// The folder of notes.
     #[arg(value_name = "VAULT")]
-    folder: Option<PathBuf>,
+    pub(super) folder: Option<PathBuf>,
     /// Forget what the index held and read every file again.
     #[arg(long)]
     rebuild: bool,
@@ -58,10 +58,18 @@ struct Answer {
 impl Index {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let wish = if self.rebuild { Wish::Rebuild } else { Wish::Keep };
-        let ready = opened::locate(self.folder.as_deref(), shared)?.ready(wish, output)?;
+        let located = opened::locate(self.folder.as_deref(), shared)?;
+        let in_use = || {
+            Failure::failed("the index is in use by a running server and was not rebuilt")
+                .hint("end the clients that use this vault, then run this again")
+        };
+        if self.rebuild && located.is_served() {
+            return Err(in_use());
+        }
+        let is_served = located.is_served();
+        let ready = located.ready(wish, output)?;
         if self.rebuild && ready.open.index == IndexPlace::Memory(WhyMemory::Owned) {
-            return Err(Failure::failed("the index is in use by another quipu process and was not rebuilt")
-                .hint("stop that process, then run this again"));
+            return Err(in_use());
         }
         if let Some(why) = ready.open.why_not_kept() {
             output.warning(&why, None);
@@ -77,7 +85,8 @@ impl Index {
         };
         // Vectors that are not kept are of no use to the next command.
         let is_kept = matches!(ready.open.index, IndexPlace::Folder(_));
-        let embedded = if self.no_embed || !is_kept { 0 } else { embed(&ready.open, output)? };
+        // A server embeds in the background, and goes on when this command is over.
+        let embedded = if self.no_embed || !is_kept || is_served { 0 } else { embed(&ready.open, output)? };
         if self.json {
             let ms = u64::try_from(ready.took.as_millis()).unwrap_or(u64::MAX);
             output.json(&Answer { added, changed, removed, unreadable, total, ms, index, embedded })?;
@@ -99,7 +108,7 @@ impl Index {
 
 /// Embeds all that lacks vectors, with every core. A provider that fails is told of, and leaves the rest for later.
 fn embed(open: &OpenVault, output: &Output) -> Result<usize, Failure> {
-    let meter = Meter::start("embedding", "passages embedded");
+    let meter = Meter::start("embedding", "passages embedded", output);
     let mut embedded = 0;
     let outcome = loop {
         match open.knowledge.embed_some(ROUND, Effort::EveryCore) {

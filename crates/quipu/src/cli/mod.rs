@@ -2,7 +2,7 @@
 //!
 //! Only `output` prints, and only here are errors turned into words and exit codes.
 
-mod output;
+pub(crate) mod output;
 
 mod audit;
 mod backup;
@@ -24,17 +24,24 @@ mod change;
 mod failure;
 mod locate;
 mod logging;
-mod opened;
-mod progress;
+pub(crate) mod opened;
+pub(crate) mod progress;
 mod snippet;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use failure::Failure;
+pub(crate) use failure::Failure;
 use output::Output;
+
+use crate::compose::OpenVault;
+use crate::engine::Engine;
+use crate::share::{self, Looks, Passed, Printed};
 
 /// Gives AI agents a lasting, shared, searchable memory over a folder of Markdown notes.
 #[derive(Debug, Parser)]
@@ -73,25 +80,102 @@ pub(crate) struct Shared {
     /// Tell more on stderr; twice for everything. QUIPU_LOG sets it in detail.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
+    /// The vault, where a server runs a command in place of another process.
+    #[arg(skip)]
+    served: Option<Arc<OpenVault>>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Serve),
-    Index(index::Index),
-    Status(status::Status),
-    Search(search::Search),
-    Call(call::Call),
-    Stale(stale::Stale),
-    Restore(restore::Restore),
+    #[command(flatten)]
+    Asking(Asking),
     Audit(audit::Audit),
     Undo(undo::Undo),
     Backup(backup::Backup),
     Verify(verify::Verify),
     Import(import::Import),
     Export(export::Export),
-    Doctor(doctor::Doctor),
     Completions(completions::Completions),
+}
+
+/// Commands that need the index. Where a server has it open, they run there: they find it up to date, with vectors, and
+/// what they write is seen at once.
+#[derive(Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Asking {
+    Index(index::Index),
+    Status(status::Status),
+    Search(search::Search),
+    Call(call::Call),
+    Stale(stale::Stale),
+    Restore(restore::Restore),
+    Doctor(doctor::Doctor),
+}
+
+impl Asking {
+    fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        match self {
+            Self::Index(command) => command.run(shared, output),
+            Self::Status(command) => command.run(shared, output),
+            Self::Search(command) => command.run(shared, output),
+            Self::Call(command) => command.run(shared, output),
+            Self::Stale(command) => command.run(shared, output),
+            Self::Restore(command) => command.run(shared, output),
+            Self::Doctor(command) => command.run(shared, output),
+        }
+    }
+
+    /// The command as it can be run elsewhere, without what is only to be had here: the current folder and stdin. Gives the
+    /// folder of notes, if it names one.
+    fn uproot(&mut self) -> Result<Option<PathBuf>, Failure> {
+        match self {
+            Self::Index(command) => Ok(command.folder.take()),
+            Self::Status(command) => Ok(command.folder.take()),
+            Self::Stale(command) => Ok(command.folder.take()),
+            Self::Doctor(command) => Ok(command.folder.take()),
+            Self::Call(command) => command.read_stdin().map(|()| None),
+            Self::Search(_) | Self::Restore(_) => Ok(None),
+        }
+    }
+
+    /// Runs it in the server that has the vault open, or else here.
+    fn run_where_the_index_is(mut self, shared: Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let folder = self.uproot()?;
+        let located = opened::locate(folder.as_deref(), &shared)?;
+        let command = serde_json::to_value(&self).map_err(|error| Failure::failed(error.to_string()))?;
+        match share::pass_on(&located.root, command, output.looks()) {
+            Passed::Printed(Printed { stdout, stderr, code }) => {
+                output.print_kept(&stdout, &stderr)?;
+                Ok(Outcome::Elsewhere(code))
+            }
+            Passed::Back(claim) => {
+                let shared = Shared { vault: Some(located.root), ..shared };
+                let outcome = self.run(&shared, output);
+                // Nobody else opened the index meanwhile.
+                drop(claim);
+                outcome
+            }
+        }
+    }
+}
+
+/// Runs a command that another process was given, over the vault that this one has open.
+pub(crate) fn run_for(engine: &Engine, command: Value, looks: Looks) -> Printed {
+    let open = engine.open();
+    let shared = Shared { vault: Some(open.vault.root().to_owned()), verbose: 0, served: Some(open.clone()) };
+    let (code, stdout, stderr) = Output::kept(looks, |output| {
+        let outcome = match serde_json::from_value::<Asking>(command) {
+            Ok(command) => {
+                engine.indexed();
+                command.run(&shared, output)
+            }
+            Err(error) => Err(Failure::failed(format!("the running server does not know this command: {error}"))
+                .hint("let all clients of this vault use the same version of quipu")),
+        };
+        exit_code(outcome, output)
+    });
+    Printed { stdout, stderr, code }
 }
 
 /// The name under which the command line is in memory's log, and has its context.
@@ -104,22 +188,32 @@ enum Outcome {
     Fine,
     /// The answer is no: nothing was found, or something is wrong that was asked about. Exit code 1.
     Negative,
+    /// It was run by a server, which said how it ended.
+    Elsewhere(u8),
 }
 
 /// Runs the command the program was started with.
 pub(crate) fn run() -> ExitCode {
     let mut output = Output::new();
-    let outcome = match Cli::try_parse() {
-        Ok(cli) => logging::start(cli.shared.verbose).and_then(|()| run_command(cli, &mut output)),
-        Err(error) => return usage(&error, &mut output),
-    };
+    ExitCode::from(match Cli::try_parse() {
+        Ok(cli) => {
+            let outcome = logging::start(cli.shared.verbose).and_then(|()| run_command(cli, &mut output));
+            exit_code(outcome, &mut output)
+        }
+        Err(error) => usage(&error, &mut output),
+    })
+}
+
+/// Says why a command failed, if it did, and gives its exit code.
+fn exit_code(outcome: Result<Outcome, Failure>, output: &mut Output) -> u8 {
     match outcome.and_then(|outcome| output.finish().map(|()| outcome)) {
         // Whoever reads has seen enough: `quipu status | head -1` is no error.
-        Ok(Outcome::Fine) | Err(Failure::PipeClosed) => ExitCode::SUCCESS,
-        Ok(Outcome::Negative) => ExitCode::from(1),
+        Ok(Outcome::Fine) | Err(Failure::PipeClosed) => 0,
+        Ok(Outcome::Negative) => 1,
+        Ok(Outcome::Elsewhere(code)) => code,
         Err(Failure::Told { code, message, hint }) => {
             output.error(&message, hint.as_deref());
-            ExitCode::from(code.number())
+            code.number()
         }
     }
 }
@@ -128,25 +222,19 @@ fn run_command(cli: Cli, output: &mut Output) -> Result<Outcome, Failure> {
     let Cli { command, shared } = cli;
     match command {
         Command::Serve(command) => command.run(&shared, output),
-        Command::Index(command) => command.run(&shared, output),
-        Command::Status(command) => command.run(&shared, output),
-        Command::Search(command) => command.run(&shared, output),
-        Command::Call(command) => command.run(&shared, output),
-        Command::Stale(command) => command.run(&shared, output),
-        Command::Restore(command) => command.run(&shared, output),
+        Command::Asking(command) => command.run_where_the_index_is(shared, output),
         Command::Audit(command) => command.run(&shared, output),
         Command::Undo(command) => command.run(&shared, output),
         Command::Backup(command) => command.run(&shared, output),
         Command::Verify(command) => command.run(&shared, output),
         Command::Import(command) => command.run(&shared, output),
         Command::Export(command) => command.run(&shared, output),
-        Command::Doctor(command) => command.run(&shared, output),
         Command::Completions(command) => command.run(Cli::command(), output),
     }
 }
 
 /// Help and version go to stdout; a wrong command line, or none, to stderr with exit code 2.
-fn usage(error: &clap::Error, output: &mut Output) -> ExitCode {
+fn usage(error: &clap::Error, output: &mut Output) -> u8 {
     output.clap(error);
-    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+    if error.use_stderr() { 2 } else { 0 }
 }

@@ -1,9 +1,10 @@
 //! What most commands begin with: find the vault, read its settings, open it, and bring the index up to date.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use quipu_core::index::{IndexError, SyncReport};
+use quipu_core::index::{IndexError, Progress, Scope, SyncReport};
 use quipu_tools::{Registry, RegistryOptions, Toolset};
 
 use super::Shared;
@@ -20,11 +21,13 @@ const NOTICEABLE: Duration = Duration::from_secs(2);
 pub(crate) struct Located {
     pub(crate) root: PathBuf,
     pub(crate) config: Config,
+    /// The vault, where this process has it open already: a command then runs over it.
+    served: Option<Arc<OpenVault>>,
 }
 
 /// A vault whose index is up to date.
 pub(crate) struct Ready {
-    pub(crate) open: OpenVault,
+    pub(crate) open: Arc<OpenVault>,
     /// What the index had to take in.
     pub(crate) report: SyncReport,
     pub(crate) took: Duration,
@@ -34,13 +37,30 @@ pub(crate) struct Ready {
 pub(crate) fn locate(given: Option<&Path>, shared: &Shared) -> Result<Located, Failure> {
     let root = super::locate::vault(given, shared)?;
     let config = Config::load(&root).map_err(|error| failure(error.into()))?;
-    Ok(Located { root, config })
+    Ok(Located { root, config, served: shared.served.clone() })
 }
 
 impl Located {
+    /// The folder beside the notes that is ours, made where it can be.
+    pub(crate) fn own_folder(&self) -> Result<PathBuf, Failure> {
+        let vault = compose::open_files(&self.root, &self.config, true).map_err(failure)?;
+        if let Err(error) = vault.make_own_folder() {
+            tracing::debug!(%error, "there is no folder beside the notes");
+        }
+        Ok(vault.root().join(".quipu"))
+    }
+
     /// Opens the vault without reading it.
-    pub(crate) fn open(&self, wish: Wish, read_only: bool) -> Result<OpenVault, Failure> {
-        compose::open(&self.root, &self.config, wish, read_only).map_err(failure)
+    pub(crate) fn open(&self, wish: Wish) -> Result<Arc<OpenVault>, Failure> {
+        match &self.served {
+            Some(open) => Ok(open.clone()),
+            None => compose::open(&self.root, &self.config, wish).map(Arc::new).map_err(failure),
+        }
+    }
+
+    /// Whether a server has the vault open, and this runs inside it.
+    pub(crate) fn is_served(&self) -> bool {
+        self.served.is_some()
     }
 
     /// Opens the vault's memory and nothing else.
@@ -51,7 +71,7 @@ impl Located {
 
     /// Opens the vault and waits until the index is up to date.
     pub(crate) fn ready(self, wish: Wish, output: &Output) -> Result<Ready, Failure> {
-        let open = self.open(wish, false)?;
+        let open = self.open(wish)?;
         let (report, took) = start(&open, output)?;
         if open.index == IndexPlace::Memory(WhyMemory::NotYet) && took > NOTICEABLE {
             output.aside(&Line::new().dim("`quipu index` keeps an index in .quipu/, so that the next answer is quick"));
@@ -68,8 +88,13 @@ pub(crate) fn start(open: &OpenVault, output: &Output) -> Result<(SyncReport, Du
 
 /// Brings an open vault's index up to date, showing how far it is.
 pub(crate) fn index(open: &OpenVault, output: &Output) -> Result<(SyncReport, Duration), IndexError> {
-    let meter = Meter::start("indexing", "files read");
-    let report = open.knowledge.start(&|progress| meter.update(progress, output));
+    let meter = Meter::start("indexing", "files read", output);
+    let progress = |progress: Progress| meter.update(progress, output);
+    let report = match open.knowledge.wait_ready(Duration::ZERO) {
+        false => open.knowledge.start(&progress),
+        // A server has read the vault already.
+        true => open.knowledge.sync(&Scope::Everything, &progress),
+    };
     let took = meter.finish(output);
     let report = report?;
     open.keep();

@@ -4,16 +4,40 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
 use super::failure::Failure;
+use crate::share::Looks;
 
 /// Where a command's words go.
 pub(crate) struct Output {
-    stdout: io::BufWriter<io::Stdout>,
+    stdout: io::BufWriter<Box<dyn Write + Send + Sync>>,
+    stderr: Stderr,
     colour_stdout: bool,
     colour_stderr: bool,
+}
+
+enum Stderr {
+    /// The process's own.
+    Own,
+    /// For another process, which prints it.
+    Kept(Mutex<Vec<u8>>),
+}
+
+/// What was kept of a command's words.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// How a piece of a line looks on a terminal. Elsewhere it is plain, so a style never carries meaning of its own.
@@ -84,10 +108,48 @@ impl Output {
     /// The process's own streams.
     pub(crate) fn new() -> Self {
         Self {
-            stdout: io::BufWriter::new(io::stdout()),
+            stdout: io::BufWriter::new(Box::new(io::stdout())),
+            stderr: Stderr::Own,
             colour_stdout: io::stdout().is_terminal() && wants_colour(),
             colour_stderr: io::stderr().is_terminal() && wants_colour(),
         }
+    }
+
+    /// Runs a command for another process and gives what it would have printed, to stdout and to stderr.
+    pub(crate) fn kept<T>(looks: Looks, command: impl FnOnce(&mut Self) -> T) -> (T, String, String) {
+        let stdout = Kept::default();
+        let mut output = Self {
+            stdout: io::BufWriter::new(Box::new(stdout.clone())),
+            stderr: Stderr::Kept(Mutex::default()),
+            colour_stdout: looks.colour_stdout,
+            colour_stderr: looks.colour_stderr,
+        };
+        let outcome = command(&mut output);
+        let Self { stdout: writer, stderr, .. } = output;
+        drop(writer);
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let stdout = std::mem::take(&mut *stdout.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let stderr = match stderr {
+            Stderr::Own => Vec::new(),
+            Stderr::Kept(kept) => kept.into_inner().unwrap_or_else(PoisonError::into_inner),
+        };
+        (outcome, text(stdout), text(stderr))
+    }
+
+    /// How this looks, for the process that runs a command in its place.
+    pub(crate) fn looks(&self) -> Looks {
+        Looks { colour_stdout: self.colour_stdout, colour_stderr: self.colour_stderr }
+    }
+
+    /// Prints what another process would have printed.
+    pub(crate) fn print_kept(&mut self, stdout: &str, stderr: &str) -> Result<(), Failure> {
+        let _ = io::stderr().lock().write_all(stderr.as_bytes());
+        self.write(stdout)
+    }
+
+    /// Whether a person watches stderr, so that something may move there.
+    pub(crate) fn is_watched(&self) -> bool {
+        matches!(self.stderr, Stderr::Own) && io::stderr().is_terminal()
     }
 
     /// A line of the answer.
@@ -127,7 +189,11 @@ impl Output {
 
     /// A line beside the answer, on stderr.
     pub(crate) fn aside(&self, line: &Line) {
-        let _ = writeln!(io::stderr().lock(), "{}", line.render(self.colour_stderr));
+        let line = line.render(self.colour_stderr);
+        let _ = match &self.stderr {
+            Stderr::Own => writeln!(io::stderr().lock(), "{line}"),
+            Stderr::Kept(kept) => writeln!(kept.lock().unwrap_or_else(PoisonError::into_inner), "{line}"),
+        };
     }
 
     /// Something odd that did not stop the command, and what to do.

@@ -1,7 +1,6 @@
 //! How far the indexing is, on stderr: a bar on a terminal after a second, elsewhere a line at the start and one at the
 //! end, and only when it takes so long that somebody wonders.
 
-use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,12 +29,12 @@ enum Shown {
 
 impl Meter {
     /// Starts counting; shows nothing yet.
-    pub(crate) fn start(doing: &'static str, counted: &'static str) -> Self {
+    pub(crate) fn start(doing: &'static str, counted: &'static str, output: &Output) -> Self {
         Self {
             doing,
             counted,
             started: Instant::now(),
-            on_terminal: std::io::stderr().is_terminal(),
+            on_terminal: output.is_watched(),
             shown: Mutex::new(Shown::Nothing),
         }
     }
@@ -85,7 +84,7 @@ impl Meter {
 /// Does something that may take long, and says what on stderr while it does: on a terminal after a second, elsewhere once
 /// and only when somebody would wonder.
 pub(crate) fn waiting<T>(what: &str, output: &Output, work: impl FnOnce() -> T) -> T {
-    let on_terminal = std::io::stderr().is_terminal();
+    let on_terminal = output.is_watched();
     let (done, is_done) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use quipu_core::Knowledge;
 use quipu_core::model::NoteId;
 use quipu_core::ports::{Kept, KeptReason};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::output::{Line, Output};
 use super::status::size;
@@ -17,7 +17,7 @@ use crate::compose::Wish;
 /// Every write through quipu keeps what it replaces. Without an id this lists those versions, newest first; with one it
 /// brings the newest of them back to where it was. A file that is there now is kept in its turn. `quipu serve` removes
 /// versions older than the setting `trash_days`, 90 if unset.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
   quipu restore                    list every version kept, newest first
@@ -56,7 +56,7 @@ struct Restored<'a> {
 
 impl Restore {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let open = opened::locate(None, shared)?.open(Wish::Look, false)?;
+        let open = opened::locate(None, shared)?.open(Wish::Look)?;
         let kept = kept(&open.knowledge)?;
         let Some(id) = &self.id else {
             self.list(&kept, output)?;

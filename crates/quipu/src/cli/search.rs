@@ -3,7 +3,7 @@
 use clap::Args;
 use quipu_core::Session;
 use quipu_core::ports::{TextMatch, TextQuery};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::opened::Ready;
 use super::output::{Line, Output};
@@ -15,7 +15,7 @@ use crate::compose::Wish;
 ///
 /// The words are looked for as a phrase first, then all of them anywhere in a section, then any of them; the answer says
 /// when it had to be relaxed. Any script works, and words need no quotes.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
   quipu search frozen anemometer

@@ -6,7 +6,7 @@ use clap::Args;
 use jiff::Timestamp;
 use quipu_core::model::NoteKey;
 use quipu_core::staleness::{Change, Freshness, Offender, Staleness, source_refs};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::opened::Ready;
 use super::output::{Line, Output};
@@ -20,7 +20,7 @@ use crate::compose::{IndexPlace, WhyMemory, Wish};
 /// the repository's. It is stale when one of them changed after the page itself did, as git tells it or, without git, as
 /// the index remembers; possibly stale while that change is younger than 7 days (`days` below `[staleness]` in the
 /// configuration).
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
   quipu stale ~/project/docs        what lags behind, and since when
@@ -39,7 +39,7 @@ JSON fields:
 pub(crate) struct Stale {
     /// The folder of notes.
     #[arg(value_name = "VAULT")]
-    folder: Option<PathBuf>,
+    pub(super) folder: Option<PathBuf>,
     /// Exit with code 1 when any page is stale.
     #[arg(long)]
     fail: bool,

@@ -6,14 +6,14 @@ use clap::Args;
 use jiff::Timestamp;
 use quipu_core::index::Snapshot;
 use rustc_hash::FxHashSet;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared, opened};
 use crate::compose::{self, IndexPlace, WhyMemory, Wish};
 
 /// Tell what the vault holds and where its index is.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
   quipu status
@@ -25,17 +25,17 @@ JSON fields:
   links.resolved, .broken    links as written, repetitions included; attachments are neither
   tags                       different tags
   index.place                the folder, or null when the index lives in memory
-  index.owner                \"none\", or \"other\" while another quipu process has it open
+  index.owner                \"none\", or \"other\" while a server has it open: it then answers this
   index.bytes, .written_at   size and time of its files before this command; null when there are none
   embedding.passages, .embedded    texts to search by meaning, and those ready; null without
-                             a model, and while another quipu process has the index
+                             a model
   since.added, .changed, .removed   what this command had to take in to be up to date
   ms                         how long that took
 Whether a server watches the vault cannot be seen from outside it.")]
 pub(crate) struct Status {
     /// The folder of notes.
     #[arg(value_name = "VAULT")]
-    folder: Option<PathBuf>,
+    pub(super) folder: Option<PathBuf>,
     /// Answer as JSON.
     #[arg(long)]
     json: bool,
@@ -86,6 +86,7 @@ impl Status {
         let located = opened::locate(self.folder.as_deref(), shared)?;
         // Looked at first: bringing the index up to date writes to it.
         let files = files_below(&compose::index_folder(&located.root));
+        let is_served = located.is_served();
         let ready = located.ready(Wish::Look, output)?;
         let snapshot = ready.open.knowledge.snapshot();
         let index = Index {
@@ -93,7 +94,7 @@ impl Status {
                 IndexPlace::Folder(folder) => Some(folder.display().to_string()),
                 IndexPlace::Memory(_) => None,
             },
-            owner: if ready.open.index == IndexPlace::Memory(WhyMemory::Owned) { "other" } else { "none" },
+            owner: if is_served || ready.open.index == IndexPlace::Memory(WhyMemory::Owned) { "other" } else { "none" },
             bytes: files.as_ref().map(|files| files.bytes),
             written_at: files.as_ref().and_then(|files| files.newest).map(|time| format!("{time:.0}")),
         };
@@ -137,6 +138,9 @@ impl Answer {
             _ => "new".to_owned(),
         };
         let index = match place {
+            IndexPlace::Folder(folder) if self.index.owner == "other" => {
+                format!("{}, {kept}, in use by a running server", folder.display())
+            }
             IndexPlace::Folder(folder) => format!("{}, {kept}", folder.display()),
             IndexPlace::Memory(WhyMemory::Owned) => format!("in use by another quipu process, {kept}"),
             IndexPlace::Memory(WhyMemory::Unwritable(reason)) => {

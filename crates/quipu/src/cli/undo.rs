@@ -38,7 +38,7 @@ impl Undo {
             Some(number) => ChangeNumber(number),
             None => newest(&open)?,
         };
-        let author = open.memory.author(&Session::named(CLIENT), "undo");
+        let author = open.memory.author(&Session::named(CLIENT), "undo", None);
         let undone = open.memory.store().undo(number, &author).map_err(|error| match error {
             UndoError::Failed(failure) => failure.into(),
             error => Failure::failed(error.to_string()).hint("`quipu audit` lists the changes"),

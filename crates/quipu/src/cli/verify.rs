@@ -39,7 +39,7 @@ impl Verify {
         // A damaged file cannot be counted.
         let (counts, changes) = match outcome {
             Outcome::Fine => (store.counts()?, store.head()?.0),
-            Outcome::Negative => Default::default(),
+            Outcome::Negative | Outcome::Elsewhere(_) => Default::default(),
         };
         if self.json {
             output.json(&json!({

@@ -150,7 +150,7 @@ impl ServerHandler for Connection {
         let session = self.session(&context);
         let work = move |server: &Server| {
             let arguments = Value::Object(request.arguments.unwrap_or_default());
-            answer::result(server.registry().call(&request.name, arguments, &session), modern)
+            answer::result(server.desk().call(&request.name, arguments, &session), modern)
         };
         let result = self.on_worker(&context, answer::weight, work).await??;
         Ok(result.into())
@@ -162,7 +162,7 @@ impl ServerHandler for Connection {
         context: Context,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        let work = move |server: &Server| resources::list(server.indexed(), cursor.as_deref());
+        let work = move |server: &Server| resources::list(server.desk(), cursor.as_deref());
         self.on_worker(&context, |_| 0, work).await?
     }
 
@@ -181,13 +181,13 @@ impl ServerHandler for Connection {
         context: Context,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let session = self.session(&context);
-        let work = move |server: &Server| resources::read(server.indexed(), &session, &request.uri);
+        let work = move |server: &Server| resources::read(server.desk(), &session, &request.uri);
         let result = self.on_worker(&context, resources::weight, work).await??;
         Ok(result.into())
     }
 
     async fn complete(&self, request: CompleteRequestParams, context: Context) -> Result<CompleteResult, ErrorData> {
-        let work = move |server: &Server| resources::complete(server.indexed(), &request);
+        let work = move |server: &Server| resources::complete(server.desk(), &request);
         let completion = self.on_worker(&context, |_| 0, work).await??;
         Ok(CompleteResult::new(completion))
     }

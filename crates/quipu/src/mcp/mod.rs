@@ -10,6 +10,7 @@
 mod answer;
 mod batch;
 mod connection;
+mod desk;
 mod http_answer;
 mod in_flight;
 mod instructions;
@@ -34,6 +35,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
+pub(crate) use desk::Desk;
 pub(crate) use rmcp::transport::stdio_pipes;
 pub(crate) use server::Server;
 

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use quipu_core::Knowledge;
-use quipu_tools::Registry;
 use rmcp::model::{ErrorData, Tool};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::answer::describe;
+use super::desk::Desk;
 use super::instructions;
 use super::sessions::Sessions;
 use super::unsent::Unsent;
@@ -23,8 +22,7 @@ const MAX_UNSENT_BYTES: usize = 256 * 1024 * 1024;
 pub(crate) struct Server(Arc<Shared>);
 
 struct Shared {
-    knowledge: Arc<Knowledge>,
-    registry: Arc<Registry>,
+    desk: Arc<dyn Desk>,
     instructions: String,
     /// As shown to clients of each generation.
     tools: Vec<Tool>,
@@ -54,28 +52,21 @@ impl From<Interrupted> for ErrorData {
 }
 
 impl Server {
-    pub(crate) fn new(knowledge: Arc<Knowledge>, registry: Arc<Registry>) -> Self {
+    pub(crate) fn new(desk: Arc<dyn Desk>) -> Self {
+        let tools = || desk.offer().tools();
         Self(Arc::new(Shared {
-            instructions: instructions::for_tools(registry.tools()),
-            tools: registry.tools().map(|tool| describe(tool, true)).collect(),
-            legacy_tools: registry.tools().map(|tool| describe(tool, false)).collect(),
-            knowledge,
-            registry,
+            instructions: instructions::for_tools(tools()),
+            tools: tools().map(|tool| describe(tool, true)).collect(),
+            legacy_tools: tools().map(|tool| describe(tool, false)).collect(),
+            desk,
             workers: Arc::new(Semaphore::new(MAX_WORKERS)),
             sessions: Sessions::default(),
             unsent: Unsent::new(MAX_UNSENT_BYTES),
         }))
     }
 
-    pub(super) fn registry(&self) -> &Registry {
-        &self.0.registry
-    }
-
-    /// The same, once the vault has been read, or as much as there is after a while: resources, unlike tool calls, have
-    /// no way to say that the list is not whole yet.
-    pub(super) fn indexed(&self) -> &Registry {
-        self.0.knowledge.wait_ready(Registry::PATIENCE);
-        &self.0.registry
+    pub(super) fn desk(&self) -> &dyn Desk {
+        &*self.0.desk
     }
 
     /// Of clients without a connection.

@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use quipu_core::model::{FileStat, VaultPath};
 use quipu_core::parse::TitleRule;
 use quipu_core::ports::{FileChange, FileContent, Kept, Listing, SystemClock, VaultError, VaultFiles, WriteError};
-use quipu_core::{Knowledge, Parts};
+use quipu_core::{Knowledge, Parts, RequestKey, Session};
 use quipu_testkit::store_conformance::Shelf;
 use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
-use quipu_tools::{Registry, RegistryOptions};
+use quipu_tools::{Called, Completion, Fault, Offer, Registry, RegistryOptions, ResourcePage, ResourceText};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, split};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::{Server, converse};
+use super::{Desk, Server, converse};
 
 /// While shut, every read of a file waits.
 #[derive(Default)]
@@ -62,14 +62,45 @@ impl VaultFiles for GatedVault {
     fn find_any_case(&self, path: &VaultPath) -> Result<Option<VaultPath>, VaultError> {
         self.files.find_any_case(path)
     }
-    fn apply(&self, changes: &[FileChange]) -> Result<Vec<Option<FileStat>>, WriteError> {
-        self.files.apply(changes)
+    fn apply_for(
+        &self,
+        changes: &[FileChange],
+        request: Option<RequestKey>,
+    ) -> Result<Vec<Option<FileStat>>, WriteError> {
+        self.files.apply_for(changes, request)
+    }
+    fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
+        self.files.carried_out(request)
     }
     fn kept(&self) -> Result<Vec<Kept>, VaultError> {
         self.files.kept()
     }
     fn restore(&self, kept: &Kept) -> Result<FileStat, WriteError> {
         self.files.restore(kept)
+    }
+}
+
+/// A vault of this process that nobody shares.
+struct OneRegistry {
+    registry: Registry,
+    offer: Offer,
+}
+
+impl Desk for OneRegistry {
+    fn offer(&self) -> &Offer {
+        &self.offer
+    }
+    fn call(&self, name: &str, arguments: Value, session: &Session) -> Called {
+        self.registry.call(name, arguments, session)
+    }
+    fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, Fault> {
+        self.registry.resources(cursor, page_size)
+    }
+    fn read_resource(&self, session: &Session, uri: &str) -> Result<Option<ResourceText>, Fault> {
+        self.registry.read_resource(session, uri)
+    }
+    fn complete_note_id(&self, typed: &str, limit: usize) -> Completion {
+        self.registry.complete_note_id(typed, limit)
     }
 }
 
@@ -99,7 +130,8 @@ impl Client {
             stale_after: Knowledge::STALE_AFTER,
         }));
         knowledge.start(&|_| {}).unwrap();
-        let registry = Arc::new(Registry::new(knowledge.clone(), RegistryOptions::default()));
+        let registry = Registry::new(knowledge, RegistryOptions::default());
+        let offer = Offer::among(registry.tools().map(|tool| tool.name), RegistryOptions::default());
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (reader, writer) = split(theirs);
         let (stop, stopped) = oneshot::channel::<()>();
@@ -109,7 +141,8 @@ impl Client {
                 std::future::pending::<()>().await;
             }
         };
-        let served = tokio::spawn(converse(Server::new(knowledge, registry), reader, writer, stop_asked));
+        let served =
+            tokio::spawn(converse(Server::new(Arc::new(OneRegistry { registry, offer })), reader, writer, stop_asked));
         let (output, input) = split(ours);
         gate.shut();
         Self { gate, lines: BufReader::new(output).lines(), input, stop, served }

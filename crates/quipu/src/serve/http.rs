@@ -7,12 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use axum::serve::ListenerExt;
-use quipu_core::Knowledge;
-use quipu_tools::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::mcp::{self, Server};
+use crate::mcp::{self, Desk, Server};
 
 /// How long answers may still take once the server is told to stop.
 const STOP_GRACE: Duration = Duration::from_millis(800);
@@ -24,14 +22,14 @@ const READ_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Serves at `http://<address>/mcp` until the process is asked to end. A client that keeps its connection open is not
 /// waited for.
-pub(crate) fn serve(knowledge: Arc<Knowledge>, registry: Arc<Registry>, address: SocketAddr) -> anyhow::Result<()> {
+pub(crate) fn serve(desk: Arc<dyn Desk>, address: SocketAddr) -> anyhow::Result<()> {
     ensure!(address.ip().is_loopback(), "{address} can be reached from other machines: use 127.0.0.1");
     let front = super::front_runtime()?;
     let runtime = tokio::runtime::Runtime::new().context("while starting the server's threads")?;
     let outcome = front.block_on(async {
         let stop = super::stop_signal()?;
         let (stopping, mut stopped) = watch::channel(false);
-        let mut serving = runtime.spawn(listen(Server::new(knowledge, registry), address, async move {
+        let mut serving = runtime.spawn(listen(Server::new(desk), address, async move {
             // Only the one below ends the wait; it outlives the server.
             drop(stopped.wait_for(|stopped| *stopped).await);
         }));

@@ -3,6 +3,8 @@
 pub(crate) mod http;
 pub(crate) mod stdio;
 
+use std::time::Duration;
+
 use anyhow::Context;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -11,6 +13,20 @@ use tokio::signal::unix::{SignalKind, signal};
 /// heard and a deadline kept.
 fn front_runtime() -> anyhow::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().context("while starting to listen for signals")
+}
+
+/// How often the parent is looked for.
+const PARENT_LOOK: Duration = Duration::from_millis(250);
+
+/// Ready when the process that started this one is gone: a client that died without closing the pipe, because somebody else
+/// holds its other end too, would else leave a server behind.
+async fn parent_gone() {
+    let parent = rustix::process::getppid();
+    let mut looks = tokio::time::interval(PARENT_LOOK);
+    while rustix::process::getppid() == parent {
+        looks.tick().await;
+    }
+    tracing::info!("the process that started this one is gone");
 }
 
 /// Ready when the process is asked to end. From the moment of the call on, not of the first wait.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -27,7 +28,7 @@ pub(crate) struct Client {
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
     next_id: i64,
-    vault: TempDir,
+    vault: Arc<TempDir>,
 }
 
 /// A vault of one file, its bytes exactly so. Written before anyone watches: a save is two steps that a watcher may see apart.
@@ -61,7 +62,16 @@ impl Client {
     }
 
     /// Runs a command that serves the vault, or a folder in it.
-    pub(crate) fn start_with(vault: TempDir, mut command: Command) -> Self {
+    pub(crate) fn start_with(vault: TempDir, command: Command) -> Self {
+        Self::start_beside(Arc::new(vault), command)
+    }
+
+    /// Another server on the same vault, as another client would start it.
+    pub(crate) fn join(&self, arguments: &[&str]) -> Self {
+        Self::start_beside(self.vault.clone(), serve_command(self.root(), arguments)).shake_hands(LEGACY)
+    }
+
+    fn start_beside(vault: Arc<TempDir>, mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().expect("the program starts");
         let stdin = child.stdin.take();
@@ -156,6 +166,15 @@ impl Client {
             assert!(start.elapsed() < PATIENCE, "{tool} {arguments} still answers {answer}, and not {expected}");
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Runs another command on the vault.
+    pub(crate) fn command(&self, arguments: &[&str]) -> std::process::Output {
+        Command::new(QUIPU).arg("--vault").arg(self.root()).args(arguments).output().unwrap()
     }
 
     /// Where the vault is.

@@ -15,6 +15,7 @@ mod seed_memory;
 mod seed_pages;
 mod seed_roux;
 mod seed_search;
+mod sharing;
 mod slow_reader;
 mod watching;
 mod wire;

@@ -6,9 +6,8 @@ use std::fs;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::client::{Client, LEGACY, PATIENCE, ids, serve_command, vault, warnings};
+use crate::client::{Client, PATIENCE, ids, vault, warnings};
 
 /// A client whose server has looked through the vault and watches it: a change from now on is seen by watching alone.
 ///
@@ -164,13 +163,14 @@ fn a_client_is_told_when_a_note_it_read_has_changed() {
 fn without_watching_a_change_is_seen_when_its_note_is_read() {
     let mut client = Client::open_in(vault("//- a.md\n---\ntitle: Old\n---\nold text\n"), &["--no-watch"]);
     let listed = client.answer("list_nodes", json!({}));
-    // Another server does watch: once it has seen two changes, this one would have seen the first.
-    let command = serve_command(client.root(), &[]);
-    let mut watching = Client::start_with(TempDir::new().unwrap(), command).shake_hands(LEGACY);
+    // Another server, of another vault, does watch: once it has seen two later changes, this one would have seen its own.
+    let mut watching = watched("");
     client.write("a.md", "---\ntitle: New\n---\nnew text\n");
-    expect_notes(&mut watching, &[("a.md", "New")]);
     client.write("b.md", "b\n");
-    expect_notes(&mut watching, &[("a.md", "New"), ("b.md", "B")]);
+    watching.write("a.md", "a\n");
+    expect_notes(&mut watching, &[("a.md", "A")]);
+    watching.write("b.md", "b\n");
+    expect_notes(&mut watching, &[("a.md", "A"), ("b.md", "B")]);
     assert_eq!(client.answer("list_nodes", json!({})), listed);
 
     let read = client.answer("get_node", json!({ "id": "a.md" }));

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use quipu_core::RequestKey;
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
 use quipu_core::ports::{
     Applied, ApplyError, Author, ChangeNumber, LoggedChange, MemoryChange, MemoryCounts, MemoryFailure, MemoryStore,
@@ -14,7 +15,7 @@ use super::apply::{StepError, Writing};
 use super::backup::{self, BackupError};
 use super::opening::{self, MemoryOpenError};
 use super::undo::UndoFault;
-use super::{check, log, migrate, read, undo, vectors};
+use super::{check, log, migrate, read, requests, undo, vectors};
 
 /// Connections for reading that are kept open.
 const READERS: usize = 4;
@@ -150,18 +151,29 @@ impl MemoryStore for MemoryDatabase {
             return Ok(Applied { change: ChangeNumber(0), outcomes: Vec::new() });
         }
         let applied = self.write(|tx| {
+            if let Some(applied) = author.request.map(|request| requests::recall(tx, request)).transpose()?.flatten() {
+                return Ok(applied);
+            }
             let mut writing = Writing::start(tx, author, None)?;
             let mut outcomes = Vec::with_capacity(changes.len());
             for (number, change) in changes.iter().enumerate() {
                 let outcome = writing.apply(change, &outcomes).map_err(|error| Failed { change: number, error })?;
                 outcomes.push(outcome);
             }
-            Ok::<_, Failed>(Applied { change: writing.change, outcomes })
+            let applied = Applied { change: writing.change, outcomes };
+            if let Some(request) = author.request {
+                requests::remember(tx, request, author.at_ns, &applied)?;
+            }
+            Ok::<_, Failed>(applied)
         });
         applied.map_err(|Failed { change, error }| match error {
             StepError::Refused(refusal) => ApplyError::Refused { change, refusal },
             StepError::Sql(error) => MemoryFailure::new("changed", error).into(),
         })
+    }
+
+    fn was_applied(&self, request: RequestKey) -> Result<bool, MemoryFailure> {
+        self.read(|db| requests::is_known(db, request))
     }
 
     fn undo(&self, change: ChangeNumber, author: &Author) -> Result<LoggedChange, UndoError> {

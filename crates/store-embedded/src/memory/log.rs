@@ -53,7 +53,7 @@ pub(super) fn one(db: &Connection, number: ChangeNumber) -> Result<Option<Logged
 fn change(row: &Row<'_>) -> rusqlite::Result<LoggedChange> {
     Ok(LoggedChange {
         number: ChangeNumber(row.get(0)?),
-        author: Author { at_ns: row.get(1)?, client: row.get(2)?, tool: row.get(3)? },
+        author: Author { at_ns: row.get(1)?, client: row.get(2)?, tool: row.get(3)?, request: None },
         undoes: row.get::<_, Option<i64>>(4)?.map(ChangeNumber),
         undone_by: row.get::<_, Option<i64>>(5)?.map(ChangeNumber),
         steps: Vec::new(),

@@ -10,6 +10,7 @@ mod log;
 mod migrate;
 mod opening;
 mod read;
+mod requests;
 mod rows;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@
 
 mod history;
 
+use quipu_core::RequestKey;
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
 use quipu_core::ports::{
     ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryCounts, MemoryItem, MemoryStore,
@@ -40,6 +41,7 @@ macro_rules! memory_conformance {
             a_relation_is_there_once,
             two_entities_become_one,
             every_change_is_in_the_log,
+            a_request_is_carried_out_once,
             a_change_is_taken_back,
             what_newer_things_hang_on_is_not_taken_back,
             what_changed_since_is_named,
@@ -59,7 +61,7 @@ macro_rules! memory_conformance {
 
 /// A test's author at a time.
 pub fn author(at_ns: i64) -> Author {
-    Author { client: "tester".into(), tool: "test".into(), at_ns }
+    Author { client: "tester".into(), tool: "test".into(), at_ns, request: None }
 }
 
 /// A change that makes an entity.
@@ -295,6 +297,32 @@ pub fn every_change_is_in_the_log<S: MemoryShelf>(shelf: &S) {
     assert!(matches!(&log[0].steps[1], (Some(MemoryItem::Entity(entity)), None) if entity.name == "a"));
     assert_eq!(store.log_before(ChangeNumber(2), 10).unwrap().len(), 1);
     assert_eq!(store.log_before(ChangeNumber(i64::MAX), 1).unwrap().len(), 1);
+}
+
+/// A call that is made again, because its answer was lost, changes nothing and gives the same answer.
+pub fn a_request_is_carried_out_once<S: MemoryShelf>(shelf: &S) {
+    let asked = |key, at_ns| Author { request: Some(RequestKey(key)), ..author(at_ns) };
+    let store = shelf.open();
+    let changes = [create("Ada"), MemoryChange::AddObservation { entity: EntityRef::Made(0), text: "sails".into() }];
+    let first = store.apply(&changes, &asked(1, 5)).unwrap();
+    store.apply(&[observe(1, "whistles")], &asked(2, 6)).unwrap();
+    let last = store.apply(&[MemoryChange::DeleteEntity { id: EntityId(1) }], &asked(3, 7)).unwrap();
+    drop(store);
+
+    let store = shelf.open();
+    let head = store.head().unwrap();
+    assert_eq!(store.apply(&changes, &asked(1, 8)).unwrap(), first, "what it gave then, though it is gone now");
+    assert_eq!(store.apply(&[MemoryChange::DeleteEntity { id: EntityId(1) }], &asked(3, 9)).unwrap(), last);
+    assert_eq!((store.head().unwrap(), entity(&store, 1)), (head, None));
+    assert_eq!([1, 2, 4].map(|key| store.was_applied(RequestKey(key)).unwrap()), [true, true, false]);
+    assert_eq!(store.log_before(ChangeNumber(i64::MAX), 1).unwrap()[0].author, author(7), "the log does not name it");
+
+    // What was refused was not carried out, and may be asked for again.
+    let refused = store.apply(&[observe(1, "sings")], &asked(4, 10));
+    assert!(matches!(refused, Err(ApplyError::Refused { refusal: Refusal::NoEntity(_), .. })), "{refused:?}");
+    assert!(!store.was_applied(RequestKey(4)).unwrap());
+    store.apply(&[create("Bo")], &asked(5, 11 + RequestKey::REMEMBERED_NS)).unwrap();
+    assert!(!store.was_applied(RequestKey(1)).unwrap(), "not remembered for ever");
 }
 
 pub fn a_change_is_taken_back<S: MemoryShelf>(shelf: &S) {

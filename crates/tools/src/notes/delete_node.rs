@@ -31,7 +31,7 @@ impl Tool for DeleteNode {
     const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
-        let deleted = call.knowledge.delete_note(call.session, &params.id)?;
+        let deleted = call.knowledge.delete_note(call.session, call.request, &params.id)?;
         Ok(Output { deleted })
     }
 }

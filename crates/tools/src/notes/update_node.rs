@@ -48,7 +48,7 @@ impl Tool for UpdateNode {
             tags: params.tags.as_deref(),
             update_links: params.update_links,
         };
-        let read = call.knowledge.update_note(call.session, &update)?;
+        let read = call.knowledge.update_note(call.session, call.request, &update)?;
         Ok(Node::single(call, &read))
     }
 }

@@ -1,0 +1,288 @@
+//! A vault at work: open, indexed, watched, its vectors made in the background. What the process that owns a vault has, and
+//! nobody else.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+use quipu_core::Knowledge;
+use quipu_core::index::{IndexError, Scope};
+use quipu_core::memory::Memory;
+use quipu_core::model::Warning;
+use quipu_core::ports::{Clock, SystemClock};
+use quipu_tools::{Fault, Registry};
+use quipu_vault::{WatchEvent, WatchOptions, Watcher, watch};
+
+use crate::cli::Failure;
+use crate::cli::opened::{self, Located};
+use crate::cli::output::{Line, Output};
+use crate::cli::progress::seconds;
+use crate::compose::{OpenVault, Wish};
+use crate::embedding::Background;
+
+/// What the one who starts it wants.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EngineOptions {
+    /// Whether changes by other programs are looked for.
+    pub(crate) watches: bool,
+    /// 0: nothing is removed from the trash.
+    pub(crate) trash_days: u32,
+    /// Whether a person sees what happens.
+    pub(crate) on_terminal: bool,
+}
+
+/// A vault at work. It is brought to rest by [`Engine::rest`], or by the end of the process.
+pub(crate) struct Engine {
+    open: Arc<OpenVault>,
+    /// With every tool: what a client may use of them is decided where it comes in.
+    registry: Arc<Registry>,
+    keeper: Arc<Keeper>,
+    beside: Mutex<Option<Beside>>,
+}
+
+/// What goes on beside the calls.
+struct Beside {
+    _embedding: Option<Background>,
+    /// A first pass that still runs at the end is not waited for.
+    _kept_current: JoinHandle<()>,
+}
+
+impl Engine {
+    /// Opens a vault and starts all that goes on beside the calls. Returns at once: calls wait for what they need.
+    pub(crate) fn start(located: &Located, options: EngineOptions) -> Result<Self, Failure> {
+        let open = located.open(Wish::Keep)?;
+        if let Some(why) = open.why_not_kept() {
+            tracing::warn!("{why}");
+        }
+        let herald = Herald { knowledge: open.knowledge.clone(), root: open.vault.root().display().to_string() };
+        if let Err(error) = &open.memory {
+            herald.warn(&format!("there are no tools of memory: {error}"));
+        }
+        let registry = Arc::new(open.registry(None, false));
+        let keeper = Arc::new(Keeper { open: open.clone(), herald, options, watcher: Mutex::default() });
+        let keeping = keeper.clone();
+        let kept_current = std::thread::Builder::new().name("keeper".into()).spawn(move || keeping.keep_current());
+        let kept_current = kept_current.context("while starting to index")?;
+        if let Ok(remembered) = &open.memory {
+            let memory = remembered.memory.clone();
+            let started = std::thread::Builder::new().name("memory".into()).spawn(move || make_vectors(&memory));
+            drop(started.context("while starting to read memory")?);
+        }
+        let embedding = Background::start(open.knowledge.clone()).context("while starting to embed")?;
+        let beside = Beside { _embedding: embedding, _kept_current: kept_current };
+        Ok(Self { open, registry, keeper, beside: Mutex::new(Some(beside)) })
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The same, once the vault has been read, or as much as there is after a while: resources, unlike tool calls, have
+    /// no way to say that the list is not whole yet.
+    pub(crate) fn indexed(&self) -> &Registry {
+        self.open.knowledge.wait_ready(Registry::PATIENCE);
+        &self.registry
+    }
+
+    /// Looks for changes by other programs from now on, if it did not yet.
+    pub(crate) fn watch(&self) {
+        self.keeper.watch();
+    }
+
+    pub(crate) fn open(&self) -> &Arc<OpenVault> {
+        &self.open
+    }
+
+    /// Ends what goes on beside the calls, and keeps what the next start would have to find out.
+    pub(crate) fn rest(&self) {
+        drop(self.beside.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.keeper.watcher().take());
+        self.open.keep();
+        self.open.settle_memory();
+    }
+}
+
+/// Vectors made between two looks at the log.
+const VECTORS_AT_ONCE: usize = 16;
+
+/// How long nothing is looked for when nothing was missing, and when making vectors failed.
+const IDLE: Duration = Duration::from_secs(2);
+const AFTER_FAILURE: Duration = Duration::from_secs(60);
+
+/// Makes the vectors of what agents remember, for as long as the process lives. Words find everything meanwhile.
+fn make_vectors(memory: &Memory) {
+    let mut missing_before = usize::MAX;
+    loop {
+        match memory.embed_some(VECTORS_AT_ONCE) {
+            Ok(0) => std::thread::sleep(IDLE),
+            // A provider whose vectors cannot be used must not be asked for them without end.
+            Ok(missing) if missing >= missing_before => std::thread::sleep(AFTER_FAILURE),
+            Ok(missing) => {
+                missing_before = missing;
+                continue;
+            }
+            Err(error) => {
+                tracing::warn!("memory is searched by words alone for a while: {error}");
+                std::thread::sleep(AFTER_FAILURE);
+            }
+        }
+        missing_before = usize::MAX;
+    }
+}
+
+/// Brings the index up to date and keeps it so.
+struct Keeper {
+    open: Arc<OpenVault>,
+    herald: Herald,
+    options: EngineOptions,
+    watcher: Mutex<Option<Watcher>>,
+}
+
+impl Keeper {
+    /// Indexes first and places the watches after: on a big vault either takes a while, and a client waits for the first
+    /// only.
+    fn keep_current(&self) {
+        self.index();
+        if self.options.watches {
+            self.watch();
+        }
+        self.open.knowledge.expect_changes();
+        self.prune_trash();
+    }
+
+    /// Places the watches. A change that fell between the last look and this is found by another look at the times.
+    fn watch(&self) {
+        let mut watcher = self.watcher();
+        if watcher.is_none() {
+            *watcher = self.start_watching();
+            drop(watcher);
+            self.herald.take_in(WatchEvent::Rescan);
+        }
+    }
+
+    fn watcher(&self) -> MutexGuard<'_, Option<Watcher>> {
+        self.watcher.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Last of all, since nobody waits for it.
+    fn prune_trash(&self) {
+        const DAY_NS: i64 = 24 * 60 * 60 * 1_000_000_000;
+        if self.options.trash_days == 0 {
+            return;
+        }
+        match self
+            .open
+            .vault
+            .prune_kept(SystemClock.now_ns().saturating_sub(DAY_NS * i64::from(self.options.trash_days)))
+        {
+            Ok(0) => {}
+            Ok(versions) => {
+                tracing::info!(versions, days = self.options.trash_days, "removed old versions from the trash");
+            }
+            // A vault that cannot be written is told of where it matters.
+            Err(error) => tracing::debug!(%error, "the trash was not pruned"),
+        }
+    }
+
+    fn index(&self) {
+        let output = Output::new();
+        match opened::index(&self.open, &output) {
+            Ok((report, took)) if self.options.on_terminal => {
+                let notes = format!("{} notes, indexed in {}", report.total, seconds(took));
+                output.aside(&Line::new().plain(notes));
+            }
+            Ok((report, took)) => tracing::info!(notes = report.total, took = seconds(took), "indexed"),
+            Err(error) => self.herald.warn_of("the vault could not be indexed", error),
+        }
+    }
+
+    /// Where watching is not possible, serving goes on without.
+    fn start_watching(&self) -> Option<Watcher> {
+        let herald = self.herald.clone();
+        let on_change = move |event| {
+            // A change during the first pass waits for it: only then is there something to add it to.
+            while !herald.knowledge.wait_ready(Duration::from_secs(60)) {}
+            herald.take_in(event);
+        };
+        match watch(&self.open.vault, WatchOptions::default(), on_change) {
+            Ok(watcher) => Some(watcher),
+            Err(error) => {
+                self.herald.warn(&format!("{error}; a change by another program is seen when its note is read"));
+                None
+            }
+        }
+    }
+}
+
+/// Tells what goes wrong beside the calls: all of it to the log, and to clients what is no secret of this machine.
+#[derive(Clone)]
+struct Herald {
+    knowledge: Arc<Knowledge>,
+    /// Where the vault lies, which is nothing to a client.
+    root: String,
+}
+
+impl Herald {
+    fn take_in(&self, event: WatchEvent) {
+        let scope = match event {
+            WatchEvent::Changed(paths) => Scope::Below(paths),
+            WatchEvent::Rescan => Scope::Everything,
+            WatchEvent::Warning(message) => return self.warn(&message),
+        };
+        match self.knowledge.sync(&scope, &|_| {}) {
+            Ok(report) => tracing::debug!(?report, "took in changes"),
+            Err(error) => self.warn_of("a change could not be taken in", error),
+        }
+    }
+
+    /// A client is told of an error as when a call fails of it; the log has what the store or the system said.
+    fn warn_of(&self, what: &str, error: IndexError) {
+        tracing::warn!("{what}: {error}");
+        self.tell_clients(format!("{what}: {}", Fault::from(error).message));
+    }
+
+    fn warn(&self, message: &str) {
+        tracing::warn!("{message}");
+        self.tell_clients(message.replace(&self.root, "the vault"));
+    }
+
+    fn tell_clients(&self, message: String) {
+        self.knowledge.warn(Warning { path: ".".into(), message });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quipu_core::parse::TitleRule;
+    use quipu_core::ports::StoreError;
+    use quipu_core::{Parts, Session};
+    use quipu_testkit::store_conformance::Shelf;
+    use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
+
+    use super::*;
+
+    #[test]
+    fn clients_learn_what_is_wrong_but_not_where_on_this_machine() {
+        let clock = Arc::new(FixedClock::default());
+        let knowledge = Arc::new(Knowledge::new(Parts {
+            vault: Arc::new(MemVault::from_fixture(clock.clone(), "")),
+            store: Arc::new(MemShelf::default().open()),
+            clock,
+            sources: Arc::new(MemSources::default()),
+            title_rule: TitleRule::default(),
+            stale_after: Knowledge::STALE_AFTER,
+        }));
+        let herald = Herald { knowledge, root: "/home/ada/notes".into() };
+        herald.warn("cannot watch: No such file about [\"/home/ada/notes/a\"]");
+        let error = StoreError::new("written", "disk I/O error at /home/ada/notes/.quipu/index/catalog.db");
+        herald.warn_of("the vault could not be indexed", IndexError::Store(error));
+        assert_eq!(
+            herald.knowledge.warnings(&Session::default()),
+            [
+                ".: cannot watch: No such file about [\"the vault/a\"]",
+                ".: the vault could not be indexed: the index could not be written; the server's log has the details",
+            ]
+        );
+    }
+}

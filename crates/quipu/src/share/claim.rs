@@ -1,0 +1,270 @@
+//! Whose a vault is, and where its owner is found: a lock that the system lets go of when its holder dies, a card that says
+//! who holds it, and a socket that only this user can reach.
+//!
+//! The socket lies in the vault's own folder, so that whoever can open the vault finds it, in a container too. Where it
+//! cannot (its path is too long for a socket, the file system has none, the disk is full), it lies in a folder of this
+//! user's below `/tmp`, under a name made from the vault's path.
+//!
+//! On Windows the lock would be the same, and the socket a named pipe called by the same name, open to this user alone;
+//! nothing else here would change.
+
+#![expect(clippy::disallowed_methods, reason = "the lock and the socket are no notes")]
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Names in the vault's own folder.
+const LOCK: &str = "owner.lock";
+const FOLDER: &str = "share";
+const SOCKET: &str = "owner.sock";
+
+/// The shortest limit there is, on macOS, with the byte that ends the name.
+const MAX_SOCKET_PATH: usize = 103;
+
+/// What others read of whoever has the vault.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Card {
+    pub(crate) pid: u32,
+    pub(crate) version: String,
+    pub(crate) hold: Hold,
+}
+
+/// How long a vault is had, and whether others can share it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Hold {
+    /// By a server that answers at a socket, or is about to.
+    #[default]
+    Shared,
+    /// By a server that could make no socket.
+    Alone,
+    /// By a command that will be over soon.
+    Passing,
+}
+
+/// The right to open a vault's index. Let go of when dropped, or when the process ends.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    lock: File,
+}
+
+/// What came of asking for a vault.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    Had(Claim),
+    /// Somebody else has it.
+    Taken(Card),
+    /// Nobody can have it for himself here: the folder cannot be written, or the file system has no locks.
+    Impossible(io::Error),
+}
+
+impl Claim {
+    /// Asks for a vault whose own folder is there.
+    pub(crate) fn ask(own_folder: &Path, hold: Hold) -> Asked {
+        match Self::lock(own_folder) {
+            Ok(Ok(lock)) => {
+                let mut claim = Self { lock };
+                // Nobody depends on the card: it is there to be told to people.
+                if let Err(error) = claim.write_card(hold) {
+                    tracing::debug!(%error, "who has the vault is not written down");
+                }
+                Asked::Had(claim)
+            }
+            Ok(Err(card)) => Asked::Taken(card),
+            Err(error) => Asked::Impossible(error),
+        }
+    }
+
+    fn lock(own_folder: &Path) -> io::Result<Result<File, Card>> {
+        let mut options = OpenOptions::new();
+        options
+            .read(true)
+            .write(true)
+            .create(true)
+            .mode(0o600)
+            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+        let mut file = options.open(own_folder.join(LOCK))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Ok(file)),
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                file.read_to_string(&mut text)?;
+                Ok(Err(serde_json::from_str(&text).unwrap_or_default()))
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    pub(crate) fn write_card(&mut self, hold: Hold) -> io::Result<()> {
+        let card = Card { pid: std::process::id(), version: env!("CARGO_PKG_VERSION").to_owned(), hold };
+        self.lock.set_len(0)?;
+        self.lock.rewind()?;
+        self.lock.write_all(&serde_json::to_vec(&card)?)
+    }
+
+    /// Makes the socket. A claim is needed for it: what is found in its place belongs to nobody any more.
+    pub(crate) fn listen(&self, own_folder: &Path) -> io::Result<UnixListener> {
+        let mut failure = None;
+        for place in places(own_folder) {
+            match place.listen() {
+                Ok(listener) => return Ok(listener),
+                Err(error) => {
+                    tracing::debug!(place = %place.socket.display(), %error, "no socket here");
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        Err(failure.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
+    }
+}
+
+/// Connects to whoever owns the vault.
+pub(crate) fn connect(own_folder: &Path) -> io::Result<UnixStream> {
+    let mut failure = None;
+    for place in places(own_folder) {
+        match place.connect() {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failure = Some(error),
+        }
+    }
+    Err(failure.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
+}
+
+/// Whether the process at the other end is this user's.
+pub(crate) fn is_ours(stream: &UnixStream) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        rustix::net::sockopt::socket_peercred(stream).is_ok_and(|peer| peer.uid == rustix::process::geteuid())
+    }
+    // The folder around the socket lets nobody else in.
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = stream;
+        true
+    }
+}
+
+/// Somewhere a socket may lie.
+struct Place {
+    folder: PathBuf,
+    socket: PathBuf,
+}
+
+/// In order; both ends look in the same places.
+fn places(own_folder: &Path) -> Vec<Place> {
+    let user = rustix::process::geteuid().as_raw();
+    let at_home = own_folder.join(FOLDER);
+    let elsewhere = Path::new("/tmp").join(format!("quipu-{user}"));
+    let name = blake3::hash(own_folder.as_os_str().as_encoded_bytes()).to_hex();
+    let places = [(at_home, SOCKET.to_owned()), (elsewhere, format!("{}.sock", &name[..32]))];
+    let places = places.map(|(folder, name)| Place { socket: folder.join(name), folder });
+    places.into_iter().filter(|place| place.socket.as_os_str().len() <= MAX_SOCKET_PATH).collect()
+}
+
+impl Place {
+    fn listen(&self) -> io::Result<UnixListener> {
+        match DirBuilder::new().mode(0o700).create(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        self.check()?;
+        match std::fs::remove_file(&self.socket) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => removed?,
+        }
+        UnixListener::bind(&self.socket)
+    }
+
+    fn connect(&self) -> io::Result<UnixStream> {
+        self.check()?;
+        let stream = UnixStream::connect(&self.socket)?;
+        if is_ours(&stream) { Ok(stream) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+    }
+
+    /// A folder that others could write to, or that somebody else made, is not used. One of ours is closed to them.
+    fn check(&self) -> io::Result<()> {
+        let metadata = std::fs::symlink_metadata(&self.folder)?;
+        let is_own = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
+        if !is_own {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the socket's folder is not this user's"));
+        }
+        if metadata.permissions().mode() & 0o077 != 0 {
+            std::fs::set_permissions(&self.folder, std::fs::Permissions::from_mode(0o700))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn had(asked: Asked) -> Claim {
+        match asked {
+            Asked::Had(claim) => claim,
+            other => panic!("not had: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn one_has_the_vault_until_it_lets_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let claim = had(Claim::ask(folder.path(), Hold::Passing));
+        let Asked::Taken(card) = Claim::ask(folder.path(), Hold::Shared) else { panic!("two owners") };
+        assert_eq!((card.pid, card.hold), (std::process::id(), Hold::Passing));
+        drop(claim);
+        had(Claim::ask(folder.path(), Hold::Shared));
+    }
+
+    #[test]
+    fn a_socket_that_nobody_listens_at_makes_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let claim = had(Claim::ask(folder.path(), Hold::Shared));
+        drop(claim.listen(folder.path()).unwrap());
+        assert!(connect(folder.path()).is_err());
+        let listener = claim.listen(folder.path()).unwrap();
+        let stream = connect(folder.path()).unwrap();
+        assert!(is_ours(&listener.accept().unwrap().0) && is_ours(&stream));
+        let mode = std::fs::metadata(folder.path().join(FOLDER)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "nobody else may come in");
+    }
+
+    #[test]
+    fn a_path_too_long_for_a_socket_has_one_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("d".repeat(120));
+        std::fs::create_dir(&deep).unwrap();
+        let claim = had(Claim::ask(&deep, Hold::Shared));
+        let listener = claim.listen(&deep).unwrap();
+        connect(&deep).unwrap();
+        let address = listener.local_addr().unwrap();
+        assert!(!address.as_pathname().unwrap().starts_with(folder.path()));
+        std::fs::remove_file(address.as_pathname().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_folder_where_no_socket_can_be_has_one_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        // A file where the socket's folder would be.
+        std::fs::write(folder.path().join(FOLDER), "").unwrap();
+        let claim = had(Claim::ask(folder.path(), Hold::Shared));
+        let listener = claim.listen(folder.path()).unwrap();
+        connect(folder.path()).unwrap();
+        std::fs::remove_file(listener.local_addr().unwrap().as_pathname().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_lock_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let victim = folder.path().join("victim");
+        std::fs::write(&victim, "mine").unwrap();
+        std::os::unix::fs::symlink(&victim, folder.path().join(LOCK)).unwrap();
+        assert!(matches!(Claim::ask(folder.path(), Hold::Shared), Asked::Impossible(_)));
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
+    }
+}

@@ -1,0 +1,250 @@
+//! The owner's side: answers the other processes that have the vault's clients.
+//!
+//! A connection carries one question at a time, on a thread of its own; a process with several calls under way opens
+//! several. What is asked is trusted as far as its asker, who is the same user and could open the files itself.
+
+use std::io;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use quipu_core::Session;
+use rustc_hash::FxHashMap;
+
+use super::claim;
+use super::wire::{Answer, Answered, Changes, Hello, Purpose, Question, SessionHere, WIRE, Welcome, receive, send};
+use crate::engine::Engine;
+
+/// Far above what a person's agents open.
+const MAX_CONNECTIONS: usize = 1024;
+
+/// Questions that are worked on at the same time. More would only take turns.
+const MAX_AT_ONCE: usize = 16;
+
+/// Copies of sessions that are kept: those of a process that lets many clients in over HTTP add up.
+const MAX_SESSIONS: usize = 4096;
+
+/// How long the other end may leave an answer unread.
+const READ_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Lets other processes in, for as long as it is there.
+pub(super) struct Host {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// `None` once all is over: a connection that nobody closes must not keep the vault open.
+    engine: Mutex<Option<Arc<Engine>>>,
+    is_closing: AtomicBool,
+    connections: AtomicUsize,
+    at_work: Turns,
+    sessions: Mutex<FxHashMap<(String, u64), Arc<Session>>>,
+}
+
+impl Host {
+    /// Starts to let others in.
+    pub(super) fn open(engine: Arc<Engine>, listener: UnixListener) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            engine: Mutex::new(Some(engine)),
+            is_closing: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+            at_work: Turns::default(),
+            sessions: Mutex::default(),
+        });
+        let letting_in = shared.clone();
+        std::thread::Builder::new().name("share".into()).spawn(move || letting_in.let_in(&listener))?;
+        Ok(Self { shared })
+    }
+
+    /// Begins nothing new, and waits a moment for what is under way. What is not answered by then is asked again of the
+    /// next owner, by its key, and done once all the same.
+    pub(super) fn close(self, patience: Duration) {
+        self.shared.is_closing.store(true, Ordering::SeqCst);
+        self.shared.at_work.wait_for_rest(patience);
+        drop(self.shared.engine.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+impl Shared {
+    fn let_in(self: Arc<Self>, listener: &UnixListener) {
+        for stream in listener.incoming() {
+            let stream = match stream {
+                Ok(stream) => stream,
+                Err(error) => {
+                    tracing::warn!(%error, "another process could not be let in");
+                    std::thread::sleep(Duration::from_millis(100));
+                    continue;
+                }
+            };
+            if self.is_closing.load(Ordering::SeqCst) {
+                return;
+            }
+            if !claim::is_ours(&stream) || self.connections.load(Ordering::SeqCst) >= MAX_CONNECTIONS {
+                continue;
+            }
+            let guest = Guest { shared: self.clone() };
+            self.connections.fetch_add(1, Ordering::SeqCst);
+            // A thread that cannot be had drops the guest: the other end tries again.
+            let _ = std::thread::Builder::new().name("guest".into()).spawn(move || guest.attend(stream));
+        }
+    }
+
+    fn engine(&self) -> Option<Arc<Engine>> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, FxHashMap<(String, u64), Arc<Session>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One connection.
+struct Guest {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.shared.connections.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Guest {
+    fn attend(self, mut stream: UnixStream) {
+        if let Err(error) = self.converse(&mut stream) {
+            tracing::debug!(%error, "a connection of another process ended");
+        }
+    }
+
+    fn converse(&self, stream: &mut UnixStream) -> io::Result<()> {
+        stream.set_write_timeout(Some(READ_PATIENCE))?;
+        let Some(hello) = receive::<Hello>(stream)? else { return Ok(()) };
+        let Some(engine) = self.shared.engine() else { return Ok(()) };
+        let tools = engine.registry().tools().map(|tool| tool.name.to_owned()).collect();
+        drop(engine);
+        send(
+            stream,
+            &Welcome { wire: WIRE, version: env!("CARGO_PKG_VERSION").to_owned(), pid: std::process::id(), tools },
+        )?;
+        if hello.wire != WIRE {
+            return Ok(());
+        }
+        if let Purpose::Staying { watch_files } = hello.purpose {
+            tracing::info!(version = hello.version, "another process shares the vault");
+            if watch_files && let Some(engine) = self.shared.engine() {
+                engine.indexed();
+                engine.watch();
+            }
+            let ended = receive::<Question>(stream);
+            self.shared.sessions().retain(|(process, _), _| *process != hello.process);
+            return ended.map(drop);
+        }
+        while let Some(question) = receive(stream)? {
+            let Some(_turn) = self.shared.begin() else { return Ok(()) };
+            let Some(engine) = self.shared.engine() else { return Ok(()) };
+            let answered = self.shared.answer(&engine, &hello.process, question);
+            drop(engine);
+            send(stream, &answered)?;
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// A turn to work, unless nothing new is begun.
+    fn begin(&self) -> Option<Turn<'_>> {
+        let turn = self.at_work.take();
+        // Looked at behind the turn, which the closing one waits for: so either it sees the turn or this sees the closing.
+        (!self.is_closing.load(Ordering::SeqCst)).then_some(turn)
+    }
+
+    fn answer(&self, engine: &Engine, process: &str, question: Question) -> Answered {
+        match question {
+            Question::Call { key, tool, arguments, session } => {
+                let Some((copy, known)) = self.session(process, session) else { return Answered::who_are_you() };
+                let called = engine.registry().call_for(key.parse().ok(), &tool, arguments, &copy);
+                Answered { answer: Answer::Called(called), session: Some(Changes::of(&copy, known)) }
+            }
+            Question::Resources { cursor, page_size } => {
+                Answered::plain(Answer::Resources(engine.indexed().resources(cursor.as_deref(), page_size)))
+            }
+            Question::ReadResource { uri, session } => {
+                let Some((copy, known)) = self.session(process, session) else { return Answered::who_are_you() };
+                let read = engine.indexed().read_resource(&copy, &uri);
+                Answered { answer: Answer::Resource(read), session: Some(Changes::of(&copy, known)) }
+            }
+            Question::CompleteNoteId { typed, limit } => {
+                Answered::plain(Answer::Completion(engine.indexed().complete_note_id(&typed, limit)))
+            }
+            Question::Command { command, looks } => {
+                Answered::plain(Answer::Command(crate::cli::run_for(engine, command, looks)))
+            }
+        }
+    }
+
+    /// The owner's copy of a session, and the edition of it that its process has; `None` when it must say more.
+    fn session(&self, process: &str, here: SessionHere) -> Option<(Arc<Session>, u64)> {
+        let SessionHere { number, client, known, whole } = here;
+        let mut sessions = self.sessions();
+        let key = (process.to_owned(), number);
+        if let Some(session) = sessions.get(&key) {
+            session.introduce(&client);
+            return Some((session.clone(), known));
+        }
+        if sessions.len() >= MAX_SESSIONS {
+            // Each is told again by the process that has it.
+            sessions.clear();
+        }
+        let session = Arc::new(Session::named(&client));
+        session.take_over(whole?.into_domain());
+        let known = session.changes_since(u64::MAX).edition;
+        sessions.insert(key, session.clone());
+        Some((session, known))
+    }
+}
+
+impl Answered {
+    fn plain(answer: Answer) -> Self {
+        Self { answer, session: None }
+    }
+
+    fn who_are_you() -> Self {
+        Self::plain(Answer::WhoAreYou)
+    }
+}
+
+/// Lets only so many work at the same time, and tells when nobody does.
+#[derive(Default)]
+struct Turns {
+    taken: Mutex<usize>,
+    changed: Condvar,
+}
+
+struct Turn<'a>(&'a Turns);
+
+impl Turns {
+    fn take(&self) -> Turn<'_> {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = self.changed.wait_while(taken, |taken| *taken >= MAX_AT_ONCE);
+        *free.unwrap_or_else(PoisonError::into_inner) += 1;
+        Turn(self)
+    }
+
+    fn wait_for_rest(&self, patience: Duration) {
+        let until = Instant::now() + patience;
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        while *taken > 0
+            && let Some(left) = until.checked_duration_since(Instant::now())
+        {
+            taken = self.changed.wait_timeout(taken, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.changed.notify_all();
+    }
+}

@@ -1,0 +1,150 @@
+//! The other side: passes what this process's clients ask on to the owner, and keeps a copy of their sessions, so that the
+//! next owner can be told of them.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quipu_core::Session;
+use rustc_hash::FxHashMap;
+
+use super::claim;
+use super::wire::{Answer, Answered, Changes, Hello, Purpose, Question, SessionHere, WIRE, Welcome, receive, send};
+
+/// How long an answer may take: longer than most clients wait.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// How long the owner may take to greet. It does so as soon as it has opened the vault.
+const GREETING: Duration = Duration::from_secs(60);
+
+/// Connections kept open for the next call.
+const SPARE: usize = 16;
+
+/// Sessions whose state at the owner is remembered. Beyond, all are told again.
+const MAX_SESSIONS: usize = 1024;
+
+/// A way to one owner. It is of no use any more once that owner is gone.
+pub(super) struct Link {
+    own_folder: PathBuf,
+    process: String,
+    spare: Mutex<Vec<UnixStream>>,
+    /// The edition of each session that the owner last told of.
+    known: Mutex<FxHashMap<u64, u64>>,
+    pub(super) owner: Welcome,
+}
+
+/// Why there is no link.
+pub(super) enum NoLink {
+    /// Nobody answers, perhaps not yet.
+    Nobody(io::Error),
+    /// The owner is of a version that this one cannot speak with.
+    Stranger(Welcome),
+}
+
+/// The owner did not answer: it is gone, or as good as.
+#[derive(Debug)]
+pub(super) struct Lost(pub(super) io::Error);
+
+impl From<io::Error> for Lost {
+    fn from(error: io::Error) -> Self {
+        Self(error)
+    }
+}
+
+impl Link {
+    /// Connects. The stream beside it says nothing, and ends when the owner does.
+    pub(super) fn open(own_folder: &Path, process: &str, watch_files: bool) -> Result<(Self, UnixStream), NoLink> {
+        let purpose = Purpose::Staying { watch_files };
+        let (stream, owner) = greet(own_folder, process, purpose).map_err(NoLink::Nobody)?;
+        if owner.wire != WIRE {
+            return Err(NoLink::Stranger(owner));
+        }
+        let link = Self {
+            own_folder: own_folder.to_owned(),
+            process: process.to_owned(),
+            spare: Mutex::default(),
+            known: Mutex::default(),
+            owner,
+        };
+        stream.set_read_timeout(None).map_err(NoLink::Nobody)?;
+        Ok((link, stream))
+    }
+
+    /// Asks something that is nobody's in particular.
+    pub(super) fn ask(&self, question: &Question) -> Result<Answer, Lost> {
+        Ok(self.exchange(question)?.answer)
+    }
+
+    /// Asks for a session. `question` may be made twice: for an owner that must be told all of the session.
+    pub(super) fn ask_for(
+        &self,
+        session: &Session,
+        question: impl Fn(SessionHere) -> Question,
+    ) -> Result<Answer, Lost> {
+        let number = session.number();
+        let mut whole = !self.known().contains_key(&number);
+        loop {
+            let known = self.known().get(&number).copied().unwrap_or_default();
+            let here =
+                SessionHere { number, client: session.client(), known, whole: whole.then(|| Changes::of(session, 0)) };
+            let Answered { answer, session: changes } = self.exchange(&question(here))?;
+            if matches!(answer, Answer::WhoAreYou) && !whole {
+                whole = true;
+                continue;
+            }
+            if let Some(changes) = changes {
+                self.keep(session, changes);
+            }
+            return Ok(answer);
+        }
+    }
+
+    /// Calls may be answered out of order: what an older answer tells is in the newer one too.
+    fn keep(&self, session: &Session, changes: Changes) {
+        let mut known = self.known();
+        if known.len() > MAX_SESSIONS {
+            known.clear();
+        }
+        let before = known.entry(session.number()).or_default();
+        if changes.edition > *before {
+            *before = changes.edition;
+            session.take_over(changes.into_domain());
+        }
+    }
+
+    fn exchange(&self, question: &Question) -> Result<Answered, Lost> {
+        let spare = self.spare().pop();
+        let mut stream = match spare {
+            Some(stream) => stream,
+            None => greet(&self.own_folder, &self.process, Purpose::Asking)?.0,
+        };
+        send(&mut stream, question)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let answered = receive(&mut stream)?.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+        let mut spare = self.spare();
+        if spare.len() < SPARE {
+            spare.push(stream);
+        }
+        Ok(answered)
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Vec<UnixStream>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self) -> MutexGuard<'_, FxHashMap<u64, u64>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn greet(own_folder: &Path, process: &str, purpose: Purpose) -> io::Result<(UnixStream, Welcome)> {
+    let mut stream = claim::connect(own_folder)?;
+    stream.set_write_timeout(Some(GREETING))?;
+    stream.set_read_timeout(Some(GREETING))?;
+    let (process, version) = (process.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    send(&mut stream, &Hello { wire: WIRE, version, process, purpose })?;
+    let welcome = receive(&mut stream)?.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+    Ok((stream, welcome))
+}

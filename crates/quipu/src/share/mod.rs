@@ -1,0 +1,23 @@
+//! One vault, any number of processes: the first that opens it owns it, the others pass their clients' calls on to it.
+//!
+//! Every agent client starts a server of its own on the same folder. They agree by a lock ([`claim`]): who has it opens the
+//! index, watches the files and answers the others ([`host`]) at a socket; who has not, asks there ([`link`]). When the
+//! owner ends, by its client's leaving or by being killed, the system lets go of the lock and closes the connections; the
+//! others see it at once, one of them gets the lock, and the calls that were under way are asked again, of the new owner
+//! or of oneself ([`seat`]). A call carries a key that the stores remember together with what it did, so it is carried
+//! out once however often it is asked.
+//!
+//! Why no process of its own in the background: nothing would tell it when it is no longer needed, or which of two
+//! versions should run, and a program that stays behind when its user has left is what people complain of. The price is a
+//! warm start, of some tens of milliseconds, when an owner leaves.
+
+pub(crate) mod claim;
+mod host;
+mod link;
+mod pass_on;
+mod seat;
+mod wire;
+
+pub(crate) use pass_on::{Passed, pass_on};
+pub(crate) use seat::{Seat, SeatOptions};
+pub(crate) use wire::{Looks, Printed};

@@ -1,0 +1,442 @@
+//! Where this process sits: at the vault itself, or behind the process that does. Whoever asks need not know.
+
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use quipu_core::{RequestKey, Session};
+use quipu_tools::{Called, Completion, Fault, FaultKind, Offer, RegistryOptions, Reply, ResourcePage, ResourceText};
+use serde_json::Value;
+
+use super::claim::{Asked, Card, Claim, Hold};
+use super::host::Host;
+use super::link::{Link, Lost, NoLink};
+use super::wire::{Answer, Question, SessionHere, receive};
+use crate::cli::Failure;
+use crate::cli::opened::Located;
+use crate::engine::{Engine, EngineOptions};
+use crate::mcp::Desk;
+
+/// How long a call waits while one owner goes and the next one comes. A client gives up after a minute at the earliest.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between two looks for an owner, at first and at most.
+const SOON: Duration = Duration::from_millis(2);
+const LATER: Duration = Duration::from_millis(50);
+
+/// Between two tries to open a vault that could not be opened.
+const NEXT_TRY: Duration = Duration::from_secs(1);
+
+/// How long an owner that has the lock and a socket may be out of reach before this process works without it.
+const REACH: Duration = Duration::from_secs(5);
+
+/// How long what others asked may take once the process is told to end.
+const CLOSE_GRACE: Duration = Duration::from_millis(400);
+
+/// How a process takes its seat.
+#[derive(Debug, Clone)]
+pub(crate) struct SeatOptions {
+    pub(crate) engine: EngineOptions,
+    /// What this process's clients may use.
+    pub(crate) offer: RegistryOptions,
+}
+
+/// A place from which a vault can be asked.
+pub(crate) struct Seat {
+    shared: Arc<Shared>,
+    offer: Offer,
+}
+
+struct Shared {
+    located: Located,
+    own_folder: PathBuf,
+    options: SeatOptions,
+    /// Names this process, and the calls it passes on.
+    process: u128,
+    calls: AtomicU64,
+    place: Mutex<Place>,
+    moved: Condvar,
+}
+
+enum Place {
+    /// Between two owners.
+    Between,
+    /// At the vault.
+    Owner(Arc<Engine>, Option<Held>),
+    /// Behind another process.
+    Behind(Arc<Link>),
+    /// Nowhere: why not.
+    Nowhere(String),
+    /// The process is about to end.
+    Left,
+}
+
+/// What goes with owning a vault.
+struct Held {
+    /// `None` where no socket could be made.
+    host: Option<Host>,
+    /// Let go of last.
+    claim: Claim,
+}
+
+/// Where to ask, at this moment.
+enum Way {
+    Here(Arc<Engine>),
+    There(Arc<Link>),
+}
+
+/// What became of looking for a place once.
+enum Found {
+    Place(Place, Option<UnixStream>),
+    NotYet(String),
+}
+
+impl Seat {
+    /// Takes a place and returns once it is known which tools there are.
+    pub(crate) fn take(located: Located, options: SeatOptions) -> Result<Self, Failure> {
+        let own_folder = located.own_folder()?;
+        let shared = Arc::new(Shared {
+            located,
+            own_folder,
+            options,
+            process: random(),
+            calls: AtomicU64::new(0),
+            place: Mutex::new(Place::Between),
+            moved: Condvar::new(),
+        });
+        let (place, stream) = shared.look_until_found()?;
+        let offer = match &place {
+            Place::Owner(engine, _) => shared.offer(engine.registry().tools().map(|tool| tool.name)),
+            Place::Behind(link) => shared.offer(link.owner.tools.iter().map(String::as_str)),
+            Place::Nowhere(why) => return Err(Failure::failed(why.clone())),
+            Place::Between | Place::Left => unreachable!("a place was found"),
+        };
+        shared.sit(place);
+        if let Some(stream) = stream {
+            let watching = shared.clone();
+            let started = std::thread::Builder::new().name("seat".into()).spawn(move || watching.watch(stream));
+            started.map_err(|error| Failure::failed(format!("cannot start to watch the vault's owner: {error}")))?;
+        }
+        Ok(Self { shared, offer })
+    }
+
+    /// The owner's process, where that is another.
+    pub(crate) fn owner(&self) -> Option<u32> {
+        match &*self.shared.place() {
+            Place::Behind(link) => Some(link.owner.pid),
+            _ => None,
+        }
+    }
+
+    /// Gives the place up. What others asked is finished first, as far as a moment allows.
+    pub(crate) fn leave(&self) {
+        let place = std::mem::replace(&mut *self.shared.place(), Place::Left);
+        self.shared.moved.notify_all();
+        if let Place::Owner(engine, held) = place {
+            let claim = held.map(|Held { host, claim }| {
+                if let Some(host) = host {
+                    host.close(CLOSE_GRACE);
+                }
+                claim
+            });
+            engine.rest();
+            drop(claim);
+        }
+    }
+}
+
+impl Desk for Seat {
+    fn offer(&self) -> &Offer {
+        &self.offer
+    }
+
+    fn call(&self, name: &str, arguments: Value, session: &Session) -> Called {
+        if let Some(reply) = self.offer.refusal(name) {
+            return Called { reply, warnings: Vec::new() };
+        }
+        let key = self.shared.next_key();
+        let question = |session| Question::Call {
+            key: key.to_string(),
+            tool: name.to_owned(),
+            arguments: arguments.clone(),
+            session,
+        };
+        let answer = self.shared.ask(
+            |engine, again| {
+                let key = again.then_some(key);
+                Answer::Called(engine.registry().call_for(key, name, arguments.clone(), session))
+            },
+            |link| link.ask_for(session, question),
+        );
+        match answer {
+            Ok(Answer::Called(called)) => called,
+            other => {
+                let toolset = self.offer.tools().find(|tool| tool.name == name).map(|tool| tool.toolset);
+                let fault = failed(other);
+                let reply = toolset.map_or_else(|| Reply::Failure(fault.message.clone()), |set| fault.reply(set));
+                Called { reply, warnings: Vec::new() }
+            }
+        }
+    }
+
+    fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, Fault> {
+        let answer = self.shared.ask(
+            |engine, _| Answer::Resources(engine.indexed().resources(cursor, page_size)),
+            |link| link.ask(&Question::Resources { cursor: cursor.map(str::to_owned), page_size }),
+        );
+        match answer {
+            Ok(Answer::Resources(page)) => page,
+            other => Err(failed(other)),
+        }
+    }
+
+    fn read_resource(&self, session: &Session, uri: &str) -> Result<Option<ResourceText>, Fault> {
+        let question = |session: SessionHere| Question::ReadResource { uri: uri.to_owned(), session };
+        let answer = self.shared.ask(
+            |engine, _| Answer::Resource(engine.indexed().read_resource(session, uri)),
+            |link| link.ask_for(session, question),
+        );
+        match answer {
+            Ok(Answer::Resource(read)) => read,
+            other => Err(failed(other)),
+        }
+    }
+
+    fn complete_note_id(&self, typed: &str, limit: usize) -> Completion {
+        let answer = self.shared.ask(
+            |engine, _| Answer::Completion(engine.indexed().complete_note_id(typed, limit)),
+            |link| link.ask(&Question::CompleteNoteId { typed: typed.to_owned(), limit }),
+        );
+        match answer {
+            Ok(Answer::Completion(completion)) => completion,
+            _ => Completion { values: Vec::new(), total: 0 },
+        }
+    }
+}
+
+/// Nobody could be asked, in the words of a failed call.
+fn failed(answer: Result<Answer, String>) -> Fault {
+    let message = match answer {
+        Err(message) => message,
+        Ok(other) => {
+            tracing::error!(?other, "the vault's owner answered something else");
+            "the process that has this vault open answered something else; end it, or start this one again".to_owned()
+        }
+    };
+    Fault::new(FaultKind::Provider, message)
+}
+
+fn random() -> u128 {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the system has random numbers");
+    u128::from_le_bytes(bytes)
+}
+
+impl Shared {
+    fn offer<'a>(&self, names: impl Iterator<Item = &'a str>) -> Offer {
+        Offer::among(names, self.options.offer.clone())
+    }
+
+    /// A key that no other call of any process has.
+    fn next_key(&self) -> RequestKey {
+        RequestKey(self.process.wrapping_add(u128::from(self.calls.fetch_add(1, Ordering::Relaxed))))
+    }
+
+    fn process(&self) -> String {
+        format!("{:032x}", self.process)
+    }
+
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sit(&self, place: Place) {
+        let mut seat = self.place();
+        // Whoever left does not come back.
+        if !matches!(*seat, Place::Left) {
+            *seat = place;
+        }
+        self.moved.notify_all();
+    }
+
+    /// Asks here or there, and again where the owner went away meanwhile: with the same key, so that what was done is done
+    /// once. Whoever asks here is told whether it was asked elsewhere before.
+    fn ask(
+        &self,
+        here: impl Fn(&Engine, bool) -> Answer,
+        there: impl Fn(&Link) -> Result<Answer, Lost>,
+    ) -> Result<Answer, String> {
+        let until = Instant::now() + PATIENCE;
+        let mut again = false;
+        loop {
+            match self.way(until)? {
+                Way::Here(engine) => return Ok(here(&engine, again)),
+                Way::There(link) => match there(&link) {
+                    Ok(answer) => return Ok(answer),
+                    Err(Lost(error)) if is_late(&error) => {
+                        return Err(format!(
+                            "the process that has this vault open (process {}) does not answer; whether the call was \
+                             carried out is not known. End that process if it hangs, then look and try again",
+                            link.owner.pid
+                        ));
+                    }
+                    Err(Lost(error)) => {
+                        tracing::debug!(%error, "no answer from the vault's owner");
+                        again = true;
+                        self.wait_behind(&link, until)?;
+                    }
+                },
+            }
+        }
+    }
+
+    fn way(&self, until: Instant) -> Result<Way, String> {
+        let mut place = self.place();
+        loop {
+            match &*place {
+                Place::Owner(engine, _) => return Ok(Way::Here(engine.clone())),
+                Place::Behind(link) => return Ok(Way::There(link.clone())),
+                Place::Nowhere(why) => return Err(why.clone()),
+                Place::Left => return Err("the server is about to end".to_owned()),
+                Place::Between => {}
+            }
+            let Some(left) = until.checked_duration_since(Instant::now()) else {
+                return Err(
+                    "no process has this vault open, and this one could not open it; the log says why. Try again"
+                        .into(),
+                );
+            };
+            place = self.moved.wait_timeout(place, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits for another place to ask at: the watching thread finds one when the owner is gone. If it is not, the
+    /// connection alone was lost, and a moment later another is tried.
+    fn wait_behind(&self, link: &Arc<Link>, until: Instant) -> Result<(), String> {
+        if Instant::now() > until {
+            let pid = link.owner.pid;
+            return Err(format!("the process that has this vault open (process {pid}) cannot be reached; try again"));
+        }
+        let is_behind = |place: &mut Place| matches!(place, Place::Behind(at) if Arc::ptr_eq(at, link));
+        drop(self.moved.wait_timeout_while(self.place(), LATER, is_behind));
+        Ok(())
+    }
+
+    /// Waits for the owner's end, then finds another place, until that is at the vault or the process ends.
+    fn watch(self: Arc<Self>, mut stream: UnixStream) {
+        loop {
+            // The owner says nothing here: whatever comes, or ends, it is over.
+            let _ = receive::<Value>(&mut stream);
+            if matches!(*self.place(), Place::Left) {
+                return;
+            }
+            self.sit(Place::Between);
+            let (place, next) = loop {
+                match self.look_until_found() {
+                    Ok(found) => break found,
+                    Err(failure) => {
+                        tracing::warn!("the vault's owner ended, and this process cannot take its place: {failure}");
+                        self.sit(Place::Nowhere(failure.to_string()));
+                        std::thread::sleep(NEXT_TRY);
+                    }
+                }
+            };
+            tracing::info!("the vault's owner ended; {}", place.words());
+            self.sit(place);
+            match next {
+                Some(next) => stream = next,
+                None => return,
+            }
+        }
+    }
+
+    fn look_until_found(&self) -> Result<(Place, Option<UnixStream>), Failure> {
+        let (started, mut pause) = (Instant::now(), SOON);
+        loop {
+            let why = match self.look(started)? {
+                Found::Place(place, stream) => return Ok((place, stream)),
+                Found::NotYet(why) => why,
+            };
+            if matches!(*self.place(), Place::Left) {
+                return Ok((Place::Left, None));
+            }
+            tracing::debug!("no place yet: {why}");
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LATER);
+        }
+    }
+
+    /// Looks for a place once.
+    fn look(&self, since: Instant) -> Result<Found, Failure> {
+        match Claim::ask(&self.own_folder, Hold::Shared) {
+            Asked::Had(claim) => self.own(claim).map(|place| Found::Place(place, None)),
+            Asked::Impossible(error) => {
+                tracing::warn!("the vault cannot be shared with other processes: {error}");
+                self.alone()
+            }
+            Asked::Taken(card) if card.hold == Hold::Alone => {
+                tracing::warn!("{}; this one works beside it", of(&card));
+                self.alone()
+            }
+            Asked::Taken(card) => match Link::open(&self.own_folder, &self.process(), self.options.engine.watches) {
+                Ok((link, stream)) => Ok(Found::Place(Place::Behind(Arc::new(link)), Some(stream))),
+                Err(NoLink::Stranger(owner)) => Err(Failure::failed(format!(
+                    "the vault is open in process {} of quipu {}, with which this one, {}, cannot share it",
+                    owner.pid,
+                    owner.version,
+                    env!("CARGO_PKG_VERSION")
+                ))
+                .hint("end the clients that use the older one, or let all of them use the same program")),
+                Err(NoLink::Nobody(_)) if card.hold == Hold::Shared && since.elapsed() > REACH => {
+                    tracing::warn!("{} and cannot be reached; this one works beside it", of(&card));
+                    self.alone()
+                }
+                Err(NoLink::Nobody(error)) => Ok(Found::NotYet(error.to_string())),
+            },
+        }
+    }
+
+    /// Opens the vault for everybody. The socket is there first: whoever comes meanwhile waits at it.
+    fn own(&self, mut claim: Claim) -> Result<Place, Failure> {
+        let listener = claim.listen(&self.own_folder);
+        let engine = Arc::new(Engine::start(&self.located, self.options.engine)?);
+        let hosted = listener.and_then(|listener| Host::open(engine.clone(), listener));
+        let host = match hosted {
+            Ok(host) => Some(host),
+            Err(error) => {
+                tracing::warn!("other processes cannot share this vault's index: no socket can be made: {error}");
+                if let Err(error) = claim.write_card(Hold::Alone) {
+                    tracing::debug!(%error, "who has the vault is not written down");
+                }
+                None
+            }
+        };
+        Ok(Place::Owner(engine, Some(Held { host, claim })))
+    }
+
+    /// Opens the vault for this process, with an index in memory where another has the folder.
+    fn alone(&self) -> Result<Found, Failure> {
+        let engine = Engine::start(&self.located, self.options.engine)?;
+        Ok(Found::Place(Place::Owner(Arc::new(engine), None), None))
+    }
+}
+
+impl Place {
+    fn words(&self) -> &'static str {
+        match self {
+            Self::Owner(..) => "this process has it now",
+            Self::Behind(_) => "another process has it now",
+            Self::Between | Self::Nowhere(_) | Self::Left => "nobody has it now",
+        }
+    }
+}
+
+fn of(card: &Card) -> String {
+    format!("the vault is open in process {} of quipu {}", card.pid, card.version)
+}
+
+fn is_late(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
+}

@@ -1,0 +1,73 @@
+//! Calls that were carried out, and what they gave: one that is made again is answered from here and changes nothing.
+
+use quipu_core::RequestKey;
+use quipu_core::ports::{Applied, ChangeNumber, MemoryItem};
+use rusqlite::{Connection, OptionalExtension, Transaction};
+use serde::{Deserialize, Serialize};
+
+use super::rows;
+
+/// One outcome. As in the log, and with the one thing that the log leaves out.
+#[derive(Serialize, Deserialize)]
+struct Outcome {
+    kind: String,
+    id: i64,
+    item: String,
+    #[serde(default)]
+    observation_count: u64,
+}
+
+pub(super) fn is_known(db: &Connection, request: RequestKey) -> rusqlite::Result<bool> {
+    db.prepare_cached("SELECT 1 FROM request WHERE key = ?1")?.exists([request.to_string()])
+}
+
+/// What a request gave when it was carried out.
+pub(super) fn recall(db: &Connection, request: RequestKey) -> rusqlite::Result<Option<Applied>> {
+    let mut find = db.prepare_cached("SELECT change, outcomes FROM request WHERE key = ?1")?;
+    let found: Option<(i64, String)> =
+        find.query_row([request.to_string()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let Some((change, outcomes)) = found else { return Ok(None) };
+    let bad = |error: Box<dyn std::error::Error + Send + Sync>| {
+        rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, error)
+    };
+    let outcomes: Vec<Outcome> = serde_json::from_str(&outcomes).map_err(|error| bad(error.into()))?;
+    let items = outcomes.into_iter().map(|outcome| {
+        let item = rows::from_json(&outcome.kind, outcome.id, &outcome.item).map_err(|error| bad(error.into()))?;
+        Ok(match item {
+            MemoryItem::Entity(mut entity) => {
+                entity.observation_count = outcome.observation_count;
+                MemoryItem::Entity(entity)
+            }
+            other => other,
+        })
+    });
+    let outcomes = items.collect::<rusqlite::Result<_>>()?;
+    Ok(Some(Applied { change: ChangeNumber(change), outcomes }))
+}
+
+/// Remembers what a request gave, and forgets what nobody asks for any more.
+pub(super) fn remember(
+    tx: &Transaction<'_>,
+    request: RequestKey,
+    at_ns: i64,
+    applied: &Applied,
+) -> rusqlite::Result<()> {
+    let outcome = |item: &MemoryItem| {
+        let (kind, id) = rows::key(item);
+        let observation_count = match item {
+            MemoryItem::Entity(entity) => entity.observation_count,
+            MemoryItem::Observation(_) | MemoryItem::Relation(_) => 0,
+        };
+        Outcome { kind: kind.to_owned(), id, item: rows::to_json(item), observation_count }
+    };
+    let outcomes: Vec<Outcome> = applied.outcomes.iter().map(outcome).collect();
+    let outcomes = serde_json::to_string(&outcomes).expect("texts and numbers are always JSON");
+    tx.prepare_cached("DELETE FROM request WHERE at_ns < ?1")?.execute([at_ns - RequestKey::REMEMBERED_NS])?;
+    tx.prepare_cached("INSERT INTO request (key, at_ns, change, outcomes) VALUES (?1, ?2, ?3, ?4)")?.execute((
+        request.to_string(),
+        at_ns,
+        applied.change.0,
+        outcomes,
+    ))?;
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! One client: it writes, remembers what it was told, and starts its server again when that is the one that was killed.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use quipu_testkit::client::{Answer, Client};
+use quipu_testkit::generate::Random;
+use serde_json::{Value, json};
+
+use crate::crash;
+
+/// What must be found of a write: a note's text, or none where it was deleted.
+#[derive(Debug, Clone)]
+pub(super) enum Expected {
+    /// The last thing the client was told.
+    Acknowledged(Option<String>),
+    /// The client's own server was killed over it.
+    UnderWay {
+        /// What was there.
+        before: Option<String>,
+        /// What was to be there.
+        after: Option<String>,
+    },
+}
+
+/// What one client did.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) acknowledged: usize,
+    pub(super) restarts: usize,
+    pub(super) waits: Vec<Duration>,
+    pub(super) observations: BTreeMap<String, Expected>,
+    pub(super) notes: BTreeMap<String, Expected>,
+}
+
+pub(super) struct Writer<'a> {
+    binary: &'a Path,
+    vault: &'a Path,
+    number: u64,
+    random: Random,
+    tally: Tally,
+}
+
+/// Why a write has no answer.
+enum Silence {
+    /// The client's own server is gone.
+    Gone,
+    /// Something that must not happen.
+    Wrong(anyhow::Error),
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(binary: &'a Path, vault: &'a Path, number: u64) -> Self {
+        Self { binary, vault, number, random: Random(number + 1), tally: Tally::default() }
+    }
+
+    pub(super) fn write_until(mut self, is_over: &AtomicBool) -> anyhow::Result<Tally> {
+        let mut steps = 0_u64;
+        'server: loop {
+            // One that is killed as it starts is started again.
+            let Ok(mut client) = crash::serve(self.binary, self.vault) else {
+                self.tally.restarts += 1;
+                continue;
+            };
+            let mut entity = None;
+            loop {
+                if is_over.load(Ordering::SeqCst) {
+                    drop(client.close());
+                    return Ok(self.tally);
+                }
+                steps += 1;
+                let outcome = match self.random.below(2) {
+                    0 => self.remember(&mut client, &mut entity, steps),
+                    _ => self.change_a_note(&mut client, steps),
+                };
+                match outcome {
+                    Ok(()) => self.tally.acknowledged += 1,
+                    Err(Silence::Gone) => {
+                        let (mut child, wire) = client.into_parts();
+                        drop(wire);
+                        child.wait()?;
+                        self.tally.restarts += 1;
+                        continue 'server;
+                    }
+                    Err(Silence::Wrong(error)) => return Err(error.context(format!("client {}", self.number))),
+                }
+            }
+        }
+    }
+
+    /// A new observation, of an entity of this client's own.
+    fn remember(&mut self, client: &mut Client, entity: &mut Option<Value>, step: u64) -> Result<(), Silence> {
+        let text = format!("client {} step {step}", self.number);
+        let Some(id) = entity.clone() else {
+            let name = format!("Entity {} of client {}", step, self.number);
+            self.tally.observations.insert(text.clone(), Expected::UnderWay { before: None, after: None });
+            let arguments =
+                json!({ "name": name, "entity_type": "Task", "observations": [text.clone()], "force": true });
+            let made = self.call(client, "create_entity", &arguments)?;
+            self.tally.observations.insert(text, Expected::Acknowledged(None));
+            *entity = Some(made["entity_id"].clone());
+            return if entity.as_ref().is_some_and(Value::is_i64) {
+                Ok(())
+            } else {
+                Err(Silence::Wrong(anyhow::anyhow!("{name} was not made: {made}")))
+            };
+        };
+        self.tally.observations.insert(text.clone(), Expected::UnderWay { before: None, after: None });
+        self.call(client, "create_observation", &json!({ "entity_id": id, "text_content": text }))?;
+        self.tally.observations.insert(text, Expected::Acknowledged(None));
+        Ok(())
+    }
+
+    /// A note of this client's own made, changed or deleted.
+    fn change_a_note(&mut self, client: &mut Client, step: u64) -> Result<(), Silence> {
+        let id = format!("client{}/note{}.md", self.number, self.random.below(6));
+        let before = self.settled(&id)?;
+        let text = format!("storm {step} of client {}\n\n[[note{}]]\n", self.number, self.random.below(6));
+        let (tool, arguments, after) = match &before {
+            None => ("create_node", json!({ "id": id, "content": text }), Some(text.clone())),
+            Some(_) if self.random.below(4) == 0 => ("delete_node", json!({ "id": id }), None),
+            Some(_) => ("update_node", json!({ "id": id, "content": text }), Some(text.clone())),
+        };
+        self.tally.notes.insert(id.clone(), Expected::UnderWay { before, after: after.clone() });
+        let answer = self.call(client, tool, &arguments)?;
+        if tool == "delete_node" && answer["deleted"] != true {
+            return Err(Silence::Wrong(anyhow::anyhow!("{id} was not deleted: {answer}")));
+        }
+        self.tally.notes.insert(id, Expected::Acknowledged(after));
+        Ok(())
+    }
+
+    /// What a note of this client's own holds now: one that was under way is looked at, as a person would.
+    fn settled(&self, id: &str) -> Result<Option<String>, Silence> {
+        match self.tally.notes.get(id) {
+            None => Ok(None),
+            Some(Expected::Acknowledged(text)) => Ok(text.clone()),
+            Some(expected @ Expected::UnderWay { before, after }) => {
+                let found = std::fs::read_to_string(self.vault.join(id)).ok();
+                if found != *before && found != *after {
+                    return Err(Silence::Wrong(anyhow::anyhow!("{id} holds {found:?}, and was {expected:?}")));
+                }
+                Ok(found)
+            }
+        }
+    }
+
+    fn call(&mut self, client: &mut Client, tool: &str, arguments: &Value) -> Result<Value, Silence> {
+        let started = Instant::now();
+        let answer = match client.call(tool, arguments) {
+            Ok(answer) => answer,
+            Err(error) if is_gone(&error) => return Err(Silence::Gone),
+            Err(error) => return Err(Silence::Wrong(error.into())),
+        };
+        self.tally.waits.push(started.elapsed());
+        value(&answer, tool, arguments).map_err(Silence::Wrong)
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
+
+fn value(answer: &Answer, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
+    let Some(value) = answer.value() else {
+        bail!("{tool} {arguments} failed: {}", answer.message);
+    };
+    Ok(value)
+}
