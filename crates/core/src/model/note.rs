@@ -1,5 +1,6 @@
 //! A note: what the index knows of one Markdown file. Its text stays in the file.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{ContentHash, Link, NoteId, Value, VaultPath};
@@ -39,6 +40,21 @@ impl Note {
     /// The value of a frontmatter key that is neither title nor tags.
     pub fn property(&self, key: &str) -> Option<&Value> {
         self.properties.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// The text of a frontmatter key, where it has one that is not blank.
+    pub fn text_property(&self, key: &str) -> Option<String> {
+        let text = self.property(key).and_then(Value::to_plain_text)?;
+        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
+    /// The part of the vault it counts to: as its frontmatter says (`section`), else its first folder, else `root`.
+    pub fn area(&self) -> Cow<'_, str> {
+        let from_path = || match self.path.as_str().split_once('/') {
+            Some((folder, _)) => Cow::Borrowed(folder),
+            None => Cow::Borrowed("root"),
+        };
+        self.text_property("section").map_or_else(from_path, Cow::Owned)
     }
 
     /// Whether it has a tag, or one nested below it: `a/b` has `a`.

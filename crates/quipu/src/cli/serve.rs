@@ -23,8 +23,8 @@ use serde_json::json;
 use super::output::{Line, Output};
 use super::progress::seconds;
 use super::{Failure, Outcome, Shared, opened};
+use crate::background::Background;
 use crate::compose::{OpenVault, Wish};
-use crate::embedding::Background;
 
 /// Give agents the vault, over standard input and output or over HTTP (MCP).
 ///
@@ -99,12 +99,14 @@ impl Serve {
             let started = std::thread::Builder::new().name("memory".into()).spawn(move || make_vectors(&memory));
             drop(started.context("while starting to read memory")?);
         }
-        let embedding = Background::start(open.knowledge.clone()).context("while starting to embed")?;
+        let searches_lines = registry.tools().any(|tool| tool.name == "search_docs");
+        let background = Background::start(open.knowledge.clone(), searches_lines);
+        let background = background.context("while starting the background")?;
         let outcome = match self.http {
             None => crate::serve::stdio::serve(open.knowledge.clone(), registry),
             Some(address) => crate::serve::http::serve(open.knowledge.clone(), registry, address),
         };
-        drop(embedding);
+        drop(background);
         drop(kept_current);
         open.keep();
         open.settle_memory();
