@@ -6,6 +6,7 @@ use std::io::Read;
 use std::ops::Bound;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::program::{Git, GitError, end};
@@ -37,7 +38,7 @@ pub(crate) struct History {
 }
 
 struct Running {
-    child: Child,
+    child: Arc<Mutex<Child>>,
     chunks: Receiver<Vec<u8>>,
 }
 
@@ -84,11 +85,14 @@ impl History {
         }
         // Few chunks wait at a time, so git does not run ahead of what is asked.
         let (sender, chunks) = sync_channel(4);
+        let child = Arc::new(Mutex::new(child));
+        let ended = child.clone();
         std::thread::spawn(move || {
             loop {
                 let mut chunk = vec![0; CHUNK];
                 match stdout.read(&mut chunk) {
-                    Ok(0) | Err(_) => return,
+                    // It has said all, though nobody may ask for that for long: it is not left behind as a dead process.
+                    Ok(0) | Err(_) => return end(&mut ended.lock().unwrap_or_else(PoisonError::into_inner)),
                     Ok(length) => chunk.truncate(length),
                 }
                 if sender.send(chunk).is_err() {
@@ -151,8 +155,8 @@ impl History {
     }
 
     fn stop(&mut self) {
-        if let Some(mut running) = self.running.take() {
-            end(&mut running.child);
+        if let Some(running) = self.running.take() {
+            end(&mut running.child.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 }
