@@ -225,9 +225,9 @@ fn a_text_index_that_is_removed_while_open_is_found_out_and_filled_again() {
         assert_eq!(search(&store, "gamma").unwrap(), NOTES * 5, "{gone}");
         let path = folder.path().join(gone);
         if path.is_dir() {
-            std::fs::remove_dir_all(&path).unwrap()
+            std::fs::remove_dir_all(&path).unwrap();
         } else {
-            std::fs::remove_file(&path).unwrap()
+            std::fs::remove_file(&path).unwrap();
         }
         assert!(store.check().unwrap().concat().contains("its files are gone"), "{gone}");
         // The next change cannot be written, so the search that must see it meets the absence.

@@ -10,8 +10,13 @@ use super::{Config, FILE};
 /// What a later version will know. Somebody who has read of it is told so, rather than that it is a mistake.
 const LATER: [&str; 1] = ["http"];
 
-/// The keys of the table `[memory]`.
-const MEMORY_KEYS: [&str; 2] = ["duplicate_distance", "types"];
+/// The keys of the table `[memory]`, which are not words.
+const MEMORY_KEYS: [&str; 2] = ["memory.duplicate_distance", "memory.types"];
+
+/// Every key of the file.
+fn names() -> impl Iterator<Item = &'static str> + Clone {
+    KEYS.iter().map(|key| key.name).chain(MEMORY_KEYS)
+}
 
 impl Config {
     /// Takes in the file's text.
@@ -41,7 +46,7 @@ impl Config {
                 return Err(ConfigError {
                     place: place.to_string(),
                     message: format!("`{name}` is not in this version"),
-                    hint: format!("leave it out; there are {}", listed(KEYS.iter().map(|key| key.name))),
+                    hint: format!("leave it out; there are {}", listed(names())),
                 });
             }
             if name == "memory" {
@@ -55,7 +60,7 @@ impl Config {
                         self.take_table(&below, table, line)?;
                         continue;
                     }
-                    _ => return Err(unknown(&place, "key", &name, KEYS.iter().map(|key| key.name))),
+                    _ => return Err(unknown(&place, "key", &name, names())),
                 }
             };
             let words = known.words(value.get_ref(), &place, line)?;
@@ -107,7 +112,7 @@ impl Config {
                     let hint = "write it as: [memory.types], then lines such as Paper = [\"article\", \"preprint\"]";
                     return Err(mistake(&place, "`types` must be a table", hint));
                 }
-                (other, _) => return Err(unknown(&place, "key", other, MEMORY_KEYS.into_iter())),
+                (other, _) => return Err(unknown(&place, "key", &format!("memory.{other}"), names())),
             }
         }
         Ok(())

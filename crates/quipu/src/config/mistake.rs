@@ -13,6 +13,8 @@ pub(crate) enum Place {
     Line(usize),
     /// A variable of the environment.
     Variable(&'static str),
+    /// The environment as a whole.
+    Environment,
 }
 
 impl fmt::Display for Place {
@@ -20,6 +22,7 @@ impl fmt::Display for Place {
         match self {
             Self::Line(line) => write!(f, "{FILE}, line {line}"),
             Self::Variable(name) => f.write_str(name),
+            Self::Environment => f.write_str("the environment"),
         }
     }
 }

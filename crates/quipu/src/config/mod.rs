@@ -17,13 +17,23 @@ use quipu_core::Knowledge;
 use quipu_core::memory::{DuplicateRule, EntityTypes};
 use quipu_core::parse::TitleRule;
 use quipu_embed::Provider;
-use quipu_tools::{Toolset, nearest};
+use quipu_tools::Toolset;
 
 use keys::{KEYS, Word};
+use mistake::unknown;
 pub(crate) use mistake::{ConfigError, Place};
 
 /// Where the file lies, from the vault's root.
 pub(crate) const FILE: &str = ".quipu/config.toml";
+
+/// Variables that stand for no key of the file: which vault, how much is told, and a secret that no file should hold.
+const OTHER_VARIABLES: [&str; 3] = ["QUIPU_VAULT", "QUIPU_LOG", "QUIPU_EMBEDDING_KEY"];
+
+/// Variables of Quipu's own development, which may be there when a test starts the program.
+const OF_DEVELOPMENT: [&str; 2] = ["QUIPU_DATA", "QUIPU_WRITE_DOCS"];
+
+/// Others that tests make up begin so.
+const OF_TESTS: &str = "QUIPU_TEST_";
 
 /// Everything that can be set.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,7 +140,7 @@ impl Config {
                 return Err(ConfigError { place: FILE.into(), message: error.to_string(), hint });
             }
         };
-        warn_of_unknown_variables();
+        refuse_unknown(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
         Self::read(&text, |name| std::env::var(name).ok())
     }
 
@@ -149,14 +159,16 @@ impl Config {
     }
 }
 
-/// Variables are shared with other programs and versions, so one that is not known is no error.
-fn warn_of_unknown_variables() {
-    let known = || KEYS.iter().map(|key| key.variable).chain(["QUIPU_VAULT", "QUIPU_LOG", "QUIPU_EMBEDDING_KEY"]);
-    for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
-        if name.starts_with("QUIPU_") && !known().any(|known| known == name) {
-            let meant = nearest(&name, known()).map_or(String::new(), |near| format!("; did you mean {near}?"));
-            tracing::warn!("{name} is not a setting{meant}");
-        }
+/// Refuses a variable that looks like one of ours and is none: a setting that has no effect is worse than none.
+fn refuse_unknown(names: impl Iterator<Item = String>) -> Result<(), ConfigError> {
+    let known = KEYS.iter().map(|key| key.variable).chain(OTHER_VARIABLES);
+    let is_of_tests = |name: &str| name.starts_with(OF_TESTS) || OF_DEVELOPMENT.contains(&name);
+    let is_ours = |name: &str| name.starts_with("QUIPU_") && !is_of_tests(name);
+    let is_unknown = |name: &String| is_ours(name) && !known.clone().any(|known| known == name);
+    // The first by name, so that the same environment always says the same.
+    match names.filter(is_unknown).min() {
+        Some(name) => Err(unknown(&Place::Environment, "variable", &name, known)),
+        None => Ok(()),
     }
 }
 

@@ -48,7 +48,7 @@ fn memory_has_a_table_of_its_own() {
     assert_eq!(config.memory_types.canonical("Article"), "Paper");
     for (text, expected) in [
         ("[memory]\nduplicate_distance = 2\n", "line 2: `duplicate_distance` must be a number from 0 to 1"),
-        ("[memory]\nduplicates = 2\n", "line 2: unknown key `duplicates`"),
+        ("[memory]\nduplicates = 2\n", "line 2: unknown key `memory.duplicates`"),
         ("[memory.types]\nPaper = \"article\"\n", "line 2: `Paper` must be a list of strings"),
         ("memory = 1\n", "line 1: `memory` must be a table"),
     ] {
@@ -62,7 +62,7 @@ fn a_mistake_is_named_with_its_place_and_the_nearest_word() {
     for (text, expected) in [
         (
             "\n\nexclud = []\n",
-            "unknown key `exclud`\nhint: did you mean `exclude`? There are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `search.mode`, `embedding.provider`, `embedding.model`, `embedding.url`, `trash_days`",
+            "unknown key `exclud`\nhint: did you mean `exclude`? There are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `search.mode`, `embedding.provider`, `embedding.model`, `embedding.url`, `trash_days`, `memory.duplicate_distance`, `memory.types`",
         ),
         (
             "exclude = []\n\ntoolsets = [\n  \"note\",\n]\n",
@@ -70,7 +70,7 @@ fn a_mistake_is_named_with_its_place_and_the_nearest_word() {
         ),
         (
             "[http]\nport = 1\n",
-            "`http` is not in this version\nhint: leave it out; there are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `search.mode`, `embedding.provider`, `embedding.model`, `embedding.url`, `trash_days`",
+            "`http` is not in this version\nhint: leave it out; there are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `search.mode`, `embedding.provider`, `embedding.model`, `embedding.url`, `trash_days`, `memory.duplicate_distance`, `memory.types`",
         ),
         ("toolsets = []\n", "`toolsets` is empty\nhint: name at least one, or leave it out for the default"),
         ("title_from = []\n", "`title_from` is empty\nhint: name at least one, or leave it out for the default"),
@@ -85,4 +85,14 @@ fn a_mistake_is_named_with_its_place_and_the_nearest_word() {
     assert!(read("a = [\n\"x\"\n", &[]).unwrap_err().starts_with(".quipu/config.toml, line "));
     let error = read("", &[("QUIPU_TITLE_FROM", "header")]).unwrap_err();
     assert!(error.starts_with("QUIPU_TITLE_FROM: unknown title source `header`\nhint: did you mean `heading`?"));
+}
+
+#[test]
+fn a_variable_that_looks_like_ours_and_is_not_known_is_a_mistake() {
+    let refused = |names: &[&str]| super::refuse_unknown(names.iter().map(|name| (*name).to_owned()));
+    refused(&["PATH", "QUIPU", "QUIPU_VAULT", "QUIPU_LOG", "QUIPU_EMBEDDING_KEY", "QUIPU_EXCLUDE", "QUIPU_TEST_X"])
+        .unwrap();
+    let error = refused(&["QUIPU_EXCLUD", "QUIPU_ZZZ"]).unwrap_err();
+    assert_eq!(error.to_string(), "the environment: unknown variable `QUIPU_EXCLUD`");
+    assert!(error.hint.starts_with("did you mean `QUIPU_EXCLUDE`? There are `QUIPU_TITLE_FROM`,"), "{}", error.hint);
 }
