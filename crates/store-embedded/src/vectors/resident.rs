@@ -101,6 +101,11 @@ impl Resident {
         self.matrix.as_ref()
     }
 
+    /// Whether a vector of so many dimensions can lie among the others.
+    pub(super) fn takes(&self, dimensions: usize) -> bool {
+        self.matrix.as_ref().is_none_or(|matrix| matrix.dimensions() == dimensions)
+    }
+
     /// Where the text in a slot stands.
     pub(super) fn places(&self, slot: u32) -> impl Iterator<Item = Place> {
         self.texts[slot as usize].places()
