@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 use super::table::{Budget, Table};
 use crate::shell::{self, cargo};
 
-const SEED: u64 = 42;
-const CALLS: usize = 200;
+pub(super) const SEED: u64 = 42;
+pub(super) const CALLS: usize = 200;
 const STARTS: u32 = 5;
 
 const READ_BUDGET: Budget = Some([2.0, 5.0, 20.0]);
-const MEMORY_BUDGET: Budget = Some([120.0, 200.0, 800.0]);
+pub(super) const MEMORY_BUDGET: Budget = Some([120.0, 200.0, 800.0]);
 
 /// A generated vault.
 pub(super) struct Vault {
@@ -153,7 +153,7 @@ fn children_cpu_seconds() -> anyhow::Result<f64> {
     Ok((ticks(16)? + ticks(17)?) / 100.0)
 }
 
-fn resident_megabytes(pid: u32) -> anyhow::Result<f64> {
+pub(super) fn resident_megabytes(pid: u32) -> anyhow::Result<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("VmRSS")?;
     Ok(line.split_whitespace().nth(1).context("VmRSS")?.parse::<f64>()? / 1024.0)
