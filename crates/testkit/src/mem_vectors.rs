@@ -28,7 +28,7 @@ impl VectorStore for MemStore {
         let kept = self.kept();
         let has = |hash| kept.vectors.get(space).and_then(|vectors| vectors.get(hash)).is_some_and(|of| of.0 >= grade);
         let mut all = all_passages(&kept);
-        all.sort_by_key(|passage| (Reverse(kept.notes[&passage.key].0.stat.modified_ns), passage.key, passage.index));
+        all.sort_by_key(|passage| (Reverse(kept.notes[&passage.key].0.stat.newness()), passage.key, passage.index));
         let mut named = BTreeSet::new();
         let lacking = all.into_iter().filter(|passage| !has(passage.hash) && named.insert(passage.hash));
         Ok(lacking

@@ -160,8 +160,12 @@ pub fn passages_of_the_newest_files_are_lacking_first<S: Shelf<Store: BothStores
     let stat = FileStat { modified_ns: 50, size: 4 };
     store.apply(&[NoteChange::Touch { key: NoteKey(0), stat }]).expect("changes apply");
     assert_eq!(lacking(&store, SPACE), [(0, 0), (1, 0), (2, 0)]);
+    // A file that had changed just before it was read is kept without its time.
+    let stat = FileStat { modified_ns: 0, size: 4 };
+    store.apply(&[NoteChange::Touch { key: NoteKey(2), stat }]).expect("changes apply");
+    assert_eq!(lacking(&store, SPACE), [(2, 0), (0, 0), (1, 0)]);
     embed(&store, SPACE, &[(hashes("n1.md", "text")[0], 0.0)]);
-    assert_eq!(lacking(&store, SPACE), [(0, 0), (2, 0)]);
+    assert_eq!(lacking(&store, SPACE), [(2, 0), (0, 0)]);
 }
 
 /// Two notes of one name, and a section that stands twice in a note.

@@ -110,10 +110,18 @@ pub struct SourceVersion {
 /// What the file system says of a file without opening it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStat {
-    /// Nanoseconds since 1970.
+    /// Nanoseconds since 1970. Zero is kept in a store for a file that had changed just before it was read: its time says
+    /// nothing of a change that may follow.
     pub modified_ns: i64,
     /// Bytes.
     pub size: u64,
+}
+
+impl FileStat {
+    /// By this the newest files come last. One without a time is newer than all others.
+    pub fn newness(self) -> i64 {
+        if self.modified_ns == 0 { i64::MAX } else { self.modified_ns }
+    }
 }
 
 /// Something odd that lost nothing: told once to each client, listed by `doctor`.

@@ -202,7 +202,12 @@ impl Cache {
         let space = space.map_or(-1, |space| space.id);
         let (mut seen, mut forgotten) = (Vec::new(), Vec::new());
         {
-            let sql = format!("SELECT hash, id, space, {TODAY} - seen_day FROM vector WHERE {TODAY} - seen_day >= ?1");
+            // Days since anything was last used do not count: who comes back after a year, and has the index made anew,
+            // finds all vectors there.
+            let sql = format!(
+                "SELECT hash, id, space, (SELECT max(seen_day) FROM vector) - seen_day FROM vector \
+                 WHERE {TODAY} - seen_day >= ?1"
+            );
             let mut statement = tx.prepare(&sql)?;
             let mut rows = statement.query([SEEN_DAYS])?;
             while let Some(row) = rows.next()? {

@@ -16,6 +16,7 @@ mod resident;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use quipu_core::model::FileStat;
 use quipu_core::ports::{Grade, NoteChange, PassageHash};
 
 #[cfg(test)]
@@ -194,7 +195,9 @@ impl Vectors {
         let space = cache.space(name)?;
         let cached = space.map_or(Ok(0), |space| cache.count(space))?;
         let mut filled = Resident::new(name, space.map(|space| space.dimensions), cached);
-        catalog.passages(|key, modified_ns, passages| filled.put_note(key, modified_ns, &passages))?;
+        catalog.passages(|key, modified_ns, passages| {
+            filled.put_note(key, FileStat { modified_ns, size: 0 }.newness(), &passages);
+        })?;
         // A rebuild begins without notes: nothing is out of use then.
         if filled.has_notes() {
             let forgotten = cache.tidy(space, |hash| filled.has_text(hash))?;

@@ -13,6 +13,9 @@ use super::program::{Git, GitError, end};
 
 const CHUNK: usize = 64 << 10;
 
+/// One part of so many more commits, and it is asked again whether enough is known.
+const ASK_AGAIN: usize = 8;
+
 /// Every commit newest first, with the paths it changed from its parent. A merge counts for what it made itself, and a
 /// pure rename is known as one.
 const LOG: [&str; 9] = [
@@ -109,8 +112,19 @@ impl History {
     }
 
     /// Reads on until enough is known.
+    ///
+    /// Whether it is enough is asked each time that a little more of the whole is known, since to find that out may take a
+    /// look at all of it.
     pub(crate) fn advance(&mut self, deadline: Instant, enough: impl Fn(&Self) -> bool) -> Advance {
-        while !enough(self) {
+        let mut asked_at = None;
+        loop {
+            let is_due = asked_at.is_none_or(|before| self.commits.len() > before + before / ASK_AGAIN);
+            if is_due || self.running.is_none() {
+                if enough(self) {
+                    return Advance::Enough;
+                }
+                asked_at = Some(self.commits.len());
+            }
             let Some(running) = &self.running else { return Advance::End };
             if Instant::now() >= deadline {
                 return Advance::TooSlow;
@@ -124,7 +138,6 @@ impl History {
                 Err(RecvTimeoutError::Disconnected) => self.stop(),
             }
         }
-        Advance::Enough
     }
 
     /// The commit that last changed a path's content, and the path's name in it.

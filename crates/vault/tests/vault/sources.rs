@@ -358,7 +358,7 @@ fn where_git_is_too_slow_nothing_is_called_the_same_and_nothing_is_left_running(
         desk.sources = FolderSources::new(desk.root(), Arc::new(SystemClock)).with_git(options);
         let started = Instant::now();
         let traced = desk.trace(&["a.rs", "b.rs"], &remembered);
-        assert!(started.elapsed() < Duration::from_secs(8), "{command}: {:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(30), "{command}: {:?}", started.elapsed());
         assert_eq!(traced[..2], ["a.rs: unknown", "b.rs: unknown"], "{command}");
         assert!(traced[2].contains("not known"), "{command}: {traced:?}");
         // What was there when the index looked, and is not now, has changed whatever git would say.
@@ -366,7 +366,11 @@ fn where_git_is_too_slow_nothing_is_called_the_same_and_nothing_is_left_running(
         assert_eq!(desk.trace(&["a.rs", "b.rs"], &remembered)[1], "b.rs: changed just now", "{command}");
         drop(desk.sources);
         let child = std::fs::read_to_string(desk.folder.path().join(".git/child")).unwrap();
-        assert!(is_gone(child.trim()), "{command}: what git started is still there");
+        let started = Instant::now();
+        while !is_gone(child.trim()) {
+            assert!(started.elapsed() < Duration::from_secs(10), "{command}: what git started is still there");
+            std::thread::yield_now();
+        }
         await_no_dead_children();
     }
 }
