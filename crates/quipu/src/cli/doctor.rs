@@ -9,6 +9,7 @@ use quipu_core::index::Snapshot;
 use quipu_core::model::{Link, LinkSyntax, VaultPath};
 use quipu_core::parse::{decode, link_sites};
 use quipu_core::ports::VaultFiles;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
 use super::opened::Ready;
@@ -218,18 +219,13 @@ fn read_everything(open: &OpenVault) -> Result<Files, Failure> {
 /// Each link that leads nowhere, once for each note, with the lines it stands in.
 fn broken_links(open: &OpenVault, snapshot: &Snapshot) -> Vec<Finding> {
     let of_note = |key| {
-        let note = snapshot.note(key);
-        let mut broken: Vec<&Link> = Vec::new();
-        for link in snapshot.broken_links(key) {
-            if !broken.iter().any(|known| is_same(known, link)) {
-                broken.push(link);
-            }
-        }
-        let sites = if broken.is_empty() { Vec::new() } else { lines_of_links(open, &note.path) };
-        broken.into_iter().map(move |link| {
-            let mut lines: Vec<usize> =
-                sites.iter().filter(|(site, _)| is_same(site, link)).map(|(_, line)| *line).collect();
-            lines.dedup();
+        let path = &snapshot.note(key).path;
+        let mut broken: Vec<&Link> = snapshot.broken_links(key).collect();
+        let mut known = FxHashSet::default();
+        broken.retain(|link| known.insert((link.syntax, link.target.as_str())));
+        let lines = if broken.is_empty() { FxHashMap::default() } else { lines_of_links(open, path) };
+        let finding = move |link: &Link| {
+            let lines = lines.get(&(link.syntax, link.target.clone())).cloned().unwrap_or_default();
             let shown = match link.syntax {
                 LinkSyntax::Wiki | LinkSyntax::Frontmatter => format!("[[{}]]", link.target),
                 LinkSyntax::Embed => format!("![[{}]]", link.target),
@@ -241,24 +237,28 @@ fn broken_links(open: &OpenVault, snapshot: &Snapshot) -> Vec<Finding> {
                 1 => format!("{shown} in line {numbers}"),
                 _ => format!("{shown} in lines {numbers}"),
             };
-            Finding { path: note.path.to_string(), message, lines }
-        })
+            Finding { path: path.to_string(), message, lines }
+        };
+        broken.into_iter().map(finding)
     };
     snapshot.files().flat_map(of_note).collect()
 }
 
-/// Whether two links are written alike and lead to the same place.
-fn is_same(one: &Link, other: &Link) -> bool {
-    (one.syntax, &one.target) == (other.syntax, &other.target)
-}
-
-/// Every link of a file as it is now with its line, counted from 1.
-fn lines_of_links(open: &OpenVault, path: &VaultPath) -> Vec<(Link, usize)> {
+/// The lines of every link of a file as it is now, counted from 1, by how it is written and where it leads.
+fn lines_of_links(open: &OpenVault, path: &VaultPath) -> FxHashMap<(LinkSyntax, String), Vec<usize>> {
+    let mut lines: FxHashMap<(LinkSyntax, String), Vec<usize>> = FxHashMap::default();
     // A file that cannot be read is a finding of its own.
-    let Ok(Some(content)) = open.vault.read(path) else { return Vec::new() };
+    let Ok(Some(content)) = open.vault.read(path) else { return lines };
     let text = decode(content.bytes);
-    let line = |at: usize| text[..at].matches('\n').count() + 1;
-    link_sites(&text).into_iter().map(|site| (site.link, line(site.range.start))).collect()
+    let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+    for site in link_sites(&text) {
+        let line = ends.partition_point(|end| *end < site.range.start) + 1;
+        let known = lines.entry((site.link.syntax, site.link.target)).or_default();
+        if known.last() != Some(&line) {
+            known.push(line);
+        }
+    }
+    lines
 }
 
 fn case_collisions(snapshot: &Snapshot) -> Vec<Finding> {
