@@ -4,6 +4,7 @@
 //! it), and is what tells a slow machine from a slow algorithm.
 
 mod measure;
+mod search;
 mod table;
 
 use std::fs;
@@ -35,6 +36,7 @@ pub(crate) fn run(sizes: &[usize], write: bool) -> anyhow::Result<()> {
         measure::over_the_wire(&binary, &vault, &mut table)?;
         measure::saved_file(&binary, &vault, &mut table)?;
         measure::engine(&vault, &mut table)?;
+        search::run(&binary, home.path(), *notes, &mut table)?;
     }
     let page = table.to_markdown(sizes);
     println!("\n{page}");
@@ -52,7 +54,10 @@ fn about() -> anyhow::Result<String> {
     let rustc = shell::output(&mut shell::command("rustc", &["--version"]))?;
     Ok(format!(
         "# Benchmarks\n\nMade by `cargo xtask bench --write` on {cores} cores of {model}, {}. Times in milliseconds unless \
-         said otherwise. Vaults are made from a seed: Zipf words, five links a note, every seventh note Japanese.\n",
+         said otherwise. Vaults are made from a seed: Zipf words, five links a note, every seventh note Japanese. The rows of \
+         `search` and `ubp_search`, and those of memory with model and vectors, are of a vault of its own with as many \
+         sections as the column says (a third as many notes); its vectors are means of the builtin model's vectors for the \
+         words of each passage, since to embed so many takes an hour and is measured in docs/embedding.md.\n",
         rustc.trim()
     ))
 }

@@ -138,12 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn a_space_is_named_by_protocol_and_model() {
-        assert_eq!(openai("http://localhost:1", Keys::default()).unwrap().unwrap().space(), "openai/m");
+    fn a_space_is_named_by_protocol_model_and_address() {
+        let space = openai("http://localhost:1", Keys::default()).unwrap().unwrap().space().to_owned();
+        assert_eq!(space, "openai/m at http://localhost:1/v1/embeddings");
         let provider =
             Provider::Ollama { url: Provider::OLLAMA_URL.to_owned(), model: "nomic-embed-text:latest".to_owned() };
         let settings = Settings { provider, ..Settings::default() };
-        assert_eq!(open(&settings).unwrap().unwrap().space(), "ollama/nomic-embed-text:latest/prefixed");
+        let space = open(&settings).unwrap().unwrap().space().to_owned();
+        assert_eq!(space, "ollama/nomic-embed-text:latest/prefixed at http://localhost:11434/api/embed");
     }
 
     #[test]

@@ -14,12 +14,12 @@ use quipu_core::ports::{Clock, SystemClock};
 use quipu_tools::{Fault, Registry};
 use quipu_vault::{WatchEvent, WatchOptions, Watcher, watch};
 
+use crate::background::Background;
 use crate::cli::Failure;
 use crate::cli::opened::{self, Located};
 use crate::cli::output::{Line, Output};
 use crate::cli::progress::seconds;
 use crate::compose::{OpenVault, Wish};
-use crate::embedding::Background;
 
 /// What the one who starts it wants.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +43,7 @@ pub(crate) struct Engine {
 
 /// What goes on beside the calls.
 struct Beside {
-    _embedding: Option<Background>,
+    _background: Background,
     /// A first pass that still runs at the end is not waited for.
     _kept_current: JoinHandle<()>,
 }
@@ -69,8 +69,8 @@ impl Engine {
             let started = std::thread::Builder::new().name("memory".into()).spawn(move || make_vectors(&memory));
             drop(started.context("while starting to read memory")?);
         }
-        let embedding = Background::start(open.knowledge.clone()).context("while starting to embed")?;
-        let beside = Beside { _embedding: embedding, _kept_current: kept_current };
+        let background = Background::start(open.knowledge.clone()).context("while starting the background")?;
+        let beside = Beside { _background: background, _kept_current: kept_current };
         Ok(Self { open, registry, keeper, beside: Mutex::new(Some(beside)) })
     }
 

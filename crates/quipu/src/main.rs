@@ -1,9 +1,9 @@
 //! The program: reads the command line, runs one command, and says how it went by its exit code.
 
+mod background;
 mod cli;
 mod compose;
 mod config;
-mod embedding;
 mod engine;
 mod exchange;
 mod mcp;

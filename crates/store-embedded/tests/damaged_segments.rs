@@ -216,3 +216,30 @@ fn a_lost_text_index_answers_again_once_every_note_is_put() {
     assert_eq!(missing, 0);
     is_whole(&store);
 }
+
+#[test]
+fn a_text_index_that_is_removed_while_open_is_found_out_and_filled_again() {
+    for gone in ["text", "text/meta.json"] {
+        let folder = filled();
+        let (store, _) = opened(folder.path());
+        assert_eq!(search(&store, "gamma").unwrap(), NOTES * 5, "{gone}");
+        let path = folder.path().join(gone);
+        if path.is_dir() {
+            std::fs::remove_dir_all(&path).unwrap();
+        } else {
+            std::fs::remove_file(&path).unwrap();
+        }
+        assert!(store.check().unwrap().concat().contains("its files are gone"), "{gone}");
+        // The next change cannot be written, so the search that must see it meets the absence.
+        let (text, changed) = (text(), note("n0.md", &text()));
+        store.apply(&[NoteChange::Put { key: NoteKey(0), note: &changed, text: &text }]).unwrap();
+        assert!(search(&store, "gamma").is_err(), "{gone}: to find nothing would be a lie");
+        assert_eq!(store.text_lost().unwrap().len(), NOTES, "{gone}");
+        put_all(&store);
+        assert_eq!(search(&store, "gamma").unwrap(), NOTES * 5, "{gone}");
+        drop(store);
+        let (store, missing) = opened(folder.path());
+        assert_eq!(missing, 0, "{gone}");
+        is_whole(&store);
+    }
+}

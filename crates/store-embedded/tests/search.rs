@@ -52,6 +52,26 @@ fn compounds_are_found_whole_and_in_parts() {
 }
 
 #[test]
+fn words_that_nearly_every_section_has_do_not_decide() {
+    let mut texts: Vec<String> = (0..60).map(|number| format!("how the weather was on day {number}")).collect();
+    texts[10] = "deploy with one command".to_owned();
+    texts[20] = "the way we deploy a service".to_owned();
+    texts[30] = "how not to deploy: by hand, on the day of the release".to_owned();
+    let store = store(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let hits = search(&store, "how deploy the");
+    let mut found: Vec<u32> = hits.hits.iter().map(|hit| hit.key.0).collect();
+    found.sort_unstable();
+    assert_eq!(
+        (hits.matched, found),
+        (TextMatch::AllWords, vec![10, 20, 30]),
+        "the one with every word hides no other"
+    );
+    let hits = search(&store, "the how");
+    assert_eq!(hits.matched, TextMatch::AllWords);
+    assert_eq!(hits.hits.len(), 50, "where all words are such, all of them are wanted");
+}
+
+#[test]
 fn compounds_written_in_another_way_are_found_by_their_parts() {
     let store = store(&["fooBar", "foo_bar", "foo", "foobar"]);
     assert_eq!(keys(&store, "foobar"), [3, 0], "the first has its parts, too, so the word counts for less");

@@ -10,15 +10,25 @@ use quipu_core::search::passages;
 use crate::MemStore;
 use crate::mem_store::Kept;
 
-/// The vectors of one space, with their grades.
-pub(crate) type SpaceVectors = BTreeMap<PassageHash, (Grade, Vec<f32>)>;
+/// The vectors of one space, with their grades, under each number of dimensions; one of these counts.
+#[derive(Default, Clone)]
+pub(crate) struct SpaceVectors {
+    dimensions: usize,
+    by_dimensions: BTreeMap<usize, BTreeMap<PassageHash, (Grade, Vec<f32>)>>,
+}
+
+impl SpaceVectors {
+    fn get(&self, hash: PassageHash) -> Option<&(Grade, Vec<f32>)> {
+        self.by_dimensions.get(&self.dimensions)?.get(&hash)
+    }
+}
 
 impl VectorStore for MemStore {
     fn lacking(&self, space: &str, grade: Grade, limit: usize) -> Result<Vec<Lacking>, StoreError> {
         let kept = self.kept();
-        let has = |hash| kept.vectors.get(space).and_then(|vectors| vectors.get(&hash)).is_some_and(|of| of.0 >= grade);
+        let has = |hash| kept.vectors.get(space).and_then(|vectors| vectors.get(hash)).is_some_and(|of| of.0 >= grade);
         let mut all = all_passages(&kept);
-        all.sort_by_key(|passage| (Reverse(kept.notes[&passage.key].0.stat.modified_ns), passage.key, passage.index));
+        all.sort_by_key(|passage| (Reverse(kept.notes[&passage.key].0.stat.newness()), passage.key, passage.index));
         let mut named = BTreeSet::new();
         let lacking = all.into_iter().filter(|passage| !has(passage.hash) && named.insert(passage.hash));
         Ok(lacking
@@ -31,20 +41,21 @@ impl VectorStore for MemStore {
         let kept = self.kept();
         let hashes: BTreeSet<PassageHash> = all_passages(&kept).into_iter().map(|passage| passage.hash).collect();
         let vectors = kept.vectors.get(space);
-        let embedded = hashes.iter().filter(|hash| vectors.is_some_and(|vectors| vectors.contains_key(hash)));
+        let embedded = hashes.iter().filter(|hash| vectors.is_some_and(|vectors| vectors.get(**hash).is_some()));
         Ok(Coverage { passages: hashes.len(), embedded: embedded.count() })
     }
 
     fn put_vectors(&self, space: &str, grade: Grade, vectors: &[(PassageHash, Vec<f32>)]) -> Result<(), StoreError> {
         let Some((_, first)) = vectors.first() else { return Ok(()) };
         let mut kept = self.kept();
-        let known = kept.vectors.get(space).and_then(|known| known.values().next());
-        let dimensions = known.map_or(first.len(), |(_, vector)| vector.len());
+        let dimensions = first.len();
         let is_sound = |vector: &Vec<f32>| vector.len() == dimensions && vector.iter().all(|number| number.is_finite());
         if dimensions == 0 || !vectors.iter().all(|(_, vector)| is_sound(vector)) {
             return Err(StoreError::new("updated", "a vector is not of its space"));
         }
         let of_space = kept.vectors.entry(space.to_owned()).or_default();
+        of_space.dimensions = dimensions;
+        let of_space = of_space.by_dimensions.entry(dimensions).or_default();
         for (hash, vector) in vectors {
             if of_space.get(hash).is_none_or(|(known, _)| *known < grade) {
                 of_space.insert(*hash, (grade, vector.clone()));
@@ -60,14 +71,14 @@ impl VectorStore for MemStore {
         limit: usize,
         admits: &(dyn Fn(NoteKey) -> bool + Sync),
     ) -> Result<Vec<VectorHit>, StoreError> {
-        let kept = self.kept();
-        let Some(vectors) = kept.vectors.get(space) else { return Ok(Vec::new()) };
-        if vectors.values().any(|(_, vector)| vector.len() != query.len()) {
-            return Err(StoreError::new("searched", "the query is not of the space"));
+        let mut kept = self.kept();
+        if let Some(vectors) = kept.vectors.get_mut(space) {
+            vectors.dimensions = query.len();
         }
+        let Some(vectors) = kept.vectors.get(space) else { return Ok(Vec::new()) };
         let mut sections: BTreeMap<(NoteKey, usize), f32> = BTreeMap::new();
         for passage in all_passages(&kept).iter().filter(|passage| admits(passage.key)) {
-            let Some((_, vector)) = vectors.get(&passage.hash) else { continue };
+            let Some((_, vector)) = vectors.get(passage.hash) else { continue };
             let similarity = cosine(query, vector);
             let best = sections.entry((passage.key, passage.section)).or_insert(similarity);
             *best = best.max(similarity);

@@ -25,7 +25,8 @@ macro_rules! vector_conformance {
                 passages_of_the_newest_files_are_lacking_first,
                 a_text_in_several_places_is_embedded_once_and_found_in_each,
                 a_finer_vector_replaces_a_coarser_one_and_not_the_other_way,
-                a_vector_of_other_dimensions_is_refused_with_all_that_came_with_it,
+                vectors_of_several_dimensions_are_refused_with_all_that_came_with_them,
+                a_space_whose_dimensions_change_begins_anew_and_finds_the_old_ones_again,
                 spaces_do_not_mix_and_are_there_when_they_come_back,
                 a_changed_note_is_found_by_its_new_passages_alone,
                 a_text_that_comes_back_has_its_vector_still,
@@ -159,8 +160,12 @@ pub fn passages_of_the_newest_files_are_lacking_first<S: Shelf<Store: BothStores
     let stat = FileStat { modified_ns: 50, size: 4 };
     store.apply(&[NoteChange::Touch { key: NoteKey(0), stat }]).expect("changes apply");
     assert_eq!(lacking(&store, SPACE), [(0, 0), (1, 0), (2, 0)]);
+    // A file that had changed just before it was read is kept without its time.
+    let stat = FileStat { modified_ns: 0, size: 4 };
+    store.apply(&[NoteChange::Touch { key: NoteKey(2), stat }]).expect("changes apply");
+    assert_eq!(lacking(&store, SPACE), [(2, 0), (0, 0), (1, 0)]);
     embed(&store, SPACE, &[(hashes("n1.md", "text")[0], 0.0)]);
-    assert_eq!(lacking(&store, SPACE), [(0, 0), (2, 0)]);
+    assert_eq!(lacking(&store, SPACE), [(2, 0), (0, 0)]);
 }
 
 /// Two notes of one name, and a section that stands twice in a note.
@@ -202,7 +207,7 @@ pub fn a_finer_vector_replaces_a_coarser_one_and_not_the_other_way<S: Shelf<Stor
 }
 
 /// All or none.
-pub fn a_vector_of_other_dimensions_is_refused_with_all_that_came_with_it<S: Shelf<Store: BothStores>>(shelf: &S) {
+pub fn vectors_of_several_dimensions_are_refused_with_all_that_came_with_them<S: Shelf<Store: BothStores>>(shelf: &S) {
     let store = opened(shelf);
     put(&store, 0, "n.md", "one\n## Two\ntwo");
     let hashes = hashes("n.md", "one\n## Two\ntwo");
@@ -212,10 +217,37 @@ pub fn a_vector_of_other_dimensions_is_refused_with_all_that_came_with_it<S: She
     assert!(refused(&[(hashes[0], at(0.0)), (hashes[1], vec![f32::NAN, 0.0])]), "it points nowhere");
     assert_eq!((near(&store, SPACE, 9), coverage(&store, SPACE)), (vec![], (2, 0)));
     embed(&store, SPACE, &[(hashes[1], 10.0)]);
-    assert!(refused(&[(hashes[0], vec![1.0])]));
-    assert!(store.nearest(SPACE, &[1.0], 9, &|_| true).is_err(), "a query of other dimensions has no answer");
     assert_eq!(near(&store, SPACE, 9), [(0, 1, 10)]);
     store.put_vectors("another", Grade::FULL, &[(hashes[0], vec![1.0])]).expect("another space has its own");
+}
+
+/// A provider may put another model behind the same name, and go back.
+pub fn a_space_whose_dimensions_change_begins_anew_and_finds_the_old_ones_again<S: Shelf<Store: BothStores>>(
+    shelf: &S,
+) {
+    let store = opened(shelf);
+    put(&store, 0, "n.md", "one\n## Two\ntwo");
+    let hashes = hashes("n.md", "one\n## Two\ntwo");
+    embed(&store, SPACE, &[(hashes[0], 10.0), (hashes[1], 20.0)]);
+    assert_eq!(near(&store, SPACE, 9), [(0, 0, 10), (0, 1, 20)]);
+    // A query tells it first: nothing is close, and everything is lacking.
+    let axis = [0.0, 0.0, 1.0];
+    assert_eq!(store.nearest(SPACE, &axis, 9, &|_| true).expect("a query of the new model"), []);
+    assert_eq!((coverage(&store, SPACE), lacking(&store, SPACE).len()), ((2, 0), 2));
+    store.put_vectors(SPACE, Grade::FULL, &[(hashes[1], axis.to_vec())]).expect("a vector of the new model");
+    let found = store.nearest(SPACE, &axis, 9, &|_| true).expect("a query of the new model");
+    assert_eq!(found.iter().map(|hit| (hit.key, hit.section)).collect::<Vec<_>>(), [(NoteKey(0), 1)]);
+    assert_eq!(coverage(&store, SPACE), (2, 1));
+    // Back again, first by a query, then by a vector.
+    assert_eq!((near(&store, SPACE, 9), coverage(&store, SPACE)), (vec![(0, 0, 10), (0, 1, 20)], (2, 2)));
+    store.put_vectors(SPACE, Grade::FULL, &[(hashes[0], axis.to_vec())]).expect("a vector of the new model");
+    assert_eq!(coverage(&store, SPACE), (2, 2));
+    if shelf.lasts() {
+        drop(store);
+        let store = opened(shelf);
+        assert_eq!(store.nearest(SPACE, &axis, 9, &|_| true).expect("a query of the new model").len(), 2);
+        assert_eq!(near(&store, SPACE, 9), [(0, 0, 10), (0, 1, 20)]);
+    }
 }
 
 /// The model is changed and changed back.

@@ -15,8 +15,8 @@ const SHOWN_CHARS: usize = 60;
 /// Why arguments do not fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Misfit {
-    /// A required argument was not given.
-    Missing { name: String, message: String },
+    /// A required argument was not given; `beside` tells of one that nobody knows, which may have been meant for it.
+    Missing { name: String, message: String, beside: Option<String> },
     /// Anything else.
     Wrong { message: String },
 }
@@ -33,18 +33,19 @@ pub(crate) fn fit(schema: &Value, arguments: Value) -> Result<Value, Misfit> {
 fn fit_object(schema: &Value, mut given: Map<String, Value>, place: &str) -> Result<Value, Misfit> {
     given.retain(|_, value| !value.is_null());
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Ok(given.into()) };
+    let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
     if let Some(name) = strings(schema.get("required")).find(|name| !given.contains_key(*name)) {
         let allowed = properties.get(name).map(allowed).unwrap_or_default();
         let name = inside(place, name);
-        return Err(Misfit::Missing { message: format!("`{name}` is missing; it must be {allowed}"), name });
+        let beside = given.keys().find(|name| is_closed && !properties.contains_key(*name));
+        let beside = beside.map(|name| unknown(name, place, properties));
+        return Err(Misfit::Missing { message: format!("`{name}` is missing; it must be {allowed}"), name, beside });
     }
     let mut fitted = Map::new();
     for (name, value) in given {
         let value = match properties.get(&name) {
             Some(property) => fit_value(property, value, &inside(place, &name))?,
-            None if schema.get("additionalProperties") == Some(&Value::Bool(false)) => {
-                return Err(unknown(&name, place, properties));
-            }
+            None if is_closed => return Err(wrong(unknown(&name, place, properties))),
             None => value,
         };
         fitted.insert(name, value);
@@ -216,7 +217,7 @@ fn span(schema: &Value, minimum: &str, maximum: &str) -> Option<Span> {
     }
 }
 
-fn unknown(name: &str, place: &str, properties: &Map<String, Value>) -> Misfit {
+fn unknown(name: &str, place: &str, properties: &Map<String, Value>) -> String {
     let known: Vec<&str> = properties.keys().map(String::as_str).collect();
     let hint = nearest(name, known.iter().copied()).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     let takes = match known.as_slice() {
@@ -224,7 +225,7 @@ fn unknown(name: &str, place: &str, properties: &Map<String, Value>) -> Misfit {
         known => format!("allowed: `{}`", known.join("`, `")),
     };
     let name = truncate(&inside(place, name), SHOWN_CHARS);
-    wrong(format!("`{name}` is not an argument of this tool{hint} ({takes})"))
+    format!("`{name}` is not an argument of this tool{hint} ({takes})")
 }
 
 fn inside(place: &str, name: &str) -> String {
@@ -309,7 +310,14 @@ mod tests {
         assert_eq!(fitted(json!({"limit": null, "tags": null})), Ok(json!({})));
         let missing = fit(&schema(), json!({"id": null}));
         assert!(matches!(missing, Err(Misfit::Missing { name, .. }) if name == "id"));
-        assert!(matches!(fit(&schema(), Value::Null), Err(Misfit::Missing { .. })));
+        assert!(matches!(fit(&schema(), Value::Null), Err(Misfit::Missing { beside: None, .. })));
+        // Most often a slip: both are told, so that the next call is right.
+        let slip = fit(&schema(), json!({"idd": "a.md"}));
+        assert!(
+            matches!(&slip, Err(Misfit::Missing { name, beside: Some(beside), .. })
+                if name == "id" && beside.starts_with("`idd` is not an argument of this tool; did you mean `id`?")),
+            "{slip:?}"
+        );
     }
 
     #[test]

@@ -234,7 +234,10 @@ impl Entry {
 
 fn fit_for<T: Tool>(schema: &Value, arguments: Value) -> Result<Value, Fault> {
     fit(schema, arguments).map_err(|misfit| match misfit {
-        Misfit::Missing { name, message } => Fault::invalid(T::missing(&name).map_or(message, str::to_owned)),
+        Misfit::Missing { name, message, beside } => {
+            let message = T::missing(&name).map_or(message, str::to_owned);
+            Fault::invalid(beside.map_or(message.clone(), |beside| format!("{message}; {beside}")))
+        }
         Misfit::Wrong { message } => Fault::invalid(message),
     })
 }

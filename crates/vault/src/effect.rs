@@ -182,8 +182,7 @@ impl Effect {
         };
         let (aside, placed) = (version_of(&dir, &self.temporary)?, version_of(&dir, &self.name)?);
         Ok(match &self.deed {
-            // Whoever edited it since edited ours: nothing was there before.
-            Deed::Put { .. } => aside.is_none() && placed.is_some(),
+            Deed::Put { .. } => self.is_placed(&dir)?,
             Deed::Swap { old, new, .. } => aside == Some(*old) || (aside.is_none() && placed == Some(*new)),
             Deed::Take { old, kept } => {
                 aside == Some(*old) || (aside.is_none() && placed.is_none() && trash::version_of(root, kept)?.is_some())
@@ -217,11 +216,16 @@ impl Effect {
         self.forget_kept(root, Some(&dir))
     }
 
-    fn undo_put(&self, root: &Dir, dir: &Dir, new: Version) -> io::Result<()> {
+    /// Whether what was put has its name, and not only the temporary one. Both names on one file: a rename made of two steps
+    /// was cut short. Another version under the name is ours too, edited since: nothing was there before.
+    fn is_placed(&self, dir: &Dir) -> io::Result<bool> {
         let (aside, placed) = (dir.see(&self.temporary)?, dir.see(&self.name)?);
-        // Both names on one file: a rename made of two steps was cut short.
-        let is_placed = placed.is_some_and(|placed| aside.is_none_or(|aside| aside.inode == placed.inode));
-        if is_placed && version_of(dir, &self.name)? == Some(new) {
+        Ok(placed.is_some_and(|placed| aside.is_none_or(|aside| aside.inode == placed.inode)))
+    }
+
+    fn undo_put(&self, root: &Dir, dir: &Dir, new: Version) -> io::Result<()> {
+        let aside = dir.see(&self.temporary)?;
+        if self.is_placed(dir)? && version_of(dir, &self.name)? == Some(new) {
             self.keep_seen(root, dir, &self.name)?;
             step::before("put back")?;
             dir.rename(&self.name, &self.temporary)?;

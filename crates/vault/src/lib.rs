@@ -31,5 +31,6 @@ mod sources;
 mod crash_tests;
 
 pub use folder_vault::{FolderVault, OpenError, VaultOptions};
+pub use git::GitOptions;
 pub use sources::FolderSources;
 pub use watch::{WatchError, WatchEvent, WatchOptions, Watcher, watch};

@@ -27,6 +27,8 @@ pub struct Snapshot {
     ranks: OnceLock<Vec<f64>>,
     /// Under each folded tag, places in `order`.
     tags: OnceLock<BTreeMap<String, Vec<u32>>>,
+    /// Under each folded area its files, in order.
+    areas: OnceLock<FxHashMap<String, Vec<NoteKey>>>,
     names: OnceLock<NameTable>,
 }
 
@@ -309,6 +311,18 @@ impl Snapshot {
         places.sort_unstable();
         places.dedup();
         places
+    }
+
+    /// The files of one area of the vault, in any case, by id and then path.
+    pub fn in_area(&self, area: &str) -> &[NoteKey] {
+        let areas = self.areas.get_or_init(|| {
+            let mut areas: FxHashMap<String, Vec<NoteKey>> = FxHashMap::default();
+            for key in self.files() {
+                areas.entry(fold(&self.note(key).area())).or_default().push(key);
+            }
+            areas
+        });
+        areas.get(&fold(area)).map_or(&[], Vec::as_slice)
     }
 
     /// The names by which notes are found when people mistype them.

@@ -180,11 +180,6 @@ pub fn fold(text: &str) -> String {
     }
 }
 
-/// Whether a text folds to this, without folding it where there is no need.
-pub fn is_folded(text: &str, folded: &str) -> bool {
-    if text.is_ascii() { text.eq_ignore_ascii_case(folded) } else { fold(text) == folded }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,7 +17,7 @@ pub struct Link {
 }
 
 /// How a link was written, which decides how it is resolved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LinkSyntax {
     /// `[[target]]`
     Wiki,

@@ -9,7 +9,7 @@ mod note;
 mod value;
 
 pub use doc_type::DocType;
-pub use id::{ContentHash, NoteId, NoteKey, PathError, VaultPath, fold, is_folded};
+pub use id::{ContentHash, NoteId, NoteKey, PathError, VaultPath, fold};
 pub use link::{Link, LinkSyntax, LinkType};
 pub use note::{FileStat, Note, Section, SourceVersion, Tag, Warning};
 pub use value::Value;

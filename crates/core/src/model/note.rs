@@ -1,5 +1,6 @@
 //! A note: what the index knows of one Markdown file. Its text stays in the file.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{ContentHash, Link, NoteId, Value, VaultPath};
@@ -39,6 +40,21 @@ impl Note {
     /// The value of a frontmatter key that is neither title nor tags.
     pub fn property(&self, key: &str) -> Option<&Value> {
         self.properties.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// The text of a frontmatter key, where it has one that is not blank.
+    pub fn text_property(&self, key: &str) -> Option<String> {
+        let text = self.property(key).and_then(Value::to_plain_text)?;
+        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
+    /// The part of the vault it counts to: as its frontmatter says (`section`), else its first folder, else `root`.
+    pub fn area(&self) -> Cow<'_, str> {
+        let from_path = || match self.path.as_str().split_once('/') {
+            Some((folder, _)) => Cow::Borrowed(folder),
+            None => Cow::Borrowed("root"),
+        };
+        self.text_property("section").map_or_else(from_path, Cow::Owned)
     }
 
     /// Whether it has a tag, or one nested below it: `a/b` has `a`.
@@ -94,10 +110,18 @@ pub struct SourceVersion {
 /// What the file system says of a file without opening it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStat {
-    /// Nanoseconds since 1970.
+    /// Nanoseconds since 1970. Zero is kept in a store for a file that had changed just before it was read: its time says
+    /// nothing of a change that may follow.
     pub modified_ns: i64,
     /// Bytes.
     pub size: u64,
+}
+
+impl FileStat {
+    /// By this the newest files come last. One without a time is newer than all others.
+    pub fn newness(self) -> i64 {
+        if self.modified_ns == 0 { i64::MAX } else { self.modified_ns }
+    }
 }
 
 /// Something odd that lost nothing: told once to each client, listed by `doctor`.

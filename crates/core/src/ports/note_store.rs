@@ -133,7 +133,7 @@ pub enum TextMatch {
     /// The words stand together as typed.
     #[default]
     Phrase,
-    /// Every word occurs.
+    /// Every word occurs, but for some that most sections have.
     AllWords,
     /// Every word occurs, but some are not in the vault and were taken for similar ones, or for parts of longer ones.
     Similar,

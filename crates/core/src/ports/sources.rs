@@ -6,7 +6,7 @@ use crate::staleness::SourceRef;
 /// Knows what a note's `source_refs` name, now and when the note last changed.
 ///
 /// Nothing outside the vault and the repository it lies in is ever opened, whatever a reference says. Never fails: what
-/// cannot be found out is told in a warning, and judged by what is remembered.
+/// cannot be found out is [`SinceThen::Unknown`], and a warning tells why.
 pub trait Sources: Send + Sync {
     /// The files that some references name now, with their content. By path, each once; a bounded number.
     fn versions(&self, refs: &[SourceRef]) -> Vec<SourceVersion>;
@@ -64,4 +64,6 @@ pub enum SinceThen {
     },
     /// Not there now, and nobody has ever seen it.
     NeverSeen,
+    /// There is a history that would tell, and it could not be read, or not far enough.
+    Unknown,
 }

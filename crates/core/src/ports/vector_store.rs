@@ -22,6 +22,8 @@ impl Grade {
 /// Keeps vectors. Implemented by the store that keeps the notes, so that a put or a removal of a note there is seen here.
 ///
 /// Spaces never mix: every method works in the space it is told, and vectors of other spaces stay for when they are back.
+/// So do those of one space with another number of dimensions: a provider may change its model under one name. Whichever
+/// number was last put or searched with is the one that counts.
 pub trait VectorStore: Send + Sync {
     /// Passages of known notes that lack a vector of at least this grade, those of the newest files first. At most
     /// `limit`; a text that stands in several places is named once.
@@ -30,8 +32,8 @@ pub trait VectorStore: Send + Sync {
     /// How many distinct passages there are, and how many of them have a vector, whatever its grade.
     fn coverage(&self, space: &str) -> Result<Coverage, StoreError>;
 
-    /// Adds vectors of length one, or replaces coarser ones. All or none; kept through a kill of the process. A vector of
-    /// another dimension than those of its space is refused.
+    /// Adds vectors of length one, or replaces coarser ones. All or none; kept through a kill of the process. Refused where
+    /// they are not all of the same dimensions.
     fn put_vectors(&self, space: &str, grade: Grade, vectors: &[(PassageHash, Vec<f32>)]) -> Result<(), StoreError>;
 
     /// The sections closest to a vector, closest first, ties by key and section, each section once by its best passage.

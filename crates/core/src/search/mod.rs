@@ -4,6 +4,7 @@ mod hybrid;
 mod lines;
 mod meaning;
 mod passages;
+mod shelf;
 mod snippet;
 pub mod words;
 

@@ -11,7 +11,7 @@ pub enum Staleness {
     PossiblyStale,
     /// A source changed long ago, or is gone.
     Stale,
-    /// Nobody can say: no sources are named, or one that nobody has ever seen.
+    /// Nobody can say: no sources are named, or one that nobody has ever seen, or history could not be asked.
     Untracked,
 }
 
@@ -36,6 +36,8 @@ pub struct Freshness {
     pub offenders: Vec<Offender>,
     /// References that name nothing and never did, as far as anybody knows: most often misspelt.
     pub never_seen: Vec<String>,
+    /// Sources of which it could not be found out whether they changed.
+    pub unknown: Vec<String>,
 }
 
 /// A source that changed behind its note.
@@ -63,7 +65,7 @@ pub enum Change {
 impl Freshness {
     /// Of a note that names no sources.
     pub fn untracked() -> Self {
-        Self { staleness: Staleness::Untracked, offenders: Vec::new(), never_seen: Vec::new() }
+        Self { staleness: Staleness::Untracked, offenders: Vec::new(), never_seen: Vec::new(), unknown: Vec::new() }
     }
 }
 
@@ -71,12 +73,16 @@ impl Freshness {
 /// follow it. The worst source decides.
 pub fn judge(sources: &[TracedSource], now_ns: i64, grace_ns: i64) -> Freshness {
     let mut offenders = Vec::new();
-    let mut never_seen = Vec::new();
+    let (mut never_seen, mut unknown) = (Vec::new(), Vec::new());
     for source in sources {
         let (change, since_ns, staleness) = match source.since {
             SinceThen::Same => continue,
             SinceThen::NeverSeen => {
                 never_seen.push(source.path.clone());
+                continue;
+            }
+            SinceThen::Unknown => {
+                unknown.push(source.path.clone());
                 continue;
             }
             SinceThen::Changed { at_ns } => {
@@ -92,13 +98,13 @@ pub fn judge(sources: &[TracedSource], now_ns: i64, grace_ns: i64) -> Freshness 
         Staleness::Stale
     } else if !offenders.is_empty() {
         Staleness::PossiblyStale
-    } else if sources.is_empty() || !never_seen.is_empty() {
+    } else if sources.is_empty() || !never_seen.is_empty() || !unknown.is_empty() {
         // Not every source is as it was, and none is known to have changed.
         Staleness::Untracked
     } else {
         Staleness::Fresh
     };
-    Freshness { staleness, offenders, never_seen }
+    Freshness { staleness, offenders, never_seen, unknown }
 }
 
 #[cfg(test)]
@@ -110,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_worst_source_decides() {
-        use SinceThen::{Changed, Gone, NeverSeen, Same};
+        use SinceThen::{Changed, Gone, NeverSeen, Same, Unknown};
         use Staleness::{Fresh, PossiblyStale, Stale, Untracked};
         let ago = |days: i64| Changed { at_ns: NOW - days * DAY };
         for (sources, expected) in [
@@ -119,6 +125,8 @@ mod tests {
             (vec![Same, Same], Fresh),
             (vec![NeverSeen], Untracked),
             (vec![Same, NeverSeen], Untracked),
+            (vec![Same, Unknown], Untracked),
+            (vec![ago(1), Unknown], PossiblyStale),
             (vec![Same, ago(6)], PossiblyStale),
             (vec![ago(7)], Stale),
             (vec![Changed { at_ns: NOW - 7 * DAY + 1 }], PossiblyStale),
@@ -146,6 +154,7 @@ mod tests {
                 source("b.rs", SinceThen::Changed { at_ns: NOW - DAY }),
                 source("c.rs", SinceThen::Gone { at_ns: None }),
                 source("d.rs", SinceThen::NeverSeen),
+                source("e.rs", SinceThen::Unknown),
             ],
             NOW,
             7 * DAY,
@@ -159,6 +168,6 @@ mod tests {
                 offender("c.rs", Change::Deleted, None, Staleness::Stale),
             ]
         );
-        assert_eq!(freshness.never_seen, ["d.rs"]);
+        assert_eq!((freshness.never_seen, freshness.unknown), (vec!["d.rs".to_owned()], vec!["e.rs".to_owned()]));
     }
 }

@@ -1,14 +1,54 @@
 //! What a server calls vectors, checked: one a text, all of one dimension, with a direction. Brought to length one.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 /// No model in use has as many dimensions.
 const MOST_DIMENSIONS: usize = 16_384;
 
+/// A provider that answers with another number of dimensions so often in a row has another model now.
+const CONVINCING: u32 = 3;
+
+/// How many dimensions a provider's vectors have: those of its first answer, until it has changed them for good. A slip in
+/// between is refused, so that it costs one answer and not all vectors.
+#[derive(Default)]
+pub(super) struct Dimensions {
+    known: Mutex<Option<Known>>,
+}
+
+struct Known {
+    dimensions: usize,
+    /// Another number, and how often it came in a row.
+    other: (usize, u32),
+}
+
+impl Dimensions {
+    fn settle(&self, dimensions: usize) -> Result<(), String> {
+        // Nothing is ever half written there.
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get_or_insert(Known { dimensions, other: (0, 0) });
+        if known.dimensions == dimensions {
+            known.other = (0, 0);
+            return Ok(());
+        }
+        let times = if known.other.0 == dimensions { known.other.1 + 1 } else { 1 };
+        known.other = (dimensions, times);
+        if times < CONVINCING {
+            let before = known.dimensions;
+            return Err(format!(
+                "a vector of {dimensions} dimensions, where there were {before} before; if that goes on it is taken for \
+                 another model"
+            ));
+        }
+        tracing::warn!(before = known.dimensions, now = dimensions, "the embedding provider has another model");
+        *known = Known { dimensions, other: (0, 0) };
+        Ok(())
+    }
+}
+
 pub(super) fn check(
     mut vectors: Vec<Vec<f32>>,
     texts: usize,
-    dimensions: &OnceLock<usize>,
+    dimensions: &Dimensions,
 ) -> Result<Vec<Vec<f32>>, String> {
     if vectors.len() != texts {
         return Err(format!("{} vectors for {texts} texts", vectors.len()));
@@ -31,12 +71,7 @@ pub(super) fn check(
         }
     }
     // Last, so that only a sound answer settles it.
-    let known = *dimensions.get_or_init(|| first);
-    if first != known {
-        return Err(format!(
-            "a vector of {first} dimensions, where there were {known} before; has the model changed? Restart to take it"
-        ));
-    }
+    dimensions.settle(first)?;
     Ok(vectors)
 }
 
@@ -46,13 +81,13 @@ mod tests {
 
     #[test]
     fn vectors_get_length_one() {
-        let huge = check(vec![vec![3e38, 0.0], vec![3.0, 4.0]], 2, &OnceLock::new()).unwrap();
+        let huge = check(vec![vec![3e38, 0.0], vec![3.0, 4.0]], 2, &Dimensions::default()).unwrap();
         assert_eq!(huge, [[1.0, 0.0], [0.6, 0.8]]);
     }
 
     #[test]
     fn what_cannot_be_compared_is_refused() {
-        let known = OnceLock::new();
+        let known = Dimensions::default();
         check(vec![vec![1.0, 0.0]], 1, &known).unwrap();
         for (vectors, texts, why) in [
             (vec![vec![1.0, 0.0]], 2, "1 vectors for 2 texts"),
@@ -66,5 +101,15 @@ mod tests {
             let error = check(vectors, texts, &known).unwrap_err();
             assert!(error.contains(why), "{error}");
         }
+    }
+
+    #[test]
+    fn another_number_of_dimensions_is_a_slip_until_it_stays() {
+        let known = Dimensions::default();
+        let takes = |numbers: usize| check(vec![vec![1.0; numbers]], 1, &known).is_ok();
+        assert!(takes(2));
+        assert_eq!([takes(3), takes(3), takes(2)], [false, false, true], "and back");
+        assert_eq!([takes(3), takes(4), takes(3), takes(3)], [false; 4], "never the same for long");
+        assert_eq!([takes(3), takes(2), takes(3)], [true, false, true]);
     }
 }

@@ -7,12 +7,11 @@ mod http;
 mod model;
 mod protocol;
 
-use std::borrow::Cow;
-use std::sync::OnceLock;
-
 use quipu_core::ports::{EmbedError, Embedder, Role};
+use std::borrow::Cow;
 
 use crate::Patience;
+use answer::Dimensions;
 use circuit::Circuit;
 use http::{Failure, Http};
 use model::Model;
@@ -36,8 +35,7 @@ pub(crate) struct Remote {
     space: String,
     http: Http,
     circuit: Circuit,
-    /// Of the first answer. What comes with another number later is of another model.
-    dimensions: OnceLock<usize>,
+    dimensions: Dimensions,
 }
 
 impl Remote {
@@ -49,15 +47,16 @@ impl Remote {
         patience: Patience,
     ) -> Self {
         let model = Model::named(model);
-        // The address is no part of it: a model is the same wherever it runs.
+        // The address is part of it: what a name stands for is the server's own affair, and many take any name.
         let prefixed = if model.passage_prefix.is_empty() { "" } else { "/prefixed" };
+        let space = format!("{}/{}{prefixed} at {}", protocol.name(), model.name, address.endpoint);
         Self {
             protocol,
-            space: format!("{}/{}{prefixed}", protocol.name(), model.name),
+            space,
             model,
             http: Http::new(address, key, patience),
             circuit: Circuit::new(patience),
-            dimensions: OnceLock::new(),
+            dimensions: Dimensions::default(),
         }
     }
 

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use quipu_core::index::Snapshot;
-use quipu_core::model::{LinkSyntax, VaultPath};
+use quipu_core::model::{Link, LinkSyntax, VaultPath};
+use quipu_core::parse::{decode, link_sites};
 use quipu_core::ports::VaultFiles;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
 use super::opened::Ready;
@@ -33,7 +35,7 @@ Examples:
 
 JSON fields:
   vault, problems
-  groups[]   {kind, is_problem, count, advice, findings[{path, message}]}, kinds without findings left out; kinds are
+  groups[]   {kind, is_problem, count, advice, findings[{path, message, lines}]}, kinds without findings left out, lines where known; kinds are
              broken_links, case_collisions, unreadable, left_out, odd_notes, damaged_index (problems),
              orphans, leftovers, trash (remarks)
 
@@ -75,11 +77,23 @@ struct Group {
 struct Finding {
     path: String,
     message: String,
+    /// Where in the file, counted from 1.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lines: Vec<usize>,
+}
+
+impl Finding {
+    fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { path: path.into(), message: message.into(), lines: Vec::new() }
+    }
 }
 
 impl Doctor {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let ready = opened::locate(self.folder.as_deref(), shared)?.ready(Wish::Look, output)?;
+        if let Some((message, advice)) = ready.unsaved() {
+            output.warning(&message, Some(advice));
+        }
         let groups = examine(&ready)?;
         let problems = groups.iter().filter(|group| group.is_problem).map(|group| group.count).sum();
         let answer = Answer { vault: ready.open.vault.root().display().to_string(), problems, groups };
@@ -89,6 +103,8 @@ impl Doctor {
             answer.print(self.all, output)?;
             if ready.open.index == IndexPlace::Memory(WhyMemory::Owned) {
                 output.aside(&Line::new().dim("the index was not looked at: another quipu process has it open"));
+            } else if let Some(why) = ready.open.why_not_kept() {
+                output.warning(&why, ready.open.advice_on_keeping());
             }
         }
         Ok(if self.check && problems > 0 { Outcome::Negative } else { Outcome::Fine })
@@ -100,7 +116,7 @@ impl Answer {
         for group in &self.groups {
             output.line(&Line::new().bold(group.title).plain(format!(" ({})", group.count)))?;
             let shown = if all { group.count } else { SHOWN };
-            for Finding { path, message } in group.findings.iter().take(shown) {
+            for Finding { path, message, .. } in group.findings.iter().take(shown) {
                 let separator = if message.is_empty() { "" } else { ": " };
                 output.line(&Line::new().plain(format!("  {path}")).dim(format!("{separator}{message}")))?;
             }
@@ -136,7 +152,7 @@ fn examine(ready: &Ready) -> Result<Vec<Group>, Failure> {
             "broken_links",
             "Broken links",
             "write the note, or correct the link; it resolves as soon as the file is there",
-            broken_links(&snapshot),
+            broken_links(&ready.open, &snapshot),
         ),
         problem(
             "case_collisions",
@@ -168,7 +184,7 @@ fn examine(ready: &Ready) -> Result<Vec<Group>, Failure> {
             "leftovers",
             "Temporary files left by a crash",
             "nothing to do: the next write removes them",
-            ready.open.vault.leftovers().into_iter().map(|path| Finding { path, message: String::new() }).collect(),
+            ready.open.vault.leftovers().into_iter().map(|path| Finding::new(path, "")).collect(),
         ),
         remark(
             "trash",
@@ -191,30 +207,58 @@ fn read_everything(open: &OpenVault) -> Result<Files, Failure> {
     let listing = open.vault.list().map_err(|error| Failure::failed(error.to_string()))?;
     let read = |path: &VaultPath| match open.vault.read(path) {
         Ok(_) => None,
-        Err(quipu_core::ports::VaultError::Read { path, source }) => {
-            Some(Finding { path, message: source.to_string() })
-        }
+        Err(quipu_core::ports::VaultError::Read { path, source }) => Some(Finding::new(path, source.to_string())),
     };
-    let left_out = listing.warnings.into_iter().map(|warning| Finding { path: warning.path, message: warning.message });
+    let left_out = listing.warnings.into_iter().map(|warning| Finding::new(warning.path, warning.message));
     Ok(Files {
         unreadable: listing.files.iter().filter_map(|file| read(&file.path)).collect(),
         left_out: left_out.collect(),
     })
 }
 
-fn broken_links(snapshot: &Snapshot) -> Vec<Finding> {
+/// Each link that leads nowhere, once for each note, with the lines it stands in.
+fn broken_links(open: &OpenVault, snapshot: &Snapshot) -> Vec<Finding> {
     let of_note = |key| {
-        let path = snapshot.note(key).path.to_string();
-        snapshot.broken_links(key).map(move |link| Finding {
-            path: path.clone(),
-            message: match link.syntax {
+        let path = &snapshot.note(key).path;
+        let mut broken: Vec<&Link> = snapshot.broken_links(key).collect();
+        let mut known = FxHashSet::default();
+        broken.retain(|link| known.insert((link.syntax, link.target.as_str())));
+        let lines = if broken.is_empty() { FxHashMap::default() } else { lines_of_links(open, path) };
+        let finding = move |link: &Link| {
+            let lines = lines.get(&(link.syntax, link.target.clone())).cloned().unwrap_or_default();
+            let shown = match link.syntax {
                 LinkSyntax::Wiki | LinkSyntax::Frontmatter => format!("[[{}]]", link.target),
                 LinkSyntax::Embed => format!("![[{}]]", link.target),
                 LinkSyntax::Markdown => format!("({})", link.target),
-            },
-        })
+            };
+            let numbers = lines.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+            let message = match lines.len() {
+                0 => shown,
+                1 => format!("{shown} in line {numbers}"),
+                _ => format!("{shown} in lines {numbers}"),
+            };
+            Finding { path: path.to_string(), message, lines }
+        };
+        broken.into_iter().map(finding)
     };
     snapshot.files().flat_map(of_note).collect()
+}
+
+/// The lines of every link of a file as it is now, counted from 1, by how it is written and where it leads.
+fn lines_of_links(open: &OpenVault, path: &VaultPath) -> FxHashMap<(LinkSyntax, String), Vec<usize>> {
+    let mut lines: FxHashMap<(LinkSyntax, String), Vec<usize>> = FxHashMap::default();
+    // A file that cannot be read is a finding of its own.
+    let Ok(Some(content)) = open.vault.read(path) else { return lines };
+    let text = decode(content.bytes);
+    let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+    for site in link_sites(&text) {
+        let line = ends.partition_point(|end| *end < site.range.start) + 1;
+        let known = lines.entry((site.link.syntax, site.link.target)).or_default();
+        if known.last() != Some(&line) {
+            known.push(line);
+        }
+    }
+    lines
 }
 
 fn case_collisions(snapshot: &Snapshot) -> Vec<Finding> {
@@ -222,7 +266,7 @@ fn case_collisions(snapshot: &Snapshot) -> Vec<Finding> {
     let finding = |key| {
         let note = snapshot.note(key);
         let owner = snapshot.find(&note.id).map_or("another file", |owner| snapshot.note(owner).path.as_str());
-        Finding { path: note.path.to_string(), message: format!("{owner} owns the id {}", note.id) }
+        Finding::new(note.path.to_string(), format!("{owner} owns the id {}", note.id))
     };
     shadowed.map(finding).collect()
 }
@@ -230,7 +274,7 @@ fn case_collisions(snapshot: &Snapshot) -> Vec<Finding> {
 fn odd_notes(snapshot: &Snapshot) -> Vec<Finding> {
     let of_note = |key| {
         let note = snapshot.note(key);
-        note.warnings.iter().map(|message| Finding { path: note.path.to_string(), message: message.clone() })
+        note.warnings.iter().map(|message| Finding::new(note.path.to_string(), message))
     };
     snapshot.files().flat_map(of_note).collect()
 }
@@ -239,14 +283,14 @@ fn orphans(snapshot: &Snapshot) -> Vec<Finding> {
     let graph = snapshot.graph();
     let is_alone = |key: &_| graph.out(*key).is_empty() && graph.incoming(*key).is_empty();
     let alone = snapshot.notes().filter(is_alone);
-    alone.map(|key| Finding { path: snapshot.note(key).path.to_string(), message: String::new() }).collect()
+    alone.map(|key| Finding::new(snapshot.note(key).path.to_string(), "")).collect()
 }
 
 fn damaged_index(open: &OpenVault) -> Result<Vec<Finding>, Failure> {
     let IndexPlace::Folder(_) = &open.index else { return Ok(Vec::new()) };
     let mut messages = open.store.notices();
     messages.extend(open.knowledge.check_store()?);
-    Ok(messages.into_iter().map(|message| Finding { path: ".quipu/index".into(), message }).collect())
+    Ok(messages.into_iter().map(|message| Finding::new(".quipu/index", message)).collect())
 }
 
 fn trash(open: &OpenVault) -> Result<Vec<Finding>, Failure> {
@@ -256,5 +300,5 @@ fn trash(open: &OpenVault) -> Result<Vec<Finding>, Failure> {
     }
     let bytes = kept.iter().map(|kept| kept.size).sum();
     let versions = if kept.len() == 1 { "1 version".to_owned() } else { format!("{} versions", kept.len()) };
-    Ok(vec![Finding { path: ".quipu/trash".into(), message: format!("{versions}, {}", size(bytes)) }])
+    Ok(vec![Finding::new(".quipu/trash", format!("{versions}, {}", size(bytes)))])
 }

@@ -1,5 +1,6 @@
 //! Why a command failed, in words for the person who typed it, and the exit code that goes with it.
 
+use quipu_core::index::IndexError;
 use quipu_core::ports::{MemoryFailure, StoreError};
 
 /// A command's failure.
@@ -40,6 +41,14 @@ impl Failure {
         Self::Told { code: Code::Usage, message: message.into(), hint: None }
     }
 
+    /// Says first what was being done.
+    pub(crate) fn about(self, doing: &str) -> Self {
+        match self {
+            Self::Told { code, message, hint } => Self::Told { code, message: format!("{doing}: {message}"), hint },
+            Self::PipeClosed => Self::PipeClosed,
+        }
+    }
+
     /// Adds what to do about it.
     pub(crate) fn hint(self, text: impl Into<String>) -> Self {
         match self {
@@ -70,7 +79,34 @@ impl From<anyhow::Error> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         // The reason is kept from clients, and told to the person at the keyboard.
-        Self::failed(format!("{error}: {}", error.source))
+        let reason = error.source.to_string();
+        Self::failed(format!("{error}: {reason}")).hint(advice_on_index(&reason))
+    }
+}
+
+impl From<IndexError> for Failure {
+    fn from(error: IndexError) -> Self {
+        match error {
+            IndexError::Store(error) => error.into(),
+            IndexError::Vault(error) => {
+                Self::failed(error.to_string()).hint("make the folder and its files readable, then run this again")
+            }
+        }
+    }
+}
+
+/// What to do when the index could not be read or written, by what the disk or the database said.
+pub(crate) fn advice_on_index(reason: &str) -> &'static str {
+    let reason = reason.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| reason.contains(word));
+    if says(&["no space left", "disk is full", "quota exceeded"]) {
+        "make room on the disk, then run this again; no note was touched"
+    } else if says(&["permission denied", "read-only", "readonly"]) {
+        "make .quipu/ in the vault writable, then run this again; no note was touched"
+    } else if says(&["not a directory", "file exists", "is a link"]) {
+        "move what lies in the place of .quipu/ or its index aside, then run this again; no note was touched"
+    } else {
+        "`quipu index --rebuild` makes the index anew; no note was touched"
     }
 }
 

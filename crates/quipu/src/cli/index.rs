@@ -72,12 +72,11 @@ impl Index {
             return Err(in_use());
         }
         if let Some(why) = ready.open.why_not_kept() {
-            output.warning(&why, None);
+            output.warning(&why, ready.open.advice_on_keeping());
         }
-        let SyncReport { added, changed, removed, unreadable, total, unsaved } = ready.report;
-        if unsaved > 0 {
-            return Err(Failure::failed(format!("{unsaved} of {total} notes could not be saved in the index"))
-                .hint("make room on the disk, or run `quipu index --rebuild`; no note was touched"));
+        let SyncReport { added, changed, removed, unreadable, total, .. } = ready.report;
+        if let Some((message, advice)) = ready.unsaved() {
+            return Err(Failure::failed(message).hint(advice));
         }
         let index = match &ready.open.index {
             IndexPlace::Folder(folder) => Some(folder.display().to_string()),
@@ -124,7 +123,7 @@ fn embed(open: &OpenVault, output: &Output) -> Result<usize, Failure> {
                 break Ok(embedded);
             }
             Err(EmbeddingFailed::Store(error)) => {
-                break Err(Failure::failed(format!("vectors cannot be kept: {error}")));
+                break Err(Failure::from(error).about("vectors cannot be kept"));
             }
         }
     };

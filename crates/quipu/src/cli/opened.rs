@@ -8,7 +8,7 @@ use quipu_core::index::{IndexError, Progress, Scope, SyncReport};
 use quipu_tools::{Registry, RegistryOptions, Toolset};
 
 use super::Shared;
-use super::failure::Failure;
+use super::failure::{Failure, advice_on_index};
 use super::output::{Line, Output};
 use super::progress::Meter;
 use crate::compose::{self, ComposeError, IndexPlace, OpenMemory, OpenVault, WhyMemory, Wish};
@@ -31,6 +31,15 @@ pub(crate) struct Ready {
     /// What the index had to take in.
     pub(crate) report: SyncReport,
     pub(crate) took: Duration,
+}
+
+impl Ready {
+    /// What to say and to do where the index could not take everything in.
+    pub(crate) fn unsaved(&self) -> Option<(String, &'static str)> {
+        let SyncReport { unsaved, total, .. } = self.report;
+        let advice = "make room on the disk, or run `quipu index --rebuild`; no note was touched";
+        (unsaved > 0).then(|| (format!("{unsaved} of {total} notes could not be saved in the index"), advice))
+    }
 }
 
 /// Finds the vault and reads its settings.
@@ -83,7 +92,7 @@ impl Located {
 /// Brings an open vault's index up to date, or says why not to the person who typed the command.
 pub(crate) fn start(open: &OpenVault, output: &Output) -> Result<(SyncReport, Duration), Failure> {
     index(open, output)
-        .map_err(|error| Failure::failed(format!("cannot index {}: {error}", open.vault.root().display())))
+        .map_err(|error| Failure::from(error).about(&format!("cannot index {}", open.vault.root().display())))
 }
 
 /// Brings an open vault's index up to date, showing how far it is.
@@ -118,6 +127,15 @@ impl OpenVault {
             && let Err(error) = open.database.settle()
         {
             tracing::debug!("memory's log stays beside its file: {error}");
+        }
+    }
+
+    /// What to do so that the index is kept.
+    pub(crate) fn advice_on_keeping(&self) -> Option<&'static str> {
+        match &self.index {
+            IndexPlace::Memory(WhyMemory::Unwritable(reason)) => Some(advice_on_index(reason)),
+            IndexPlace::Memory(WhyMemory::Owned) => Some("stop that process to have this one keep it"),
+            IndexPlace::Memory(WhyMemory::NotYet) | IndexPlace::Folder(_) => None,
         }
     }
 

@@ -3,7 +3,7 @@
 use clap::Args;
 use jiff::Timestamp;
 use quipu_core::Knowledge;
-use quipu_core::model::NoteId;
+use quipu_core::model::{NoteId, NoteKey, VaultPath};
 use quipu_core::ports::{Kept, KeptReason};
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,8 @@ Examples:
 
 JSON fields:
   a list: [{version, path, at, reason, bytes}], reason one of \"deleted\", \"replaced\", \"moved\"
-  an id:  {path, version, replaced}, replaced being the version the present file is now kept as, or null")]
+  an id:  {path, version, replaced, copies}, replaced being the version the present file is now kept as, or null;
+          copies[] are notes in the same folder with the same text, such as the one that this was moved to")]
 pub(crate) struct Restore {
     /// The note's path from the vault's root, in any case.
     id: Option<String>,
@@ -52,6 +53,7 @@ struct Restored<'a> {
     path: &'a str,
     version: &'a str,
     replaced: Option<&'a str>,
+    copies: &'a [String],
 }
 
 impl Restore {
@@ -72,9 +74,11 @@ impl Restore {
         let now_kept = self::kept(&open.knowledge)?;
         let replaced =
             now_kept.iter().find(|version| version.path.note_id() == wanted.path.note_id() && !kept.contains(version));
+        let copies = copies(&open.knowledge, &wanted.path);
         if self.json {
+            let (path, version) = (wanted.path.as_str(), wanted.version.as_str());
             let replaced = replaced.map(|kept| kept.version.as_str());
-            output.json(&Restored { path: wanted.path.as_str(), version: &wanted.version, replaced })?;
+            output.json(&Restored { path, version, replaced, copies: &copies })?;
             return Ok(Outcome::Fine);
         }
         let path = Line::new().bold(wanted.path.to_string());
@@ -87,6 +91,17 @@ impl Restore {
             Some(replaced) => format!("the file that was there is kept as {}", replaced.version),
             None => "no file was there".to_owned(),
         }))?;
+        for copy in &copies {
+            output.warning(
+                &format!("{copy} has the same text: there are two copies now"),
+                Some(&format!(
+                    "to keep one only, `quipu call delete_node '{{\"id\": \"{copy}\"}}'` moves that one to the trash"
+                )),
+            );
+        }
+        if wanted.reason == KeptReason::Moved && copies.is_empty() {
+            output.aside(&Line::new().dim("the note was moved then: what it became is left as it is"));
+        }
         Ok(Outcome::Fine)
     }
 
@@ -122,6 +137,19 @@ impl Restore {
         }
         Ok(())
     }
+}
+
+/// Other notes of the same folder, where a rename leaves a note, that have the same text behind the frontmatter.
+fn copies(knowledge: &Knowledge, path: &VaultPath) -> Vec<String> {
+    let snapshot = knowledge.snapshot();
+    let Some(key) = snapshot.find_exact(path) else { return Vec::new() };
+    let beside = |other: &NoteKey| *other != key && snapshot.note(*other).path.folder() == path.folder();
+    let others: Vec<NoteKey> = snapshot.files().filter(beside).collect();
+    let text = knowledge.bodies(&snapshot, &[key]).pop().flatten().filter(|text| !text.trim().is_empty());
+    let Some(text) = text else { return Vec::new() };
+    let texts = knowledge.bodies(&snapshot, &others);
+    let same = others.iter().zip(texts).filter(|(_, other)| other.as_ref() == Some(&text));
+    same.map(|(other, _)| snapshot.note(*other).path.to_string()).collect()
 }
 
 fn kept(knowledge: &Knowledge) -> Result<Vec<Kept>, Failure> {

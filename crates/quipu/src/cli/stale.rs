@@ -24,7 +24,8 @@ use crate::compose::{IndexPlace, WhyMemory, Wish};
 #[command(after_help = "\
 Examples:
   quipu stale ~/project/docs        what lags behind, and since when
-  quipu stale --fail                for CI: exit code 1 when a page is stale; possibly stale is no failure
+  quipu stale --fail                for CI: exit code 1 when a page is stale, or when that could not be found out;
+                                    possibly stale is no failure
   quipu stale --json | jq -r '.pages[] | select(.staleness == \"stale\") | .path'
 
 In CI the checkout needs the whole history, since a page is compared with the commit that last changed it.
@@ -35,12 +36,13 @@ JSON fields:
   pages[]         {path, title, staleness, refs[{path, change, since}]}, stale ones first; change is \"modified\" or
                   \"deleted\", since is null where it is not known
   never_seen[]    {path, ref}: references that name nothing and never did
+  unknown[]       {path, ref}: sources of which it could not be found out whether they changed; warnings say why
   warnings[]      what could not be found out")]
 pub(crate) struct Stale {
     /// The folder of notes.
     #[arg(value_name = "VAULT")]
     pub(super) folder: Option<PathBuf>,
-    /// Exit with code 1 when any page is stale.
+    /// Exit with code 1 when any page is stale, or when it could not be found out.
     #[arg(long)]
     fail: bool,
     /// Answer as JSON.
@@ -53,7 +55,8 @@ struct Answer {
     vault: String,
     counts: Counts,
     pages: Vec<Page>,
-    never_seen: Vec<NeverSeen>,
+    never_seen: Vec<Named>,
+    unknown: Vec<Named>,
     warnings: Vec<String>,
 }
 
@@ -80,8 +83,9 @@ struct Ref {
     since: Option<String>,
 }
 
+/// A page and one of its references.
 #[derive(Serialize)]
-struct NeverSeen {
+struct Named {
     path: String,
     #[serde(rename = "ref")]
     reference: String,
@@ -96,7 +100,8 @@ impl Stale {
         } else {
             answer.print(output)?;
         }
-        let fails = self.fail && answer.counts.stale > 0;
+        // What could not be compared may be stale, and a check that passes without looking is none.
+        let fails = self.fail && (answer.counts.stale > 0 || !answer.unknown.is_empty());
         Ok(if fails { Outcome::Negative } else { Outcome::Fine })
     }
 }
@@ -115,7 +120,7 @@ fn look(ready: &Ready, output: &Output) -> Answer {
             .push("there is neither git nor an index to remember the past; `quipu index` begins to remember".into());
     }
     let mut counts = Counts { untracked: others.len(), ..Counts::default() };
-    let (mut pages, mut never_seen) = (Vec::new(), Vec::new());
+    let (mut pages, mut never_seen, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
     for (key, freshness) in sourced.iter().zip(judged) {
         let note = snapshot.note(*key);
         match freshness.staleness {
@@ -124,15 +129,16 @@ fn look(ready: &Ready, output: &Output) -> Answer {
             Staleness::Stale => counts.stale += 1,
             Staleness::Untracked => counts.untracked += 1,
         }
-        let missing = freshness.never_seen.iter();
-        never_seen.extend(missing.map(|named| NeverSeen { path: note.path.to_string(), reference: named.clone() }));
+        let named = |reference: &String| Named { path: note.path.to_string(), reference: reference.clone() };
+        never_seen.extend(freshness.never_seen.iter().map(named));
+        unknown.extend(freshness.unknown.iter().map(named));
         if !freshness.offenders.is_empty() {
             pages.push(Page::new(note.path.to_string(), note.title.clone(), &freshness));
         }
     }
     // Stale before possibly stale, each by path.
     pages.sort_by(|a, b| b.staleness.cmp(a.staleness).then_with(|| a.path.cmp(&b.path)));
-    Answer { vault: root.display().to_string(), counts, pages, never_seen, warnings }
+    Answer { vault: root.display().to_string(), counts, pages, never_seen, unknown, warnings }
 }
 
 impl Page {
@@ -169,6 +175,10 @@ impl Answer {
         output.line(&Line::new().plain(counts))?;
         for missing in &self.never_seen {
             let text = format!("{}: its source {} is not there and never was", missing.path, missing.reference);
+            output.aside(&Line::new().dim(text));
+        }
+        for unknown in &self.unknown {
+            let text = format!("{}: whether its source {} changed is not known", unknown.path, unknown.reference);
             output.aside(&Line::new().dim(text));
         }
         for warning in &self.warnings {

@@ -42,6 +42,7 @@ fn the_environment_wins_over_the_file() {
     assert_eq!(notes(with("QUIPU_EXCLUDE", "{station,methods}/**")), 7);
     assert_eq!(notes(with("QUIPU_EXCLUDE", "")), 16);
     check("config_bad_variable", &with("QUIPU_TITLE_FROM", "heading,file-name").expect(2));
+    check("config_unknown_variable", &with("QUIPU_TRASH_DAY", "7").expect(2));
     check("config_bad_log", &with("QUIPU_LOG", "quipu=loud").expect(2));
 }
 

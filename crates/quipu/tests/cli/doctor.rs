@@ -9,7 +9,7 @@ fn the_example_has_one_broken_link() {
     vault.run(&["doctor", "--check"]).expect(1);
     let answer = vault.run(&["doctor", "--json"]).expect(0).json();
     assert_eq!(answer["problems"], 1);
-    assert_eq!(answer["groups"][0]["findings"][0]["message"], "[[Snow Board]]");
+    assert_eq!(answer["groups"][0]["findings"][0]["message"], "[[Snow Board]] in line 8");
 }
 
 #[test]
@@ -90,4 +90,22 @@ fn a_file_that_lost_its_permission_is_found_though_its_time_did_not_change() {
     }
     let ran = vault.run(&["doctor", "--check"]).expect(1);
     assert!(ran.stdout.contains("Files that cannot be read (1)\n  b.md"), "{ran}");
+}
+
+#[test]
+fn a_link_that_is_broken_in_several_places_is_told_once_with_its_lines() {
+    let vault = Sandbox::of("//- a.md\n---\ndepends_on: [gone]\n---\n[[gone]] and [[gone]]\n\n![[gone]]\n[[gone]]\n");
+    let answer = vault.run(&["doctor", "--json"]).expect(0).json();
+    let findings: Vec<(&str, &serde_json::Value)> = answer["groups"][0]["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| (finding["message"].as_str().unwrap(), &finding["lines"]))
+        .collect();
+    let expected = [
+        ("[[gone]] in line 2", serde_json::json!([2])),
+        ("[[gone]] in lines 4, 7", serde_json::json!([4, 7])),
+        ("![[gone]] in line 6", serde_json::json!([6])),
+    ];
+    assert_eq!(findings, expected.iter().map(|(message, lines)| (*message, lines)).collect::<Vec<_>>());
 }

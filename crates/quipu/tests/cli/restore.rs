@@ -49,6 +49,18 @@ fn a_rename_of_case_alone_is_undone() {
 }
 
 #[test]
+fn a_note_that_was_moved_and_comes_back_is_said_to_be_there_twice() {
+    let vault = Sandbox::of("//- old.md\nText.\n");
+    vault.run(&["call", "update_node", r#"{"id": "old.md", "title": "New"}"#]).expect(0);
+    assert!(!vault.root().join("old.md").exists());
+    check("restore_moved", &vault.run(&["restore", "old.md"]).expect(0));
+    assert!(vault.root().join("old.md").exists() && vault.root().join("New.md").exists());
+    vault.run(&["call", "delete_node", r#"{"id": "old.md"}"#]).expect(0);
+    let restored = vault.run(&["restore", "old.md", "--json"]).expect(0).json();
+    assert_eq!(restored["copies"], serde_json::json!(["New.md"]));
+}
+
+#[test]
 fn a_version_that_is_not_kept_is_an_error() {
     let vault = Sandbox::example();
     check("restore_unknown", &vault.run(&["restore", "nowhere.md"]).expect(1));

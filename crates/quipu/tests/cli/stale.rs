@@ -101,5 +101,24 @@ fn without_git_the_index_remembers_from_run_to_run() {
 fn a_repository_without_the_program_is_said() {
     let vault = repository();
     let ran = vault.ran(vault.command(&["stale"]).env("PATH", "/nonexistent").output().unwrap()).expect(0);
-    assert!(ran.stderr.contains("warning: the `git` program is not installed; until then"), "{ran}");
+    assert!(ran.stderr.contains("warning: the `git` program is not installed; until that is mended"), "{ran}");
+}
+
+#[test]
+fn where_git_cannot_be_asked_nothing_is_called_fresh_and_a_check_fails() {
+    let vault = repository();
+    // A program that goes before git and fails. What the index remembers is younger than the changes.
+    vault.write("bin/git", "#!/bin/sh\necho fatal: broken >&2\nexit 3\n");
+    let program = vault.root().join("bin/git");
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let run = |arguments: &[&str]| {
+        let path = format!("{}:/usr/bin:/bin", vault.root().join("bin").display());
+        vault.ran(vault.command(arguments).env("PATH", path).output().unwrap())
+    };
+    let answer = run(&["stale", "--json"]).expect(0).json();
+    assert_eq!(answer["counts"], serde_json::json!({"fresh": 0, "possibly_stale": 0, "stale": 0, "untracked": 5}));
+    assert_eq!(answer["unknown"].as_array().unwrap().len(), 5, "{answer}");
+    assert!(answer["warnings"][0].as_str().unwrap().contains("git failed"), "{answer}");
+    let ran = run(&["stale", "--fail"]).expect(1);
+    assert!(ran.stderr.contains("fresh.md: whether its source src/same.rs changed is not known"), "{ran}");
 }

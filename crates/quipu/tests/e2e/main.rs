@@ -3,12 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, in what it calls too")]
 
 mod client;
+#[expect(dead_code, reason = "it is shared with the tests of the embedders, which ask more of it")]
+#[path = "../../../embed/tests/providers/server.rs"]
+mod embedding_server;
 
 mod bad_input;
 mod calls;
 mod ending;
 mod handshake;
 mod http;
+mod provider_faults;
 mod resources;
 mod seed_docs;
 mod seed_memory;

@@ -180,3 +180,23 @@ fn without_watching_a_change_is_seen_when_its_note_is_read() {
     assert_eq!(client.answer("get_node", json!({ "id": "b.md" }))["content"], "b\n");
     assert_eq!(client.answer("list_nodes", json!({}))["total"], 2);
 }
+
+#[test]
+fn a_text_index_that_somebody_deletes_is_made_anew_under_a_running_server() {
+    let mut client = watched("//- old.md\nsparrow\n");
+    let paths = |client: &mut Client, query: &str| {
+        let found = client.answer("ubp_fulltext_search", json!({ "query": query }));
+        let hits = found["results"].as_array().unwrap().iter();
+        hits.map(|hit| hit["filepath"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(paths(&mut client, "sparrow"), ["old.md"]);
+    for gone in ["text", "text/meta.json"] {
+        let path = client.root().join(".quipu/index").join(gone);
+        if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
+        let new = format!("{}.md", gone.replace(['/', '.'], "-"));
+        client.write(&new, "sparrow and finch\n");
+        client.wait_for("nodes_exist", json!({ "ids": [new] }), &json!({ new.clone(): true }));
+        let found = paths(&mut client, "sparrow");
+        assert!(found.contains(&new) && found.contains(&"old.md".to_owned()), "{gone}: {found:?}");
+    }
+}

@@ -38,6 +38,15 @@ pub(super) fn is_refusal(error: &TantivyError) -> bool {
     matches!(io.kind(), ErrorKind::PermissionDenied | ErrorKind::StorageFull | ErrorKind::ReadOnlyFilesystem)
 }
 
+/// Whether an error says that a file is not there.
+pub(super) fn is_absence(error: &TantivyError) -> bool {
+    match error {
+        TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(_)) => true,
+        TantivyError::IoError(error) => error.kind() == ErrorKind::NotFound,
+        _ => false,
+    }
+}
+
 impl TextError {
     /// Takes every error as damage that is no refusal: right where nothing is written yet.
     pub(super) fn or_damage(self) -> Self {

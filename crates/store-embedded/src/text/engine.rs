@@ -127,7 +127,7 @@ impl Engine {
             }
             // Looked for once, and only when words as typed find nothing.
             if matched == TextMatch::Phrase {
-                guarded(|| words.find_instead(&searcher, fields))?;
+                guarded(|| words.find_instead(&searcher, fields).and_then(|()| words.find_common(&searcher, fields)))?;
             }
             level = words.relaxed(matched, fields);
         }

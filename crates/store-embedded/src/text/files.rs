@@ -15,7 +15,7 @@ use tantivy::directory::footer::Footer;
 use tantivy::directory::{FileSlice, OwnedBytes};
 use tantivy::index::SegmentComponent;
 
-use super::damage::{TextError, guarded};
+use super::damage::{TextError, guarded, is_absence};
 
 /// What every segment has. Deletions come with the first of them.
 const COMPONENTS: [SegmentComponent; 6] = [
@@ -36,7 +36,13 @@ const TAIL_BYTES_LEAST: usize = 8;
 /// The end of each file shows what is missing, cut short or something else. Every byte is read, too, where these are no
 /// more than `read_up_to` in all.
 pub(super) fn findings(index: &Index, folder: Option<&Path>, read_up_to: u64) -> Result<Vec<String>, TextError> {
-    let files = guarded(|| segment_files(index))?;
+    let files = match guarded(|| segment_files(index)) {
+        // Somebody removed the folder, or the list of what is in it, from under this process.
+        Err(TextError::Failed(error)) if is_absence(&error) => {
+            return Ok(vec![format!("its files are gone ({error})")]);
+        }
+        files => files?,
+    };
     let mut findings = Vec::new();
     let mut whole = Vec::new();
     let mut bytes = 0;

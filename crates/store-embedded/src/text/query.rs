@@ -12,6 +12,15 @@ use super::language::{Language, Stems};
 use super::schema::Fields;
 use super::similar::similar;
 
+/// For so many words that the index does not have, others are looked for: a pasted page is not full of slips.
+const MAX_UNKNOWN: usize = 8;
+
+/// A word that is in this share of all sections tells nothing apart.
+const COMMON_SHARE: f32 = 0.3;
+
+/// In an index of fewer sections nothing can be said of what is common.
+const FEW_SECTIONS: u64 = 50;
+
 /// A pasted page is searched by its beginning.
 const MAX_TERMS: usize = 64;
 
@@ -49,6 +58,8 @@ struct QueryWord {
     instead: Vec<(String, f32)>,
     /// Whether it touches the word before, as in `a::b`.
     joined: bool,
+    /// Whether nearly every section has it.
+    is_common: bool,
 }
 
 impl QueryWords {
@@ -77,7 +88,7 @@ impl QueryWords {
                 ),
                 WordKind::Run | WordKind::Emoji => (Vec::new(), Vec::new()),
             };
-            understood.push(QueryWord { terms, stems, parts, instead: Vec::new(), joined });
+            understood.push(QueryWord { terms, stems, parts, instead: Vec::new(), joined, is_common: false });
         }
         Self { words: understood }
     }
@@ -94,8 +105,8 @@ impl QueryWords {
         let has_instead = self.words.iter().any(|word| !word.instead.is_empty());
         match from {
             // Without a word that is not there, all words cannot be found.
-            TextMatch::Phrase if has_instead => Some((TextMatch::Similar, self.all_words(fields))),
-            TextMatch::Phrase if !is_single => Some((TextMatch::AllWords, self.all_words(fields))),
+            TextMatch::Phrase if has_instead => Some((TextMatch::Similar, self.telling_words(fields))),
+            TextMatch::Phrase if !is_single => Some((TextMatch::AllWords, self.telling_words(fields))),
             TextMatch::AllWords | TextMatch::Similar if !is_single => Some((TextMatch::AnyWord, self.any_word(fields))),
             _ => None,
         }
@@ -149,19 +160,31 @@ impl QueryWords {
 
     /// Finds words of the index for those it does not have.
     pub(super) fn find_instead(&mut self, searcher: &Searcher, fields: &Fields) -> tantivy::Result<()> {
-        for word in &mut self.words {
+        let mut unknown = Vec::new();
+        for (place, word) in self.words.iter().enumerate() {
             let [(_, only)] = word.terms.as_slice() else { continue };
-            let mut forms = std::iter::once(only).chain(&word.stems).chain(&word.parts);
-            let is_known = forms.try_fold(false, |known, form| {
-                fields.words.iter().try_fold(known, |known, (field, _)| {
-                    Ok::<_, tantivy::TantivyError>(
-                        known || searcher.doc_freq(&Term::from_field_text(*field, form))? > 0,
-                    )
-                })
-            })?;
-            if !is_known {
-                word.instead = similar(searcher, fields, only)?;
+            if unknown.len() < MAX_UNKNOWN && word.most_sections(searcher, fields)? == 0 {
+                unknown.push((place, only.clone()));
             }
+        }
+        let words: Vec<&str> = unknown.iter().map(|(_, word)| word.as_str()).collect();
+        for ((place, _), instead) in unknown.iter().zip(similar(searcher, fields, &words)?) {
+            self.words[*place].instead = instead;
+        }
+        Ok(())
+    }
+
+    /// Finds out which words nearly every section has. Where that is all of them, none counts as such.
+    pub(super) fn find_common(&mut self, searcher: &Searcher, fields: &Fields) -> tantivy::Result<()> {
+        let sections = searcher.num_docs();
+        if sections < FEW_SECTIONS {
+            return Ok(());
+        }
+        for word in &mut self.words {
+            word.is_common = word.most_sections(searcher, fields)? as f32 >= COMMON_SHARE * sections as f32;
+        }
+        if self.words.iter().all(|word| word.is_common) {
+            self.words.iter_mut().for_each(|word| word.is_common = false);
         }
         Ok(())
     }
@@ -172,11 +195,21 @@ impl QueryWords {
 
     /// Each word somewhere in the section; words typed in one piece count more when they stand together.
     fn all_words(&self, fields: &Fields) -> Box<dyn Query> {
+        self.every_word(fields, |_| Occur::Must)
+    }
+
+    /// The same, but for the words that nearly every section has: "how do I deploy" is about deploying, and a section that
+    /// happens to have "how" and "do" as well must not hide all others.
+    fn telling_words(&self, fields: &Fields) -> Box<dyn Query> {
+        self.every_word(fields, |word| if word.is_common { Occur::Should } else { Occur::Must })
+    }
+
+    fn every_word(&self, fields: &Fields, occur: impl Fn(&QueryWord) -> Occur) -> Box<dyn Query> {
         let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
         for (index, word) in self.words.iter().enumerate() {
             let seen = self.words[..index].iter().any(|earlier| earlier.is_like(word));
             if !seen {
-                clauses.push((Occur::Must, word.somewhere(fields)));
+                clauses.push((occur(word), word.somewhere(fields)));
             }
         }
         clauses.extend(self.pieces().map(|piece| (Occur::Should, in_any_field(&piece, fields))));
@@ -237,6 +270,18 @@ impl QueryWord {
         let terms = self.terms.iter().map(move |(_, term)| (term.as_str(), exact));
         let others = self.stems.iter().chain(&self.parts).map(|term| (term.as_str(), 1.0));
         terms.chain(others).chain(self.instead.iter().map(|(term, close)| (term.as_str(), *close)))
+    }
+
+    /// In how many sections the most frequent form of a single word is, in whichever field; none for a run.
+    fn most_sections(&self, searcher: &Searcher, fields: &Fields) -> tantivy::Result<u64> {
+        let [(_, only)] = self.terms.as_slice() else { return Ok(0) };
+        let mut most = 0;
+        for form in std::iter::once(only).chain(&self.stems).chain(&self.parts) {
+            for (field, _) in fields.words {
+                most = most.max(searcher.doc_freq(&Term::from_field_text(field, form))?);
+            }
+        }
+        Ok(most)
     }
 
     /// The words that a text should have, each in all its forms.

@@ -12,35 +12,55 @@ const MIN_CHARS: usize = 3;
 /// At most so many stand in for a word, the closest first and then the most frequent.
 const MAX_WORDS: usize = 24;
 
-/// The closest words of the index, and how close each is: 1 would be the word itself.
+/// Of each word the closest words of the index, and how close each is: 1 would be the word itself.
 ///
-/// Looks at every word of the index: some milliseconds for a large vault, so only for a word that is not there.
-pub(super) fn similar(searcher: &Searcher, fields: &Fields, word: &str) -> tantivy::Result<Vec<(String, f32)>> {
-    let wanted: Vec<char> = word.chars().collect();
-    if wanted.len() < MIN_CHARS {
-        return Ok(Vec::new());
+/// Looks at every word of the index, once for all: some milliseconds for a large vault, so only for words that are not there.
+pub(super) fn similar(
+    searcher: &Searcher,
+    fields: &Fields,
+    words: &[&str],
+) -> tantivy::Result<Vec<Vec<(String, f32)>>> {
+    let mut wanted: Vec<Wanted<'_>> = words.iter().map(|word| Wanted::new(word)).collect();
+    if wanted.iter().all(|wanted| wanted.chars.len() < MIN_CHARS) {
+        return Ok(words.iter().map(|_| Vec::new()).collect());
     }
-    let mut found: BTreeMap<String, (f32, u32)> = BTreeMap::new();
     for segment in searcher.segment_readers() {
         for (field, _) in fields.words {
             let index = segment.inverted_index(field)?;
             let mut terms = index.terms().stream()?;
             while terms.advance() {
-                let Some(closeness) =
-                    std::str::from_utf8(terms.key()).ok().and_then(|term| closeness(&wanted, word, term))
-                else {
-                    continue;
-                };
-                let term = String::from_utf8_lossy(terms.key()).into_owned();
-                found.entry(term).or_insert((closeness, 0)).1 += terms.value().doc_freq;
+                let Ok(term) = std::str::from_utf8(terms.key()) else { continue };
+                for wanted in wanted.iter_mut().filter(|wanted| wanted.chars.len() >= MIN_CHARS) {
+                    if let Some(closeness) = closeness(&wanted.chars, wanted.word, term) {
+                        let so_far = wanted.found.entry(term.to_owned()).or_insert((closeness, 0));
+                        so_far.1 += terms.value().doc_freq;
+                    }
+                }
             }
         }
     }
-    let mut found: Vec<(String, f32, u32)> =
-        found.into_iter().map(|(term, (closeness, count))| (term, closeness, count)).collect();
-    found.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.2.cmp(&a.2)).then_with(|| a.0.cmp(&b.0)));
-    found.truncate(MAX_WORDS);
-    Ok(found.into_iter().map(|(term, closeness, _)| (term, closeness)).collect())
+    Ok(wanted.into_iter().map(Wanted::closest).collect())
+}
+
+/// A word that is looked for, and what was found for it: how close that is, and in how many sections.
+struct Wanted<'w> {
+    word: &'w str,
+    chars: Vec<char>,
+    found: BTreeMap<String, (f32, u32)>,
+}
+
+impl<'w> Wanted<'w> {
+    fn new(word: &'w str) -> Self {
+        Self { word, chars: word.chars().collect(), found: BTreeMap::new() }
+    }
+
+    fn closest(self) -> Vec<(String, f32)> {
+        let found = self.found.into_iter().map(|(term, (closeness, count))| (term, closeness, count));
+        let mut found: Vec<(String, f32, u32)> = found.collect();
+        found.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.2.cmp(&a.2)).then_with(|| a.0.cmp(&b.0)));
+        found.truncate(MAX_WORDS);
+        found.into_iter().map(|(term, closeness, _)| (term, closeness)).collect()
+    }
 }
 
 /// How close a word of the index is, if it is close at all.

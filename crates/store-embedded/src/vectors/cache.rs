@@ -143,6 +143,15 @@ impl Cache {
         cosines.collect()
     }
 
+    /// Has a space go on with vectors of so many dimensions. Those of another number are set aside, and are there when that
+    /// number comes back.
+    pub(super) fn turn(&mut self, name: &str, dimensions: usize) -> Result<(), VectorError> {
+        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        space_for(&tx, name, dimensions)?;
+        tx.commit()?;
+        Ok(())
+    }
+
     /// Adds vectors and replaces coarser ones, in one transaction. All are of the same dimensions.
     pub(super) fn put(
         &mut self,
@@ -193,7 +202,12 @@ impl Cache {
         let space = space.map_or(-1, |space| space.id);
         let (mut seen, mut forgotten) = (Vec::new(), Vec::new());
         {
-            let sql = format!("SELECT hash, id, space, {TODAY} - seen_day FROM vector WHERE {TODAY} - seen_day >= ?1");
+            // Days since anything was last used do not count: who comes back after a year, and has the index made anew,
+            // finds all vectors there.
+            let sql = format!(
+                "SELECT hash, id, space, (SELECT max(seen_day) FROM vector) - seen_day FROM vector \
+                 WHERE {TODAY} - seen_day >= ?1"
+            );
             let mut statement = tx.prepare(&sql)?;
             let mut rows = statement.query([SEEN_DAYS])?;
             while let Some(row) = rows.next()? {
@@ -243,16 +257,24 @@ fn find_space(db: &Connection, name: &str) -> Result<Option<Space>, VectorError>
     Ok(space.optional()?)
 }
 
-/// The space of that name, which is made where there is none. Refuses one of other dimensions.
+/// The space of that name and dimensions, which is made where there is none. One of other dimensions makes way for it: its
+/// name gets them as an ending.
 fn space_for(tx: &Transaction<'_>, name: &str, dimensions: usize) -> Result<Space, VectorError> {
     match find_space(tx, name)? {
-        Some(space) if space.dimensions == dimensions => Ok(space),
-        Some(space) => Err(VectorError::Dimensions { is: dimensions, space: space.dimensions, name: name.to_owned() }),
-        None => {
-            let id = tx.prepare_cached("INSERT INTO space VALUES (NULL, ?1, ?2)")?.insert((name, dimensions))?;
-            Ok(Space { id, dimensions })
+        Some(space) if space.dimensions == dimensions => return Ok(space),
+        Some(space) => {
+            let sql = "UPDATE space SET name = name || ' of ' || dimensions WHERE id = ?1";
+            tx.prepare_cached(sql)?.execute([space.id])?;
         }
+        None => {}
     }
+    let sql = "UPDATE space SET name = ?1 WHERE name = ?1 || ' of ' || ?2 RETURNING id";
+    let back = tx.prepare_cached(sql)?.query_row((name, dimensions), |row| row.get(0)).optional()?;
+    let id = match back {
+        Some(id) => id,
+        None => tx.prepare_cached("INSERT INTO space VALUES (NULL, ?1, ?2)")?.insert((name, dimensions))?,
+    };
+    Ok(Space { id, dimensions })
 }
 
 /// From a row that begins with hash, id, grade, scale and coarse numbers.

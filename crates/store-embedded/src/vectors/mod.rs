@@ -16,6 +16,7 @@ mod resident;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use quipu_core::model::FileStat;
 use quipu_core::ports::{Grade, NoteChange, PassageHash};
 
 #[cfg(test)]
@@ -44,8 +45,8 @@ pub(crate) struct Vectors {
 /// Why vectors could not be kept or searched.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum VectorError {
-    #[error("a vector has {is} dimensions, and those of the space {name:?} have {space}")]
-    Dimensions { is: usize, space: usize, name: String },
+    #[error("vectors of {one} and of {other} dimensions are of no one space")]
+    Dimensions { one: usize, other: usize },
     #[error("a vector has no dimensions")]
     Empty,
     #[error("a vector holds a number that is not finite")]
@@ -137,13 +138,30 @@ impl Vectors {
         }
         let fixed = vectors.iter().map(|(hash, vector)| Some((*hash, FixedPoint::new(vector)?)));
         let fixed: Vec<_> = fixed.collect::<Option<_>>().ok_or(VectorError::NotFinite)?;
+        let dimensions = first.len();
+        if let Some((_, other)) = vectors.iter().find(|(_, vector)| vector.len() != dimensions) {
+            return Err(VectorError::Dimensions { one: dimensions, other: other.len() });
+        }
         let mut writer = lock(&self.writer);
         let put = self.opened(&mut writer)?.put(name, grade, fixed)?;
         // Still with the writer, so that no change of notes comes between. Another space finds them when it is loaded.
-        if let Some(resident) = &mut *self.write_resident()
-            && resident.space() == name
-        {
-            resident.put_vectors(&put.changed, put.new);
+        let mut resident = self.write_resident();
+        match resident.as_mut().filter(|resident| resident.space() == name) {
+            Some(of_space) if of_space.takes(dimensions) => of_space.put_vectors(&put.changed, put.new),
+            // The space has other dimensions from now on, and is filled again when it is needed.
+            Some(_) => *resident = None,
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Has a space go on with vectors of so many dimensions.
+    fn turn(&self, name: &str, dimensions: usize) -> Result<(), VectorError> {
+        let mut writer = lock(&self.writer);
+        self.opened(&mut writer)?.turn(name, dimensions)?;
+        let mut resident = self.write_resident();
+        if resident.as_ref().is_some_and(|resident| resident.space() == name && !resident.takes(dimensions)) {
+            *resident = None;
         }
         Ok(())
     }
@@ -177,7 +195,9 @@ impl Vectors {
         let space = cache.space(name)?;
         let cached = space.map_or(Ok(0), |space| cache.count(space))?;
         let mut filled = Resident::new(name, space.map(|space| space.dimensions), cached);
-        catalog.passages(|key, modified_ns, passages| filled.put_note(key, modified_ns, &passages))?;
+        catalog.passages(|key, modified_ns, passages| {
+            filled.put_note(key, FileStat { modified_ns, size: 0 }.newness(), &passages);
+        })?;
         // A rebuild begins without notes: nothing is out of use then.
         if filled.has_notes() {
             let forgotten = cache.tidy(space, |hash| filled.has_text(hash))?;

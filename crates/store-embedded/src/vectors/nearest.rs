@@ -39,8 +39,12 @@ pub(super) fn nearest(
     let mut keep = limit.saturating_mul(2).saturating_add(2 * BATCH);
     loop {
         // The scan alone holds the vectors in memory: reading from disk may take its time.
-        let scan = |resident: &Resident| candidates(resident, space, &coarse_query, keep, admits);
-        let (candidates, are_all) = store.vectors.with_space(&store.catalog, space, scan)??;
+        let scan = |resident: &Resident| candidates(resident, &coarse_query, keep, admits);
+        let Some((candidates, are_all)) = store.vectors.with_space(&store.catalog, space, scan)? else {
+            // Queries and passages come from one model: it has changed, and passages will follow.
+            store.vectors.turn(space, query.len())?;
+            continue;
+        };
         let (hits, are_enough) = rescore(&store.vectors, &exact_query, limit, &candidates)?;
         if are_all || are_enough {
             return Ok(hits);
@@ -50,22 +54,21 @@ pub(super) fn nearest(
     }
 }
 
+/// What may be closest, and whether that is all there is; `None` where the query has other dimensions.
 fn candidates(
     resident: &Resident,
-    space: &str,
     query: &FixedPoint,
     keep: usize,
     admits: &(dyn Fn(NoteKey) -> bool + Sync),
-) -> Result<(Vec<CandidateText>, bool), VectorError> {
-    let Some(matrix) = resident.matrix() else { return Ok((Vec::new(), true)) };
-    if matrix.dimensions() != query.coarse.len() {
-        let (is, dimensions) = (query.coarse.len(), matrix.dimensions());
-        return Err(VectorError::Dimensions { is, space: dimensions, name: space.to_owned() });
+) -> Option<(Vec<CandidateText>, bool)> {
+    if !resident.takes(query.coarse.len()) {
+        return None;
     }
+    let Some(matrix) = resident.matrix() else { return Some((Vec::new(), true)) };
     let admitted = |slot| resident.places(slot).filter(|place| admits(place.key));
     let found = matrix.scan(query, keep.min(matrix.len().max(1)), &|slot| admitted(slot).next().is_some());
     let text = |most, slot| CandidateText { most, id: resident.id(slot), places: admitted(slot).collect() };
-    Ok((found.rows.iter().map(|row| text(row.most, row.slot)).collect(), found.are_all))
+    Some((found.rows.iter().map(|row| text(row.most, row.slot)).collect(), found.are_all))
 }
 
 /// The closest sections of the candidates, and whether no other candidate could be among them.

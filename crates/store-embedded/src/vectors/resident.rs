@@ -53,7 +53,8 @@ fn level(grade: Grade) -> Level {
 }
 
 struct NoteEntry {
-    modified_ns: i64,
+    /// See [`quipu_core::model::FileStat::newness`].
+    newness: i64,
     /// Under which it is filed; `None` without passages.
     level: Option<Level>,
     /// Sections and slots.
@@ -99,6 +100,11 @@ impl Resident {
 
     pub(super) fn matrix(&self) -> Option<&Matrix> {
         self.matrix.as_ref()
+    }
+
+    /// Whether a vector of so many dimensions can lie among the others.
+    pub(super) fn takes(&self, dimensions: usize) -> bool {
+        self.matrix.as_ref().is_none_or(|matrix| matrix.dimensions() == dimensions)
     }
 
     /// Where the text in a slot stands.
@@ -157,7 +163,7 @@ impl Resident {
     }
 
     /// Puts a note in, or a new version of it. It is not filed yet.
-    pub(super) fn put_note(&mut self, key: NoteKey, modified_ns: i64, passages: &[ListedPassage]) {
+    pub(super) fn put_note(&mut self, key: NoteKey, newness: i64, passages: &[ListedPassage]) {
         let passages = passages.iter().map(|passage| {
             let slot = self.slot(passage.hash);
             let text = &mut self.texts[slot as usize];
@@ -168,7 +174,7 @@ impl Resident {
             }
             (passage.section, slot)
         });
-        let entry = NoteEntry { modified_ns, level: None, passages: passages.collect() };
+        let entry = NoteEntry { newness, level: None, passages: passages.collect() };
         self.remove_note(key);
         self.notes.insert(key, entry);
     }
@@ -184,13 +190,13 @@ impl Resident {
         for (change, passages) in changes.iter().zip(brought) {
             match *change {
                 NoteChange::Put { key, note, .. } => {
-                    self.put_note(key, note.stat.modified_ns, passages);
+                    self.put_note(key, note.stat.newness(), passages);
                     self.file(key);
                 }
                 NoteChange::Touch { key, stat } => {
                     self.unfile(key);
                     if let Some(note) = self.notes.get_mut(&key) {
-                        note.modified_ns = stat.modified_ns;
+                        note.newness = stat.newness();
                     }
                     self.file(key);
                 }
@@ -285,7 +291,7 @@ impl Resident {
         let Some(note) = self.notes.get_mut(&key) else { return };
         let Some(level) = note.level.take() else { return };
         let Some(filed) = self.by_level.get_mut(&level) else { return };
-        filed.remove(&(Reverse(note.modified_ns), key));
+        filed.remove(&(Reverse(note.newness), key));
         if filed.is_empty() {
             self.by_level.remove(&level);
         }
@@ -296,7 +302,7 @@ impl Resident {
         let Some(note) = self.notes.get_mut(&key) else { return };
         note.level = note.passages.iter().map(|(_, slot)| self.texts[*slot as usize].level).min();
         if let Some(level) = note.level {
-            self.by_level.entry(level).or_default().insert((Reverse(note.modified_ns), key));
+            self.by_level.entry(level).or_default().insert((Reverse(note.newness), key));
         }
     }
 }

@@ -1,8 +1,6 @@
 //! What is said of a document beside its text.
 
-use std::borrow::Cow;
-
-use quipu_core::model::{Note, Value};
+use quipu_core::model::Note;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -28,25 +26,11 @@ impl DocumentMetadata {
         Self {
             title: note.title.clone(),
             path: note.path.to_string(),
-            section: section(note).into_owned(),
+            section: note.area().into_owned(),
             filename: note.path.file_name().to_owned(),
             last_modified: iso_utc(note.stat.modified_ns),
             tags: note.tags.iter().map(|tag| tag.name.clone()).collect(),
-            description: text_of(note, "description"),
+            description: note.text_property("description"),
         }
     }
-}
-
-/// The section a document is in: as its frontmatter says, else its first folder, else `root`.
-pub(super) fn section(note: &Note) -> Cow<'_, str> {
-    let from_path = || match note.path.as_str().split_once('/') {
-        Some((folder, _)) => Cow::Borrowed(folder),
-        None => Cow::Borrowed("root"),
-    };
-    text_of(note, "section").map_or_else(from_path, Cow::Owned)
-}
-
-fn text_of(note: &Note, property: &str) -> Option<String> {
-    let text = note.property(property).and_then(Value::to_plain_text)?;
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }

@@ -1,10 +1,10 @@
 //! What documents there are.
 
-use quipu_core::model::{Note, fold, is_folded};
+use quipu_core::model::NoteKey;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::document::{DocumentMetadata, section};
+use super::document::DocumentMetadata;
 use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
 
@@ -52,17 +52,16 @@ impl Tool for ListDocuments {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let snapshot = call.knowledge.snapshot();
-        let is_every = params.section == every_section();
-        let wanted = fold(&params.section);
-        let found: Vec<&Note> = snapshot
-            .files()
-            .map(|key| snapshot.note(key))
-            .filter(|note| is_every || is_folded(&section(note), &wanted))
-            .collect();
-        let page = found.iter().skip(params.offset).take(params.limit);
+        let page = |found: &mut dyn Iterator<Item = NoteKey>| found.skip(params.offset).take(params.limit).collect();
+        let (page, total): (Vec<NoteKey>, usize) = if params.section == every_section() {
+            (page(&mut snapshot.files()), snapshot.files().len())
+        } else {
+            let found = snapshot.in_area(&params.section);
+            (page(&mut found.iter().copied()), found.len())
+        };
         Ok(Output {
-            documents: page.map(|note| DocumentMetadata::of(note)).collect(),
-            total: found.len(),
+            documents: page.into_iter().map(|key| DocumentMetadata::of(snapshot.note(key))).collect(),
+            total,
             section: params.section,
         })
     }

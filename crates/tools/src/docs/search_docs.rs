@@ -162,6 +162,8 @@ Started by getting up.
         for arguments in [json!({}), json!({"query": ""}), json!({"query": " \n"}), json!({"query": null})] {
             check(DOCS, "search_docs", arguments, json!({"failed": "Error: Search query is required"}));
         }
+        let slip = "Error: Search query is required; `querry` is not an argument of this tool; did you mean `query`? (allowed: `query`, `maxResults`)";
+        check(DOCS, "search_docs", json!({"querry": "x"}), json!({"failed": slip}));
         let wrong = json!({"failed": "Error: `maxResults` is 101; it must be a whole number from 1 to 100"});
         check(DOCS, "search_docs", json!({"query": "x", "maxResults": 101}), wrong);
     }

@@ -118,7 +118,8 @@ None: #mlops is another tag.
         let desk = Desk::new(TAGGED);
         let message = "`tags` has 0 items; it must be a list of 1 to 1000 strings";
         assert_eq!(desk.fails("search_by_tags", json!({"tags": []})).1, message);
-        let message = "`tags` is missing; it must be a list of 1 to 1000 strings";
+        let message = "`tags` is missing; it must be a list of 1 to 1000 strings; `tag` is not an argument of this tool; \
+                       did you mean `tags`? (allowed: `tags`, `mode`, `limit`)";
         assert_eq!(desk.fails("search_by_tags", json!({"tag": "ml"})).1, message);
         let message = "`limit` is 101; it must be a whole number from 1 to 100";
         assert_eq!(desk.fails("search_by_tags", json!({"tags": ["ml"], "limit": 101})).1, message);

@@ -61,6 +61,9 @@ impl Tool for GetPage {
         for missing in freshness.never_seen.iter().take(5) {
             call.warn(format!("{}: its source {missing} is not there and never was", note.path));
         }
+        for unknown in freshness.unknown.iter().take(5) {
+            call.warn(format!("{}: whether its source {unknown} changed since could not be found out", note.path));
+        }
         Ok(Output {
             doc_id: doc_id(note),
             filepath: note.path.to_string(),

@@ -6,11 +6,15 @@ use std::io::Read;
 use std::ops::Bound;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::program::{Git, GitError, end};
 
 const CHUNK: usize = 64 << 10;
+
+/// One part of so many more commits, and it is asked again whether enough is known.
+const ASK_AGAIN: usize = 8;
 
 /// Every commit newest first, with the paths it changed from its parent. A merge counts for what it made itself, and a
 /// pure rename is known as one.
@@ -37,7 +41,7 @@ pub(crate) struct History {
 }
 
 struct Running {
-    child: Child,
+    child: Arc<Mutex<Child>>,
     chunks: Receiver<Vec<u8>>,
 }
 
@@ -84,11 +88,14 @@ impl History {
         }
         // Few chunks wait at a time, so git does not run ahead of what is asked.
         let (sender, chunks) = sync_channel(4);
+        let child = Arc::new(Mutex::new(child));
+        let ended = child.clone();
         std::thread::spawn(move || {
             loop {
                 let mut chunk = vec![0; CHUNK];
                 match stdout.read(&mut chunk) {
-                    Ok(0) | Err(_) => return,
+                    // It has said all, though nobody may ask for that for long: it is not left behind as a dead process.
+                    Ok(0) | Err(_) => return end(&mut ended.lock().unwrap_or_else(PoisonError::into_inner)),
                     Ok(length) => chunk.truncate(length),
                 }
                 if sender.send(chunk).is_err() {
@@ -105,8 +112,19 @@ impl History {
     }
 
     /// Reads on until enough is known.
+    ///
+    /// Whether it is enough is asked each time that a little more of the whole is known, since to find that out may take a
+    /// look at all of it.
     pub(crate) fn advance(&mut self, deadline: Instant, enough: impl Fn(&Self) -> bool) -> Advance {
-        while !enough(self) {
+        let mut asked_at = None;
+        loop {
+            let is_due = asked_at.is_none_or(|before| self.commits.len() > before + before / ASK_AGAIN);
+            if is_due || self.running.is_none() {
+                if enough(self) {
+                    return Advance::Enough;
+                }
+                asked_at = Some(self.commits.len());
+            }
             let Some(running) = &self.running else { return Advance::End };
             if Instant::now() >= deadline {
                 return Advance::TooSlow;
@@ -120,7 +138,6 @@ impl History {
                 Err(RecvTimeoutError::Disconnected) => self.stop(),
             }
         }
-        Advance::Enough
     }
 
     /// The commit that last changed a path's content, and the path's name in it.
@@ -151,8 +168,8 @@ impl History {
     }
 
     fn stop(&mut self) {
-        if let Some(mut running) = self.running.take() {
-            end(&mut running.child);
+        if let Some(running) = self.running.take() {
+            end(&mut running.child.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 }

@@ -1,10 +1,13 @@
 //! Runs `git` for one answer: in a cleaned environment, and never for longer than it is given.
 
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
+
+use super::GitOptions;
 
 /// Variables that would point git at another repository, or make it do more than answer. A hook that starts us sets some.
 const REMOVED: [&str; 17] = [
@@ -55,8 +58,8 @@ pub(crate) enum GitError {
     )]
     Untrusted,
     /// It took too long.
-    #[error("git took longer than {0} seconds")]
-    TooSlow(u64),
+    #[error("git took longer than {} seconds", .0.as_secs_f32())]
+    TooSlow(Duration),
     /// Anything else; what git said is in the log.
     #[error("git failed; the server's log has the details")]
     Failed,
@@ -66,16 +69,23 @@ pub(crate) enum GitError {
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
     folder: PathBuf,
+    program: PathBuf,
+    patience: Duration,
 }
 
 impl Git {
-    pub(crate) fn at(folder: &Path) -> Self {
-        Self { folder: folder.to_owned() }
+    pub(crate) fn at(folder: &Path, options: &GitOptions) -> Self {
+        Self { folder: folder.to_owned(), program: options.program.clone(), patience: options.patience }
+    }
+
+    /// How long is waited for one answer.
+    pub(super) fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// A command ready for its arguments.
     pub(super) fn command(&self) -> Command {
-        let mut command = Command::new("git");
+        let mut command = Command::new(&self.program);
         REMOVED.iter().for_each(|name| {
             command.env_remove(name);
         });
@@ -88,6 +98,8 @@ impl Git {
             .env("GIT_NO_LAZY_FETCH", "1")
             .env("GIT_ALLOW_PROTOCOL", "none")
             .current_dir(&self.folder)
+            // Of its own, so that whatever it starts ends with it.
+            .process_group(0)
             .arg("--no-pager");
         SETTINGS.iter().for_each(|setting| {
             command.args(["-c", setting]);
@@ -105,8 +117,8 @@ impl Git {
     }
 
     /// The whole output of a command that is given a text. One that fails is an error.
-    pub(super) fn answer(&self, arguments: &[&str], input: String, limit: Duration) -> Result<Vec<u8>, GitError> {
-        let (output, error) = self.output(arguments, input, limit)?;
+    pub(super) fn answer(&self, arguments: &[&str], input: String) -> Result<Vec<u8>, GitError> {
+        let (output, error) = self.output(arguments, input)?;
         match error {
             None => Ok(output),
             Some(said) => Err(judged(arguments, &said)),
@@ -114,13 +126,8 @@ impl Git {
     }
 
     /// The whole output, and what was said on stderr if the command failed.
-    pub(super) fn output(
-        &self,
-        arguments: &[&str],
-        input: String,
-        limit: Duration,
-    ) -> Result<(Vec<u8>, Option<String>), GitError> {
-        let deadline = Instant::now() + limit;
+    pub(super) fn output(&self, arguments: &[&str], input: String) -> Result<(Vec<u8>, Option<String>), GitError> {
+        let deadline = Instant::now() + self.patience;
         let mut child = self.spawn(arguments, Stdio::piped())?;
         let (mut stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         std::thread::spawn(move || {
@@ -138,7 +145,7 @@ impl Git {
                 Ok((false, bytes)) => output = bytes,
                 Err(_) => {
                     end(&mut child);
-                    return Err(GitError::TooSlow(limit.as_secs()));
+                    return Err(GitError::TooSlow(self.patience));
                 }
             }
         }
@@ -147,8 +154,14 @@ impl Git {
     }
 }
 
-/// Ends a command that is not wanted any more. It only reads, so it may be killed.
+/// Ends a command that is not wanted any more, and what it started. It only reads, so it may be killed.
 pub(super) fn end(child: &mut Child) {
+    // Its group has its number for as long as it has not been waited for.
+    if let (Ok(None), Ok(id)) = (child.try_wait(), i32::try_from(child.id()))
+        && let Some(group) = rustix::process::Pid::from_raw(id)
+    {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
     let _ = child.kill();
     let _ = child.wait();
 }

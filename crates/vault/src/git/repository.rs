@@ -2,18 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use super::GitOptions;
 use super::history::{Advance, History};
 use super::objects::Entry;
 use super::program::{Git, GitError, judged};
 use crate::sources::Mark;
-
-/// For one question about objects.
-const QUICK: Duration = Duration::from_secs(20);
-
-/// For reading history, in one call. What is not found by then is said to be unknown, and the next call goes on.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A repository, and what is known of it.
 pub(crate) struct Repository {
@@ -30,6 +25,9 @@ pub(crate) struct AtHead {
     pub(crate) tree: BTreeMap<String, Entry>,
     pub(crate) history: History,
     git: Git,
+    /// Until when history is read for the question under way. What is not found by then is unknown, and the next question
+    /// goes on.
+    deadline: Instant,
     /// Under commit and path, the content.
     at_commits: HashMap<(usize, String), Option<String>>,
     /// Of files on disk, with what the file system said of them.
@@ -45,8 +43,8 @@ struct OnDisk {
 }
 
 impl Repository {
-    pub(crate) fn at(root: &Path) -> Self {
-        Self { root: root.to_owned(), git: Git::at(root), known: None }
+    pub(crate) fn at(root: &Path, options: &GitOptions) -> Self {
+        Self { root: root.to_owned(), git: Git::at(root, options), known: None }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -56,7 +54,7 @@ impl Repository {
     /// The repository at its present HEAD. One process where nothing has moved.
     pub(crate) fn now(&mut self) -> Result<&mut AtHead, GitError> {
         let arguments = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"];
-        let head = match self.git.output(&arguments, String::new(), QUICK)? {
+        let head = match self.git.output(&arguments, String::new())? {
             (said, None) => String::from_utf8_lossy(&said).trim().to_owned(),
             (_, Some(said)) => {
                 self.known = None;
@@ -68,18 +66,21 @@ impl Repository {
             self.known = None;
             self.known = Some(AtHead::read(&self.git, head)?);
         }
-        Ok(self.known.as_mut().expect("it was just read"))
+        let known = self.known.as_mut().expect("it was just read");
+        known.deadline = Instant::now() + self.git.patience();
+        Ok(known)
     }
 }
 
 impl AtHead {
     fn read(git: &Git, head: String) -> Result<Self, GitError> {
-        let shallow = git.answer(&["rev-parse", "--is-shallow-repository"], String::new(), QUICK)?;
+        let shallow = git.answer(&["rev-parse", "--is-shallow-repository"], String::new())?;
         Ok(Self {
             is_shallow: shallow.starts_with(b"true"),
-            tree: git.tree(&head, QUICK)?,
+            tree: git.tree(&head)?,
             history: History::begin(git, &head)?,
             git: git.clone(),
+            deadline: Instant::now(),
             at_commits: HashMap::new(),
             on_disk: HashMap::new(),
             head,
@@ -88,7 +89,7 @@ impl AtHead {
 
     /// Reads history until enough is known, but not for too long.
     pub(crate) fn advance(&mut self, enough: impl Fn(&History) -> bool) -> Advance {
-        self.history.advance(Instant::now() + PATIENCE, enough)
+        self.history.advance(self.deadline, enough)
     }
 
     /// Finds out what some paths held at some commits, in one process.
@@ -98,7 +99,7 @@ impl AtHead {
         unknown.dedup();
         let names: Vec<(&str, &str)> =
             unknown.iter().map(|(place, path)| (self.history.commit(*place).id.as_str(), path.as_str())).collect();
-        let contents = self.git.contents_at(&names, QUICK)?;
+        let contents = self.git.contents_at(&names)?;
         self.at_commits.extend(unknown.into_iter().zip(contents));
         Ok(())
     }
@@ -119,7 +120,7 @@ impl AtHead {
         if unknown.is_empty() {
             return Ok(());
         }
-        let contents = self.git.contents_of(&unknown, QUICK)?;
+        let contents = self.git.contents_of(&unknown)?;
         for (path, content) in unknown.into_iter().zip(contents) {
             let mark = files[path];
             self.on_disk.insert(path.to_owned(), OnDisk { mark, is_settled: mark.is_settled(now_ns), content });

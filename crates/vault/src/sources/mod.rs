@@ -13,13 +13,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quipu_core::model::SourceVersion;
-use quipu_core::ports::{Clock, SourcedNote, Sources, Traced};
+use quipu_core::ports::{Clock, SinceThen, SourcedNote, Sources, Traced, TracedSource};
 use quipu_core::staleness::{SourceRef, since_remembered};
 
-use crate::git::{GitError, Repository};
+use crate::git::{GitError, GitOptions, Repository};
 use content::Contents;
 pub(crate) use lookup::Mark;
 use lookup::{Named, Place};
+use past::Past;
 
 /// The sources of the notes in one folder.
 pub struct FolderSources {
@@ -28,22 +29,25 @@ pub struct FolderSources {
     contents: Contents,
     /// What is known of the repository around the vault. Apart from the contents, which indexing must not wait for.
     repository: Mutex<Option<Repository>>,
+    git: GitOptions,
 }
 
 impl FolderSources {
     /// The sources of the vault at a folder. Nothing is opened yet.
     pub fn new(vault: &Path, clock: Arc<dyn Clock>) -> Self {
         let vault = std::fs::canonicalize(vault).unwrap_or_else(|_| vault.to_owned());
-        Self { vault, clock, contents: Contents::default(), repository: Mutex::default() }
+        let (contents, repository, git) = (Contents::default(), Mutex::default(), GitOptions::default());
+        Self { vault, clock, contents, repository, git }
+    }
+
+    /// Asks git in another way.
+    #[must_use]
+    pub fn with_git(self, git: GitOptions) -> Self {
+        Self { git, ..self }
     }
 
     /// What the index remembered, compared with what is there.
-    fn by_memory(
-        &self,
-        place: &Place,
-        note: &SourcedNote<'_>,
-        lookups: &Lookups,
-    ) -> Vec<quipu_core::ports::TracedSource> {
+    fn by_memory(&self, place: &Place, note: &SourcedNote<'_>, lookups: &Lookups) -> Vec<TracedSource> {
         let now = self.versions_of(place, note.refs.iter().filter_map(|named| lookups.named.get(named)));
         since_remembered(&note.refs, note.remembered, &now)
     }
@@ -100,36 +104,51 @@ impl Sources for FolderSources {
                 lookups.named.insert(named.clone(), found);
             }
         }
-        let mut by_history = vec![None; notes.len()];
+        let mut pasts: Vec<Past> = notes.iter().map(|_| Past::NotCommitted).collect();
         if place.is_repository {
             let mut repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
             if repository.as_ref().is_none_or(|known| known.root() != place.base) {
-                *repository = Some(Repository::at(&place.base));
+                *repository = Some(Repository::at(&place.base, &self.git));
             }
             let known = repository.as_mut().expect("it was just put there");
             let asked = past::Asked { place: &place, notes, named: &lookups.named, now_ns: self.clock.now_ns() };
             match known.now().and_then(|head| past::trace(head, &asked, &mut warnings)) {
-                Ok(traced) => by_history = traced,
+                Ok(traced) => pasts = traced,
                 // A repository without commits has no past to be missed.
                 Err(GitError::NoHistory) => {}
                 Err(error) => {
-                    warnings.push(format!("{error}; until then sources are compared with what the index remembers"));
+                    warnings.push(format!("{error}; until that is mended it is not known whether sources changed"));
+                    pasts.fill_with(|| Past::NotReached);
                 }
             }
         }
-        let traced = by_history.into_iter().zip(notes).map(|(by_history, note)| {
-            let Some(mut sources) = by_history else { return self.by_memory(&place, note, &lookups) };
-            let unknown: Vec<_> =
-                sources.iter().filter(|source| source.since.is_none()).map(|source| source.path.clone()).collect();
-            let by_memory = if unknown.is_empty() { Vec::new() } else { self.by_memory(&place, note, &lookups) };
-            sources.retain(|source| source.since.is_some());
-            let known = sources.into_iter().filter_map(past::Source::known);
-            let remembered = by_memory.into_iter().filter(|source| unknown.contains(&source.path));
-            let mut all: Vec<_> = known.chain(remembered).collect();
-            all.sort_unstable();
-            all.dedup_by(|a, b| a.path == b.path);
-            all
+        let traced = pasts.into_iter().zip(notes).map(|(past, note)| match past {
+            Past::NotCommitted => self.by_memory(&place, note, &lookups),
+            Past::NotReached => {
+                let mut sources = self.by_memory(&place, note, &lookups);
+                sources.iter_mut().for_each(doubt);
+                sources
+            }
+            Past::Known(sources) => {
+                let (known, unknown): (Vec<_>, Vec<_>) = sources.into_iter().partition(|source| source.since.is_some());
+                let is_unknown = |path: &str| unknown.iter().any(|source| source.path == path);
+                let by_memory = if unknown.is_empty() { Vec::new() } else { self.by_memory(&place, note, &lookups) };
+                let remembered = by_memory.into_iter().filter(|source| is_unknown(&source.path));
+                let known = known.into_iter().filter_map(past::Source::known);
+                let mut all: Vec<_> = known.chain(remembered).collect();
+                all.sort_unstable();
+                all.dedup_by(|a, b| a.path == b.path);
+                all
+            }
         });
         Traced { notes: traced.collect(), warnings }
+    }
+}
+
+/// What the index remembers is younger than what history would tell: a change since then is one, but to be the same as
+/// then, or not to have been there then, says nothing of the time before.
+fn doubt(source: &mut TracedSource) {
+    if matches!(source.since, SinceThen::Same | SinceThen::NeverSeen) {
+        source.since = SinceThen::Unknown;
     }
 }

@@ -32,6 +32,16 @@ impl Source {
     }
 }
 
+/// What git can say of a note's sources.
+pub(super) enum Past {
+    /// This.
+    Known(Vec<Source>),
+    /// Nothing: the note is not committed as it is.
+    NotCommitted,
+    /// Nothing yet: there was no time to read history as far back as the note, or it does not reach there.
+    NotReached,
+}
+
 /// A note whose present bytes are committed.
 struct Committed<'a> {
     note: &'a SourcedNote<'a>,
@@ -48,25 +58,23 @@ struct Candidate {
     is_exact: bool,
 }
 
-/// For each note its sources, or `None` where git cannot say: the note is not committed as it is, or not found in time.
-pub(super) fn trace(
-    head: &mut AtHead,
-    asked: &Asked<'_>,
-    warnings: &mut Vec<String>,
-) -> Result<Vec<Option<Vec<Source>>>, GitError> {
+/// For each note what became of its sources.
+pub(super) fn trace(head: &mut AtHead, asked: &Asked<'_>, warnings: &mut Vec<String>) -> Result<Vec<Past>, GitError> {
     let keys: Vec<Option<String>> = committed_keys(head, asked)?;
     let is_found = |history: &crate::git::History, key: &String| history.last_change(key).is_some();
     let wanted: Vec<&String> = keys.iter().flatten().collect();
     let advance = head.advance(|history| wanted.iter().all(|key| is_found(history, key)));
     if advance == Advance::TooSlow {
         warnings.push(
-            "the git history is too long to be read at once; notes that did not change lately are compared with what the \
-             index remembers, and asking again goes on from here"
+            "the git history is too long to be read at once; of notes that did not change lately it is not known yet \
+             whether their sources did, and asking again goes on from here"
                 .to_owned(),
         );
     }
     let changes = last_changes(head, &keys)?;
-    if head.is_shallow && changes.iter().flatten().any(|commit| head.history.commit(*commit).is_first) {
+    // The oldest commit of a shallow clone has every file, whenever that last changed.
+    let is_cut_off = |head: &AtHead, commit: usize| head.is_shallow && head.history.commit(commit).is_first;
+    if changes.iter().flatten().any(|commit| is_cut_off(head, *commit)) {
         warnings.push(
             "this is a shallow clone: of notes older than its history it is not known whether their sources changed since; \
              `git fetch --unshallow` brings the rest (in CI: a checkout with full depth)"
@@ -81,7 +89,7 @@ pub(super) fn trace(
         .map(|file| (file.key.clone(), file.mark))
         .collect();
     head.learn_contents_of(&named_now, asked.now_ns)?;
-    read_on_for_the_missing(head, asked, &changes, warnings);
+    let is_all_read = read_on_for_the_missing(head, asked, &changes, warnings);
 
     let mut committed: Vec<Option<Committed<'_>>> = Vec::with_capacity(asked.notes.len());
     for (note, change) in asked.notes.iter().zip(&changes) {
@@ -92,7 +100,25 @@ pub(super) fn trace(
         committed.iter().flatten().flat_map(|one| one.sources.iter().map(|source| (one.commit, source.key.clone())));
     head.learn_contents_at(pairs.collect::<BTreeSet<_>>().into_iter())?;
     read_on_for_the_changed(head, &committed);
-    Ok(committed.iter().map(|one| one.as_ref().map(|one| judged(head, asked, one))).collect())
+    let past = |(key, one): (&Option<String>, &Option<Committed<'_>>)| match (key, one) {
+        (_, Some(one)) => {
+            let mut sources = judged(head, asked, one);
+            for source in &mut sources {
+                let is_doubtful = match source.since {
+                    Some(SinceThen::Same) => is_cut_off(head, one.commit),
+                    Some(SinceThen::NeverSeen) => head.is_shallow || !is_all_read,
+                    _ => false,
+                };
+                if is_doubtful {
+                    source.since = Some(SinceThen::Unknown);
+                }
+            }
+            Past::Known(sources)
+        }
+        (Some(_), None) => Past::NotReached,
+        (None, None) => Past::NotCommitted,
+    };
+    Ok(keys.iter().zip(&committed).map(past).collect())
 }
 
 /// Each note's path from the repository's root, if its bytes on disk are those of HEAD.
@@ -131,7 +157,10 @@ fn last_changes(head: &mut AtHead, keys: &[Option<String>]) -> Result<Vec<Option
             continue;
         }
         // Rare enough to read all of the history for it.
-        head.advance(|_| false);
+        if head.advance(|_| false) == Advance::TooSlow {
+            changes.push(None);
+            continue;
+        }
         let earlier: Vec<usize> = head.history.touches(&name).iter().map(|touch| touch.commit).take(100).collect();
         head.learn_contents_at(earlier.iter().map(|commit| (*commit, name.clone())))?;
         let same = earlier.iter().copied().find(|commit| head.content_at(*commit, &name) == Some(&id));
@@ -140,13 +169,14 @@ fn last_changes(head: &mut AtHead, keys: &[Option<String>]) -> Result<Vec<Option
     Ok(changes)
 }
 
-/// Whether a reference that names nothing ever named something is known only from the whole history.
+/// Whether a reference that names nothing ever named something is known only from the whole history: `false` where there
+/// was no time to read it.
 fn read_on_for_the_missing(
     head: &mut AtHead,
     asked: &Asked<'_>,
     changes: &[Option<usize>],
     warnings: &mut Vec<String>,
-) {
+) -> bool {
     let committed = asked.notes.iter().zip(changes).filter(|(_, change)| change.is_some());
     let missing: BTreeSet<&SourceRef> = committed
         .flat_map(|(note, _)| &note.refs)
@@ -164,6 +194,7 @@ fn read_on_for_the_missing(
     if advance == Advance::TooSlow {
         warnings.push("the git history is too long to be searched at once for sources that are missing".to_owned());
     }
+    advance != Advance::TooSlow
 }
 
 /// A change may have come over a side branch, from a commit older than the note's own: it is yet to be read.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use quipu_core::model::{SourceVersion, VaultPath};
 use quipu_core::ports::{SinceThen, SourcedNote, Sources, SystemClock};
 use quipu_core::staleness::SourceRef;
-use quipu_vault::FolderSources;
+use quipu_vault::{FolderSources, GitOptions};
 use tempfile::TempDir;
 
 const DAY_NS: i64 = 86_400_000_000_000;
@@ -119,6 +119,7 @@ fn said(since: SinceThen) -> String {
         SinceThen::Changed { at_ns } => format!("changed {}", day(at_ns)),
         SinceThen::Gone { at_ns } => at_ns.map_or("gone".to_owned(), |at_ns| format!("gone {}", day(at_ns))),
         SinceThen::NeverSeen => "never seen".to_owned(),
+        SinceThen::Unknown => "unknown".to_owned(),
     }
 }
 
@@ -330,8 +331,79 @@ fn a_clone_a_worktree_and_a_submodule_know_the_same() {
     }
     git(place.path(), &["clone", "-q", "--depth", "1", &url, "shallow"], 7);
     let shallow = trace_in(&place.path().join("shallow"));
-    assert_eq!(shallow[0], "a.rs: same");
+    assert_eq!(shallow[0], "a.rs: unknown");
     assert!(shallow[1].starts_with("this is a shallow clone:"), "{shallow:?}");
+}
+
+/// A program that goes before git: it hangs at one command, and leaves a child of its own hanging too.
+fn hanging_git(desk: &Desk, command: &str) -> GitOptions {
+    let program = desk.root().join(".git/hanging");
+    let script = format!(
+        "#!/bin/sh\ncase \" $* \" in *\" {command} \"*) sleep 1000 & echo $! > {marks}/child; wait;; esac\nexec git \"$@\"\n",
+        marks = desk.root().join(".git").display()
+    );
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    GitOptions { program, patience: Duration::from_millis(700) }
+}
+
+#[test]
+fn where_git_is_too_slow_nothing_is_called_the_same_and_nothing_is_left_running() {
+    for command in ["rev-parse", "log", "hash-object", "cat-file"] {
+        let mut desk = Desk::new();
+        desk.steps("write doc.md d\nwrite a.rs 1\nwrite b.rs 1\ncommit 1\nwrite a.rs 2\ncommit 2");
+        // Read by the index only now: it has seen nothing but the changed file.
+        let remembered = desk.remember(&["a.rs", "b.rs"]);
+        let options = hanging_git(&desk, command);
+        desk.sources = FolderSources::new(desk.root(), Arc::new(SystemClock)).with_git(options);
+        let started = Instant::now();
+        let traced = desk.trace(&["a.rs", "b.rs"], &remembered);
+        assert!(started.elapsed() < Duration::from_secs(30), "{command}: {:?}", started.elapsed());
+        assert_eq!(traced[..2], ["a.rs: unknown", "b.rs: unknown"], "{command}");
+        assert!(traced[2].contains("not known"), "{command}: {traced:?}");
+        // What was there when the index looked, and is not now, has changed whatever git would say.
+        desk.steps("write b.rs 2");
+        assert_eq!(desk.trace(&["a.rs", "b.rs"], &remembered)[1], "b.rs: changed just now", "{command}");
+        drop(desk.sources);
+        let child = std::fs::read_to_string(desk.folder.path().join(".git/child")).unwrap();
+        let started = Instant::now();
+        while !is_gone(child.trim()) {
+            assert!(started.elapsed() < Duration::from_secs(10), "{command}: what git started is still there");
+            std::thread::yield_now();
+        }
+        await_no_dead_children();
+    }
+}
+
+/// Whether a process has ended. Somebody else's to bury, so it may lie dead for a moment.
+fn is_gone(id: &str) -> bool {
+    let state = || std::fs::read_to_string(format!("/proc/{id}/stat")).ok();
+    state().is_none_or(|state| state.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['Z', 'X'])))
+}
+
+/// Others may be between the end of a program and waiting for it.
+fn await_no_dead_children() {
+    let started = Instant::now();
+    while !dead_children().is_empty() {
+        assert!(started.elapsed() < Duration::from_secs(10), "{:?}", dead_children());
+        std::thread::yield_now();
+    }
+}
+
+/// Children of this process that ended and were not waited for.
+fn dead_children() -> Vec<String> {
+    let me = format!(" {} ", std::process::id());
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let stats = all.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
+    stats.filter(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(&format!("Z{me}")))).collect()
+}
+
+#[test]
+fn a_history_that_was_read_whole_leaves_no_dead_process() {
+    let desk = Desk::new();
+    desk.steps("write doc.md d\nwrite a.rs 1\ncommit 1");
+    assert_eq!(desk.trace(&["a.rs"], &[]), ["a.rs: same"]);
+    await_no_dead_children();
 }
 
 fn trace_in(vault: &Path) -> Vec<String> {

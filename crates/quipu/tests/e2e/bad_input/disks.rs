@@ -107,6 +107,41 @@ fn a_disk_too_full_for_an_index_is_served_all_the_same() {
 }
 
 #[test]
+fn commands_on_a_full_disk_say_what_to_do() {
+    let Some(disk) = Disk::mount() else { return };
+    for note in 0..50 {
+        std::fs::write(disk.root.join(format!("{note}.md")), format!("words {note}\n").repeat(50)).unwrap();
+    }
+    let quipu = |arguments: &[&str]| {
+        let mut command = Command::new(QUIPU);
+        command.args(arguments).arg(&disk.root).env("QUIPU_EMBEDDING_PROVIDER", "none");
+        let ran = command.output().unwrap();
+        (ran.status.code(), String::from_utf8(ran.stderr).unwrap())
+    };
+    let advises = |said: &str| assert!(said.contains("make room on the disk"), "{said}");
+    // Full before there is an index, and again under one that is there.
+    disk.fill();
+    for arguments in [&["index"][..], &["doctor"]] {
+        let (code, said) = quipu(arguments);
+        assert_eq!(code, Some(0), "{said}");
+        if arguments == ["index"] {
+            advises(&said);
+        }
+    }
+    std::fs::remove_file(disk.root.join("filler")).unwrap();
+    assert_eq!(quipu(&["index"]).0, Some(0));
+    for note in 0..50 {
+        std::fs::write(disk.root.join(format!("{note}.md")), format!("changed {note}\n").repeat(50)).unwrap();
+    }
+    disk.fill();
+    let (code, said) = quipu(&["index"]);
+    assert_eq!(code, Some(1), "{said}");
+    advises(&said);
+    let (_, said) = quipu(&["doctor"]);
+    advises(&said);
+}
+
+#[test]
 fn a_read_only_disk_is_read_and_says_why_it_is_not_written() {
     let Some(disk) = Disk::mount() else { return };
     std::fs::write(disk.root.join("a.md"), "a [[b]]\n").unwrap();

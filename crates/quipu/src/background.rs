@@ -1,5 +1,6 @@
-//! Embeds in the background what lacks vectors: on one thread below everything else, a few passages at a time, so that it
-//! can stop at once and goes on where it was.
+//! What is done in the background, on one thread below everything else: reading ahead the lines that the first search of
+//! documents would otherwise have to read, then embedding what lacks vectors. A little at a time, so that it can stop at
+//! once; embedding goes on where it was.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -26,23 +27,22 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Starts embedding once the vault is indexed; nothing to do without an embedder.
-    pub(crate) fn start(knowledge: Arc<Knowledge>) -> std::io::Result<Option<Self>> {
-        if !knowledge.has_meaning() {
-            return Ok(None);
-        }
+    /// Starts once the vault is indexed. Lines are read where somebody may search them, and there is nothing to embed
+    /// without an embedder.
+    pub(crate) fn start(knowledge: Arc<Knowledge>) -> std::io::Result<Self> {
         let (wake, woken) = channel();
         let (ended, done) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let is_over = stop.clone();
-        std::thread::Builder::new().name("embedding".into()).spawn(move || {
+        std::thread::Builder::new().name("background".into()).spawn(move || {
             give_way();
-            work(&knowledge, &is_over, &woken);
+            read_lines(&knowledge, &is_over, &woken);
+            embed(&knowledge, &is_over, &woken);
             // First, so that whoever waits for this thread is the last to hold the vault.
             drop(knowledge);
             let _ = ended.send(());
         })?;
-        Ok(Some(Self { stop, wake, done: Mutex::new(done) }))
+        Ok(Self { stop, wake, done: Mutex::new(done) })
     }
 }
 
@@ -54,9 +54,17 @@ impl Drop for Background {
     }
 }
 
-fn work(knowledge: &Knowledge, is_over: &AtomicBool, woken: &Receiver<()>) {
+fn read_lines(knowledge: &Knowledge, is_over: &AtomicBool, woken: &Receiver<()>) {
+    let goes_on = || !is_over.load(Ordering::Relaxed);
+    while goes_on() && !knowledge.wait_ready(Duration::ZERO) {
+        let _ = woken.recv_timeout(LOOK_AGAIN);
+    }
+    knowledge.read_lines_ahead(goes_on);
+}
+
+fn embed(knowledge: &Knowledge, is_over: &AtomicBool, woken: &Receiver<()>) {
     let mut is_failing = false;
-    while !is_over.load(Ordering::Relaxed) {
+    while knowledge.has_meaning() && !is_over.load(Ordering::Relaxed) {
         let pause = if !knowledge.wait_ready(Duration::ZERO) {
             LOOK_AGAIN
         } else {
@@ -83,6 +91,6 @@ fn work(knowledge: &Knowledge, is_over: &AtomicBool, woken: &Receiver<()>) {
 fn give_way() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, 19) {
-        tracing::debug!("embedding runs at normal priority: {error}");
+        tracing::debug!("the background runs at normal priority: {error}");
     }
 }

@@ -1,0 +1,344 @@
+//! Neighbouring notes as a reader of lines sees them: every different word once, and the lines in which it stands.
+//!
+//! What is looked for may begin and end inside a word, so the words themselves are scanned; but there are many times fewer
+//! of them than there is text, and from a word to its lines is one step.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+use std::sync::Arc;
+
+use memchr::memmem;
+use rustc_hash::FxHashMap;
+
+use crate::index::Snapshot;
+use crate::model::{Note, NoteKey, fold};
+use crate::parse::{decode, text_start};
+use crate::ports::VaultFiles;
+
+/// Slots on one shelf: what a changed note costs to sort in, against how often the same word is kept.
+const SLOTS: usize = 2048;
+
+const TITLE_SCORE: usize = 10;
+const TAG_SCORE: usize = 5;
+const LINE_SCORE: usize = 1;
+
+/// The words of the notes in neighbouring slots.
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    /// Every different word, folded, each with a line break behind it.
+    words: String,
+    /// Where each word starts in `words`, and where the last one ends.
+    starts: Vec<usize>,
+    /// Where the lines of each word start in `lines`, and where those of the last one end.
+    uses: Vec<usize>,
+    /// The lines of the first word, of the second, and so on; of each word every line once, in no order.
+    lines: Vec<u32>,
+    members: Vec<Member>,
+}
+
+/// A note on the shelf. Its lines are counted through the whole shelf: the title, each tag, then those of its text that
+/// have words.
+#[derive(Debug)]
+struct Member {
+    key: NoteKey,
+    /// Held, so that the same place in memory means the same version.
+    note: Arc<Note>,
+    start: u32,
+    tags_start: u32,
+    text_start: u32,
+    end: u32,
+    /// A file that was already newer when it was read is read again by the next search.
+    is_of_note: bool,
+}
+
+impl Member {
+    fn is_current(&self, note: &Arc<Note>) -> bool {
+        self.is_of_note && Arc::ptr_eq(&self.note, note)
+    }
+
+    fn score(&self, line: u32) -> usize {
+        match line {
+            line if line < self.tags_start => TITLE_SCORE,
+            line if line < self.text_start => TAG_SCORE,
+            _ => LINE_SCORE,
+        }
+    }
+}
+
+impl Shelf {
+    /// How many shelves the notes of a snapshot take.
+    pub(super) fn count(snapshot: &Snapshot) -> usize {
+        snapshot.slots().div_ceil(SLOTS)
+    }
+
+    /// The shelf of this number. Only the files are read that an older one does not have as they are now.
+    pub(super) fn new(vault: &dyn VaultFiles, snapshot: &Snapshot, number: usize, older: Option<&Self>) -> Self {
+        let mut maker = Maker::default();
+        let mut known = older.map_or(&[][..], |older| &older.members).iter().peekable();
+        // Of each line of the older shelf its number on this one.
+        let mut moved = vec![None; older.map_or(0, |older| older.line_count() as usize)];
+        for (key, note) in snapshot.in_slots(slots(number)) {
+            while known.next_if(|member| member.key < key).is_some() {}
+            match known.peek().filter(|member| member.key == key && member.is_current(note)) {
+                Some(member) => {
+                    let start = maker.line;
+                    let places = moved[member.start as usize..member.end as usize].iter_mut();
+                    places.zip(start..).for_each(|(place, line)| *place = Some(line));
+                    let shift = |line: u32| line - member.start + start;
+                    maker.line = shift(member.end);
+                    maker.members.push(Member {
+                        key,
+                        note: note.clone(),
+                        start,
+                        tags_start: shift(member.tags_start),
+                        text_start: shift(member.text_start),
+                        end: maker.line,
+                        is_of_note: true,
+                    });
+                }
+                None => maker.read(vault, key, note),
+            }
+        }
+        if let Some(older) = older {
+            maker.take_over(older, &moved);
+        }
+        maker.finish()
+    }
+
+    /// Whether it has every note of its slots as it is now.
+    pub(super) fn is_of(&self, snapshot: &Snapshot, number: usize) -> bool {
+        let mut members = self.members.iter();
+        snapshot
+            .in_slots(slots(number))
+            .all(|(key, note)| members.next().is_some_and(|member| member.key == key && member.is_current(note)))
+            && members.next().is_none()
+    }
+
+    /// What it takes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.words.len()
+            + (self.starts.len() + self.uses.len()) * size_of::<usize>()
+            + self.lines.len() * size_of::<u32>()
+            + self.members.len() * size_of::<Member>()
+    }
+
+    /// The notes with a title, tag or line that has every word of the query, each with its score.
+    pub(super) fn matches(&self, query: &Query) -> Vec<(NoteKey, usize)> {
+        let mut matching: Option<LineSet> = None;
+        for word in &query.words {
+            let mut lines = LineSet::new(self.line_count());
+            self.for_each_line(word, |line| lines.insert(line));
+            if let Some(before) = &matching {
+                lines.keep_only(before);
+            }
+            if lines.is_empty() {
+                return Vec::new();
+            }
+            matching = Some(lines);
+        }
+        let mut found: Vec<(NoteKey, usize)> = Vec::new();
+        let mut members = self.members.iter().peekable();
+        for line in matching.iter().flat_map(LineSet::iter) {
+            while members.next_if(|member| member.end <= line).is_some() {}
+            let Some(member) = members.peek() else { break };
+            match found.last_mut() {
+                Some((key, sum)) if *key == member.key => *sum += member.score(line),
+                _ => found.push((member.key, member.score(line))),
+            }
+        }
+        found
+    }
+
+    /// Every line with a word that has this in it. Some come more than once.
+    fn for_each_line(&self, wanted: &memmem::Finder<'_>, mut tell: impl FnMut(u32)) {
+        let bytes = self.words.as_bytes();
+        let (mut from, mut word) = (0, 0);
+        while let Some(hit) = wanted.find(&bytes[from..]).map(|at| from + at) {
+            word += self.starts[word + 1..].partition_point(|start| *start <= hit);
+            self.lines[self.uses[word]..self.uses[word + 1]].iter().for_each(|line| tell(*line));
+            word += 1;
+            from = self.starts[word];
+        }
+    }
+
+    fn line_count(&self) -> u32 {
+        self.members.last().map_or(0, |member| member.end)
+    }
+
+    /// Every word with its lines.
+    fn words(&self) -> impl Iterator<Item = (&str, &[u32])> {
+        let texts = self.starts.windows(2).map(|ends| &self.words[ends[0]..ends[1] - 1]);
+        texts.zip(self.uses.windows(2).map(|ends| &self.lines[ends[0]..ends[1]]))
+    }
+}
+
+fn slots(shelf: usize) -> Range<usize> {
+    shelf * SLOTS..(shelf + 1) * SLOTS
+}
+
+/// A shelf that is being filled.
+#[derive(Default)]
+struct Maker {
+    ids: FxHashMap<Box<str>, u32>,
+    /// Of each word the line it was last met in, so that it counts once in it.
+    last_met: Vec<u32>,
+    /// Word and line, as they were met.
+    uses: Vec<(u32, u32)>,
+    members: Vec<Member>,
+    /// The next line's number.
+    line: u32,
+}
+
+impl Maker {
+    /// Adds a note as its file is now. Of a file that cannot be read the title and the tags are known all the same.
+    fn read(&mut self, vault: &dyn VaultFiles, key: NoteKey, note: &Arc<Note>) {
+        let start = self.line;
+        self.push_line(&fold(&note.title));
+        // A title without words is a line all the same, as is a tag: the first lines of a note are told by their number.
+        self.line = start + 1;
+        let tags_start = self.line;
+        for (tag, line) in note.tags.iter().zip(tags_start..) {
+            self.push_line(&tag.folded);
+            self.line = line + 1;
+        }
+        let text_start = self.line;
+        let is_of_note = match vault.read(&note.path) {
+            Ok(Some(content)) => {
+                let is_of_note = content.hash == note.hash;
+                let text = decode(content.bytes);
+                fold(&text[self::text_start(text.as_bytes())..]).split('\n').for_each(|line| self.push_line(line));
+                is_of_note
+            }
+            _ => false,
+        };
+        let end = self.line;
+        self.members.push(Member { key, note: note.clone(), start, tags_start, text_start, end, is_of_note });
+    }
+
+    /// Adds a folded line, which is none without words.
+    fn push_line(&mut self, line: &str) {
+        let mut has_words = false;
+        for word in words(line) {
+            has_words = true;
+            let id = self.id(word);
+            let last_met = &mut self.last_met[id as usize];
+            if *last_met != self.line {
+                *last_met = self.line;
+                self.uses.push((id, self.line));
+            }
+        }
+        self.line += u32::from(has_words);
+    }
+
+    /// Adds what an older shelf knows of lines that are still there.
+    fn take_over(&mut self, older: &Shelf, moved: &[Option<u32>]) {
+        for (word, lines) in older.words() {
+            let mut id = None;
+            for line in lines.iter().filter_map(|line| moved[*line as usize]) {
+                let id = *id.get_or_insert_with(|| self.id(word));
+                self.uses.push((id, line));
+            }
+        }
+    }
+
+    fn id(&mut self, word: &str) -> u32 {
+        if let Some(id) = self.ids.get(word) {
+            return *id;
+        }
+        let id = self.last_met.len() as u32;
+        self.ids.insert(word.into(), id);
+        self.last_met.push(u32::MAX);
+        id
+    }
+
+    fn finish(self) -> Shelf {
+        let mut texts: Vec<(&str, u32)> = self.ids.iter().map(|(word, id)| (&**word, *id)).collect();
+        texts.sort_unstable_by_key(|(_, id)| *id);
+        let mut words = String::with_capacity(texts.iter().map(|(word, _)| word.len() + 1).sum());
+        let mut starts = Vec::with_capacity(texts.len() + 1);
+        for (word, _) in texts {
+            starts.push(words.len());
+            words += word;
+            words.push('\n');
+        }
+        starts.push(words.len());
+        let mut uses = vec![0; starts.len()];
+        self.uses.iter().for_each(|(word, _)| uses[*word as usize + 1] += 1);
+        for word in 1..uses.len() {
+            uses[word] += uses[word - 1];
+        }
+        let mut next = uses.clone();
+        let mut lines = vec![0; self.uses.len()];
+        for (word, line) in self.uses {
+            let place = &mut next[word as usize];
+            lines[*place] = line;
+            *place += 1;
+        }
+        Shelf { words, starts, uses, lines, members: self.members }
+    }
+}
+
+/// A set of lines of one shelf.
+struct LineSet {
+    bits: Vec<u64>,
+}
+
+impl LineSet {
+    fn new(lines: u32) -> Self {
+        Self { bits: vec![0; (lines as usize).div_ceil(64)] }
+    }
+
+    fn insert(&mut self, line: u32) {
+        self.bits[line as usize / 64] |= 1 << (line % 64);
+    }
+
+    fn keep_only(&mut self, others: &Self) {
+        self.bits.iter_mut().zip(&others.bits).for_each(|(bits, others)| *bits &= others);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.bits.iter().all(|bits| *bits == 0)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.bits).flat_map(|(place, bits)| {
+            let mut rest = *bits;
+            std::iter::from_fn(move || {
+                let line = (rest != 0).then(|| place * 64 + rest.trailing_zeros())?;
+                rest &= rest - 1;
+                Some(line)
+            })
+        })
+    }
+}
+
+/// What is looked for, folded. A text that has the whole query has every word of it, so the words are all we need.
+pub(super) struct Query {
+    /// The longest first: it is met least often, and where there is none the others need not be looked for.
+    words: Vec<memmem::Finder<'static>>,
+}
+
+impl Query {
+    pub(super) fn new(text: &str) -> Self {
+        let folded = fold(text);
+        let mut words: Vec<&str> = words(&folded).collect();
+        words.sort_by_key(|word| (Reverse(word.len()), *word));
+        words.dedup();
+        Self { words: words.into_iter().map(|word| memmem::Finder::new(word).into_owned()).collect() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Whether one line, not folded yet, has every word.
+    pub(super) fn is_in(&self, line: &str) -> bool {
+        let folded = fold(line);
+        self.words.iter().all(|wanted| words(&folded).any(|word| wanted.find(word.as_bytes()).is_some()))
+    }
+}
+
+/// The words of a folded line. Dashes and underscores read as spaces, so that `getting-started` is found by its words.
+fn words(folded: &str) -> impl Iterator<Item = &str> {
+    folded.split(|c: char| c.is_whitespace() || c == '-' || c == '_').filter(|word| !word.is_empty())
+}

@@ -1,0 +1,138 @@
+//! Search by lines against a plain look at every line, while notes come, change and go.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use quipu_core::index::Scope;
+use quipu_core::model::{VaultPath, fold};
+use quipu_core::parse::TitleRule;
+use quipu_core::ports::VaultFiles;
+use quipu_core::{Knowledge, Parts};
+use quipu_testkit::store_conformance::Shelf;
+use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
+
+fn open(vault: &Arc<MemVault>, clock: &Arc<FixedClock>) -> Knowledge {
+    let knowledge = Knowledge::new(Parts {
+        vault: vault.clone(),
+        store: Arc::new(MemShelf::default().open()),
+        clock: clock.clone(),
+        sources: Arc::new(MemSources::default()),
+        title_rule: TitleRule::default(),
+        stale_after: Knowledge::STALE_AFTER,
+    });
+    knowledge.start(&|_| {}).unwrap();
+    knowledge
+}
+
+/// Of each path the score, from the files themselves.
+fn by_hand(knowledge: &Knowledge, vault: &MemVault, query: &str) -> BTreeMap<String, usize> {
+    let spaced = |text: &str| fold(text).replace(['-', '_'], " ");
+    let query = spaced(query);
+    let has_all = |text: &str| query.split_whitespace().all(|word| spaced(text).contains(word));
+    let snapshot = knowledge.snapshot();
+    let score = |path: &VaultPath| {
+        let note = snapshot.note(snapshot.find_exact(path).unwrap());
+        let text = String::from_utf8(vault.read(path).unwrap().unwrap().bytes).unwrap();
+        let lines = text[note.body_start..].lines().filter(|line| has_all(line)).count();
+        let tags = note.tags.iter().filter(|tag| has_all(&tag.name)).count();
+        10 * usize::from(has_all(&note.title)) + 5 * tags + lines
+    };
+    let paths = snapshot.files().map(|key| snapshot.note(key).path.clone());
+    paths.map(|path| (path.to_string(), score(&path))).filter(|(_, score)| *score > 0).collect()
+}
+
+fn found(knowledge: &Knowledge, query: &str) -> BTreeMap<String, usize> {
+    let snapshot = knowledge.snapshot();
+    let (matches, total) = knowledge.search_lines(&snapshot, query, usize::MAX);
+    assert_eq!(matches.len(), total);
+    matches.iter().map(|found| (snapshot.note(found.key).path.to_string(), found.score)).collect()
+}
+
+/// Small, and the same on every machine.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % sides
+    }
+
+    fn text(&mut self) -> String {
+        const PIECES: [&str; 12] =
+            ["one", "Two", "three-four", "snake_case", "\n", "\n\n", " ", "検索の設計", "検索", "#tag", "c++", "é"];
+        (0..self.below(30)).map(|_| format!("{} ", PIECES[self.below(PIECES.len())])).collect()
+    }
+}
+
+#[test]
+fn every_search_finds_what_a_look_at_every_line_finds() {
+    const QUERIES: [&str; 12] = [
+        "one",
+        "ne",
+        "ONE two",
+        "three four",
+        "three-four",
+        "snake_case one",
+        "検索",
+        "索の",
+        "c++",
+        "é",
+        "note-7",
+        "x y",
+    ];
+    let clock = Arc::new(FixedClock::default());
+    let vault = Arc::new(MemVault::new(clock.clone()));
+    let mut dice = Dice(7);
+    for number in 0..40 {
+        vault.put(&format!("note-{number}.md"), dice.text());
+    }
+    let knowledge = open(&vault, &clock);
+    for round in 0..30 {
+        for query in QUERIES {
+            assert_eq!(found(&knowledge, query), by_hand(&knowledge, &vault, query), "{query:?} in round {round}");
+        }
+        for _ in 0..dice.below(4) {
+            let path = format!("note-{}.md", dice.below(50));
+            if dice.below(3) == 0 && vault.text(&path).is_some() {
+                vault.remove(&path);
+            } else {
+                vault.put(&path, dice.text());
+            }
+        }
+        knowledge.sync(&Scope::Everything, &|_| {}).unwrap();
+    }
+}
+
+#[test]
+fn more_notes_than_one_shelf_has_room_for() {
+    let clock = Arc::new(FixedClock::default());
+    let vault = Arc::new(MemVault::new(clock.clone()));
+    for number in 0..2100 {
+        vault.put(&format!("{number}.md"), format!("word{number}\n\nword\n"));
+    }
+    let knowledge = open(&vault, &clock);
+    assert_eq!(found(&knowledge, "word").len(), 2100);
+    assert_eq!(found(&knowledge, "word2099").keys().collect::<Vec<_>>(), ["2099.md"]);
+    vault.put("2099.md", "changed\n");
+    knowledge.sync(&Scope::Everything, &|_| {}).unwrap();
+    assert_eq!(found(&knowledge, "word").len(), 2099);
+    assert_eq!(found(&knowledge, "changed").keys().collect::<Vec<_>>(), ["2099.md"]);
+}
+
+#[test]
+fn reading_ahead_changes_nothing_and_can_be_stopped() {
+    let clock = Arc::new(FixedClock::default());
+    let vault = Arc::new(MemVault::new(clock.clone()));
+    for number in 0..2100 {
+        vault.put(&format!("{number}.md"), "word\n");
+    }
+    let knowledge = open(&vault, &clock);
+    let asked = AtomicUsize::new(0);
+    knowledge.read_lines_ahead(|| asked.fetch_add(1, Ordering::Relaxed) == 0);
+    assert_eq!(asked.into_inner(), 2, "stopped before the second shelf");
+    assert_eq!(found(&knowledge, "word").len(), 2100);
+    knowledge.read_lines_ahead(|| true);
+    assert_eq!(found(&knowledge, "word").len(), 2100);
+}

@@ -1,0 +1,161 @@
+//! Every setting that is words: what it is called in the file and in the environment, and what its words mean.
+//!
+//! Adding one is a line in [`KEYS`] and a function that takes its words.
+
+use std::time::Duration;
+
+use quipu_core::parse::{TitleRule, TitleSource};
+use quipu_tools::Toolset;
+
+use super::mistake::{ConfigError, Place, unknown};
+use super::{Config, Pattern, ProviderName};
+
+/// One setting: its key in the file, its variable, and how words become its value. A dot stands for a table:
+/// `staleness.days` is `days` below `[staleness]`.
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    pub(super) variable: &'static str,
+    pub(super) form: Form,
+    set: fn(&mut Config, &[Word]) -> Result<(), ConfigError>,
+}
+
+/// What a value looks like in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A list of strings, of which an empty one says something.
+    List,
+    /// A list of strings that is a mistake when it is empty.
+    FilledList,
+    /// A whole number.
+    Number,
+    /// One string.
+    Text,
+}
+
+/// One item of a list, and where it stands.
+pub(super) struct Word {
+    pub(super) text: String,
+    pub(super) place: Place,
+}
+
+/// Every key there is.
+pub(super) const KEYS: [Key; 10] = [
+    Key { name: "title_from", variable: "QUIPU_TITLE_FROM", form: Form::FilledList, set: set_title_from },
+    Key { name: "include", variable: "QUIPU_INCLUDE", form: Form::List, set: set_include },
+    Key { name: "exclude", variable: "QUIPU_EXCLUDE", form: Form::List, set: set_exclude },
+    Key { name: "toolsets", variable: "QUIPU_TOOLSETS", form: Form::FilledList, set: set_toolsets },
+    Key { name: "staleness.days", variable: "QUIPU_STALENESS_DAYS", form: Form::Number, set: set_staleness_days },
+    Key { name: "search.mode", variable: "QUIPU_SEARCH_MODE", form: Form::Text, set: set_search_mode },
+    Key {
+        name: "embedding.provider",
+        variable: "QUIPU_EMBEDDING_PROVIDER",
+        form: Form::Text,
+        set: set_embedding_provider,
+    },
+    Key { name: "embedding.model", variable: "QUIPU_EMBEDDING_MODEL", form: Form::Text, set: set_embedding_model },
+    Key { name: "embedding.url", variable: "QUIPU_EMBEDDING_URL", form: Form::Text, set: set_embedding_url },
+    Key { name: "trash_days", variable: "QUIPU_TRASH_DAYS", form: Form::Number, set: set_trash_days },
+];
+
+/// Nobody waits longer than that for anything.
+const MAX_DAYS: u32 = 36_500;
+
+impl Key {
+    /// Takes the words of the setting over.
+    pub(super) fn take(&self, config: &mut Config, words: &[Word], place: &Place) -> Result<(), ConfigError> {
+        if words.is_empty() && self.form != Form::List {
+            return Err(ConfigError {
+                place: place.to_string(),
+                message: format!("`{}` is empty", self.name),
+                hint: "name at least one, or leave it out for the default".into(),
+            });
+        }
+        (self.set)(config, words)
+    }
+}
+
+fn set_title_from(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    const SOURCES: [(&str, TitleSource); 3] = [
+        ("frontmatter", TitleSource::Frontmatter),
+        ("heading", TitleSource::Heading),
+        ("filename", TitleSource::FileName),
+    ];
+    config.title_from = TitleRule(chosen(words, "title source", &SOURCES)?);
+    Ok(())
+}
+
+fn set_include(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    config.include = patterns(words);
+    Ok(())
+}
+
+fn set_exclude(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    config.exclude = patterns(words);
+    Ok(())
+}
+
+fn set_toolsets(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    let toolsets: Vec<(&str, Toolset)> = Toolset::ALL.iter().map(|toolset| (toolset.name(), *toolset)).collect();
+    config.toolsets = Some(chosen(words, "toolset", &toolsets)?);
+    Ok(())
+}
+
+fn set_staleness_days(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    config.stale_after = Duration::from_secs(u64::from(days("staleness.days", words)?) * 24 * 60 * 60);
+    Ok(())
+}
+
+fn set_search_mode(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    const MODES: [(&str, bool); 2] = [("hybrid", false), ("semantic", true)];
+    config.by_meaning_alone = chosen(words, "search mode", &MODES)?.contains(&true);
+    Ok(())
+}
+
+fn set_embedding_provider(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    const PROVIDERS: [(&str, ProviderName); 4] = [
+        ("builtin", ProviderName::Builtin),
+        ("ollama", ProviderName::Ollama),
+        ("openai", ProviderName::OpenAi),
+        ("none", ProviderName::None),
+    ];
+    for provider in chosen(words, "embedding provider", &PROVIDERS)? {
+        config.embedding.provider = provider;
+    }
+    Ok(())
+}
+
+fn set_embedding_model(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    config.embedding.model = words.first().map(|word| word.text.clone());
+    Ok(())
+}
+
+fn set_embedding_url(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    config.embedding.url = words.first().map(|word| word.text.clone());
+    Ok(())
+}
+
+fn set_trash_days(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    config.trash_days = days("trash_days", words)?;
+    Ok(())
+}
+
+fn days(name: &str, words: &[Word]) -> Result<u32, ConfigError> {
+    let word = &words[0];
+    let days = word.text.parse::<u32>().ok().filter(|days| *days <= MAX_DAYS && words.len() == 1);
+    days.ok_or_else(|| ConfigError {
+        place: word.place.to_string(),
+        message: format!("`{name}` is {}", word.text),
+        hint: format!("it must be a whole number from 0 to {MAX_DAYS}"),
+    })
+}
+
+fn patterns(words: &[Word]) -> Vec<Pattern> {
+    words.iter().map(|word| Pattern { glob: word.text.clone(), place: word.place.clone() }).collect()
+}
+
+/// The values that words stand for.
+fn chosen<T: Copy>(words: &[Word], kind: &str, known: &[(&str, T)]) -> Result<Vec<T>, ConfigError> {
+    let find = |word: &Word| known.iter().find(|(name, _)| *name == word.text).map(|(_, value)| *value);
+    let names = known.iter().map(|(name, _)| *name);
+    words.iter().map(|word| find(word).ok_or_else(|| unknown(&word.place, kind, &word.text, names.clone()))).collect()
+}

@@ -1,0 +1,98 @@
+//! Settings and the mistakes in them, as examples.
+
+use quipu_core::memory::DuplicateRule;
+use quipu_core::parse::{TitleRule, TitleSource};
+
+use super::Config;
+
+fn read(text: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
+    let variable = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, v)| (*v).to_owned());
+    Config::read(text, variable).map_err(|error| format!("{error}\nhint: {}", error.hint))
+}
+
+#[test]
+fn the_environment_wins_over_the_file() {
+    let file = "title_from = [\"heading\", \"filename\"]\nexclude = [\"drafts/**\"]\n";
+    let config = read(file, &[("QUIPU_EXCLUDE", "old/**, *.{bak,tmp}.md ,")]).unwrap();
+    assert_eq!(config.title_from, TitleRule(vec![TitleSource::Heading, TitleSource::FileName]));
+    let globs: Vec<&str> = config.exclude.iter().map(|pattern| pattern.glob.as_str()).collect();
+    assert_eq!(globs, ["old/**", "*.{bak,tmp}.md"]);
+    assert_eq!(read("", &[]).unwrap(), Config::default());
+    assert_eq!(read("trash_days = 7\n", &[]).unwrap().trash_days, 7);
+    assert_eq!(read("trash_days = 7\n", &[("QUIPU_TRASH_DAYS", "0")]).unwrap().trash_days, 0);
+}
+
+#[test]
+fn a_number_stands_below_its_table_or_in_its_variable() {
+    let days = |config: Config| config.stale_after.as_secs() / 86_400;
+    assert_eq!(days(read("", &[]).unwrap()), 7);
+    assert_eq!(days(read("[staleness]\ndays = 30\n", &[]).unwrap()), 30);
+    assert_eq!(days(read("staleness.days = 30", &[("QUIPU_STALENESS_DAYS", "0")]).unwrap()), 0);
+    for (text, expected) in [
+        ("[staleness]\ndays = \"7\"", "line 2: `staleness.days` must be a whole number\nhint: write it as: days = 7"),
+        ("[staleness]\ndays = -1", "line 2: `staleness.days` is -1\nhint: it must be a whole number from 0 to 36500"),
+        ("staleness = 7", "line 1: unknown key `staleness`\nhint: did you mean `staleness.days`?"),
+        ("[staleness]\nday = 7", "line 2: unknown key `staleness.day`\nhint: did you mean `staleness.days`?"),
+    ] {
+        let error = read(text, &[]).unwrap_err();
+        assert!(error.starts_with(&format!(".quipu/config.toml, {expected}")), "{text:?} gave {error:?}");
+    }
+    assert!(read("", &[("QUIPU_STALENESS_DAYS", "soon")]).unwrap_err().contains("`staleness.days` is soon"));
+}
+
+#[test]
+fn memory_has_a_table_of_its_own() {
+    let text = "[memory]\nduplicate_distance = 0.1\n\n[memory.types]\nPaper = [\"article\"]\n";
+    let config = read(text, &[]).unwrap();
+    assert_eq!(config.duplicates, DuplicateRule { distance: 0.1 });
+    assert_eq!(config.memory_types.canonical("Article"), "Paper");
+    for (text, expected) in [
+        ("[memory]\nduplicate_distance = 2\n", "line 2: `duplicate_distance` must be a number from 0 to 1"),
+        ("[memory]\nduplicates = 2\n", "line 2: unknown key `memory.duplicates`"),
+        ("[memory.types]\nPaper = \"article\"\n", "line 2: `Paper` must be a list of strings"),
+        ("memory = 1\n", "line 1: `memory` must be a table"),
+    ] {
+        let error = read(text, &[]).unwrap_err();
+        assert!(error.contains(expected), "{text:?} gave {error:?}");
+    }
+}
+
+#[test]
+fn a_mistake_is_named_with_its_place_and_the_nearest_word() {
+    for (text, expected) in [
+        (
+            "\n\nexclud = []\n",
+            "unknown key `exclud`\nhint: did you mean `exclude`? There are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `search.mode`, `embedding.provider`, `embedding.model`, `embedding.url`, `trash_days`, `memory.duplicate_distance`, `memory.types`",
+        ),
+        (
+            "exclude = []\n\ntoolsets = [\n  \"note\",\n]\n",
+            "unknown toolset `note`\nhint: did you mean `notes`? There are `notes`, `docs`, `pages`, `memory`",
+        ),
+        (
+            "[http]\nport = 1\n",
+            "`http` is not in this version\nhint: leave it out; there are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `search.mode`, `embedding.provider`, `embedding.model`, `embedding.url`, `trash_days`, `memory.duplicate_distance`, `memory.types`",
+        ),
+        ("toolsets = []\n", "`toolsets` is empty\nhint: name at least one, or leave it out for the default"),
+        ("title_from = []\n", "`title_from` is empty\nhint: name at least one, or leave it out for the default"),
+        ("exclude = \"a\"\n", "`exclude` must be a list of strings\nhint: write it as: exclude = [\"…\", \"…\"]"),
+        ("# ok\ninclude = [1]\n", "`include` must be a list of strings\nhint: write it as: include = [\"…\", \"…\"]"),
+    ] {
+        let error = read(text, &[]).unwrap_err();
+        assert!(error.ends_with(expected), "{text:?} gave {error:?}");
+    }
+    assert!(read("\n\nexclud = []\n", &[]).unwrap_err().starts_with(".quipu/config.toml, line 3: "));
+    assert!(read("toolsets = [\n  \"note\",\n]", &[]).unwrap_err().starts_with(".quipu/config.toml, line 2: "));
+    assert!(read("a = [\n\"x\"\n", &[]).unwrap_err().starts_with(".quipu/config.toml, line "));
+    let error = read("", &[("QUIPU_TITLE_FROM", "header")]).unwrap_err();
+    assert!(error.starts_with("QUIPU_TITLE_FROM: unknown title source `header`\nhint: did you mean `heading`?"));
+}
+
+#[test]
+fn a_variable_that_looks_like_ours_and_is_not_known_is_a_mistake() {
+    let refused = |names: &[&str]| super::refuse_unknown(names.iter().map(|name| (*name).to_owned()));
+    refused(&["PATH", "QUIPU", "QUIPU_VAULT", "QUIPU_LOG", "QUIPU_EMBEDDING_KEY", "QUIPU_EXCLUDE", "QUIPU_TEST_X"])
+        .unwrap();
+    let error = refused(&["QUIPU_EXCLUD", "QUIPU_ZZZ"]).unwrap_err();
+    assert_eq!(error.to_string(), "the environment: unknown variable `QUIPU_EXCLUD`");
+    assert!(error.hint.starts_with("did you mean `QUIPU_EXCLUDE`? There are `QUIPU_TITLE_FROM`,"), "{}", error.hint);
+}

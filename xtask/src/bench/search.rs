@@ -1,0 +1,77 @@
+//! Search by words, meaning and links, on a vault of as many sections: engine and query embedding apart, and what a server holds
+//! in memory with the model and the vectors loaded.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use quipu_testkit::client::Client;
+use quipu_testkit::generate;
+use serde_json::{Value, json};
+
+use super::measure::{CALLS, MEMORY_BUDGET, SEED, resident_megabytes};
+use super::table::{Budget, Table};
+use crate::shell::{self, cargo};
+
+/// Of a generated note.
+const SECTIONS_A_NOTE: usize = 3;
+
+const WITHOUT: Budget = Some([5.0, 10.0, 25.0]);
+const WITH: Budget = Some([25.0, 30.0, 50.0]);
+
+pub(super) fn run(binary: &Path, home: &Path, sections: usize, table: &mut Table) -> anyhow::Result<()> {
+    let vault = home.join("sections");
+    generate::vault(&vault, sections.div_ceil(SECTIONS_A_NOTE), SEED)?;
+    let mut index = Command::new(binary);
+    index.arg("index").arg("--no-embed").arg(&vault).env_remove("QUIPU_VAULT");
+    shell::run(index.stdout(Stdio::null()).stderr(Stdio::null()))?;
+    let mut bench = cargo(&["bench", "--quiet", "--package", "quipu", "--bench", "search", "--"]);
+    let figures = shell::output(bench.arg(&vault).arg(CALLS.to_string()))?;
+    for line in figures.lines().filter(|line| line.starts_with('{')) {
+        let figure: Value = serde_json::from_str(line)?;
+        if let Some(passages) = figure["passages"].as_f64() {
+            table.add("passages with vectors", sections, passages, None);
+            continue;
+        }
+        let label = figure["label"].as_str().context("label")?;
+        let budget = match label {
+            label if label.contains("without query embedding") => WITHOUT,
+            label if label.contains("with query embedding") => WITH,
+            _ => None,
+        };
+        let time = |key: &str| figure[key].as_f64().context("a time");
+        let name = format!("{label}: engine CPU, p50 / p95");
+        table.add_percentiles(&name, sections, (time("p50")?, time("p95")?), budget);
+    }
+    resident(binary, &vault, sections, table)
+}
+
+/// What a server of the same vault holds before anybody asks for meaning, and after.
+fn resident(binary: &Path, vault: &Path, sections: usize, table: &mut Table) -> anyhow::Result<()> {
+    let mut command = Command::new(binary);
+    command.arg("serve").arg(vault).env_remove("QUIPU_VAULT").stderr(Stdio::null());
+    let mut server = Client::spawn(&mut command)?;
+    server.call("random_node", &json!({}))?.value().context("the first call failed")?;
+    let before = resident_megabytes(server.pid())?;
+    table.add("resident before the first search, MB", sections, before, MEMORY_BUDGET);
+    for rank in 0..50 {
+        let answer = server.call("search", &json!({ "query": generate::word(rank * 7) }))?;
+        answer.value().with_context(|| answer.message.to_string())?;
+    }
+    // The background reads the lines of all notes, too.
+    let mut held = resident_megabytes(server.pid())?;
+    loop {
+        thread::sleep(Duration::from_secs(2));
+        let now = resident_megabytes(server.pid())?;
+        if now <= held * 1.01 {
+            break;
+        }
+        held = now;
+    }
+    let after = resident_megabytes(server.pid())?;
+    table.add("resident with model, vectors and lines, MB", sections, after, MEMORY_BUDGET);
+    ensure!(server.close()?.success(), "the server ended badly");
+    Ok(())
+}
