@@ -13,6 +13,7 @@ mod notes;
 mod pages;
 
 mod arguments;
+mod entities;
 mod nearest;
 mod reference;
 mod resources;

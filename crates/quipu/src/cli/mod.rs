@@ -12,6 +12,7 @@ mod doctor;
 mod export;
 mod import;
 mod index;
+mod merge;
 mod restore;
 mod search;
 mod serve;
@@ -86,6 +87,7 @@ enum Command {
     Restore(restore::Restore),
     Audit(audit::Audit),
     Undo(undo::Undo),
+    Merge(merge::Merge),
     Backup(backup::Backup),
     Verify(verify::Verify),
     Import(import::Import),
@@ -136,6 +138,7 @@ fn run_command(cli: Cli, output: &mut Output) -> Result<Outcome, Failure> {
         Command::Restore(command) => command.run(&shared, output),
         Command::Audit(command) => command.run(&shared, output),
         Command::Undo(command) => command.run(&shared, output),
+        Command::Merge(command) => command.run(&shared, output),
         Command::Backup(command) => command.run(&shared, output),
         Command::Verify(command) => command.run(&shared, output),
         Command::Import(command) => command.run(&shared, output),

@@ -76,7 +76,7 @@ impl Serve {
         }
         if let Err(error) = &open.memory {
             let herald = Herald { knowledge: open.knowledge.clone(), root: open.vault.root().display().to_string() };
-            herald.warn(&format!("there are no tools of memory: {error}"));
+            herald.warn(&format!("the tools of memory do not work: {error}"));
         }
         let toolsets = self.toolsets.as_deref().or(located.config.toolsets.as_deref());
         let registry = Arc::new(open.registry(toolsets, self.read_only));

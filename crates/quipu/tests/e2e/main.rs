@@ -5,6 +5,7 @@
 mod client;
 
 mod bad_input;
+mod bridge;
 mod calls;
 mod ending;
 mod handshake;

@@ -4,7 +4,11 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::opening::APPLICATION_ID;
 
-const STEPS: [&str; 2] = [include_str!("migrations/001_entities.sql"), include_str!("migrations/002_vectors.sql")];
+const STEPS: [&str; 3] = [
+    include_str!("migrations/001_entities.sql"),
+    include_str!("migrations/002_vectors.sql"),
+    include_str!("migrations/004_ties.sql"),
+];
 
 /// The schema that this version writes.
 pub(super) const NEWEST: i64 = STEPS.len() as i64;

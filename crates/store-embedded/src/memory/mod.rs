@@ -13,6 +13,7 @@ mod read;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod ties;
 mod undo;
 mod vectors;
 
