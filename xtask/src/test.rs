@@ -55,6 +55,10 @@ pub(crate) fn run(quick: bool) -> ExitCode {
             *tally = ONE;
             crash::run(&binary, crash::ROUNDS, crash::SEED)
         });
+        steps.step("crash rounds of memory", |tally| {
+            *tally = ONE;
+            crash::run_memory(&binary, crash::SEED)
+        });
         peer_steps(&mut steps, &binary);
     }
     steps.finish()
