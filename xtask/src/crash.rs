@@ -3,6 +3,7 @@
 //! What must hold each time: every acknowledged write is there to the byte, a write that was under way happened whole or not
 //! at all, nothing else lies in the vault, and the index says what a fresh one would say.
 
+mod memory;
 mod model;
 mod questions;
 mod storm;
@@ -17,6 +18,7 @@ use quipu_testkit::client::Client;
 use quipu_testkit::generate::Random;
 
 use crate::shell;
+pub(crate) use memory::run as run_memory;
 use model::Model;
 
 /// Rounds unless told otherwise.

@@ -35,8 +35,9 @@ cargo xtask crash [--rounds N] [--seed N]  kills the server in the middle of wri
 cargo xtask share [--kills N] [--seed N]   kills the owner of a vault under eight clients and counts what they wrote
 cargo xtask bench [--sizes 1k,10k,100k] [--write]
                                            times the release build against the budgets; --write keeps the table in docs/
-cargo xtask memory duplicates|recall|speed [SIZES]
-                                           measures memory: duplicates and recall on real data, speed at size
+cargo xtask memory duplicates|recall|speed|vectors|wire [SIZES]
+                                           measures memory: duplicates and recall on real data, speed at size in the
+                                           library, without and with vectors, and over stdio beside the reference server
 cargo xtask eval [--set NAME] [--write]    how well searches rank on judged sets, by words, by meaning and by both
 cargo xtask deny                           licences, bans and sources of every dependency (installs cargo-deny once)
 cargo xtask docs                           writes the generated pages of docs/ anew";
@@ -53,7 +54,9 @@ fn main() -> anyhow::Result<ExitCode> {
         "crash" => {
             let rounds = options.number("--rounds")?.unwrap_or(crash::ROUNDS);
             let seed = options.number("--seed")?.unwrap_or(crash::SEED);
-            crash::run(&shell::build_binary(shell::Profile::Dev)?, rounds, seed)
+            let binary = shell::build_binary(shell::Profile::Dev)?;
+            crash::run(&binary, rounds, seed)?;
+            crash::run_memory(&binary, seed)
         }
         "share" => {
             let kills = options.number("--kills")?.unwrap_or(share::KILLS);

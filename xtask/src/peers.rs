@@ -38,6 +38,11 @@ pub(crate) fn install() -> anyhow::Result<()> {
             shell::run(command(place.join("bin/pip"), &pip).arg(pins))
         })?;
     }
+    install_node()
+}
+
+/// Puts the peers that run on Node in place.
+pub(crate) fn install_node() -> anyhow::Result<()> {
     system_package("npm", &["nodejs", "npm"])?;
     install_once("node", "package.json", |place, pins| {
         fs::create_dir_all(place)?;
@@ -95,7 +100,7 @@ fn inspector(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
 }
 
 /// The pinned Node: the system's is often too old for these programs.
-fn node() -> std::process::Command {
+pub(crate) fn node() -> std::process::Command {
     command(place("node/node_modules/.bin/node"), &[])
 }
 
@@ -103,6 +108,6 @@ fn scripts() -> PathBuf {
     shell::root().join("tests/peers")
 }
 
-fn place(name: &str) -> PathBuf {
+pub(crate) fn place(name: &str) -> PathBuf {
     shell::target().join("peers").join(name)
 }

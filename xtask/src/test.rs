@@ -55,6 +55,10 @@ pub(crate) fn run(quick: bool) -> ExitCode {
             *tally = ONE;
             crash::run(&binary, crash::ROUNDS, crash::SEED)
         });
+        steps.step("crash rounds of memory", |tally| {
+            *tally = ONE;
+            crash::run_memory(&binary, crash::SEED)
+        });
         steps.step("owners killed", |tally| {
             *tally = ONE;
             share::run(&binary, share::KILLS, crash::SEED)

@@ -1,9 +1,10 @@
 //! One vault, open: the single thing a front door holds. It composes; the verbs live in their own rooms.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::index::{IndexError, Indexer, Outside, Progress, Scope, Snapshot, SyncReport};
+use crate::memory::Memory;
 use crate::model::{ContentHash, Note, NoteId, NoteKey, VaultPath, Warning};
 use crate::parse::{TitleRule, decode, parse, text_start};
 use crate::ports::{
@@ -29,6 +30,9 @@ pub struct Knowledge {
     pub(crate) sources: Arc<dyn Sources>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) stale_after_ns: i64,
+    pub(crate) memory: Option<Arc<Memory>>,
+    /// Held while links of memory are brought along with moved notes.
+    pub(crate) following: Mutex<()>,
     store: Arc<dyn NoteStore>,
     warnings: Arc<WarningLog>,
 }
@@ -89,6 +93,8 @@ impl Knowledge {
             meaning: None,
             sources,
             clock,
+            memory: None,
+            following: Mutex::default(),
             stale_after_ns: i64::try_from(stale_after.as_nanos()).unwrap_or(i64::MAX),
             vault,
             store,
@@ -98,7 +104,9 @@ impl Knowledge {
 
     /// Loads what was remembered and reads what changed since. Calls may come in meanwhile; see [`Knowledge::wait_ready`].
     pub fn start(&self, progress: &(dyn Fn(Progress) + Sync)) -> Result<SyncReport, IndexError> {
-        self.indexer.start(progress)
+        let report = self.indexer.start(progress);
+        self.follow_moves();
+        report
     }
 
     /// Prepares for changes, which a server will see and a single question will not. Worth calling after the start.
@@ -118,7 +126,14 @@ impl Knowledge {
 
     /// Reads what changed.
     pub fn sync(&self, scope: &Scope, progress: &(dyn Fn(Progress) + Sync)) -> Result<SyncReport, IndexError> {
-        self.indexer.sync(scope, progress)
+        let report = self.indexer.sync(scope, progress);
+        self.follow_moves();
+        report
+    }
+
+    /// The time, in nanoseconds since 1970.
+    pub fn now_ns(&self) -> i64 {
+        self.clock.now_ns()
     }
 
     /// The vault at this moment.

@@ -9,6 +9,7 @@ pub mod model;
 pub mod parse;
 pub mod ports;
 
+pub mod bridge;
 pub mod graph;
 pub mod index;
 pub mod memory;

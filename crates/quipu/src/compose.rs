@@ -121,6 +121,10 @@ pub(crate) fn open(root: &Path, config: &Config, wish: Wish) -> Result<OpenVault
         None => knowledge,
     };
     let memory = open_memory(&vault, config, embedder, wish)?;
+    let knowledge = match &memory {
+        Ok(open) => knowledge.with_memory(open.memory.clone()),
+        Err(_) => knowledge,
+    };
     Ok(OpenVault { knowledge: Arc::new(knowledge), vault, store, index, memory })
 }
 

@@ -57,7 +57,7 @@ impl Engine {
         }
         let herald = Herald { knowledge: open.knowledge.clone(), root: open.vault.root().display().to_string() };
         if let Err(error) = &open.memory {
-            herald.warn(&format!("there are no tools of memory: {error}"));
+            herald.warn(&format!("the tools of memory do not work: {error}"));
         }
         let registry = Arc::new(open.registry(None, false));
         let keeper = Arc::new(Keeper { open: open.clone(), herald, options, watcher: Mutex::default() });

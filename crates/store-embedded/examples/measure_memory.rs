@@ -16,7 +16,7 @@ use quipu_core::memory::{
     Bulk, BulkEntity, BulkRelation, Creation, DuplicateRule, EntityId, EntityTypes, EntityWish, Fields, Memory,
     MemoryParts, NameOrId, Page, SearchBy, SearchQuery, SubgraphQuery,
 };
-use quipu_core::ports::{Author, Embedder, Role, SystemClock};
+use quipu_core::ports::{Author, EmbedError, Embedder, Role, SystemClock};
 use quipu_embed::Builtin;
 use quipu_store_embedded::MemoryDatabase;
 use serde_json::Value;
@@ -36,7 +36,8 @@ fn main() {
         }
         ["recall", data] => recall(&set_in(data, "mem-locomo")),
         ["speed", sizes @ ..] => sizes.iter().for_each(|size| speed(size.parse().unwrap())),
-        _ => println!("measure_memory duplicates DATA | recall DATA | speed ENTITIES…"),
+        ["vectors", sizes @ ..] => sizes.iter().for_each(|size| vectors(size.parse().unwrap())),
+        _ => println!("measure_memory duplicates DATA | recall DATA | speed ENTITIES… | vectors ENTITIES…"),
     }
 }
 
@@ -289,6 +290,64 @@ fn speed(entities: usize) {
         memory.bulk_update(bulk, &author()).unwrap();
     });
     measure("suggest_merges", 1, &mut |_| drop(memory.suggest_merges(0.3, 20, None).unwrap()));
+}
+
+/// Searching and pairing with a vector for every entity and observation. Real ones would take hours to make, so these lie in
+/// made-up directions, as far from each other as those of the builtin model do.
+fn vectors(entities: usize) {
+    let folder = tempfile::tempdir_in("target").unwrap();
+    let memory = memory(MemoryDatabase::open(&folder.path().join("memory.db")).unwrap(), Some(Arc::new(MadeUp)));
+    let mut prose = Prose::new();
+    fill(&memory, entities, &mut prose);
+    while memory.embed_some(4096).unwrap() > 0 {}
+    println!("\n{entities} entities with {} vectors\n\n| call | p50 ms | p95 ms |\n|---|---|---|", entities * 4);
+    let session = Session::default();
+    measure("search_entities, three words, with vectors", 100, &mut |_| {
+        let query = SearchQuery { text: prose.sentence(3), limit: 20, project: None, by: SearchBy::Both };
+        memory.search(&session, &query).unwrap();
+    });
+    measure("suggest_merges, with vectors", 1, &mut |_| drop(memory.suggest_merges(0.3, 20, None).unwrap()));
+}
+
+/// A direction for each text, and half of it the same for all.
+struct MadeUp;
+
+impl Embedder for MadeUp {
+    fn space(&self) -> &str {
+        "made up"
+    }
+
+    fn worth_beyond_english(&self) -> f32 {
+        1.0
+    }
+
+    fn unrelated(&self) -> f32 {
+        0.5
+    }
+
+    fn embed(&self, _role: Role, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let direction = |seed: u64| {
+            let mut state = seed | 1;
+            let numbers: Vec<f32> = (0..384)
+                .map(|_| {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    (state >> 40) as f32 / (1_u32 << 24) as f32 - 0.5
+                })
+                .collect();
+            let length = numbers.iter().map(|number| number * number).sum::<f32>().sqrt();
+            numbers.into_iter().map(move |number| number / length)
+        };
+        let vector = |text: &&str| {
+            let seed = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+            });
+            let both = direction(42).zip(direction(seed));
+            both.map(|(common, own)| (common + own) * std::f32::consts::FRAC_1_SQRT_2).collect()
+        };
+        Ok(texts.iter().map(vector).collect())
+    }
 }
 
 fn measure(name: &str, rounds: usize, call: &mut dyn FnMut(usize)) {

@@ -9,9 +9,11 @@ use quipu_core::memory::{
     DuplicateRule, Entity, EntityId, EntityTypes, Memory, MemoryParts, Observation, ObservationId, Relation,
     RelationId, name_key,
 };
+use quipu_core::model::VaultPath;
 use quipu_core::ports::{
     Applied, ApplyError, Author, ChangeNumber, Clock, EntityRef, LoggedChange, MemoryChange, MemoryCounts,
-    MemoryFailure, MemoryItem, MemoryStore, Refusal, RelationFilter, StoredVector, Touched, UndoError, VectorOwner,
+    MemoryFailure, MemoryItem, MemoryStore, NoteTie, Refusal, RelationFilter, StoredVector, TextOwner, Touched,
+    UndoError,
 };
 
 use crate::memory_conformance::MemoryShelf;
@@ -40,7 +42,8 @@ struct State {
     last: (i64, i64, i64),
     log: Vec<LoggedChange>,
     contexts: BTreeMap<String, EntityId>,
-    vectors: BTreeMap<(String, VectorOwner), StoredVector>,
+    vectors: BTreeMap<(String, TextOwner), StoredVector>,
+    ties: BTreeMap<(TextOwner, String), VaultPath>,
     requests: BTreeMap<RequestKey, (i64, Applied)>,
 }
 
@@ -91,6 +94,15 @@ impl State {
             relation.from == from && relation.to == to && relation.relation_type == relation_type
         };
         self.relations.values().find(same).map(|relation| relation.id)
+    }
+
+    fn ties_where(&self, wanted: impl Fn(&NoteTie) -> bool) -> Vec<NoteTie> {
+        let ties = self.ties.iter().map(|((owner, target), path)| NoteTie {
+            owner: *owner,
+            target: target.clone(),
+            path: path.clone(),
+        });
+        ties.filter(wanted).collect()
     }
 
     fn touching(&self, id: EntityId) -> Vec<Relation> {
@@ -204,6 +216,9 @@ impl State {
                 }
                 self.set(steps, Some(MemoryItem::Entity(gone.clone())), None);
                 self.contexts.retain(|_, entity| entity != from);
+                for tie in self.ties_where(|tie| tie.owner == TextOwner::Entity(*from)) {
+                    self.ties.entry((TextOwner::Entity(*into), tie.target)).or_insert(tie.path);
+                }
                 let (aliases, description) = kept.absorbing(&gone);
                 let after = Entity { aliases, description, updated_ns: at_ns, ..kept.clone() };
                 self.set(steps, Some(MemoryItem::Entity(kept)), Some(MemoryItem::Entity(after.clone())));
@@ -486,22 +501,53 @@ impl MemoryStore for MemMemory {
     fn vectors_after(
         &self,
         space: &str,
-        after: Option<VectorOwner>,
+        after: Option<TextOwner>,
         limit: usize,
-    ) -> Result<Vec<(VectorOwner, StoredVector)>, MemoryFailure> {
+    ) -> Result<Vec<(TextOwner, StoredVector)>, MemoryFailure> {
         let state = self.state();
         let of_space = state.vectors.iter().filter(|((of, owner), _)| of == space && Some(*owner) > after);
         let alive = of_space.filter(|((_, owner), _)| match owner {
-            VectorOwner::Entity(id) => state.entities.contains_key(id),
-            VectorOwner::Observation(id) => state.observations.contains_key(id),
+            TextOwner::Entity(id) => state.entities.contains_key(id),
+            TextOwner::Observation(id) => state.observations.contains_key(id),
         });
         Ok(alive.take(limit).map(|((_, owner), vector)| (*owner, vector.clone())).collect())
     }
 
-    fn put_vectors(&self, space: &str, vectors: &[(VectorOwner, StoredVector)]) -> Result<(), MemoryFailure> {
+    fn put_vectors(&self, space: &str, vectors: &[(TextOwner, StoredVector)]) -> Result<(), MemoryFailure> {
         let mut state = self.state();
         for (owner, vector) in vectors {
             state.vectors.insert((space.to_owned(), *owner), vector.clone());
+        }
+        Ok(())
+    }
+
+    fn ties_of(&self, owners: &[TextOwner]) -> Result<Vec<Vec<NoteTie>>, MemoryFailure> {
+        let state = self.state();
+        Ok(owners.iter().map(|owner| state.ties_where(|tie| tie.owner == *owner)).collect())
+    }
+
+    fn ties_to(&self, path: &VaultPath) -> Result<Vec<NoteTie>, MemoryFailure> {
+        Ok(self.state().ties_where(|tie| tie.path == *path))
+    }
+
+    fn linking_texts_gone(&self) -> Result<Vec<(TextOwner, String)>, MemoryFailure> {
+        let text = |item: &MemoryItem| match item {
+            MemoryItem::Entity(entity) => Some((TextOwner::Entity(entity.id), entity.description.clone()?)),
+            MemoryItem::Observation(seen) => Some((TextOwner::Observation(seen.id), seen.text.clone())),
+            MemoryItem::Relation(_) => None,
+        };
+        let state = self.state();
+        let gone = state.log.iter().flat_map(|entry| &entry.steps).filter_map(|(before, _)| text(before.as_ref()?));
+        Ok(gone.filter(|(_, text)| text.contains("[[")).collect())
+    }
+
+    fn retie(&self, gone: &[NoteTie], made: &[NoteTie]) -> Result<(), MemoryFailure> {
+        let mut state = self.state();
+        for tie in gone {
+            state.ties.remove(&(tie.owner, tie.target.clone()));
+        }
+        for tie in made {
+            state.ties.insert((tie.owner, tie.target.clone()), tie.path.clone());
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ mod notes;
 mod pages;
 
 mod arguments;
+mod entities;
 mod nearest;
 mod reference;
 mod resources;

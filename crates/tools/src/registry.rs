@@ -72,7 +72,7 @@ fn every_tool() -> Vec<Entry> {
 /// The tools of one vault.
 pub struct Registry {
     pub(crate) knowledge: Arc<Knowledge>,
-    memory: Option<Arc<Memory>>,
+    memory: Result<Arc<Memory>, String>,
     entries: Vec<Entry>,
     patience: Duration,
 }
@@ -130,21 +130,26 @@ impl Registry {
 
     /// The tools of a vault, those left out whose need is missing.
     pub fn new(knowledge: Arc<Knowledge>, options: RegistryOptions) -> Self {
-        Self::over(knowledge, None, options)
+        let toolsets = options.toolsets.into_iter().filter(|toolset| *toolset != Toolset::Memory).collect();
+        let options = RegistryOptions { toolsets, ..options };
+        Self::over(knowledge, Err("there is no memory".to_owned()), options)
+    }
+
+    /// The tools of a vault whose memory cannot be had: those of memory are there too, and each says why it fails. The
+    /// reason is safe to show to a client.
+    pub fn without_memory(knowledge: Arc<Knowledge>, why: String, options: RegistryOptions) -> Self {
+        Self::over(knowledge, Err(why), options)
     }
 
     /// The tools of a vault that has a memory.
     pub fn with_memory(knowledge: Arc<Knowledge>, memory: Arc<Memory>, options: RegistryOptions) -> Self {
-        Self::over(knowledge, Some(memory), options)
+        Self::over(knowledge, Ok(memory), options)
     }
 
-    fn over(knowledge: Arc<Knowledge>, memory: Option<Arc<Memory>>, options: RegistryOptions) -> Self {
+    fn over(knowledge: Arc<Knowledge>, memory: Result<Arc<Memory>, String>, options: RegistryOptions) -> Self {
         let admits = options.into_rule();
         let mut entries = every_tool();
-        entries.retain(|entry| {
-            let has_memory = entry.info.toolset != Toolset::Memory || memory.is_some();
-            admits(&entry.info) && has_memory && (entry.needs_met)(&knowledge)
-        });
+        entries.retain(|entry| admits(&entry.info) && (entry.needs_met)(&knowledge));
         Self { knowledge, memory, entries, patience: Self::PATIENCE }
     }
 
@@ -163,7 +168,8 @@ impl Registry {
         let Some(entry) = self.entries.iter().find(|entry| entry.info.name == name) else {
             return Called { reply: unknown_tool(name, self.tools()), warnings: Vec::new() };
         };
-        let call = Call::new(&self.knowledge, self.memory.as_deref(), session).asked_by(request);
+        let memory = self.memory.as_deref().map_err(String::as_str);
+        let call = Call::new(&self.knowledge, memory, session).asked_by(request);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let arguments = (entry.fit)(&entry.info.input_schema, arguments)?;
             // Memory does not depend on the notes: it answers while they are still being read.

@@ -60,11 +60,12 @@ impl Desk {
             title_rule: TitleRule::default(),
             stale_after: Knowledge::STALE_AFTER,
         });
+        let memory = Arc::new(mem_memory(clock.clone()));
+        let knowledge = knowledge.with_memory(memory.clone());
         let knowledge = Arc::new(match has_meaning {
             true => knowledge.with_meaning(Meaning::new(Arc::new(Builtin::new()), store)),
             false => knowledge,
         });
-        let memory = Arc::new(mem_memory(clock.clone()));
         let registry = Registry::with_memory(knowledge.clone(), memory, RegistryOptions::default());
         Self { vault, sources, clock, knowledge, registry, session: Session::named("desk") }
     }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 
 /// One tool. Implemented by one unit struct in the file named as the tool.
 pub(crate) trait Tool: 'static {
@@ -110,7 +110,7 @@ pub struct ToolInfo {
 /// One call: the vault, who asks, and what is to be told beside the answer.
 pub(crate) struct Call<'a> {
     pub(crate) knowledge: &'a Knowledge,
-    memory: Option<&'a Memory>,
+    memory: Result<&'a Memory, &'a str>,
     pub(crate) session: &'a Session,
     /// Names the call, where it may be made again.
     pub(crate) request: Option<RequestKey>,
@@ -118,7 +118,7 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn new(knowledge: &'a Knowledge, memory: Option<&'a Memory>, session: &'a Session) -> Self {
+    pub(crate) fn new(knowledge: &'a Knowledge, memory: Result<&'a Memory, &'a str>, session: &'a Session) -> Self {
         Self { knowledge, memory, session, request: None, warnings: RefCell::default() }
     }
 
@@ -126,14 +126,14 @@ impl<'a> Call<'a> {
         Self { request, ..self }
     }
 
-    /// What agents learned.
-    pub(crate) fn memory(&self) -> &'a Memory {
-        self.memory.expect("the registry has no tool of memory where there is none")
+    /// What agents learned; a failure that says why where it cannot be had.
+    pub(crate) fn memory(&self) -> Result<&'a Memory, Fault> {
+        self.memory.map_err(|why| Fault::new(FaultKind::Provider, why))
     }
 
     /// This client, using a tool, now.
-    pub(crate) fn author(&self, tool: &str) -> Author {
-        self.memory().author(self.session, tool, self.request)
+    pub(crate) fn author(&self, tool: &str) -> Result<Author, Fault> {
+        Ok(self.memory()?.author(self.session, tool, self.request))
     }
 
     /// Tells the client something beside the answer.

@@ -76,7 +76,7 @@ fn write_on(
     }
 }
 
-fn is_hung_up(error: &anyhow::Error) -> bool {
+pub(super) fn is_hung_up(error: &anyhow::Error) -> bool {
     let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
     matches!(kind, Some(ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe | ErrorKind::ConnectionReset))
 }

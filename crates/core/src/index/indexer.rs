@@ -7,11 +7,12 @@ use arc_swap::ArcSwap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::kept_links;
+use super::moves::{Halves, Moves};
 use super::publish::{publish, remembered, wanted_by};
 use super::resolve::Resolver;
 use super::snapshot::Snapshot;
 use super::sync::{Plan, Progress, Staged, SyncReport, is_settled};
-use crate::model::{ContentHash, FileStat, Note, NoteKey, VaultPath, Warning};
+use crate::model::{ContentHash, FileStat, Link, Note, NoteKey, VaultPath, Warning};
 use crate::parse::{PARSER_VERSION, TitleRule, read_note};
 use crate::ports::{Clock, FileContent, NoteStore, Sources, StoreError, VaultError, VaultFiles};
 use crate::staleness::{source_refs, to_remember};
@@ -19,6 +20,9 @@ use crate::warnings::WarningLog;
 
 /// How often a lock that someone else holds is tried.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// How long a question waits for a pass that is under way before it makes do with what is known.
+const PASS_PATIENCE: Duration = Duration::from_millis(100);
 
 /// Why the index could not be brought up to date.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +45,8 @@ pub struct Indexer {
     pub(super) warnings: Arc<WarningLog>,
     current: ArcSwap<Snapshot>,
     writer: Mutex<Writer>,
+    /// Not yet taken by whoever follows them.
+    moves: Mutex<Vec<Moves>>,
     ready: (Mutex<bool>, Condvar),
 }
 
@@ -67,6 +73,8 @@ pub(crate) struct Writer {
     pub(super) wanted: Option<FxHashMap<u64, Vec<NoteKey>>>,
     /// Notes whose links were resolved since changes were last told.
     pub(super) touched: Touched,
+    /// Places lately left and taken, of which moves may yet be made.
+    halves: Halves,
     /// Slots that may be used again.
     free: Vec<NoteKey>,
     next_key: u32,
@@ -117,6 +125,17 @@ impl Writer {
         self.free.push(key);
     }
 
+    /// The notes between two snapshots that may have to be told of.
+    fn touched_keys(&self, before: &Snapshot, after: &Snapshot) -> Vec<NoteKey> {
+        let mut keys: Vec<NoteKey> = match &self.touched {
+            Touched::All => before.files().chain(after.files()).collect(),
+            Touched::These(keys) => keys.iter().copied().collect(),
+        };
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
     /// Remembers whether a note's time can be trusted from now on, and says so.
     pub(super) fn note_settled(&mut self, key: NoteKey, stat: FileStat, now_ns: i64) -> bool {
         let settled = is_settled(stat, now_ns);
@@ -142,6 +161,7 @@ impl Indexer {
             warnings,
             current: ArcSwap::default(),
             writer: Mutex::default(),
+            moves: Mutex::default(),
             ready: (Mutex::new(false), Condvar::new()),
         }
     }
@@ -164,10 +184,12 @@ impl Indexer {
                 format!("{error}; notes are served, words cannot be searched, and nothing is kept for the next start");
             self.warnings.push(Warning { path: ".quipu/index".into(), message });
         }
+        let remembered = self.snapshot();
         let outcome = listing.map(|listing| {
-            let plan = Plan::of_all(&writer, &self.snapshot(), listing);
+            let plan = Plan::of_all(&writer, &remembered, listing);
             self.pass(&mut writer, plan, progress)
         });
+        self.recognise_moves(&mut writer, &remembered);
         self.tell_changes(&mut writer, &before);
         *self.ready.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.ready.1.notify_all();
@@ -269,6 +291,7 @@ impl Indexer {
                 }
                 Err(error) => self.warnings.push(Warning { path: ".".into(), message: error.to_string() }),
             }
+            self.recognise_moves(&mut writer, &before);
             self.tell_changes(&mut writer, &before);
         }
         true
@@ -294,15 +317,53 @@ impl Indexer {
         }
     }
 
+    /// Keeps for whoever follows them the moves that a pass has come upon.
+    pub(super) fn recognise_moves(&self, writer: &mut Writer, before: &Arc<Snapshot>) {
+        let after = self.snapshot();
+        if Arc::ptr_eq(before, &after) {
+            return;
+        }
+        let keys = writer.touched_keys(before, &after);
+        let moves = writer.halves.recognise(before, &after, &keys, self.clock.now_ns());
+        self.moves.lock().unwrap_or_else(PoisonError::into_inner).extend(moves);
+    }
+
+    /// Waits for a pass that is under way, unless it takes long.
+    pub(crate) fn wait_for_pass(&self) {
+        drop(self.writer_within(PASS_PATIENCE));
+    }
+
+    /// The moves that passes have come upon since this was last asked.
+    pub(crate) fn take_moves(&self) -> Vec<Moves> {
+        std::mem::take(&mut *self.moves.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What links mean that stand in no note, and the vault in which they do.
+    pub(crate) fn meant_from_top<'l>(
+        &self,
+        links: impl Iterator<Item = &'l Link>,
+    ) -> (Arc<Snapshot>, Vec<Option<NoteKey>>) {
+        match self.writer_within(PASS_PATIENCE) {
+            Some(mut writer) => {
+                let snapshot = self.snapshot();
+                let resolver = writer.resolver.get_or_insert_with(|| snapshot.resolver());
+                let meant = links.map(|link| resolver.resolve_from_top(link)).collect();
+                (snapshot, meant)
+            }
+            // A pass may take long. Names made anew for this one question take a part of a second in a big vault.
+            None => {
+                let snapshot = self.snapshot();
+                let meant = snapshot.meant_from_top(links);
+                (snapshot, meant)
+            }
+        }
+    }
+
     /// Tells what is odd about notes that came, changed or went since `before`.
     pub(super) fn tell_changes(&self, writer: &mut Writer, before: &Snapshot) {
         let after = self.snapshot();
-        let mut keys: Vec<NoteKey> = match std::mem::take(&mut writer.touched) {
-            Touched::All => before.files().chain(after.files()).collect(),
-            Touched::These(keys) => keys.into_iter().collect(),
-        };
-        keys.sort_unstable();
-        keys.dedup();
+        let keys = writer.touched_keys(before, &after);
+        writer.touched = Touched::default();
         self.warnings.note_changes(before, &after, &keys);
     }
 }

@@ -5,6 +5,7 @@
 mod around;
 mod indexer;
 mod kept_links;
+mod moves;
 mod names;
 mod publish;
 mod renaming;
@@ -15,8 +16,10 @@ mod sync;
 pub use around::Related;
 pub(crate) use indexer::Writer;
 pub use indexer::{IndexError, Indexer, Outside};
+pub(crate) use moves::Moves;
 pub use names::{NameMatch, best_match, exact_match};
 pub(crate) use renaming::Renaming;
+pub(crate) use resolve::name_hashes;
 pub use snapshot::{HubMetric, ResolvedLink, Snapshot, TagMode};
 pub(crate) use sync::Written;
 pub use sync::{Progress, Scope, SyncReport};

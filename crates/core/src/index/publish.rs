@@ -9,11 +9,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::indexer::{Touched, Writer};
 use super::kept_links::Targets;
-use super::resolve::{Resolver, hash_of_target};
+use super::resolve::Resolver;
 use super::snapshot::{Entry, Snapshot};
 use super::sync::Staged;
 use crate::graph::Graph;
-use crate::model::{Note, NoteId, NoteKey, VaultPath};
+use crate::model::{Note, NoteId, NoteKey, VaultPath, hash_of_target};
 
 /// The snapshot after some changes.
 pub(super) fn publish(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snapshot {

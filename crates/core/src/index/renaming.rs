@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::indexer::Writer;
 use super::publish::wanted_by;
-use super::resolve::Resolver;
+use super::resolve::{Resolver, name_hashes};
 use super::snapshot::Snapshot;
 use crate::model::{Link, Note, NoteKey};
 
@@ -47,10 +47,17 @@ impl Renaming<'_> {
         self.as_if_renamed(|resolver| resolver.resolve(source, link) == Some(key))
     }
 
+    /// What a link that stands in no note means now, and would mean then.
+    pub(crate) fn meant_from_top(&mut self, links: &[&Link]) -> Vec<(Option<NoteKey>, Option<NoteKey>)> {
+        let all = |resolver: &Resolver| links.iter().map(|link| resolver.resolve_from_top(link)).collect::<Vec<_>>();
+        let now = all(self.resolver);
+        now.into_iter().zip(self.as_if_renamed(all)).collect()
+    }
+
     /// A link that means another note and would mean the renamed one: who has it, and what it means.
     pub(crate) fn captured(&mut self) -> Option<(NoteKey, NoteKey)> {
         let (snapshot, key, wanted) = (self.snapshot, self.key, self.wanted);
-        let hashes = Resolver::hashes_of(self.renamed);
+        let hashes = name_hashes(self.renamed);
         let mut sources: Vec<NoteKey> = hashes.iter().filter_map(|hash| wanted.get(hash)).flatten().copied().collect();
         sources.sort_unstable();
         sources.dedup();

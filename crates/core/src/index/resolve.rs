@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::model::{Link, LinkSyntax, Note, NoteKey, VaultPath, fold};
+use crate::model::{Link, LinkSyntax, Note, NoteKey, VaultPath, fold, hash_of_folded, loose_hash, without_extension};
 
 /// Everything needed to resolve a link.
 #[derive(Debug, Default)]
@@ -82,11 +82,6 @@ impl Resolver {
         resolver
     }
 
-    /// The hashes of all names a note would answer to.
-    pub(super) fn hashes_of(note: &Note) -> Vec<u64> {
-        Names::new(note).hashes()
-    }
-
     /// Lets a note answer to its names. Returns the hashes under which links may now mean something else, empty when the
     /// names are those it had.
     pub(super) fn insert(&mut self, key: NoteKey, note: &Note) -> Vec<u64> {
@@ -130,6 +125,11 @@ impl Resolver {
         source.links.iter().map(|link| self.resolve_in(&folder, link)).collect()
     }
 
+    /// The note that a link means which stands in no note: as if in one at the top of the vault.
+    pub(super) fn resolve_from_top(&self, link: &Link) -> Option<NoteKey> {
+        self.resolve_in("", link)
+    }
+
     fn resolve_in(&self, source_folder: &str, link: &Link) -> Option<NoteKey> {
         let target = fold(&link.target);
         let candidates = self.by_hash.get(&hash_of_folded(&target))?;
@@ -154,13 +154,9 @@ impl Resolver {
     }
 }
 
-/// The hash under which a link's candidates are found: that of the last part of its target.
-pub(super) fn hash_of_target(target: &str) -> u64 {
-    hash_of_folded(&fold(target))
-}
-
-fn hash_of_folded(target: &str) -> u64 {
-    loose_hash(without_extension(target).rsplit('/').next().unwrap_or_default())
+/// The hashes of all names a note would answer to.
+pub(crate) fn name_hashes(note: &Note) -> Vec<u64> {
+    Names::new(note).hashes()
 }
 
 /// One link's candidates and where it stands.
@@ -209,15 +205,6 @@ impl Question<'_> {
     }
 }
 
-/// A target may leave the extension out; the two extensions of notes are one.
-fn without_extension(folded: &str) -> &str {
-    folded
-        .strip_suffix(".md")
-        .or_else(|| folded.strip_suffix(".markdown"))
-        .filter(|rest| !rest.is_empty())
-        .unwrap_or(folded)
-}
-
 /// A relative path from a folder, `.` and `..` walked; `None` when it leaves the vault.
 fn join(folder: &str, relative: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
@@ -244,13 +231,6 @@ fn forget(keys_by_hash: &mut FxHashMap<u64, Vec<NoteKey>>, hash: u64, key: NoteK
             keys_by_hash.remove(&hash);
         }
     }
-}
-
-/// FNV-1a with dashes as spaces. A collision only adds a candidate that the rules then refuse.
-fn loose_hash(folded: &str) -> u64 {
-    folded.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(if byte == b'-' { b' ' } else { byte })).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }
 
 #[cfg(test)]

@@ -87,6 +87,12 @@ impl Snapshot {
         resolver_of(&self.entries, &self.shadowed)
     }
 
+    /// What links mean here that stand in no note.
+    pub(crate) fn meant_from_top<'l>(&self, links: impl Iterator<Item = &'l Link>) -> Vec<Option<NoteKey>> {
+        let resolver = self.resolver();
+        links.map(|link| resolver.resolve_from_top(link)).collect()
+    }
+
     /// The parts a successor is made from.
     pub(super) fn parts(&self) -> (Vec<Option<Entry>>, Vec<NoteKey>, FxHashSet<NoteKey>) {
         (self.entries.clone(), self.order.clone(), self.shadowed.clone())

@@ -76,6 +76,7 @@ impl Indexer {
             Scope::Below(paths) => self.plan_below(&writer, &before, paths),
         };
         let report = self.pass(&mut writer, plan, progress);
+        self.recognise_moves(&mut writer, &before);
         self.tell_changes(&mut writer, &before);
         Ok(report)
     }

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::error::MemoryError;
 use super::memory::Memory;
 use super::model::{Entity, EntityId, Observation, Relation, name_key};
-use super::write::{EntityWish, creation, text_of};
+use super::write::{Creation, EntityWish, creation, text_of};
 use crate::ports::{ApplyError, Author, EntityRef, MemoryChange, MemoryItem};
 
 /// What is to be made in one step.
@@ -60,13 +60,16 @@ pub struct Made {
     pub observations: Vec<Observation>,
     /// In the order given.
     pub relations: Vec<Relation>,
+    /// New entities, by their place, beside the ones that were there before and are likely the same.
+    pub likely_twins: Vec<(usize, Entity)>,
 }
 
 impl Memory {
     /// How many things one bulk may make, observations that come with an entity not counted.
     pub const MAX_BULK: usize = 50;
 
-    /// Makes everything or nothing. Duplicates of meaning are not looked for; a name that is taken is refused.
+    /// Makes everything or nothing. A name that is taken is refused; what is likely there under another name or spelling
+    /// is made all the same, and named in [`Made::likely_twins`]. Meanings are not compared: fifty would take too long.
     pub fn bulk_update(&self, bulk: Bulk, author: &Author) -> Result<Made, MemoryError> {
         let count = bulk.entities.len() + bulk.observations.len() + bulk.relations.len();
         if count == 0 || count > Self::MAX_BULK {
@@ -74,6 +77,7 @@ impl Memory {
             return Err(MemoryError::BulkSize { count, max: Self::MAX_BULK, advice });
         }
         let plan = self.plan(bulk)?;
+        let likely_twins = self.likely_twins(&plan.wishes)?;
         let applied = self.store.apply(&plan.changes, author).map_err(|error| match error {
             ApplyError::Refused { change, refusal } => {
                 let (place, name) = &plan.places[change];
@@ -81,7 +85,7 @@ impl Memory {
             }
             ApplyError::Failed(failure) => failure.into(),
         })?;
-        let mut made = Made::default();
+        let mut made = Made { likely_twins, ..Made::default() };
         for outcome in applied.outcomes {
             match outcome {
                 MemoryItem::Entity(entity) => made.entities.push(entity),
@@ -95,6 +99,18 @@ impl Memory {
         Ok(made)
     }
 
+    fn likely_twins(&self, wishes: &[EntityWish]) -> Result<Vec<(usize, Entity)>, MemoryError> {
+        let mut twins = Vec::new();
+        for (place, wish) in wishes.iter().enumerate() {
+            match self.duplicate_of(wish, false, None)? {
+                // Refused by the store in its own words.
+                Some(Creation::Duplicate { name_taken: true, .. }) | None | Some(Creation::Created(_)) => {}
+                Some(Creation::Duplicate { existing, .. }) => twins.push((place, existing)),
+            }
+        }
+        Ok(twins)
+    }
+
     fn plan(&self, bulk: Bulk) -> Result<Plan, MemoryError> {
         let mut plan = Plan::default();
         for (number, wish) in bulk.entities.into_iter().enumerate() {
@@ -102,6 +118,7 @@ impl Memory {
             let wish = self.checked(wish).map_err(|error| error.at(place.clone()))?;
             let at = plan.changes.len();
             let name = wish.name.clone();
+            plan.wishes.push(EntityWish { observations: Vec::new(), ..wish.clone() });
             // The first of two equal names wins here, and the store refuses the second.
             plan.made.entry(name_key(&name)).or_insert(at);
             for change in creation(wish, at) {
@@ -136,6 +153,8 @@ impl Memory {
 
 #[derive(Default)]
 struct Plan {
+    /// The entities as they will be, without their observations.
+    wishes: Vec<EntityWish>,
     changes: Vec<MemoryChange>,
     /// For each change the part of the bulk it comes from, and the name it wants.
     places: Vec<(String, String)>,

@@ -10,7 +10,7 @@ use super::memory::Memory;
 use super::model::{Entity, EntityId, name_key, text_of_entity};
 use super::names::{Comparison, compare};
 use super::write::{Creation, EntityWish};
-use crate::ports::{Role, VectorOwner};
+use crate::ports::{Role, TextOwner};
 
 /// When two things count as one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,8 +29,9 @@ impl Default for DuplicateRule {
 const LIKE_AT_LEAST: f32 = 0.5;
 const MAX_CANDIDATES: usize = 32;
 
-/// See [`meaning_distance`].
-pub(super) const STRETCH: f32 = 5.0;
+/// So far on the way from the same to unrelated two short names are apart as far as names can be: see
+/// [`meaning_distance`].
+const APART_AT: f32 = 0.4;
 
 impl Memory {
     /// What there is that a wish likely means. With `force` only the owner of the very name.
@@ -73,14 +74,15 @@ impl Memory {
     fn closest(&self, wish: &EntityWish, meaning: Option<&[f32]>) -> Result<Option<(Entity, f32)>, MemoryError> {
         let (alike, near) = {
             let view = self.follower.view()?;
-            let entities_only = |owner| matches!(owner, VectorOwner::Entity(_));
-            let near = meaning.map(|vector| view.vectors.near(vector, entities_only, MAX_CANDIDATES));
+            let entities_only = |owner| matches!(owner, TextOwner::Entity(_));
+            let at_least = cosine_at(1.0, self.follower.unrelated());
+            let near = meaning.map(|vector| view.vectors.near(vector, at_least, entities_only, MAX_CANDIDATES));
             (view.names.like(&wish.name, LIKE_AT_LEAST, MAX_CANDIDATES), near.unwrap_or_default())
         };
         let mut distances: FxHashMap<EntityId, f32> = alike.iter().map(|(id, alike)| (*id, 1.0 - alike)).collect();
         for near in near {
             let by_letters = distances.entry(near.entity).or_insert(1.0);
-            *by_letters = by_letters.min(meaning_distance(near.cosine));
+            *by_letters = by_letters.min(meaning_distance(near.cosine, self.follower.unrelated()));
         }
         let ids: Vec<EntityId> = distances.keys().copied().collect();
         let mut closest: Option<(Entity, f32)> = None;
@@ -102,10 +104,20 @@ impl Memory {
     }
 }
 
-/// How far two names are apart in meaning: 0 is the same, 1 is unrelated.
+/// How far two names are apart in meaning: 0 is the same, 1 is unrelated. `unrelated` is the cosine of texts that have
+/// nothing to do with each other, which each model puts elsewhere.
 ///
 /// Models put all short names close together; taken as it is, the distance would hold back most of what is new
 /// (docs/memory.md). It is stretched until it tells as much as the distance of letters.
-pub(super) fn meaning_distance(cosine: f32) -> f32 {
-    ((1.0 - cosine) * STRETCH).clamp(0.0, 1.0)
+pub(super) fn meaning_distance(cosine: f32, unrelated: f32) -> f32 {
+    ((1.0 - cosine) / whole_way(unrelated)).clamp(0.0, 1.0)
+}
+
+/// The cosine at which two names are so far apart, the other way round.
+pub(super) fn cosine_at(distance: f32, unrelated: f32) -> f32 {
+    1.0 - distance * whole_way(unrelated)
+}
+
+fn whole_way(unrelated: f32) -> f32 {
+    APART_AT * (1.0 - unrelated)
 }

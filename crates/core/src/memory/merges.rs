@@ -2,13 +2,13 @@
 
 use rustc_hash::FxHashMap;
 
-use super::duplicates::{STRETCH, meaning_distance};
+use super::duplicates::{cosine_at, meaning_distance};
 use super::error::MemoryError;
 use super::memory::Memory;
 use super::model::{Entity, EntityId, name_key};
-use super::names::{Comparison, compare};
+use super::names::{Comparison, tells_apart};
 use super::write::into_entity;
-use crate::ports::{Author, MemoryChange, RelationFilter};
+use crate::ports::{Author, ChangeNumber, MemoryChange, RelationFilter};
 
 /// Pairs whose entities are read at a time.
 const BATCH: usize = 64;
@@ -56,7 +56,7 @@ impl Memory {
             for (_, _, distance) in pairs {
                 let (Some(Some(a)), Some(Some(b))) = (entities.next(), entities.next()) else { continue };
                 let is_wanted = |entity: &Entity| wanted.as_ref().is_none_or(|wanted| entity.entity_type == *wanted);
-                let are_apart = compare(&a.name, &b.name) == Comparison::Apart && !share_a_name(&a, &b);
+                let are_apart = tells_apart(&a.name, &b.name) && !share_a_name(&a, &b);
                 if is_wanted(&a) && is_wanted(&b) && !are_apart {
                     suggested.push(MergeSuggestion { a, b, distance: *distance });
                 }
@@ -77,8 +77,9 @@ impl Memory {
             let known = distances.entry((a, b)).or_insert(distance);
             *known = known.min(distance);
         };
-        for (a, b, cosine) in view.vectors.near_pairs(1.0 - threshold / STRETCH) {
-            note(a, b, meaning_distance(cosine));
+        let unrelated = self.follower.unrelated();
+        for (a, b, cosine) in view.vectors.near_pairs(cosine_at(threshold, unrelated)) {
+            note(a, b, meaning_distance(cosine, unrelated));
         }
         for (a, b, said, alike) in view.names.pairs(1.0 - threshold.max(LIKE_NAMES)) {
             match said {
@@ -114,10 +115,16 @@ impl Memory {
         })
     }
 
-    /// Makes one entity part of another: its names become aliases, its observations and relations move.
-    pub fn merge_entities(&self, from: EntityId, into: EntityId, author: &Author) -> Result<Entity, MemoryError> {
+    /// Makes one entity part of another: its names become aliases, its observations and relations move. Returns what has
+    /// become of it, and the log's entry.
+    pub fn merge_entities(
+        &self,
+        from: EntityId,
+        into: EntityId,
+        author: &Author,
+    ) -> Result<(Entity, ChangeNumber), MemoryError> {
         let applied = self.store.apply(&[MemoryChange::MergeEntity { from, into }], author)?;
-        Ok(into_entity(applied.outcomes.into_iter().next()))
+        Ok((into_entity(applied.outcomes.into_iter().next()), applied.change))
     }
 }
 

@@ -26,6 +26,9 @@ const FILLERS: [&str; 14] = ["the", "a", "an", "of", "for", "and", "or", "in", "
 /// What one slip adds to the distance, as a share of the words.
 const SLIP: f32 = 0.2;
 
+/// In shorter words a letter more or less makes another word.
+const SHORTEST_SLIP: usize = 5;
+
 /// Compares two names.
 pub(super) fn compare(a: &str, b: &str) -> Comparison {
     let (a, b) = (Words::of(a), Words::of(b));
@@ -57,6 +60,23 @@ pub(super) fn compare(a: &str, b: &str) -> Comparison {
         (0 | 1, 0 | 1) => Comparison::Apart,
         _ => Comparison::Open,
     }
+}
+
+/// Whether two names leave no doubt that they mean two things. A letter doubled or not, as in `Apolo` and `Apollo`, leaves
+/// some: too little to hold back what is new, enough for a person to look at.
+pub(super) fn tells_apart(a: &str, b: &str) -> bool {
+    compare(a, b) == Comparison::Apart && !differ_in_doubling(a, b)
+}
+
+/// Whether two names are the same but for letters that stand twice in a row in one of them. Digits do not count twice.
+fn differ_in_doubling(a: &str, b: &str) -> bool {
+    let undoubled = |name: &str| {
+        let mut letters: Vec<char> = name_key(name).chars().collect();
+        letters.dedup_by(|a, b| a == b && a.is_alphabetic());
+        letters
+    };
+    let (a_letters, b_letters) = (undoubled(a), undoubled(b));
+    a_letters.len() >= SHORTEST_SLIP && a_letters == b_letters
 }
 
 /// The words of a name.
@@ -204,6 +224,17 @@ mod tests {
             let same = compare(a, b);
             assert!(matches!(same, Comparison::Same { distance } if distance < 0.25), "{a} / {b}: {same:?}");
         }
+    }
+
+    #[test]
+    fn a_doubled_letter_is_worth_a_look() {
+        for (a, b) in [("Apolo", "Apollo"), ("Comit hook", "Commit hook"), ("Jeffry", "Jefry")] {
+            assert!(!tells_apart(a, b), "{a} / {b}");
+        }
+        for (a, b) in [("Apollo", "Apollo 11"), ("Lot 11", "Lot 1"), ("col", "cool"), ("Apollo", "Polo")] {
+            assert!(tells_apart(a, b), "{a} / {b}");
+        }
+        assert_eq!(compare("Diner", "Dinner"), Comparison::Apart, "it holds nothing back");
     }
 
     #[test]

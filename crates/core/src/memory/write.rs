@@ -3,7 +3,9 @@
 use super::error::MemoryError;
 use super::memory::Memory;
 use super::model::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, name_key};
-use crate::ports::{ApplyError, Author, EntityRef, EntityUpdate, MemoryChange, MemoryItem, NewEntity, Refusal};
+use crate::ports::{
+    ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryItem, NewEntity, Refusal,
+};
 
 /// An entity as somebody wants it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -80,10 +82,14 @@ impl Memory {
         Ok(into_entity(named(applied, name.as_deref().unwrap_or_default())?.outcomes.into_iter().next()))
     }
 
-    /// Takes an entity away, with its observations and relations; returns what it was.
-    pub fn delete_entity(&self, id: EntityId, author: &Author) -> Result<Entity, MemoryError> {
+    /// Takes an entity away, with its observations and relations; returns what it was, and how many relations went.
+    pub fn delete_entity(&self, id: EntityId, author: &Author) -> Result<(Entity, usize), MemoryError> {
         let applied = self.store.apply(&[MemoryChange::DeleteEntity { id }], author)?;
-        Ok(into_entity(applied.outcomes.into_iter().next()))
+        // The log knows what went in just this step, whoever else is writing.
+        let logged = self.store.log_before(ChangeNumber(applied.change.0 + 1), 1)?;
+        let steps = logged.iter().flat_map(|change| &change.steps);
+        let relations = steps.filter(|(gone, _)| matches!(gone, Some(MemoryItem::Relation(_)))).count();
+        Ok((into_entity(applied.outcomes.into_iter().next()), relations))
     }
 
     /// Adds an observation to an entity.

@@ -5,11 +5,13 @@
 mod doc_type;
 mod id;
 mod link;
+mod loose;
 mod note;
 mod value;
 
 pub use doc_type::DocType;
 pub use id::{ContentHash, NoteId, NoteKey, PathError, VaultPath, fold};
 pub use link::{Link, LinkSyntax, LinkType};
+pub(crate) use loose::{hash_of_folded, hash_of_target, loose_hash, without_extension};
 pub use note::{FileStat, Note, Section, SourceVersion, Tag, Warning};
 pub use value::Value;

@@ -69,7 +69,17 @@ impl Knowledge {
             }
         }
 
-        let stats = self.vault.apply_for(&changes, request)?;
+        let ties = self.ties_through(&mut renaming).inspect_err(|error| self.warn_lost(&error.to_string()));
+        let ties = ties.unwrap_or_default();
+        // Before the files: whatever happens in between, no link of memory is lost.
+        self.retie(&ties);
+        let stats = match self.vault.apply_for(&changes, request) {
+            Ok(stats) => stats,
+            Err(error) => {
+                self.retie(&ties.reversed());
+                return Err(error.into());
+            }
+        };
         let written = changes.into_iter().zip(stats).filter_map(|(change, stat)| match change {
             FileChange::Move { from, to, bytes, .. } => {
                 Some(Written { was: Some(from), ..Written::new(to, bytes, stat?) })

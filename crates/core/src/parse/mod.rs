@@ -34,7 +34,7 @@ pub use splice::{FrontmatterEdit, SpliceError, splice_frontmatter};
 pub use title::{TitleRule, TitleSource};
 pub use wikilink::can_be_linked;
 
-use crate::model::{Link, Section, Tag, Value};
+use crate::model::{Link, LinkSyntax, Section, Tag, Value};
 
 /// Changes whenever the same text would give other parts, so that kept notes are read anew.
 pub const PARSER_VERSION: u32 = 3;
@@ -80,6 +80,15 @@ pub fn parse(text: &str) -> Parsed {
         body_start,
         warnings: front.warnings,
     }
+}
+
+/// The wikilinks of a text that is no file: it has no frontmatter, and other kinds of links in it are just text.
+pub fn wikilinks(text: &str) -> Vec<Link> {
+    if !text.contains("[[") {
+        return Vec::new();
+    }
+    let links = markdown::read(text).sites.into_iter().map(|site| site.link);
+    links.filter(|link| matches!(link.syntax, LinkSyntax::Wiki | LinkSyntax::Embed)).collect()
 }
 
 /// The links of a text and where they stand, in the order of [`Parsed::links`].

@@ -3,6 +3,7 @@
 
 use crate::RequestKey;
 use crate::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
+use crate::model::VaultPath;
 
 /// Keeps entities, observations and relations, and the log of every change.
 ///
@@ -89,14 +90,29 @@ pub trait MemoryStore: Send + Sync {
     fn vectors_after(
         &self,
         space: &str,
-        after: Option<VectorOwner>,
+        after: Option<TextOwner>,
         limit: usize,
-    ) -> Result<Vec<(VectorOwner, StoredVector)>, MemoryFailure>;
+    ) -> Result<Vec<(TextOwner, StoredVector)>, MemoryFailure>;
 
     /// Keeps vectors, in place of any of the same space and owner. Not logged: they can be computed again. Those whose
     /// owner is gone are passed over. A vector goes with its owner, and stays when the owner's text changes: it says
     /// itself of which text it is.
-    fn put_vectors(&self, space: &str, vectors: &[(VectorOwner, StoredVector)]) -> Result<(), MemoryFailure>;
+    fn put_vectors(&self, space: &str, vectors: &[(TextOwner, StoredVector)]) -> Result<(), MemoryFailure>;
+
+    /// The ties of each owner's links, in order of target.
+    fn ties_of(&self, owners: &[TextOwner]) -> Result<Vec<Vec<NoteTie>>, MemoryFailure>;
+
+    /// Every tie to the note at a path, in order of owner and target.
+    fn ties_to(&self, path: &VaultPath) -> Result<Vec<NoteTie>, MemoryFailure>;
+
+    /// Every description and observation with `[[` in it that was replaced or deleted, and whose it was: an undo may bring
+    /// it back. In order of the log; may repeat, and may be there again.
+    fn linking_texts_gone(&self) -> Result<Vec<(TextOwner, String)>, MemoryFailure>;
+
+    /// Takes some ties away and then makes others, in place of any of the same owner and target; all or nothing. Not
+    /// logged: no text changes by it. A tie stays when its owner goes, since the owner may come back; merging entities
+    /// gives the one that stays what the other's description was tied to.
+    fn retie(&self, gone: &[NoteTie], made: &[NoteTie]) -> Result<(), MemoryFailure>;
 
     /// Looks for damage; each finding is a sentence. Slow: reads everything.
     fn check(&self) -> Result<Vec<String>, MemoryFailure>;
@@ -297,13 +313,24 @@ pub struct Touched {
     pub relations: Vec<RelationId>,
 }
 
-/// Whose text a vector is of.
+/// Whose text something is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum VectorOwner {
+pub enum TextOwner {
     /// An entity's, see [`Entity::as_text`].
     Entity(EntityId),
     /// An observation's.
     Observation(ObservationId),
+}
+
+/// What a link in the text of memory means, now that its note no longer goes by the name it was written with.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NoteTie {
+    /// In whose text.
+    pub owner: TextOwner,
+    /// The link's target as written.
+    pub target: String,
+    /// Where the note is.
+    pub path: VaultPath,
 }
 
 /// A vector of length one in a quarter of its size: each number is its code times the scale.

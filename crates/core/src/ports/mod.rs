@@ -16,8 +16,8 @@ pub use clock::{Clock, SystemClock};
 pub use embedder::{EmbedError, Embedder, Role};
 pub use memory_store::{
     Applied, ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, LoggedChange, MemoryChange, MemoryCounts,
-    MemoryFailure, MemoryItem, MemoryStore, NewEntity, Refusal, RelationFilter, StoredVector, Touched, UndoError,
-    VectorOwner,
+    MemoryFailure, MemoryItem, MemoryStore, NewEntity, NoteTie, Refusal, RelationFilter, StoredVector, TextOwner,
+    Touched, UndoError,
 };
 pub use note_store::{Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHit, TextHits, TextMatch, TextQuery};
 pub use sources::{SinceThen, SourcedNote, Sources, Traced, TracedSource};

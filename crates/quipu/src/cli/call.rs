@@ -49,7 +49,7 @@ impl Call {
         let mut open = located.open(Wish::Look)?;
         let mut registry = open.registry(toolsets.as_deref(), false);
         if let Err(error) = &open.memory {
-            output.warning(&format!("there are no tools of memory: {error}"), None);
+            output.warning(&format!("the tools of memory do not work: {error}"), None);
         }
         // What is remembered must outlast the command, in a vault without `.quipu/` too.
         let remembers = |info: &ToolInfo| info.toolset == Toolset::Memory && info.access != Access::Read;

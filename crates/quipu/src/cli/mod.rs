@@ -12,6 +12,7 @@ mod doctor;
 mod export;
 mod import;
 mod index;
+mod merge;
 mod restore;
 mod search;
 mod serve;
@@ -92,6 +93,7 @@ enum Command {
     Asking(Asking),
     Audit(audit::Audit),
     Undo(undo::Undo),
+    Merge(merge::Merge),
     Backup(backup::Backup),
     Verify(verify::Verify),
     Import(import::Import),
@@ -225,6 +227,7 @@ fn run_command(cli: Cli, output: &mut Output) -> Result<Outcome, Failure> {
         Command::Asking(command) => command.run_where_the_index_is(shared, output),
         Command::Audit(command) => command.run(&shared, output),
         Command::Undo(command) => command.run(&shared, output),
+        Command::Merge(command) => command.run(&shared, output),
         Command::Backup(command) => command.run(&shared, output),
         Command::Verify(command) => command.run(&shared, output),
         Command::Import(command) => command.run(&shared, output),

@@ -162,7 +162,7 @@ impl OpenVault {
         let options = RegistryOptions { toolsets, read_only };
         match &self.memory {
             Ok(open) => Registry::with_memory(self.knowledge.clone(), open.memory.clone(), options),
-            Err(_) => Registry::new(self.knowledge.clone(), options),
+            Err(error) => Registry::without_memory(self.knowledge.clone(), error.for_client(), options),
         }
     }
 }

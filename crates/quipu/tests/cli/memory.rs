@@ -59,6 +59,39 @@ fn every_change_is_listed_with_its_author_and_undone() {
 }
 
 #[test]
+fn two_entities_become_one_and_two_again() {
+    let vault = Sandbox::of("");
+    for (name, seen) in [("Auth service", "Signs people in"), ("Auth svc", "Written in Rust"), ("Gateway", "In front")]
+    {
+        let wish = json!({"name": name, "entity_type": "service", "observations": [seen], "force": true});
+        call(&vault, "create_entity", &wish);
+    }
+    call(&vault, "create_relation", &json!({"from_entity_id": 3, "to_entity_id": 2, "relation_type": "calls"}));
+    let dry = vault.run(&["merge", "auth SVC", "1", "--dry-run", "--json"]).expect(0).json();
+    assert_eq!((&dry["change"], &dry["observations"], &dry["relations"]), (&Value::Null, &json!(1), &json!(1)));
+    assert_eq!(dry["into"]["aliases"], json!(["Auth svc"]));
+    assert_eq!(call(&vault, "get_entity", &json!({"entity_id": 2}))["name"], "Auth svc", "nothing is changed");
+
+    let done = vault.run(&["merge", "2", "Auth service"]).expect(0).stdout;
+    assert!(done.starts_with("entity 2 (Auth svc) is now part of entity 1 (Auth service)\n"), "{done}");
+    let merged = call(&vault, "get_entity", &json!({"entity_id": 1}));
+    assert_eq!((&merged["aliases"], &merged["memory_observations_count"]), (&json!("Auth svc"), &json!(2)));
+    assert_eq!(merged["relations_to"][0]["from_entity_id"], 3);
+    assert!(vault.run(&["audit", "--limit", "1"]).expect(0).stdout.contains("  quipu  merge\n"));
+    vault.run(&["undo"]).expect(0);
+    assert_eq!(call(&vault, "get_entity", &json!({"entity_id": 2}))["memory_observations_count"], 1);
+
+    for (from, into, message) in [
+        ("2", "2", "entity 2 cannot be merged into itself"),
+        ("Nobody", "1", "there is no entity \"Nobody\""),
+        ("1", "99", "there is no entity \"99\""),
+    ] {
+        let refused = vault.run(&["merge", from, into]).expect(1).stderr;
+        assert!(refused.contains(message), "{refused}");
+    }
+}
+
+#[test]
 fn looking_makes_no_memory() {
     let vault = Sandbox::of("//- a.md\n");
     vault.run(&["audit"]).expect(0);

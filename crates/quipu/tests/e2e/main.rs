@@ -8,6 +8,7 @@ mod client;
 mod embedding_server;
 
 mod bad_input;
+mod bridge;
 mod calls;
 mod ending;
 mod handshake;

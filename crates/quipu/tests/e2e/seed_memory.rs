@@ -140,7 +140,7 @@ fn an_entity_from_its_making_to_its_end() {
     );
     let gone = timeless(client.answer("delete_entity", json!({"entity_id": 1})));
     assert_eq!((&gone["entity_id"], &gone["name"]), (&json!(1), &json!("Quipu")));
-    assert_eq!(gone["message"], "Deleted entity 1 and 2 observations.");
+    assert_eq!(gone["message"], "Deleted entity 1, 2 observations and 0 relations.");
     assert_eq!(error(&mut client, "get_entity", json!({"entity_id": 1})), not_found("there is no entity 1"));
     let again = client.answer("create_entity", json!({"name": "Quipu", "entity_type": "Project"}));
     assert_eq!(again["entity_id"], 2, "an id is not given twice");
@@ -391,6 +391,31 @@ fn a_context_survives_a_restart_and_belongs_to_a_name() {
 }
 
 #[test]
+fn what_goes_with_an_entity_is_counted() {
+    let mut client = planted();
+    let gone = client.answer("delete_entity", json!({"entity_id": 2}));
+    assert_eq!(gone["message"], "Deleted entity 2, 2 observations and 2 relations.");
+}
+
+#[test]
+fn a_bulk_tells_of_what_is_likely_there() {
+    let mut client = planted();
+    let bulk = json!({"entities": [
+        {"name": "storage-layer", "entity_type": "component"},
+        {"name": "Storage layer rewrite", "entity_type": "Task"},
+    ]});
+    let result = client.call("bulk_update", bulk);
+    assert_eq!(first_block(&result)["summary"]["entities_created"], 2);
+    assert_eq!(
+        warnings(&result),
+        [
+            "entities[0] was created as entity 5, though entity 2, \"Storage layer\", is likely the same; if it is, delete \
+            the new one and add to that"
+        ]
+    );
+}
+
+#[test]
 fn a_bulk_is_all_or_nothing() {
     let mut client = planted();
     let bulk = json!({
@@ -518,8 +543,13 @@ fn memory_of_another_program_is_left_alone() {
     let told = warnings(&result);
     assert!(told[0].contains("memory.db is not Quipu's memory: it is no SQLite database"), "{told:?}");
     assert!(!told[0].contains(client.root().to_str().unwrap()), "{told:?}");
-    let unknown = client.request("tools/call", json!({"name": "create_entity", "arguments": {}}));
-    assert_eq!(unknown["error"]["code"], -32602);
+    let (code, message) = error(&mut client, "create_entity", json!({"name": "Ada", "entity_type": "Author"}));
+    assert_eq!(code, "InternalServerError");
+    assert_eq!(
+        message,
+        "memory cannot be used: its file is something else; a backup must be put in its place; the server's log has the \
+         details"
+    );
     assert_eq!(client.read(".quipu/memory.db"), "not a database, but somebody's");
 }
 

@@ -6,6 +6,7 @@ use rusqlite::{OptionalExtension, Transaction};
 
 use super::read;
 use super::rows;
+use super::ties;
 
 /// Why a change did not go through.
 #[derive(Debug, thiserror::Error)]
@@ -136,6 +137,7 @@ impl<'tx> Writing<'tx> {
             }
         }
         self.remove(&MemoryItem::Entity(gone.clone()))?;
+        ties::hand_over(self.tx, from, into)?;
         let (aliases, description) = kept.absorbing(&gone);
         let after = Entity { aliases, description, updated_ns: self.at_ns, ..kept.clone() };
         self.replace_entity(kept, after)?;

@@ -5,9 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quipu_core::RequestKey;
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
+use quipu_core::model::VaultPath;
 use quipu_core::ports::{
     Applied, ApplyError, Author, ChangeNumber, LoggedChange, MemoryChange, MemoryCounts, MemoryFailure, MemoryStore,
-    RelationFilter, StoredVector, Touched, UndoError, VectorOwner,
+    NoteTie, RelationFilter, StoredVector, TextOwner, Touched, UndoError,
 };
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
@@ -15,7 +16,7 @@ use super::apply::{StepError, Writing};
 use super::backup::{self, BackupError};
 use super::opening::{self, MemoryOpenError};
 use super::undo::UndoFault;
-use super::{check, log, migrate, read, requests, undo, vectors};
+use super::{check, log, migrate, read, requests, ties, undo, vectors};
 
 /// Connections for reading that are kept open.
 const READERS: usize = 4;
@@ -276,14 +277,31 @@ impl MemoryStore for MemoryDatabase {
     fn vectors_after(
         &self,
         space: &str,
-        after: Option<VectorOwner>,
+        after: Option<TextOwner>,
         limit: usize,
-    ) -> Result<Vec<(VectorOwner, StoredVector)>, MemoryFailure> {
+    ) -> Result<Vec<(TextOwner, StoredVector)>, MemoryFailure> {
         self.read(|db| vectors::after(db, space, after, limit))
     }
 
-    fn put_vectors(&self, space: &str, vectors: &[(VectorOwner, StoredVector)]) -> Result<(), MemoryFailure> {
+    fn put_vectors(&self, space: &str, vectors: &[(TextOwner, StoredVector)]) -> Result<(), MemoryFailure> {
         self.write(|tx| vectors::put(tx, space, vectors))
+            .map_err(|error: rusqlite::Error| MemoryFailure::new("changed", error))
+    }
+
+    fn ties_of(&self, owners: &[TextOwner]) -> Result<Vec<Vec<NoteTie>>, MemoryFailure> {
+        self.read(|db| ties::of(db, owners))
+    }
+
+    fn ties_to(&self, path: &VaultPath) -> Result<Vec<NoteTie>, MemoryFailure> {
+        self.read(|db| ties::to(db, path))
+    }
+
+    fn linking_texts_gone(&self) -> Result<Vec<(TextOwner, String)>, MemoryFailure> {
+        self.read(log::linking_texts_gone)
+    }
+
+    fn retie(&self, gone: &[NoteTie], made: &[NoteTie]) -> Result<(), MemoryFailure> {
+        self.write(|tx| ties::retie(tx, gone, made))
             .map_err(|error: rusqlite::Error| MemoryFailure::new("changed", error))
     }
 

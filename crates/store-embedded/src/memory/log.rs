@@ -1,7 +1,7 @@
 //! The log of changes, read.
 
 use quipu_core::memory::{EntityId, ObservationId, RelationId};
-use quipu_core::ports::{Author, ChangeNumber, LoggedChange, MemoryItem, Touched};
+use quipu_core::ports::{Author, ChangeNumber, LoggedChange, MemoryItem, TextOwner, Touched};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::read::{bounded, list};
@@ -36,6 +36,22 @@ pub(super) fn touched_since(db: &Connection, change: ChangeNumber) -> rusqlite::
         }
     }
     Ok(touched)
+}
+
+/// By an index of just these steps, however long the log is.
+pub(super) fn linking_texts_gone(db: &Connection) -> Result<Vec<(TextOwner, String)>, LogError> {
+    let sql = "SELECT kind, id, before FROM change_step WHERE instr(before, '[[') > 0 ORDER BY change, position";
+    let steps: Vec<(String, i64, String)> = list(db, sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let mut texts = Vec::new();
+    for (kind, id, before) in steps {
+        let text = match rows::from_json(&kind, id, &before)? {
+            MemoryItem::Entity(entity) => entity.description.map(|text| (TextOwner::Entity(entity.id), text)),
+            MemoryItem::Observation(seen) => Some((TextOwner::Observation(seen.id), seen.text)),
+            MemoryItem::Relation(_) => None,
+        };
+        texts.extend(text.filter(|(_, text)| text.contains("[[")));
+    }
+    Ok(texts)
 }
 
 pub(super) fn before(db: &Connection, before: ChangeNumber, limit: usize) -> Result<Vec<LoggedChange>, LogError> {

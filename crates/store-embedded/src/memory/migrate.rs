@@ -4,10 +4,11 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::opening::APPLICATION_ID;
 
-const STEPS: [&str; 3] = [
+const STEPS: [&str; 4] = [
     include_str!("migrations/001_entities.sql"),
     include_str!("migrations/002_vectors.sql"),
     include_str!("migrations/003_requests.sql"),
+    include_str!("migrations/004_ties.sql"),
 ];
 
 /// The schema that this version writes.

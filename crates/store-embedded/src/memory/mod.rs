@@ -14,6 +14,7 @@ mod requests;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod ties;
 mod undo;
 mod vectors;
 

@@ -74,6 +74,44 @@ pub enum MemoryOpenError {
     },
 }
 
+impl MemoryOpenError {
+    /// The same for a client, who is told nothing of the machine: what is wrong with memory, and what a person can do.
+    pub fn for_client(&self) -> String {
+        let why = match self {
+            Self::Newer { found, known, .. } => {
+                format!("it has schema {found}, and this version of Quipu knows {known}; use a newer one")
+            }
+            Self::Foreign { .. } => "its file is something else; a backup must be put in its place".to_owned(),
+            Self::Damaged { .. } => "its file is damaged; a backup must be put in its place".to_owned(),
+            Self::NoLocks { .. } => {
+                "it lies on a file system without the locks it needs; the vault must be moved to a local disk"
+                    .to_owned()
+            }
+            Self::Backup { .. } => {
+                "it was not brought to this version's schema, since no backup could be made; make room".to_owned()
+            }
+            Self::Failed { source, .. } => match reason(&**source) {
+                Some(reason) => format!("its file cannot be opened for writing: {reason}"),
+                None => "its file cannot be opened for writing".to_owned(),
+            },
+        };
+        format!("memory cannot be used: {why}; the server's log has the details")
+    }
+}
+
+/// What the system said, without names of files.
+fn reason(source: &(dyn std::error::Error + 'static)) -> Option<String> {
+    if let Some(error) = source.downcast_ref::<std::io::Error>() {
+        return Some(error.kind().to_string());
+    }
+    match source.downcast_ref::<rusqlite::Error>()?.sqlite_error_code()? {
+        ErrorCode::ReadOnly => Some("it is read-only".to_owned()),
+        ErrorCode::DiskFull => Some("the disk is full".to_owned()),
+        ErrorCode::PermissionDenied => Some("permission denied".to_owned()),
+        _ => None,
+    }
+}
+
 /// Opens the file for writing, makes it where there is none, and brings it to the newest schema.
 pub(super) fn open(file: &Path) -> Result<Connection, MemoryOpenError> {
     refuse_links(file)?;

@@ -1,7 +1,7 @@
 //! Vectors, in two tables of one shape.
 
 use quipu_core::memory::{EntityId, ObservationId};
-use quipu_core::ports::{StoredVector, VectorOwner};
+use quipu_core::ports::{StoredVector, TextOwner};
 use rusqlite::{Connection, Row, Transaction};
 
 use super::read::{bounded, list};
@@ -9,32 +9,31 @@ use super::read::{bounded, list};
 pub(super) fn after(
     db: &Connection,
     space: &str,
-    after: Option<VectorOwner>,
+    after: Option<TextOwner>,
     limit: usize,
-) -> rusqlite::Result<Vec<(VectorOwner, StoredVector)>> {
+) -> rusqlite::Result<Vec<(TextOwner, StoredVector)>> {
     let mut found = Vec::new();
-    if !matches!(after, Some(VectorOwner::Observation(_))) {
+    if !matches!(after, Some(TextOwner::Observation(_))) {
         let from = after.map_or(0, |owner| key(owner).2);
         let sql = "SELECT entity, text_hash, scale, codes FROM entity_vector WHERE space = ?1 AND entity > ?2 \
             ORDER BY entity LIMIT ?3";
-        found =
-            list(db, sql, (space, from, bounded(limit)), |row| vector(row, |id| VectorOwner::Entity(EntityId(id))))?;
+        found = list(db, sql, (space, from, bounded(limit)), |row| vector(row, |id| TextOwner::Entity(EntityId(id))))?;
     }
     if found.len() < limit {
         let from = match after {
-            Some(VectorOwner::Observation(id)) => id.0,
+            Some(TextOwner::Observation(id)) => id.0,
             _ => 0,
         };
         let sql = "SELECT observation, text_hash, scale, codes FROM observation_vector WHERE space = ?1 \
             AND observation > ?2 ORDER BY observation LIMIT ?3";
         let rest = bounded(limit - found.len());
-        let owner = |id| VectorOwner::Observation(ObservationId(id));
+        let owner = |id| TextOwner::Observation(ObservationId(id));
         found.extend(list(db, sql, (space, from, rest), |row| vector(row, owner))?);
     }
     Ok(found)
 }
 
-pub(super) fn put(tx: &Transaction<'_>, space: &str, vectors: &[(VectorOwner, StoredVector)]) -> rusqlite::Result<()> {
+pub(super) fn put(tx: &Transaction<'_>, space: &str, vectors: &[(TextOwner, StoredVector)]) -> rusqlite::Result<()> {
     for (owner, vector) in vectors {
         let (table, column, id) = key(*owner);
         let sql = format!(
@@ -47,14 +46,14 @@ pub(super) fn put(tx: &Transaction<'_>, space: &str, vectors: &[(VectorOwner, St
     Ok(())
 }
 
-fn key(owner: VectorOwner) -> (&'static str, &'static str, i64) {
+fn key(owner: TextOwner) -> (&'static str, &'static str, i64) {
     match owner {
-        VectorOwner::Entity(id) => ("entity", "entity", id.0),
-        VectorOwner::Observation(id) => ("observation", "observation", id.0),
+        TextOwner::Entity(id) => ("entity", "entity", id.0),
+        TextOwner::Observation(id) => ("observation", "observation", id.0),
     }
 }
 
-fn vector(row: &Row<'_>, owner: impl Fn(i64) -> VectorOwner) -> rusqlite::Result<(VectorOwner, StoredVector)> {
+fn vector(row: &Row<'_>, owner: impl Fn(i64) -> TextOwner) -> rusqlite::Result<(TextOwner, StoredVector)> {
     let codes: Vec<u8> = row.get(3)?;
     #[expect(clippy::cast_possible_truncation, reason = "it was written from an f32")]
     let scale = row.get::<_, f64>(2)? as f32;

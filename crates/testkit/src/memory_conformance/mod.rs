@@ -9,9 +9,10 @@ mod history;
 
 use quipu_core::RequestKey;
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
+use quipu_core::model::VaultPath;
 use quipu_core::ports::{
     ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryCounts, MemoryItem, MemoryStore,
-    NewEntity, Refusal, RelationFilter, StoredVector, UndoError, VectorOwner,
+    NewEntity, NoteTie, Refusal, RelationFilter, StoredVector, TextOwner, UndoError,
 };
 
 pub use history::any_history_gives_what_the_model_gives;
@@ -48,6 +49,7 @@ macro_rules! memory_conformance {
             lists_come_in_order_and_in_parts,
             a_context_is_remembered_and_goes_with_its_entity,
             vectors_are_kept_by_space,
+            ties_stay_through_deletion_and_merge,
             any_history_gives_what_the_model_gives
         );
     };
@@ -433,13 +435,39 @@ pub fn a_context_is_remembered_and_goes_with_its_entity<S: MemoryShelf>(shelf: &
     assert_eq!((store.context("x").unwrap(), store.context("y").unwrap()), (None, None));
 }
 
+pub fn ties_stay_through_deletion_and_merge<S: MemoryShelf>(shelf: &S) {
+    let path = |path: &str| VaultPath::parse(path).unwrap();
+    let tie = |owner: TextOwner, target: &str, to: &str| NoteTie { owner, target: target.into(), path: path(to) };
+    let (ada, bea) = (TextOwner::Entity(EntityId(1)), TextOwner::Entity(EntityId(2)));
+    let seen = TextOwner::Observation(ObservationId(1));
+    {
+        let store = shelf.open();
+        applied(&store, &[create("Ada"), create("Bea"), observe(1, "[[plan]]")]);
+        let made = [tie(seen, "plan", "b.md"), tie(ada, "plan", "b.md"), tie(ada, "Old", "c.md")];
+        store.retie(&[], &made).unwrap();
+    }
+    let store = shelf.open();
+    let of = |owners: &[TextOwner]| store.ties_of(owners).unwrap();
+    assert_eq!(of(&[seen, bea]), [vec![tie(seen, "plan", "b.md")], vec![]]);
+    assert_eq!(of(&[ada])[0], [tie(ada, "Old", "c.md"), tie(ada, "plan", "b.md")]);
+    assert_eq!(store.ties_to(&path("b.md")).unwrap(), [tie(ada, "plan", "b.md"), tie(seen, "plan", "b.md")]);
+    store.retie(&[tie(ada, "plan", "b.md"), tie(bea, "never", "x.md")], &[tie(seen, "plan", "d.md")]).unwrap();
+    assert_eq!(of(&[ada, seen]), [vec![tie(ada, "Old", "c.md")], vec![tie(seen, "plan", "d.md")]]);
+    applied(&store, &[MemoryChange::DeleteObservation { id: ObservationId(1) }]);
+    assert_eq!(of(&[seen])[0].len(), 1, "it may come back");
+    assert_eq!(store.linking_texts_gone().unwrap(), [(seen, "[[plan]]".to_owned())]);
+    applied(&store, &[MemoryChange::MergeEntity { from: EntityId(1), into: EntityId(2) }]);
+    assert_eq!(of(&[bea])[0], [tie(bea, "Old", "c.md")]);
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
 pub fn vectors_are_kept_by_space<S: MemoryShelf>(shelf: &S) {
     let store = shelf.open();
     applied(&store, &[create("a"), create("b"), observe(1, "x")]);
     let vector = |text_hash, codes: &[i8]| StoredVector { text_hash, scale: 0.25, codes: codes.into() };
-    let (first, second) = (VectorOwner::Entity(EntityId(1)), VectorOwner::Entity(EntityId(2)));
-    let seen = VectorOwner::Observation(ObservationId(1));
-    let nobody = VectorOwner::Entity(EntityId(77));
+    let (first, second) = (TextOwner::Entity(EntityId(1)), TextOwner::Entity(EntityId(2)));
+    let seen = TextOwner::Observation(ObservationId(1));
+    let nobody = TextOwner::Entity(EntityId(77));
     let put = [(seen, vector(3, &[1])), (first, vector(-1, &[-128, 127, 0])), (nobody, vector(0, &[1]))];
     store.put_vectors("m1", &put).unwrap();
     store.put_vectors("m1", &[(second, vector(2, &[5])), (first, vector(i64::MIN, &[6]))]).unwrap();

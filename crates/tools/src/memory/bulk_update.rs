@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::wire::{EntityOutput, ObservationOutput, RelationOutput, split_aliases};
 use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::truncate::echoed;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -135,7 +136,15 @@ impl Tool for BulkUpdate {
             observations: params.observations.into_iter().map(observation).collect(),
             relations: params.relations.into_iter().map(relation).collect(),
         };
-        let made = call.memory().bulk_update(bulk, &call.author(Self::NAME))?;
+        let made = call.memory()?.bulk_update(bulk, &call.author(Self::NAME)?)?;
+        for (place, twin) in &made.likely_twins {
+            let (id, name) = (made.entities[*place].id, echoed(&twin.name));
+            call.warn(format!(
+                "entities[{place}] was created as entity {id}, though entity {}, {name:?}, is likely the same; if it is, \
+                 delete the new one and add to that",
+                twin.id
+            ));
+        }
         let summary = Summary {
             entities_created: made.entities.len(),
             observations_created: made.observations.len(),

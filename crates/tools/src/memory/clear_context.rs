@@ -27,7 +27,7 @@ impl Tool for ClearContext {
     const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, _params: Params) -> Result<Output, Fault> {
-        call.memory().clear_context(call.session)?;
+        call.memory()?.clear_context(call.session)?;
         Ok(Output { status: "context_cleared" })
     }
 }

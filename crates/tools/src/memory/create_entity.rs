@@ -90,8 +90,8 @@ impl Tool for CreateEntity {
             description: params.description,
             observations: params.observations,
         };
-        let author = call.author(Self::NAME);
-        Ok(match call.memory().create_entity(wish, params.force, &author)? {
+        let author = call.author(Self::NAME)?;
+        Ok(match call.memory()?.create_entity(wish, params.force, &author)? {
             Creation::Created(entity) => Output::Created(entity.into()),
             Creation::Duplicate { existing, distance, name_taken } => Output::Duplicate {
                 warning: warning(&existing, name_taken),

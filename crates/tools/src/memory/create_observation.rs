@@ -30,8 +30,8 @@ impl Tool for CreateObservation {
     const IDEMPOTENT: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<ObservationOutput, Fault> {
-        let author = call.author(Self::NAME);
-        let memory = call.memory();
+        let author = call.author(Self::NAME)?;
+        let memory = call.memory()?;
         Ok(memory.create_observation(EntityId(params.entity_id), &params.text_content, &author)?.into())
     }
 }

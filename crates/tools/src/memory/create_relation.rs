@@ -33,7 +33,7 @@ impl Tool for CreateRelation {
 
     fn call(call: &Call<'_>, params: Params) -> Result<RelationOutput, Fault> {
         let (from, to) = (EntityId(params.from_entity_id), EntityId(params.to_entity_id));
-        let author = call.author(Self::NAME);
-        Ok(call.memory().create_relation(from, to, &params.relation_type, &author)?.into())
+        let author = call.author(Self::NAME)?;
+        Ok(call.memory()?.create_relation(from, to, &params.relation_type, &author)?.into())
     }
 }

@@ -1,6 +1,6 @@
 //! An entity taken away.
 
-use quipu_core::memory::EntityId;
+use quipu_core::memory::{Entity, EntityId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,9 +34,10 @@ impl Tool for DeleteEntity {
     const IDEMPOTENT: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
-        let author = call.author(Self::NAME);
-        let entity = call.memory().delete_entity(EntityId(params.entity_id), &author)?;
-        let message = format!("Deleted entity {} and {} observations.", entity.id, entity.observation_count);
+        let author = call.author(Self::NAME)?;
+        let (entity, relations) = call.memory()?.delete_entity(EntityId(params.entity_id), &author)?;
+        let Entity { id, observation_count, .. } = &entity;
+        let message = format!("Deleted entity {id}, {observation_count} observations and {relations} relations.");
         Ok(Output { entity: entity.into(), message })
     }
 }

@@ -33,8 +33,8 @@ impl Tool for DeleteObservation {
     const IDEMPOTENT: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
-        let author = call.author(Self::NAME);
-        let observation = call.memory().delete_observation(ObservationId(params.observation_id), &author)?;
+        let author = call.author(Self::NAME)?;
+        let observation = call.memory()?.delete_observation(ObservationId(params.observation_id), &author)?;
         let message = format!("Deleted observation {} of entity {}.", observation.id, observation.entity);
         Ok(Output { observation: observation.into(), message })
     }

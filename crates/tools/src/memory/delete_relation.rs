@@ -33,8 +33,8 @@ impl Tool for DeleteRelation {
     const IDEMPOTENT: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
-        let author = call.author(Self::NAME);
-        let relation = call.memory().delete_relation(RelationId(params.relation_id), &author)?;
+        let author = call.author(Self::NAME)?;
+        let relation = call.memory()?.delete_relation(RelationId(params.relation_id), &author)?;
         let message = format!("Deleted relation {}.", relation.id);
         Ok(Output { relation: relation.into(), message })
     }

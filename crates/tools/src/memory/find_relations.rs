@@ -49,7 +49,7 @@ impl Tool for FindRelations {
             relation_type: params.relation_type,
         };
         // One more than wanted tells whether there are more.
-        let mut found = call.memory().find_relations(&filter, params.offset, params.limit + 1)?;
+        let mut found = call.memory()?.find_relations(&filter, params.offset, params.limit + 1)?;
         if found.len() > params.limit {
             found.truncate(params.limit);
             let next = params.offset + params.limit as u64;

@@ -36,7 +36,7 @@ impl Tool for GetContext {
     const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, _params: Params) -> Result<Output, Fault> {
-        Ok(match call.memory().context(call.session)? {
+        Ok(match call.memory()?.context(call.session)? {
             Some(project) => Output {
                 status: "context_active",
                 project_id: Some(project.id.0),

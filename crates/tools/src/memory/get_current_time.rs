@@ -28,6 +28,6 @@ impl Tool for GetCurrentTime {
     const IDEMPOTENT: bool = false;
 
     fn call(call: &Call<'_>, _params: Params) -> Result<Output, Fault> {
-        Ok(Output { timestamp: iso_utc(call.memory().now_ns()) })
+        Ok(Output { timestamp: iso_utc(call.knowledge.now_ns()) })
     }
 }

@@ -1,6 +1,8 @@
 //! One entity with all that is known of it.
 
-use quipu_core::memory::{EntityId, Memory, Observation, Relation};
+use std::time::Duration;
+
+use quipu_core::memory::{EntityDetail, EntityId, Memory, Observation, Relation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +29,17 @@ pub(crate) struct Output {
     relations_from: Vec<RelationFrom>,
     /// This entity is the target.
     relations_to: Vec<RelationTo>,
+    /// Notes that the description and the observations link to; absent where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<LinkedNote>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct LinkedNote {
+    id: String,
+    title: String,
+    /// As written between the brackets; a renamed note keeps it.
+    link: String,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -68,7 +81,7 @@ impl Tool for GetEntity {
     const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
-        let memory = call.memory();
+        let memory = call.memory()?;
         let detail = memory.entity_detail(EntityId(params.entity_id), params.offset)?;
         let full = |length: usize| length == Memory::MAX_DETAIL;
         if full(detail.observations.len()) || full(detail.relations_from.len()) || full(detail.relations_to.len()) {
@@ -95,11 +108,25 @@ impl Tool for GetEntity {
             created_at: iso_utc(relation.created_ns),
             updated_at: iso_utc(relation.updated_ns),
         };
+        let notes = linked_notes(call, &detail)?;
         Ok(Output {
+            notes,
             observations: detail.observations.into_iter().map(seen).collect(),
             relations_from: detail.relations_from.into_iter().map(from).collect(),
             relations_to: detail.relations_to.into_iter().map(to).collect(),
             entity: detail.entity.into(),
         })
     }
+}
+
+fn linked_notes(call: &Call<'_>, detail: &EntityDetail) -> Result<Vec<LinkedNote>, Fault> {
+    let Some(spoken_of) = call.knowledge.spoken_of(detail)? else { return Ok(Vec::new()) };
+    if !call.knowledge.wait_ready(Duration::ZERO) {
+        call.warn("the vault is still being indexed: `notes` may miss some; ask again later".to_owned());
+    }
+    let shown = |(key, link)| {
+        let note = spoken_of.snapshot.note(key);
+        LinkedNote { id: note.id.to_string(), title: note.title.clone(), link }
+    };
+    Ok(spoken_of.notes.into_iter().map(shown).collect())
 }

@@ -35,7 +35,7 @@ impl Tool for GetSubgraphByIds {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let ids: Vec<EntityId> = params.entity_ids.into_iter().map(EntityId).collect();
-        let (subgraph, missing) = call.memory().subgraph(&ids)?;
+        let (subgraph, missing) = call.memory()?.subgraph(&ids)?;
         if !missing.is_empty() {
             call.warn(format!("there are no entities {}", listed(&missing)));
         }

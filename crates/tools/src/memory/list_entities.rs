@@ -40,7 +40,7 @@ impl Tool for ListEntities {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let page = Page { number: params.page, size: params.per_page };
-        let EntityPage { entities, total } = call.memory().list_entities(page)?;
+        let EntityPage { entities, total } = call.memory()?.list_entities(page)?;
         let entities = entities.into_iter().map(EntityName::from).collect();
         Ok(Output { entities, pagination: Pagination::of(page, total) })
     }

@@ -44,3 +44,4 @@ pub(crate) use search_subgraph::SearchSubgraph;
 pub(crate) use set_context::SetContext;
 pub(crate) use suggest_merges::SuggestMerges;
 pub(crate) use update_entity::UpdateEntity;
+pub(crate) use wire::EntityName;

@@ -76,7 +76,7 @@ impl Tool for SearchSubgraph {
             page,
             project: params.project_id.map(EntityId),
         };
-        let found = call.memory().search_subgraph(call.session, &query)?;
+        let found = call.memory()?.search_subgraph(call.session, &query)?;
         let (entities, relations) = show_subgraph(call, found.subgraph);
         Ok(Output { entities, relations, pagination: Pagination::of(page, found.total) })
     }

@@ -35,7 +35,7 @@ impl Tool for SetContext {
     const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
-        let project = call.memory().set_context(call.session, EntityId(params.project_id))?;
+        let project = call.memory()?.set_context(call.session, EntityId(params.project_id))?;
         Ok(Output {
             status: "context_set",
             project_id: project.id.0,

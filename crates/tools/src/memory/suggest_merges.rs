@@ -55,7 +55,7 @@ impl Tool for SuggestMerges {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Suggestion>, Fault> {
         let wanted = params.entity_type.as_deref();
-        let pairs = call.memory().suggest_merges(params.threshold as f32, params.limit, wanted)?;
+        let pairs = call.memory()?.suggest_merges(params.threshold as f32, params.limit, wanted)?;
         let suggestion = |pair: MergeSuggestion| Suggestion {
             entity_a: pair.a.into(),
             entity_b: pair.b.into(),

@@ -46,7 +46,7 @@ impl Tool for UpdateEntity {
             aliases: params.aliases.as_deref().map(split_aliases),
             description: params.description.map(Some),
         };
-        let author = call.author(Self::NAME);
-        Ok(call.memory().update_entity(EntityId(params.entity_id), update, &author)?.into())
+        let author = call.author(Self::NAME)?;
+        Ok(call.memory()?.update_entity(EntityId(params.entity_id), update, &author)?.into())
     }
 }

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::node::Node;
+use crate::entities::{EntityName, speaking_of};
 use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
 use crate::truncate::LISTED;
@@ -23,6 +24,17 @@ pub(crate) struct Params {
     /// Add the first 500 characters of each note.
     #[serde(default)]
     include_content: bool,
+    /// Add the memory entities whose texts link to it, behind the notes.
+    #[serde(default)]
+    include_entities: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Neighbor {
+    Node(Node),
+    /// Only where asked for.
+    Entity(EntityName),
 }
 
 #[derive(Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -42,7 +54,7 @@ pub(crate) struct GetNeighbors;
 
 impl Tool for GetNeighbors {
     type Params = Params;
-    type Output = Vec<Node>;
+    type Output = Vec<Neighbor>;
 
     const NAME: &'static str = "get_neighbors";
     const DESCRIPTION: &'static str = "List the notes one link away from a note, linking ones first. Use it to explore \
@@ -50,7 +62,7 @@ impl Tool for GetNeighbors {
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Node>, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Neighbor>, Fault> {
         let snapshot = call.knowledge.snapshot();
         let Some(key) = snapshot.find(&NoteId::new(&params.id)) else { return Ok(Vec::new()) };
         let mut keys = match params.direction {
@@ -63,7 +75,12 @@ impl Tool for GetNeighbors {
             let outgoing: Vec<NoteKey> = outgoing.take(room).copied().collect();
             keys.extend(outgoing);
         }
-        Ok(Node::list(call, &snapshot, &keys, params.include_content.then_some(LISTED)))
+        let room = params.limit - keys.len();
+        // Entities link to notes, never the other way.
+        let has_entities = params.include_entities && params.direction != Direction::Out && room > 0;
+        let entities = if has_entities { speaking_of(call, &snapshot, key, room)? } else { Vec::new() };
+        let nodes = Node::list(call, &snapshot, &keys, params.include_content.then_some(LISTED));
+        Ok(nodes.into_iter().map(Neighbor::Node).chain(entities.into_iter().map(Neighbor::Entity)).collect())
     }
 }
 
@@ -143,7 +160,7 @@ tags: [t]
             (
                 json!({"id": "mid.md", "includeContent": true}),
                 "`includeContent` is not an argument of this tool; did you mean `include_content`? \
-                 (allowed: `id`, `direction`, `limit`, `include_content`)",
+                 (allowed: `id`, `direction`, `limit`, `include_content`, `include_entities`)",
             ),
         ] {
             assert_eq!(desk.fails("get_neighbors", arguments), ("INVALID_PARAMS".to_owned(), message.to_owned()));

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::node::Node;
+use crate::entities::{EntityName, MAX_ENTITIES, speaking_of};
 use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
 use crate::truncate::NEIGHBOUR;
@@ -19,6 +20,9 @@ pub(crate) struct Params {
     #[serde(default)]
     #[schemars(range(max = 1))]
     depth: u8,
+    /// Add the memory entities whose texts link to it.
+    #[serde(default)]
+    include_entities: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -27,6 +31,9 @@ pub(crate) struct Output {
     node: Node,
     #[serde(flatten)]
     context: Option<Context>,
+    /// Only where asked for; at most 20.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entities: Option<Vec<EntityName>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -65,7 +72,9 @@ impl Tool for GetNode {
                 outgoing_count: outgoing.len(),
             }
         });
-        Ok(Some(Output { node: Node::single(call, &read), context }))
+        let around = || speaking_of(call, &read.snapshot, read.key, MAX_ENTITIES);
+        let entities = params.include_entities.then(around).transpose()?;
+        Ok(Some(Output { node: Node::single(call, &read), context, entities }))
     }
 }
 

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::page::{LinkType, doc_id, read_page, summaries};
+use crate::entities::{EntityName, MAX_ENTITIES, speaking_of};
 use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
 use crate::truncate::truncate;
@@ -33,6 +34,9 @@ pub(crate) struct Params {
     #[serde(default = "default_size")]
     #[schemars(range(min = 1, max = 1_000_000))]
     max_size: usize,
+    /// Add the memory entities whose texts link to the page.
+    #[serde(default)]
+    include_entities: bool,
 }
 
 fn default_depth() -> usize {
@@ -52,6 +56,9 @@ pub(crate) struct Output {
     total_size: usize,
     /// Pages left out for want of room.
     truncated_count: usize,
+    /// Only where asked for; at most 20.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entities: Option<Vec<EntityName>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -107,7 +114,10 @@ impl Tool for GetContext {
         let size = content.chars().count();
         let room = params.max_size.saturating_sub(size);
         let (related, used) = fitting(call, &read.snapshot, &around, room);
+        let speaking = || speaking_of(call, &read.snapshot, read.key, MAX_ENTITIES);
+        let entities = params.include_entities.then(speaking).transpose()?;
         Ok(Output {
+            entities,
             center: Center {
                 doc_id: doc_id(note),
                 filepath: note.path.to_string(),

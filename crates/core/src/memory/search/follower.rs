@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use rustc_hash::FxHashSet;
 
+use super::links::LinkIndex;
 use super::names::NameIndex;
 use super::text::TextIndex;
 use super::vectors::{VectorIndex, stored, text_hash};
 use crate::memory::model::{Entity, EntityId, Observation, ObservationId};
-use crate::ports::{ChangeNumber, EmbedError, Embedder, MemoryFailure, MemoryStore, Role, VectorOwner};
+use crate::ports::{ChangeNumber, EmbedError, Embedder, MemoryFailure, MemoryStore, Role, TextOwner};
 
 /// Rows read at a time.
 const BATCH: usize = 4096;
@@ -22,6 +23,7 @@ pub(in crate::memory) struct Derived {
     pub(in crate::memory) text: TextIndex,
     pub(in crate::memory) names: NameIndex,
     pub(in crate::memory) vectors: VectorIndex,
+    pub(in crate::memory) links: LinkIndex,
 }
 
 /// Keeps [`Derived`] level with the log.
@@ -109,7 +111,7 @@ impl Follower {
             return Ok(0);
         }
         let texts = self.texts(&wanted)?;
-        let texts: Vec<(VectorOwner, &str)> =
+        let texts: Vec<(TextOwner, &str)> =
             wanted.iter().zip(&texts).filter_map(|(owner, text)| Some((*owner, text.as_deref()?))).collect();
         let passages: Vec<&str> = texts.iter().map(|(_, text)| *text).collect();
         let vectors = embedder.embed(Role::Passage, &passages)?;
@@ -128,10 +130,10 @@ impl Follower {
         Ok(derived.vectors.pending())
     }
 
-    fn texts(&self, owners: &[VectorOwner]) -> Result<Vec<Option<String>>, MemoryFailure> {
-        let text = |owner: &VectorOwner| match owner {
-            VectorOwner::Entity(id) => Ok(self.store.entities(&[*id])?.pop().flatten().map(|entity| entity.as_text())),
-            VectorOwner::Observation(id) => Ok(self.store.observations(&[*id])?.pop().flatten().map(|seen| seen.text)),
+    fn texts(&self, owners: &[TextOwner]) -> Result<Vec<Option<String>>, MemoryFailure> {
+        let text = |owner: &TextOwner| match owner {
+            TextOwner::Entity(id) => Ok(self.store.entities(&[*id])?.pop().flatten().map(|entity| entity.as_text())),
+            TextOwner::Observation(id) => Ok(self.store.observations(&[*id])?.pop().flatten().map(|seen| seen.text)),
         };
         owners.iter().map(text).collect()
     }
@@ -175,7 +177,8 @@ impl Follower {
             for id in ids.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(id, _)| *id) {
                 derived.text.drop_entity(id);
                 derived.names.drop(id);
-                derived.vectors.drop(VectorOwner::Entity(id));
+                derived.links.drop(TextOwner::Entity(id));
+                derived.vectors.drop(TextOwner::Entity(id));
             }
             self.take_entities(derived, &found.into_iter().flatten().collect::<Vec<_>>());
         }
@@ -183,7 +186,8 @@ impl Follower {
             let found = self.store.observations(ids)?;
             for id in ids.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(id, _)| *id) {
                 derived.text.drop_observation(id);
-                derived.vectors.drop(VectorOwner::Observation(id));
+                derived.links.drop(TextOwner::Observation(id));
+                derived.vectors.drop(TextOwner::Observation(id));
             }
             self.take_observations(derived, &found.into_iter().flatten().collect::<Vec<_>>());
         }
@@ -196,18 +200,23 @@ impl Follower {
         derived.text.put_entities(entities);
         for entity in entities {
             derived.names.put(entity);
+            let description = entity.description.as_deref().unwrap_or_default();
+            derived.links.put(TextOwner::Entity(entity.id), entity.id, description);
             if self.embedder.is_some() {
                 let hash = text_hash(&entity.as_text());
-                derived.vectors.expect(VectorOwner::Entity(entity.id), entity.id, hash);
+                derived.vectors.expect(TextOwner::Entity(entity.id), entity.id, hash);
             }
         }
     }
 
     fn take_observations(&self, derived: &mut Derived, observations: &[Observation]) {
         derived.text.put_observations(observations);
+        for seen in observations {
+            derived.links.put(TextOwner::Observation(seen.id), seen.entity, &seen.text);
+        }
         if self.embedder.is_some() {
             for seen in observations {
-                derived.vectors.expect(VectorOwner::Observation(seen.id), seen.entity, text_hash(&seen.text));
+                derived.vectors.expect(TextOwner::Observation(seen.id), seen.entity, text_hash(&seen.text));
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::memory::error::MemoryError;
 use crate::memory::memory::Memory;
 use crate::memory::model::{Entity, EntityId, ObservationId, name_key};
 use crate::memory::read::{Page, Subgraph};
-use crate::ports::{Role, VectorOwner};
+use crate::ports::{Role, TextOwner};
 use crate::session::Session;
 
 /// Reciprocal rank fusion: how little the first places stand out.
@@ -139,11 +139,12 @@ impl Memory {
             let view = self.follower.view()?;
             let names = [Field::Name, Field::Aliases, Field::Type, Field::Description];
             let wants_entities = names.into_iter().any(|field| fields.has(field));
-            let wanted = |owner: VectorOwner| match owner {
-                VectorOwner::Entity(_) => wants_entities,
-                VectorOwner::Observation(_) => fields.has(Field::Observations),
+            let wanted = |owner: TextOwner| match owner {
+                TextOwner::Entity(_) => wants_entities,
+                TextOwner::Observation(_) => fields.has(Field::Observations),
             };
-            let by_meaning = vector.map(|vector| view.vectors.near(&vector, wanted, VECTOR_WINDOW));
+            let at_least = self.follower.unrelated() + NEARER_BY;
+            let by_meaning = vector.map(|vector| view.vectors.near(&vector, at_least, wanted, VECTOR_WINDOW));
             let by_words = if by == SearchBy::Meaning { Vec::new() } else { view.text.search(text, fields) };
             (by_words, by_meaning)
         };
@@ -155,8 +156,7 @@ impl Memory {
         }
         let found_by_words = by_words.len();
         sort_best(&mut by_words, needed.max(TEXT_WINDOW));
-        let mut by_meaning = by_meaning.unwrap_or_default();
-        by_meaning.retain(|near| near.cosine >= self.follower.unrelated() + NEARER_BY);
+        let by_meaning = by_meaning.unwrap_or_default();
         let mut hits = fuse(&by_words, &by_meaning);
         if let Some(members) = members {
             hits.iter_mut().filter(|hit| !members.contains(&hit.entity)).for_each(|hit| hit.score *= OUTSIDE);

@@ -5,6 +5,8 @@
 
 mod follower;
 mod found;
+mod function_words;
+mod links;
 mod names;
 mod text;
 mod vectors;

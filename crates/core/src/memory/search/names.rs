@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::memory::model::{Entity, EntityId, name_key};
-use crate::memory::names::{Comparison, compare};
+use crate::memory::names::{Comparison, compare, tells_apart};
 
 /// Names looked at for one question. Beyond it the pieces are so common that nothing is told by them.
 const MAX_LOOKED_AT: usize = 4000;
@@ -113,10 +113,10 @@ impl NameIndex {
                 if a == b || alike < at_least {
                     return None;
                 }
-                match compare(&label.name, &other.name) {
-                    Comparison::Apart => None,
-                    said => Some((a.min(b), a.max(b), said, alike)),
+                if tells_apart(&label.name, &other.name) {
+                    return None;
                 }
+                Some((a.min(b), a.max(b), compare(&label.name, &other.name), alike))
             };
             others.into_iter().filter_map(pair)
         };

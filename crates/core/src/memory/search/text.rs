@@ -11,6 +11,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use super::function_words::{self, is_function_word};
 use crate::memory::model::{Entity, EntityId, Observation, ObservationId};
 use crate::search::words::{WordKind, folded, parts, run_chars, words};
 
@@ -80,9 +81,10 @@ impl FromIterator<Field> for Fields {
     }
 }
 
-/// How far a second occurrence of a word counts, and how far a long text is held against it.
+/// How far a second occurrence of a word counts, and how far a long text is held against it: little, for most are a
+/// sentence or two.
 const K1: f32 = 1.2;
-const B: f32 = 0.6;
+const B: f32 = 0.4;
 
 /// What the best single observation adds for having the words together.
 const TOGETHER: f32 = 0.4;
@@ -264,12 +266,16 @@ impl TextIndex {
     /// For each word of a query the terms that stand for it, and what each counts.
     fn understand(&self, query: &str) -> Vec<Vec<(u32, f32)>> {
         let mut groups: Vec<Vec<(u32, f32)>> = Vec::new();
-        for text in query_words(query) {
+        let words = query_words(query);
+        // Who asks for nothing else wants them.
+        let has_others = words.iter().any(|word| !is_function_word(word));
+        for text in words {
+            let is_weak = has_others && is_function_word(&text);
             let mut group = Vec::new();
             let exact = self.terms.get(&*text).copied();
-            group.extend(exact.map(|term| (term, 1.0)));
+            group.extend(exact.map(|term| (term, if is_weak { function_words::WEIGHT } else { 1.0 })));
             let stem = stem(&text);
-            if stem.chars().count() >= MIN_PREFIX_CHARS && text.chars().all(char::is_alphanumeric) {
+            if !is_weak && stem.chars().count() >= MIN_PREFIX_CHARS && text.chars().all(char::is_alphanumeric) {
                 let kin = self
                     .sorted
                     .range::<str, _>((Bound::Included(stem), Bound::Unbounded))

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::memory::model::{EntityId, ObservationId};
-use crate::ports::{StoredVector, VectorOwner};
+use crate::ports::{StoredVector, TextOwner};
 
 /// Rows that one task looks at.
 const CHUNK: usize = 4096;
@@ -21,16 +21,16 @@ pub(in crate::memory) struct VectorIndex {
     codes: Vec<i8>,
     rows: Vec<Option<Row>>,
     free: Vec<u32>,
-    row_of: FxHashMap<VectorOwner, u32>,
+    row_of: FxHashMap<TextOwner, u32>,
     /// Whose text has no vector yet, and that text's hash.
-    pending: FxHashMap<VectorOwner, (EntityId, i64)>,
+    pending: FxHashMap<TextOwner, (EntityId, i64)>,
     /// The same, in order.
-    queue: BTreeSet<VectorOwner>,
+    queue: BTreeSet<TextOwner>,
 }
 
 #[derive(Clone, Copy)]
 struct Row {
-    owner: VectorOwner,
+    owner: TextOwner,
     entity: EntityId,
     text_hash: i64,
     scale: f32,
@@ -66,7 +66,7 @@ fn coded(vector: &[f32]) -> (f32, Vec<i8>) {
 
 impl VectorIndex {
     /// Says which text an owner has now. Its vector is wanted where there is none of that text.
-    pub(super) fn expect(&mut self, owner: VectorOwner, entity: EntityId, text_hash: i64) {
+    pub(super) fn expect(&mut self, owner: TextOwner, entity: EntityId, text_hash: i64) {
         if let Some(&row) = self.row_of.get(&owner) {
             let known = self.rows[row as usize].as_mut().expect("a row that is looked up is there");
             if known.text_hash == text_hash {
@@ -80,7 +80,7 @@ impl VectorIndex {
     }
 
     /// Takes a vector in, unless it is of another text than expected or nobody waits for it.
-    pub(super) fn put(&mut self, owner: VectorOwner, vector: &StoredVector) {
+    pub(super) fn put(&mut self, owner: TextOwner, vector: &StoredVector) {
         let Some(&(entity, text_hash)) = self.pending.get(&owner) else { return };
         if text_hash != vector.text_hash || vector.codes.is_empty() {
             return;
@@ -110,7 +110,7 @@ impl VectorIndex {
         self.row_of.insert(owner, row);
     }
 
-    pub(super) fn drop(&mut self, owner: VectorOwner) {
+    pub(super) fn drop(&mut self, owner: TextOwner) {
         self.pending.remove(&owner);
         self.queue.remove(&owner);
         if let Some(row) = self.row_of.remove(&owner) {
@@ -120,7 +120,7 @@ impl VectorIndex {
     }
 
     /// Some whose vector is still to be made, entities first.
-    pub(super) fn wanted(&self, limit: usize) -> Vec<VectorOwner> {
+    pub(super) fn wanted(&self, limit: usize) -> Vec<TextOwner> {
         self.queue.iter().take(limit).copied().collect()
     }
 
@@ -128,11 +128,12 @@ impl VectorIndex {
         self.queue.len()
     }
 
-    /// At most `limit` entities near a vector, nearest first, by vectors of the kinds wanted.
+    /// At most `limit` entities as near to a vector as this or nearer, nearest first, by vectors of the kinds wanted.
     pub(in crate::memory) fn near(
         &self,
         vector: &[f32],
-        wanted: impl Fn(VectorOwner) -> bool + Sync,
+        at_least: f32,
+        wanted: impl Fn(TextOwner) -> bool + Sync,
         limit: usize,
     ) -> Vec<Near> {
         if vector.len() != self.dimensions || self.dimensions == 0 {
@@ -146,9 +147,13 @@ impl VectorIndex {
             for (row, codes) in rows.iter().zip(codes) {
                 let Some(row) = row.filter(|row| wanted(row.owner)) else { continue };
                 let cosine = dot(&query, codes) as f32 * scale * row.scale;
+                // Nearly all of a big memory is far off, and need not be put in order.
+                if cosine < at_least {
+                    continue;
+                }
                 let observation = match row.owner {
-                    VectorOwner::Entity(_) => None,
-                    VectorOwner::Observation(id) => Some(id),
+                    TextOwner::Entity(_) => None,
+                    TextOwner::Observation(id) => Some(id),
                 };
                 found.push(Near { entity: row.entity, cosine, observation });
             }
@@ -180,7 +185,7 @@ impl VectorIndex {
     /// beside the same. Two that are near each other are near the same ones, but for a rare pair at an edge.
     pub(in crate::memory) fn near_pairs(&self, at_least: f32) -> Vec<(EntityId, EntityId, f32)> {
         const BESIDE: usize = 2;
-        let entity = |row: &Option<Row>| row.filter(|row| matches!(row.owner, VectorOwner::Entity(_)));
+        let entity = |row: &Option<Row>| row.filter(|row| matches!(row.owner, TextOwner::Entity(_)));
         let rows: Vec<(usize, Row)> =
             self.rows.iter().enumerate().filter_map(|(place, row)| Some((place, entity(row)?))).collect();
         let codes = |place: usize| &self.codes[place * self.dimensions..(place + 1) * self.dimensions];

@@ -207,6 +207,20 @@ fn a_vault_we_may_not_write_is_read_and_says_so() {
             assert!(message.contains("Permission denied"), "{message}");
             tells_no_tales(&message);
         }
+        // Memory could not be opened; its tools are there and say so.
+        for (tool, arguments) in [
+            ("create_entity", json!({ "name": "Ada", "entity_type": "Person" })),
+            ("search_entities", json!({ "query": "Ada" })),
+            ("set_context", json!({ "project_id": 1 })),
+            ("get_entity", json!({ "entity_id": 1 })),
+        ] {
+            let (code, message) = client.error(tool, arguments);
+            assert_eq!(code, "InternalServerError");
+            assert!(message.starts_with("memory cannot be used: its file cannot be opened"), "{message}");
+            tells_no_tales(&message);
+        }
+        client.answer("get_version", json!({}));
+        client.answer("get_current_time", json!({}));
     });
 }
 

@@ -1,0 +1,69 @@
+//! Links to notes in what agents wrote: `[[note]]` in a description or an observation. Which notes they mean is for the
+//! bridge to say; memory does not see notes.
+
+use rustc_hash::FxHashSet;
+
+use super::error::MemoryError;
+use super::memory::Memory;
+use super::model::EntityId;
+use super::read::EntityDetail;
+use crate::model::{Link, hash_of_target};
+use crate::parse::wikilinks;
+use crate::ports::{NoteTie, TextOwner};
+
+/// A link, and whose text it stands in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NoteLink {
+    pub(crate) owner: TextOwner,
+    pub(crate) entity: EntityId,
+    pub(crate) link: Link,
+}
+
+impl EntityDetail {
+    /// The links in the texts that are shown, in their order.
+    pub(crate) fn links(&self) -> Vec<NoteLink> {
+        let id = self.entity.id;
+        let description = self.entity.description.iter().map(|text| (TextOwner::Entity(id), text));
+        let observations = self.observations.iter().map(|seen| (TextOwner::Observation(seen.id), &seen.text));
+        let links = description.chain(observations).flat_map(|(owner, text)| {
+            wikilinks(text).into_iter().map(move |link| NoteLink { owner, entity: id, link })
+        });
+        links.collect()
+    }
+}
+
+impl Memory {
+    /// The same as [`Memory::links_like`], of texts that are gone as well: they may come back.
+    pub(crate) fn links_ever_like(
+        &self,
+        hashes: &FxHashSet<u64>,
+        ties: &[NoteTie],
+    ) -> Result<Vec<NoteLink>, MemoryError> {
+        let mut links = self.links_like(hashes, ties)?;
+        for (owner, text) in self.store.linking_texts_gone()? {
+            let is_wanted = |link: &Link| {
+                let is_tied = |tie: &NoteTie| tie.owner == owner && tie.target == link.target;
+                hashes.contains(&hash_of_target(&link.target)) || ties.iter().any(is_tied)
+            };
+            // Whatever entity it was of: only the text has the link.
+            let link = |link| NoteLink { owner, entity: EntityId(0), link };
+            links.extend(wikilinks(&text).into_iter().filter(is_wanted).map(link));
+        }
+        Ok(each_once(links))
+    }
+
+    /// Every link whose target has one of these hashes, and every link that is tied by one of these ties.
+    pub(crate) fn links_like(&self, hashes: &FxHashSet<u64>, ties: &[NoteTie]) -> Result<Vec<NoteLink>, MemoryError> {
+        let view = self.follower.view()?;
+        let is_tied = |link: &NoteLink, tie: &NoteTie| link.link.target == tie.target;
+        let tied = ties.iter().flat_map(|tie| view.links.of(tie.owner).filter(move |link| is_tied(link, tie)));
+        Ok(each_once(view.links.like(hashes).chain(tied).collect()))
+    }
+}
+
+/// The same target twice in one text, with another label or heading, is one link here.
+fn each_once(mut links: Vec<NoteLink>) -> Vec<NoteLink> {
+    links.sort_by(|a, b| (a.owner, &a.link.target).cmp(&(b.owner, &b.link.target)));
+    links.dedup_by(|a, b| (a.owner, &a.link.target) == (b.owner, &b.link.target));
+    links
+}

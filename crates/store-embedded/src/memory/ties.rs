@@ -1,0 +1,63 @@
+//! Ties of links to notes, in one table.
+
+use quipu_core::memory::{EntityId, ObservationId};
+use quipu_core::model::VaultPath;
+use quipu_core::ports::{NoteTie, TextOwner};
+use rusqlite::types::Type;
+use rusqlite::{Connection, Row, Transaction};
+
+use super::read::list;
+
+pub(super) fn of(db: &Connection, owners: &[TextOwner]) -> rusqlite::Result<Vec<Vec<NoteTie>>> {
+    let sql = "SELECT kind, owner, target, path FROM note_tie WHERE kind = ?1 AND owner = ?2 ORDER BY target";
+    owners.iter().map(|owner| list(db, sql, key(*owner), tie)).collect()
+}
+
+pub(super) fn to(db: &Connection, path: &VaultPath) -> rusqlite::Result<Vec<NoteTie>> {
+    let sql = "SELECT kind, owner, target, path FROM note_tie WHERE path = ?1 ORDER BY kind, owner, target";
+    list(db, sql, [path.as_str()], tie)
+}
+
+pub(super) fn retie(tx: &Transaction<'_>, gone: &[NoteTie], made: &[NoteTie]) -> rusqlite::Result<()> {
+    for tie in gone {
+        let (kind, id) = key(tie.owner);
+        tx.prepare_cached("DELETE FROM note_tie WHERE kind = ?1 AND owner = ?2 AND target = ?3")?.execute((
+            kind,
+            id,
+            &tie.target,
+        ))?;
+    }
+    for tie in made {
+        let (kind, id) = key(tie.owner);
+        tx.prepare_cached("INSERT OR REPLACE INTO note_tie (kind, owner, target, path) VALUES (?1, ?2, ?3, ?4)")?
+            .execute((kind, id, &tie.target, tie.path.as_str()))?;
+    }
+    Ok(())
+}
+
+/// Gives one entity the ties of another's description, where it has none of its own.
+pub(super) fn hand_over(tx: &Transaction<'_>, from: EntityId, into: EntityId) -> rusqlite::Result<()> {
+    tx.execute(
+        "INSERT OR IGNORE INTO note_tie (kind, owner, target, path) \
+         SELECT kind, ?2, target, path FROM note_tie WHERE kind = 'entity' AND owner = ?1",
+        (from.0, into.0),
+    )?;
+    Ok(())
+}
+
+fn key(owner: TextOwner) -> (&'static str, i64) {
+    match owner {
+        TextOwner::Entity(id) => ("entity", id.0),
+        TextOwner::Observation(id) => ("observation", id.0),
+    }
+}
+
+fn tie(row: &Row<'_>) -> rusqlite::Result<NoteTie> {
+    let (kind, id): (String, i64) = (row.get(0)?, row.get(1)?);
+    let owner =
+        if kind == "entity" { TextOwner::Entity(EntityId(id)) } else { TextOwner::Observation(ObservationId(id)) };
+    let path: String = row.get(3)?;
+    let path = VaultPath::parse(&path)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(3, Type::Text, error.into()))?;
+    Ok(NoteTie { owner, target: row.get(2)?, path })
+}

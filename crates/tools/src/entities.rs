@@ -1,0 +1,25 @@
+//! The entities of memory that speak of a note, as the tools of notes and pages show them where they are asked to.
+
+use quipu_core::index::Snapshot;
+use quipu_core::model::NoteKey;
+
+use crate::fault::Fault;
+pub(crate) use crate::memory::EntityName;
+use crate::tool::Call;
+
+/// Entities shown around one note.
+pub(crate) const MAX_ENTITIES: usize = 20;
+
+/// At most `limit` entities whose description or observations link to a note; that there are more is told beside it.
+pub(crate) fn speaking_of(
+    call: &Call<'_>,
+    snapshot: &Snapshot,
+    key: NoteKey,
+    limit: usize,
+) -> Result<Vec<EntityName>, Fault> {
+    let (entities, count) = call.knowledge.speaking_of(snapshot, key, limit)?;
+    if count > entities.len() {
+        call.warn(format!("{} of {count} entities that link to {} are shown", entities.len(), snapshot.note(key).path));
+    }
+    Ok(entities.into_iter().map(EntityName::from).collect())
+}
