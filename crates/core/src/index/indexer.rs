@@ -6,6 +6,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::changes::{Changes, Listener, Listeners};
 use super::kept_links;
 use super::publish::{publish, remembered, wanted_by};
 use super::resolve::Resolver;
@@ -42,6 +43,7 @@ pub struct Indexer {
     current: ArcSwap<Snapshot>,
     writer: Mutex<Writer>,
     ready: (Mutex<bool>, Condvar),
+    listeners: Listeners,
 }
 
 /// What an indexer reaches outside the domain.
@@ -143,6 +145,7 @@ impl Indexer {
             current: ArcSwap::default(),
             writer: Mutex::default(),
             ready: (Mutex::new(false), Condvar::new()),
+            listeners: Listeners::default(),
         }
     }
 
@@ -304,5 +307,13 @@ impl Indexer {
         keys.sort_unstable();
         keys.dedup();
         self.warnings.note_changes(before, &after, &keys);
+        if !keys.is_empty() {
+            self.listeners.tell(&Changes::new(before, &after, &keys));
+        }
+    }
+
+    /// Has someone told of every change from now on.
+    pub fn on_change(&self, listener: Listener) {
+        self.listeners.add(listener);
     }
 }
