@@ -66,6 +66,9 @@ pub(crate) struct Embedding {
     provider: ProviderName,
     model: Option<String>,
     url: Option<String>,
+    /// Whether the environment names them: then the user does, and not whoever made the vault.
+    provider_is_users: bool,
+    url_is_users: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -78,6 +81,11 @@ enum ProviderName {
 }
 
 impl Embedding {
+    /// Whether it is the user who says where texts are sent.
+    pub(crate) fn is_named_by_user(&self) -> bool {
+        if self.url.is_some() { self.url_is_users } else { self.provider_is_users }
+    }
+
     /// The provider that is meant.
     pub(crate) fn provider(&self) -> Provider {
         let or = |given: &Option<String>, default: &str| given.clone().unwrap_or_else(|| default.to_owned());
@@ -157,6 +165,12 @@ enum Form {
 struct Word {
     text: String,
     place: Place,
+}
+
+impl Word {
+    fn is_users(&self) -> bool {
+        matches!(self.place, Place::Variable(_))
+    }
 }
 
 /// Every key there is.
@@ -456,6 +470,7 @@ fn set_embedding_provider(config: &mut Config, words: &[Word]) -> Result<(), Con
     for provider in chosen(words, "embedding provider", &PROVIDERS)? {
         config.embedding.provider = provider;
     }
+    config.embedding.provider_is_users = words.iter().all(Word::is_users);
     Ok(())
 }
 
@@ -466,6 +481,7 @@ fn set_embedding_model(config: &mut Config, words: &[Word]) -> Result<(), Config
 
 fn set_embedding_url(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
     config.embedding.url = words.first().map(|word| word.text.clone());
+    config.embedding.url_is_users = words.iter().all(Word::is_users);
     Ok(())
 }
 

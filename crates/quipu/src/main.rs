@@ -5,8 +5,12 @@ mod compose;
 mod config;
 mod embedding;
 mod exchange;
+mod install;
 mod mcp;
+mod own_files;
 mod serve;
+mod tokens;
+mod trust;
 
 fn main() -> std::process::ExitCode {
     cli::run()

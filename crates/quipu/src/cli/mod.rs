@@ -12,18 +12,24 @@ mod doctor;
 mod export;
 mod import;
 mod index;
+mod install;
 mod restore;
 mod search;
 mod serve;
 mod stale;
 mod status;
+mod token;
+mod trust;
 mod undo;
 mod verify;
 
 mod change;
 mod failure;
+mod http_options;
 mod locate;
 mod logging;
+#[cfg(feature = "oauth")]
+mod oauth_options;
 mod opened;
 mod progress;
 mod snippet;
@@ -91,6 +97,9 @@ enum Command {
     Import(import::Import),
     Export(export::Export),
     Doctor(doctor::Doctor),
+    Install(install::Install),
+    Token(token::TokenCommand),
+    Trust(trust::Trust),
     Completions(completions::Completions),
 }
 
@@ -141,6 +150,9 @@ fn run_command(cli: Cli, output: &mut Output) -> Result<Outcome, Failure> {
         Command::Import(command) => command.run(&shared, output),
         Command::Export(command) => command.run(&shared, output),
         Command::Doctor(command) => command.run(&shared, output),
+        Command::Install(command) => command.run(&shared, output),
+        Command::Token(command) => command.run(&shared, output),
+        Command::Trust(command) => command.run(&shared, output),
         Command::Completions(command) => command.run(Cli::command(), output),
     }
 }

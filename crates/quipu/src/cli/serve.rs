@@ -3,7 +3,6 @@
 //! It answers at once; indexing and watching begin beside.
 
 use std::io::IsTerminal;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,31 +19,32 @@ use quipu_tools::{Fault, Toolset};
 use quipu_vault::{WatchEvent, WatchOptions, Watcher, watch};
 use serde_json::json;
 
+use super::http_options::HttpOptions;
 use super::output::{Line, Output};
 use super::progress::seconds;
 use super::{Failure, Outcome, Shared, opened};
 use crate::compose::{OpenVault, Wish};
 use crate::embedding::Background;
+use crate::serve::http::Settings;
 
 /// Give agents the vault, over standard input and output or over HTTP (MCP).
 ///
 /// A client starts this program and speaks to it. Started by hand it says how to connect one. With --http it serves many
-/// clients on this machine at once.
+/// clients at once.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   quipu serve ~/notes                          on a terminal: says how to connect a client
   claude mcp add quipu -- quipu serve ~/notes  connects Claude Code
   quipu serve ~/notes --http 127.0.0.1:7777    serves at http://127.0.0.1:7777/mcp
+  quipu serve ~/notes --http 0.0.0.0:7777 --tls-cert cert.pem --tls-key key.pem
+                                               serves other machines, whose clients need tokens
   quipu serve ~/notes --read-only              offers no tool that changes notes
   quipu serve ~/notes --toolsets notes         offers one toolset only")]
 pub(crate) struct Serve {
     /// The folder of notes.
     #[arg(value_name = "VAULT")]
     folder: Option<PathBuf>,
-    /// Serve over HTTP at this address, which must be of this machine alone.
-    #[arg(long, value_name = "ADDRESS", value_parser = own_address)]
-    http: Option<SocketAddr>,
     /// Do not watch for changes made by other programs. Notes that are read are still as they are on disk.
     #[arg(long)]
     no_watch: bool,
@@ -54,17 +54,13 @@ pub(crate) struct Serve {
     /// Offer no tool that changes notes. The index is still kept in .quipu/.
     #[arg(long)]
     read_only: bool,
+    #[command(flatten)]
+    http: HttpOptions,
 }
 
 fn toolset_parser() -> impl TypedValueParser<Value = Toolset> {
     PossibleValuesParser::new(Toolset::ALL.map(Toolset::name))
         .map(|name| Toolset::from_name(&name).expect("clap lets no other word through"))
-}
-
-fn own_address(text: &str) -> Result<SocketAddr, String> {
-    let address: SocketAddr = text.parse().map_err(|error| format!("{error}; write it as 127.0.0.1:7777"))?;
-    // There is no authentication yet.
-    if address.ip().is_loopback() { Ok(address) } else { Err("other machines could reach it; use 127.0.0.1".into()) }
 }
 
 impl Serve {
@@ -81,12 +77,13 @@ impl Serve {
         let toolsets = self.toolsets.as_deref().or(located.config.toolsets.as_deref());
         let registry = Arc::new(open.registry(toolsets, self.read_only));
 
-        let on_terminal = match self.http {
+        let http = self.http.settings();
+        let on_terminal = match http {
             None => std::io::stdin().is_terminal(),
             Some(_) => std::io::stderr().is_terminal(),
         };
         if on_terminal {
-            greet(&open, self.http, registry.tools().count(), output);
+            greet(&open, http.as_ref(), registry.tools().count(), output);
         }
         let herald = Herald { knowledge: open.knowledge.clone(), root: open.vault.root().display().to_string() };
         let trash_days = if self.read_only { 0 } else { located.config.trash_days };
@@ -100,9 +97,9 @@ impl Serve {
             drop(started.context("while starting to read memory")?);
         }
         let embedding = Background::start(open.knowledge.clone()).context("while starting to embed")?;
-        let outcome = match self.http {
+        let outcome = match http {
             None => crate::serve::stdio::serve(open.knowledge.clone(), registry),
-            Some(address) => crate::serve::http::serve(open.knowledge.clone(), registry, address),
+            Some(settings) => crate::serve::http::serve(open.knowledge.clone(), registry, open.vault.root(), &settings),
         };
         drop(embedding);
         drop(kept_current);
@@ -248,11 +245,11 @@ impl Herald {
 }
 
 /// What somebody who started this by hand wants to know.
-fn greet(open: &OpenVault, http: Option<SocketAddr>, tools: usize, output: &Output) {
+fn greet(open: &OpenVault, http: Option<&Settings>, tools: usize, output: &Output) {
     let vault = open.vault.root().display().to_string();
     let way = match http {
         None => "over standard input and output".to_owned(),
-        Some(address) => format!("at http://{address}/mcp"),
+        Some(settings) => format!("at {}", settings.url()),
     };
     let (claude, server) = match http {
         None => {
@@ -263,9 +260,15 @@ fn greet(open: &OpenVault, http: Option<SocketAddr>, tools: usize, output: &Outp
                 json!({ "command": program, "args": ["serve", vault] }),
             )
         }
-        Some(address) => {
-            let url = format!("http://{address}/mcp");
-            (format!("claude mcp add --transport http quipu {url}"), json!({ "type": "http", "url": url }))
+        Some(settings) => {
+            let url = settings.url();
+            let mut claude = format!("claude mcp add --transport http quipu {url}");
+            let mut server = json!({ "type": "http", "url": url });
+            if settings.needs_token() {
+                claude.push_str(" --header 'Authorization: Bearer TOKEN'");
+                server["headers"] = json!({ "Authorization": "Bearer TOKEN" });
+            }
+            (claude, server)
         }
     };
     let say = |line: Line| output.aside(&line);

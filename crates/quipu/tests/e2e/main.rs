@@ -4,11 +4,13 @@
 
 mod client;
 
+mod attacks;
 mod bad_input;
 mod calls;
 mod ending;
 mod handshake;
 mod http;
+mod over_http;
 mod resources;
 mod seed_docs;
 mod seed_memory;
