@@ -12,6 +12,7 @@ mod crash;
 mod deny;
 mod docs;
 mod eval;
+mod load;
 mod memory;
 mod test;
 
@@ -31,6 +32,8 @@ const HELP: &str = "\
 cargo xtask test [--quick]                 everything that can break; --quick leaves out the peers and the crash rounds
 cargo xtask peers                          the part of it that talks to other people's clients
 cargo xtask crash [--rounds N] [--seed N]  kills the server in the middle of writes and looks at what is left
+cargo xtask load [--clients N] [--seconds N] [--release]
+                                           many clients over HTTP at once, reading and writing; nothing may fail or be lost
 cargo xtask bench [--sizes 1k,10k,100k] [--write]
                                            times the release build against the budgets; --write keeps the table in docs/
 cargo xtask memory duplicates|recall|speed [SIZES]
@@ -52,6 +55,12 @@ fn main() -> anyhow::Result<ExitCode> {
             let rounds = options.number("--rounds")?.unwrap_or(crash::ROUNDS);
             let seed = options.number("--seed")?.unwrap_or(crash::SEED);
             crash::run(&shell::build_binary(shell::Profile::Dev)?, rounds, seed)
+        }
+        "load" => {
+            let clients = options.number("--clients")?.unwrap_or(load::CLIENTS);
+            let seconds = options.number("--seconds")?.unwrap_or(load::SECONDS);
+            let profile = if options.has("--release") { shell::Profile::Release } else { shell::Profile::Dev };
+            load::run(&shell::build_binary(profile)?, clients, seconds)
         }
         "bench" => {
             let sizes = options.value("--sizes").unwrap_or("1k,10k");

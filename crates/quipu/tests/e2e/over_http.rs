@@ -190,3 +190,29 @@ fn a_page_that_is_allowed_may_talk_to_the_server() {
         (200, Some("https://app.example"))
     );
 }
+
+#[test]
+fn what_is_said_over_tls_is_said_in_private() {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+    use tokio_rustls::rustls;
+
+    const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/tls");
+    let (certificate, key) = (format!("{FOLDER}/cert.pem"), format!("{FOLDER}/key.pem"));
+    let server = Server::prepare(vault("//- a.md\nx\n")).start(&["--tls-cert", &certificate, "--tls-key", &key]);
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(&certificate).unwrap()).unwrap();
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let session = rustls::ClientConnection::new(config.into(), "localhost".try_into().unwrap()).unwrap();
+    let mut stream = rustls::StreamOwned::new(session, std::net::TcpStream::connect(server.address).unwrap());
+    std::io::Write::write_all(&mut stream, Post::list().text(server.address).as_bytes()).unwrap();
+    let answer = Answer::read(&mut std::io::BufReader::new(stream)).unwrap();
+    assert_eq!(answer.message().unwrap()["result"]["tools"].as_array().unwrap().len(), 42);
+    let plain = Post::list().send(server.address);
+    assert!(plain.is_err(), "nothing is said in the clear: {plain:?}");
+}

@@ -21,8 +21,12 @@ use super::counters::Counters;
 use super::stream::{IsShort, Watched};
 use crate::mcp::until_sent;
 
-/// How long a client may take to shake hands, and to send the headers of a request.
-const HEADER_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a client may take to shake hands.
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a connection may wait for its next request. Longer than clients keep theirs, so that none is closed under a
+/// request that is on its way.
+const SILENCE: Duration = Duration::from_secs(120);
 
 /// Headers of a request, and what is made of an answer before the rest of it is asked for.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -140,10 +144,12 @@ impl Connections {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "cannot set up a connection");
         }
-        let stream = Watched::new(stream, self.is_short.clone());
+        let asked = seat.clone();
+        let is_busy = Box::new(move || asked.requests.load(Ordering::Acquire) > 0);
+        let stream = Watched::new(stream, self.is_short.clone(), is_busy);
         match tls {
             None => self.speak_http(stream, peer, router, seat, stop).await,
-            Some(tls) => match tokio::time::timeout(HEADER_PATIENCE, tls.accept(stream)).await {
+            Some(tls) => match tokio::time::timeout(HANDSHAKE_PATIENCE, tls.accept(stream)).await {
                 Ok(Ok(stream)) => self.speak_http(stream, peer, router, seat, stop).await,
                 Ok(Err(error)) => tracing::debug!(%error, peer = %peer.0, "no TLS with a client"),
                 Err(_) => tracing::debug!(peer = %peer.0, "a client took too long to shake hands"),
@@ -168,7 +174,7 @@ impl Connections {
         });
         let connection = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEADER_PATIENCE)
+            .header_read_timeout(SILENCE)
             .max_buf_size(BUFFER_BYTES)
             .serve_connection(TokioIo::new(stream), service);
         let mut connection = std::pin::pin!(connection);

@@ -1,5 +1,5 @@
-//! A connection that watches whether its client reads. Answers that nobody reads fill the memory: such a client is let
-//! go after a while, and soon when others wait for the room.
+//! A connection that watches whether its client goes on: reads what it is sent, and finishes the request it began. Answers
+//! that nobody reads fill the memory: such a client is let go after a while, and soon when others wait for the room.
 //!
 //! The system's own time-out does not do: on loopback a full buffer counts as a healthy connection.
 
@@ -23,6 +23,8 @@ struct Patience {
     look_again: Duration,
     /// A client that takes less does not read, it drips.
     bytes_per_second: f64,
+    /// How long a client may take from the first byte of a request to the end of its headers.
+    headers: Duration,
 }
 
 const PATIENCE: Patience = Patience {
@@ -30,15 +32,22 @@ const PATIENCE: Patience = Patience {
     short: Duration::from_secs(1),
     look_again: Duration::from_millis(250),
     bytes_per_second: 4096.0,
+    headers: Duration::from_secs(10),
 };
 
 /// Says whether others wait for a slow reader.
 pub(super) type IsShort = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// A stream whose writes fail once nobody reads.
+/// Says whether a request of this connection is being answered.
+pub(super) type IsBusy = Box<dyn Fn() -> bool + Send + Sync>;
+
+/// A stream whose writes fail once nobody reads, and whose reads fail when a request does not come to its end.
 pub(super) struct Watched<S> {
     inner: S,
     is_short: IsShort,
+    is_busy: IsBusy,
+    /// Runs out while a request has begun to come and is not there yet.
+    coming: Option<Pin<Box<Sleep>>>,
     patience: Patience,
     /// Since when the client is behind, until it has caught up.
     behind: Option<Behind>,
@@ -51,17 +60,17 @@ struct Behind {
 }
 
 impl<S> Watched<S> {
-    pub(super) fn new(inner: S, is_short: IsShort) -> Self {
-        Self::with_patience(inner, is_short, PATIENCE)
+    pub(super) fn new(inner: S, is_short: IsShort, is_busy: IsBusy) -> Self {
+        Self::with_patience(inner, is_short, is_busy, PATIENCE)
     }
 
-    fn with_patience(inner: S, is_short: IsShort, patience: Patience) -> Self {
-        Self { inner, is_short, patience, behind: None }
+    fn with_patience(inner: S, is_short: IsShort, is_busy: IsBusy, patience: Patience) -> Self {
+        Self { inner, is_short, is_busy, coming: None, patience, behind: None }
     }
 
     /// Ready with an error when it is enough.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
-        let Patience { usual, short, look_again, bytes_per_second } = self.patience;
+        let Patience { usual, short, look_again, bytes_per_second, .. } = self.patience;
         let behind = self.behind.get_or_insert_with(|| Behind {
             since: Instant::now(),
             written: 0,
@@ -99,7 +108,19 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_read(context, buffer)
+        let had = buffer.filled().len();
+        let read = Pin::new(&mut self.inner).poll_read(context, buffer);
+        if (self.is_busy)() {
+            self.coming = None;
+        } else if buffer.filled().len() > had && self.coming.is_none() {
+            self.coming = Some(Box::pin(sleep(self.patience.headers)));
+        }
+        let is_over = |coming: &mut Pin<Box<Sleep>>| coming.as_mut().poll(context).is_ready();
+        if read.is_pending() && self.coming.as_mut().is_some_and(is_over) {
+            let message = "the client does not finish its request";
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)));
+        }
+        read
     }
 }
 
@@ -150,13 +171,25 @@ mod tests {
         short: Duration::from_millis(20),
         look_again: Duration::from_millis(5),
         bytes_per_second: 20_000.0,
+        headers: Duration::from_millis(50),
     };
 
     fn watched(patience: Patience) -> (Watched<tokio::io::DuplexStream>, tokio::io::DuplexStream, Arc<AtomicBool>) {
         let (ours, theirs) = tokio::io::duplex(1024);
         let short = Arc::new(AtomicBool::new(false));
         let asked = short.clone();
-        (Watched::with_patience(ours, Arc::new(move || asked.load(Ordering::Relaxed)), patience), theirs, short)
+        let is_short = Arc::new(move || asked.load(Ordering::Relaxed));
+        (Watched::with_patience(ours, is_short, Box::new(|| false), patience), theirs, short)
+    }
+
+    #[tokio::test]
+    async fn a_client_may_be_silent_but_not_stop_in_the_middle_of_a_request() {
+        let (mut stream, mut theirs, _) = watched(QUICK);
+        let silent = tokio::time::timeout(QUICK.headers * 3, stream.read_u8()).await;
+        assert!(silent.is_err(), "nothing has begun");
+        theirs.write_all(b"POST").await.unwrap();
+        let error = stream.read_exact(&mut [0; 5]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
     #[tokio::test]
