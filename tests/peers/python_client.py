@@ -1,6 +1,7 @@
-"""The official Python client against the built binary: python_client.py BINARY
+"""The official Python client against the built binary: python_client.py BINARY [http]
 
-Runs with both generations of the client (see requirements-1.txt and requirements-2.txt). Lists the tools, calls each one
+Runs with both generations of the client (see requirements-1.txt and requirements-2.txt), over standard input and output or
+over HTTP with a token. Lists the tools, calls each one
 once, and looks at what the client library made of the answers: it validates them against the schemas by itself.
 Prints one line per check, and the totals alone on the last line.
 """
@@ -8,8 +9,12 @@ Prints one line per check, and the totals alone on the last line.
 import asyncio
 import contextlib
 import json
+import os
+import socket
+import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import mcp
@@ -97,6 +102,49 @@ def wire(result):
     return result.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
+@contextlib.contextmanager
+def served(binary, vault, state):
+    """A server over HTTP that asks for tokens: its address, and a token."""
+    environment = {**os.environ, "XDG_STATE_HOME": state}
+    new = [binary, "--vault", vault, "token", "new", "--name", "peer"]
+    token = subprocess.run(new, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = "127.0.0.1:%d" % free.getsockname()[1]
+    server = subprocess.Popen([binary, "serve", vault, "--http", address, "--require-token"], env=environment)
+    try:
+        for _ in range(200):
+            with contextlib.suppress(OSError), socket.create_connection(address.split(":")):
+                break
+            time.sleep(0.1)
+        yield f"http://{address}/mcp", token
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@contextlib.asynccontextmanager
+async def http_sessions(url, token):
+    """A connected session over HTTP, made in the way of the client's own generation."""
+    headers = {"Authorization": f"Bearer {token}"}
+    if hasattr(mcp, "Client"):
+        import httpx2 as httpx
+        from mcp.client.streamable_http import streamable_http_client
+
+        async with httpx.AsyncClient(headers=headers, timeout=30) as http:
+            async with mcp.Client(streamable_http_client(url, http_client=http)) as client:
+                check("the newest protocol is agreed on", client.protocol_version == "2026-07-28", client.protocol_version)
+                yield client.session
+    else:
+        from mcp.client.streamable_http import streamablehttp_client
+
+        async with streamablehttp_client(url, headers=headers) as streams, mcp.ClientSession(*streams[:2]) as session:
+            hello = await session.initialize()
+            check("the older protocol is agreed on", hello.protocolVersion == "2025-11-25", hello.protocolVersion)
+            check("a session is opened", bool(streams[2]()), streams[2]())
+            yield session
+
+
 @contextlib.asynccontextmanager
 async def sessions(binary, vault):
     """A connected session, made in the way of the client's own generation."""
@@ -157,19 +205,25 @@ async def browse(session):
     check("an id is completed", completed == ["knots/bowline.md", "knots/もやい結び.md"], completed)
 
 
-async def main(binary):
-    with tempfile.TemporaryDirectory() as folder:
+async def main(binary, way="stdio"):
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as state:
         for path, text in VAULT.items():
             file = Path(folder, path)
             file.parent.mkdir(exist_ok=True)
             file.write_text(text)
-        async with sessions(binary, folder) as session:
-            await talk(session)
-            await browse(session)
+        if way == "http":
+            with served(binary, folder, state) as (url, token):
+                async with http_sessions(url, token) as session:
+                    await talk(session)
+                    await browse(session)
+        else:
+            async with sessions(binary, folder) as session:
+                await talk(session)
+                await browse(session)
         left = {str(p.relative_to(folder)): p.read_text() for p in Path(folder).rglob("*.md") if ".quipu" not in p.parts}
         check("the vault is as it was", left == VAULT, left)
 
 
-asyncio.run(asyncio.wait_for(main(sys.argv[1]), 120))
+asyncio.run(asyncio.wait_for(main(*sys.argv[1:]), 120))
 print(f"{TOTALS[True]} passed, {TOTALS[False]} failed")
 sys.exit(1 if TOTALS[False] else 0)

@@ -12,6 +12,7 @@ mod crash;
 mod deny;
 mod docs;
 mod eval;
+mod load;
 mod memory;
 mod share;
 mod test;
@@ -33,6 +34,8 @@ cargo xtask test [--quick]                 everything that can break; --quick le
 cargo xtask peers                          the part of it that talks to other people's clients
 cargo xtask crash [--rounds N] [--seed N]  kills the server in the middle of writes and looks at what is left
 cargo xtask share [--kills N] [--seed N]   kills the owner of a vault under eight clients and counts what they wrote
+cargo xtask load [--clients N] [--seconds N] [--release]
+                                           many clients over HTTP at once, reading and writing; nothing may fail or be lost
 cargo xtask bench [--sizes 1k,10k,100k] [--write]
                                            times the release build against the budgets; --write keeps the table in docs/
 cargo xtask memory duplicates|recall|speed|vectors|wire [SIZES]
@@ -62,6 +65,12 @@ fn main() -> anyhow::Result<ExitCode> {
             let kills = options.number("--kills")?.unwrap_or(share::KILLS);
             let seed = options.number("--seed")?.unwrap_or(crash::SEED);
             share::run(&shell::build_binary(shell::Profile::Dev)?, kills, seed)
+        }
+        "load" => {
+            let clients = options.number("--clients")?.unwrap_or(load::CLIENTS);
+            let seconds = options.number("--seconds")?.unwrap_or(load::SECONDS);
+            let profile = if options.has("--release") { shell::Profile::Release } else { shell::Profile::Dev };
+            load::run(&shell::build_binary(profile)?, clients, seconds)
         }
         "bench" => {
             let sizes = options.value("--sizes").unwrap_or("1k,10k");

@@ -1,8 +1,9 @@
-//! Programs written by others that talk to the built binary: two generations of the Python client, the inspector, and the
-//! conformance suite. Their versions are pinned in `tests/peers/`; what is installed is kept below `target/peers/` and made
+//! Programs written by others that talk to the built binary: two generations of the Python and of the TypeScript client, the
+//! inspector, and the conformance suite. Their versions are pinned in `tests/peers/`; what is installed is kept below `target/peers/` and made
 //! anew when a pin changes.
 
 mod conformance;
+pub(crate) mod http;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,9 +17,14 @@ use crate::steps::Tally;
 type Check = fn(&Path, &mut Tally) -> anyhow::Result<()>;
 
 /// The peers by name, in the order they run.
-pub(crate) const CHECKS: [(&str, Check); 4] = [
-    ("peers: Python client, first generation", |binary, tally| python_client("python-1", binary, tally)),
-    ("peers: Python client, newest", |binary, tally| python_client("python-2", binary, tally)),
+pub(crate) const CHECKS: [(&str, Check); 7] = [
+    ("peers: Python client, first generation", |binary, tally| python_client("python-1", binary, &[], tally)),
+    ("peers: Python client, newest", |binary, tally| python_client("python-2", binary, &[], tally)),
+    ("peers: Python client over HTTP, first generation", |binary, tally| {
+        python_client("python-1", binary, &["http"], tally)
+    }),
+    ("peers: Python client over HTTP, newest", |binary, tally| python_client("python-2", binary, &["http"], tally)),
+    ("peers: TypeScript clients over HTTP", http::typescript_clients),
     ("peers: inspector", inspector),
     ("peers: conformance suite", conformance::run),
 ];
@@ -87,10 +93,11 @@ fn install_system_packages(program: &str, packages: &[&str]) -> anyhow::Result<(
     apt(&[&["install", "--quiet=2", "--yes", "--no-install-recommends"], packages].concat())
 }
 
-fn python_client(name: &str, binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
+fn python_client(name: &str, binary: &Path, way: &[&str], tally: &mut Tally) -> anyhow::Result<()> {
     let python = place(name).join("bin/python");
     let mut script = command(python, &["-X", "utf8"]);
-    shell::run_watched(script.arg(scripts().join("python_client.py")).arg(binary), |line| tally.read(line))
+    script.arg(scripts().join("python_client.py")).arg(binary).args(way);
+    shell::run_watched(&mut script, |line| tally.read(line))
 }
 
 fn inspector(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::index::{IndexError, Indexer, Outside, Progress, Scope, Snapshot, SyncReport};
+use crate::index::{IndexError, Indexer, Listener, Outside, Progress, Scope, Snapshot, SyncReport};
 use crate::memory::Memory;
 use crate::model::{ContentHash, Note, NoteId, NoteKey, VaultPath, Warning};
 use crate::parse::{TitleRule, decode, parse, text_start};
@@ -117,6 +117,11 @@ impl Knowledge {
     /// Keeps for the next start what this one had to find out. Worth calling when there is nothing else to do, and at the end.
     pub fn keep(&self) -> Result<(), StoreError> {
         self.indexer.keep_links()
+    }
+
+    /// Has someone told of every change of the notes from now on, whoever makes it.
+    pub fn on_change(&self, listener: Listener) {
+        self.indexer.on_change(listener);
     }
 
     /// Waits for the end of [`Knowledge::start`]; `false` when it takes longer.

@@ -1,8 +1,8 @@
 //! The index against what happens beside it: files that come and go unannounced, looks that disagree, a store that fails.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use quipu_core::index::Scope;
 use quipu_core::model::{NoteKey, VaultPath};
@@ -302,4 +302,33 @@ fn whoever_has_read_a_note_is_told_once_that_it_changed() {
     desk.sync(&["a.md"]);
     desk.knowledge.read(&desk.client, "a.md").unwrap();
     assert!(desk.warnings().is_empty(), "it has just been read again");
+}
+
+#[test]
+fn a_listener_hears_of_each_note_that_changed_and_whether_the_list_did() {
+    let desk = Desk::new("//- a.md\n[[b]]\n//- b.md\nb\n//- c.md\nc\n");
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let log = heard.clone();
+    desk.knowledge.on_change(Box::new(move |changes| {
+        let mut notes: Vec<String> = changes.notes().map(ToString::to_string).collect();
+        notes.sort();
+        log.lock().unwrap().push((changes.listing(), notes.join(" ")));
+    }));
+    let heard = || std::mem::take(&mut *heard.lock().unwrap());
+
+    desk.vault.put("b.md", "changed\n");
+    desk.sync(&["b.md"]);
+    assert_eq!(heard(), [(false, "b.md".to_owned())]);
+    desk.vault.remove("b.md");
+    desk.vault.put("d.md", "d\n");
+    desk.sync(&["b.md", "d.md"]);
+    assert_eq!(heard(), [(true, "b.md d.md".to_owned())], "a.md lost its link, not its bytes");
+    desk.vault.put("c.md", "---\ntitle: Sea\n---\nc\n");
+    desk.sync(&["c.md"]);
+    assert_eq!(heard(), [(true, "c.md".to_owned())], "a title is part of the list");
+    desk.sync(&["c.md"]);
+    assert_eq!(heard(), []);
+    let new = NewNote { id: "e.md", content: "e", title: None, tags: &[] };
+    desk.knowledge.create_note(&desk.client, None, &new).unwrap();
+    assert_eq!(heard(), [(true, "e.md".to_owned())], "a write of our own is a change like any other");
 }

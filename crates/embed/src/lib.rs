@@ -6,5 +6,5 @@ mod open;
 mod remote;
 
 pub use builtin::{Builtin, DIMENSIONS, MAX_TOKENS};
-pub use open::{Keys, OpenError, Patience, Provider, Settings, open};
+pub use open::{Keys, OpenError, Patience, Provider, Settings, is_on_this_machine, open};
 pub use remote::AddressError;

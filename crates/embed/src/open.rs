@@ -31,6 +31,11 @@ impl Provider {
     pub const OPENAI_MODEL: &str = "text-embedding-3-small";
 }
 
+/// Whether a provider's url leads to this very machine. One that is no url does not.
+pub fn is_on_this_machine(url: &str) -> bool {
+    Address::parse(url, Protocol::OpenAi).is_ok_and(|address| address.is_loopback())
+}
+
 /// The keys that a provider may ask for. They come from the environment alone, and are neither printed nor logged.
 #[derive(Clone, Default)]
 pub struct Keys {

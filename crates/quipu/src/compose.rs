@@ -11,10 +11,12 @@ use quipu_core::memory::{Memory, MemoryParts};
 use quipu_core::ports::{Embedder, SystemClock};
 use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
+use quipu_embed::Provider;
 use quipu_store_embedded::{EmbeddedStore, MemoryDatabase, MemoryOpenError, OpenError};
 use quipu_vault::{FolderSources, FolderVault, VaultOptions};
 
 use crate::config::{Config, ConfigError};
+use crate::trust;
 
 /// A vault and what stands behind it.
 pub(crate) struct OpenVault {
@@ -105,7 +107,8 @@ pub(crate) fn open(root: &Path, config: &Config, wish: Wish) -> Result<OpenVault
     let vault = Arc::new(open_files(root, config, false)?);
     let (store, index) = open_index(&vault, wish)?;
     let store = Arc::new(store);
-    let embedder = open_embedder(config)?;
+    let (provider, warning) = trust::allowed(vault.root(), &config.embedding);
+    let embedder = open_embedder(provider)?;
     let knowledge = Knowledge::new(Parts {
         vault: vault.clone(),
         store: store.clone(),
@@ -120,6 +123,9 @@ pub(crate) fn open(root: &Path, config: &Config, wish: Wish) -> Result<OpenVault
         }
         None => knowledge,
     };
+    if let Some(message) = warning {
+        knowledge.warn(quipu_core::model::Warning { path: crate::config::FILE.to_owned(), message });
+    }
     let memory = open_memory(&vault, config, embedder, wish)?;
     let knowledge = match &memory {
         Ok(open) => knowledge.with_memory(open.memory.clone()),
@@ -134,13 +140,15 @@ pub(crate) fn open_memory_alone(
     config: &Config,
     wish: Wish,
 ) -> Result<Result<OpenMemory, MemoryOpenError>, ComposeError> {
-    open_memory(&open_files(root, config, false)?, config, open_embedder(config)?, wish)
+    let vault = open_files(root, config, false)?;
+    let (provider, _) = trust::allowed(vault.root(), &config.embedding);
+    open_memory(&vault, config, open_embedder(provider)?, wish)
 }
 
 /// What compares meanings, if anything shall.
-fn open_embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>, ComposeError> {
+fn open_embedder(provider: Provider) -> Result<Option<Arc<dyn Embedder>>, ComposeError> {
     let settings = quipu_embed::Settings {
-        provider: config.embedding.provider(),
+        provider,
         keys: quipu_embed::Keys::from_environment(),
         ..quipu_embed::Settings::default()
     };

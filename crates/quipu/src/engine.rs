@@ -20,6 +20,7 @@ use crate::cli::opened::{self, Located};
 use crate::cli::output::{Line, Output};
 use crate::cli::progress::seconds;
 use crate::compose::{OpenVault, Wish};
+use crate::mcp::{Listener, Reading};
 
 /// What the one who starts it wants.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +84,17 @@ impl Engine {
     pub(crate) fn indexed(&self) -> &Registry {
         self.open.knowledge.wait_ready(Registry::PATIENCE);
         &self.registry
+    }
+
+    /// How far the vault has been read.
+    pub(crate) fn reading(&self) -> Reading {
+        let is_over = self.open.knowledge.wait_ready(Duration::ZERO);
+        Reading { files: self.open.knowledge.snapshot().files().len(), is_over }
+    }
+
+    /// Has someone told of every change of the notes from now on.
+    pub(crate) fn on_change(&self, listener: Listener) {
+        self.open.knowledge.on_change(Box::new(move |changes| listener(changes.into())));
     }
 
     /// Looks for changes by other programs from now on, if it did not yet.

@@ -6,9 +6,13 @@ mod compose;
 mod config;
 mod engine;
 mod exchange;
+mod install;
 mod mcp;
+mod own_files;
 mod serve;
 mod share;
+mod tokens;
+mod trust;
 
 fn main() -> std::process::ExitCode {
     cli::run()

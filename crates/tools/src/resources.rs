@@ -120,6 +120,11 @@ impl Registry {
         Ok(Some(ResourceText { uri: uri_of(&read.note().id), text: read.text }))
     }
 
+    /// The id that an address means, whether there is such a note or not; `None` when it is no address of a note.
+    pub fn note_of_resource(uri: &str) -> Option<NoteId> {
+        id_of(uri).filter(|id| !id.is_empty()).map(|id| NoteId::new(&id))
+    }
+
     /// The ids that start with what was typed so far.
     pub fn complete_note_id(&self, typed: &str, limit: usize) -> Completion {
         let snapshot = self.knowledge.snapshot();

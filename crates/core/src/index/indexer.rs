@@ -6,6 +6,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::changes::{Changes, Listener, Listeners};
 use super::kept_links;
 use super::moves::{Halves, Moves};
 use super::publish::{publish, remembered, wanted_by};
@@ -48,6 +49,7 @@ pub struct Indexer {
     /// Not yet taken by whoever follows them.
     moves: Mutex<Vec<Moves>>,
     ready: (Mutex<bool>, Condvar),
+    listeners: Listeners,
 }
 
 /// What an indexer reaches outside the domain.
@@ -163,6 +165,7 @@ impl Indexer {
             writer: Mutex::default(),
             moves: Mutex::default(),
             ready: (Mutex::new(false), Condvar::new()),
+            listeners: Listeners::default(),
         }
     }
 
@@ -365,5 +368,13 @@ impl Indexer {
         let keys = writer.touched_keys(before, &after);
         writer.touched = Touched::default();
         self.warnings.note_changes(before, &after, &keys);
+        if !keys.is_empty() {
+            self.listeners.tell(&Changes::new(before, &after, &keys));
+        }
+    }
+
+    /// Has someone told of every change from now on.
+    pub fn on_change(&self, listener: Listener) {
+        self.listeners.add(listener);
     }
 }

@@ -3,6 +3,7 @@
 //! One writer at a time; readers hold a snapshot and never wait.
 
 mod around;
+mod changes;
 mod indexer;
 mod kept_links;
 mod moves;
@@ -14,6 +15,7 @@ mod snapshot;
 mod sync;
 
 pub use around::Related;
+pub use changes::{Changes, Listener};
 pub(crate) use indexer::Writer;
 pub use indexer::{IndexError, Indexer, Outside};
 pub(crate) use moves::Moves;

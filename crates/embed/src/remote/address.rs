@@ -56,7 +56,7 @@ impl Address {
         self.encrypted || self.is_loopback()
     }
 
-    pub(super) fn is_loopback(&self) -> bool {
+    pub(crate) fn is_loopback(&self) -> bool {
         self.host == "localhost" || self.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 }

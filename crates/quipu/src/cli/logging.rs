@@ -18,7 +18,7 @@ pub(crate) fn start(verbose: u8) -> Result<(), Failure> {
         _ => EnvFilter::new(match verbose {
             // The protocol library warns of every error a client is answered with, and the watching one of every folder
             // that is deleted while it is watched.
-            0 => "warn,rmcp=error,notify=error",
+            0 => "warn,rmcp=error,rmcp::service=off,notify=error",
             1 => "info",
             _ => "debug",
         }),

@@ -12,19 +12,25 @@ mod doctor;
 mod export;
 mod import;
 mod index;
+mod install;
 mod merge;
 mod restore;
 mod search;
 mod serve;
 mod stale;
 mod status;
+mod token;
+mod trust;
 mod undo;
 mod verify;
 
 mod change;
 mod failure;
+mod http_options;
 mod locate;
 mod logging;
+#[cfg(feature = "oauth")]
+mod oauth_options;
 pub(crate) mod opened;
 pub(crate) mod progress;
 mod snippet;
@@ -98,6 +104,9 @@ enum Command {
     Verify(verify::Verify),
     Import(import::Import),
     Export(export::Export),
+    Install(install::Install),
+    Token(token::TokenCommand),
+    Trust(trust::Trust),
     Completions(completions::Completions),
 }
 
@@ -232,6 +241,9 @@ fn run_command(cli: Cli, output: &mut Output) -> Result<Outcome, Failure> {
         Command::Verify(command) => command.run(&shared, output),
         Command::Import(command) => command.run(&shared, output),
         Command::Export(command) => command.run(&shared, output),
+        Command::Install(command) => command.run(&shared, output),
+        Command::Token(command) => command.run(&shared, output),
+        Command::Trust(command) => command.run(&shared, output),
         Command::Completions(command) => command.run(Cli::command(), output),
     }
 }

@@ -3,7 +3,6 @@
 //! It answers at once; indexing and watching begin beside.
 
 use std::io::IsTerminal;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,31 +11,32 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use quipu_tools::{RegistryOptions, Toolset};
 use serde_json::json;
 
+use super::http_options::HttpOptions;
 use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared, opened};
 use crate::engine::EngineOptions;
 use crate::mcp::Desk;
+use crate::serve::http::Settings;
 use crate::share::{Seat, SeatOptions};
 
 /// Give agents the vault, over standard input and output or over HTTP (MCP).
 ///
 /// A client starts this program and speaks to it. Started by hand it says how to connect one. With --http it serves many
-/// clients on this machine at once.
+/// clients at once.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   quipu serve ~/notes                          on a terminal: says how to connect a client
   claude mcp add quipu -- quipu serve ~/notes  connects Claude Code
   quipu serve ~/notes --http 127.0.0.1:7777    serves at http://127.0.0.1:7777/mcp
+  quipu serve ~/notes --http 0.0.0.0:7777 --tls-cert cert.pem --tls-key key.pem
+                                               serves other machines, whose clients need tokens
   quipu serve ~/notes --read-only              offers no tool that changes notes
   quipu serve ~/notes --toolsets notes         offers one toolset only")]
 pub(crate) struct Serve {
     /// The folder of notes.
     #[arg(value_name = "VAULT")]
     folder: Option<PathBuf>,
-    /// Serve over HTTP at this address, which must be of this machine alone.
-    #[arg(long, value_name = "ADDRESS", value_parser = own_address)]
-    http: Option<SocketAddr>,
     /// Do not watch for changes made by other programs. Notes that are read are still as they are on disk.
     #[arg(long)]
     no_watch: bool,
@@ -46,6 +46,8 @@ pub(crate) struct Serve {
     /// Offer no tool that changes notes. The index is still kept in .quipu/.
     #[arg(long)]
     read_only: bool,
+    #[command(flatten)]
+    http: HttpOptions,
 }
 
 fn toolset_parser() -> impl TypedValueParser<Value = Toolset> {
@@ -53,16 +55,11 @@ fn toolset_parser() -> impl TypedValueParser<Value = Toolset> {
         .map(|name| Toolset::from_name(&name).expect("clap lets no other word through"))
 }
 
-fn own_address(text: &str) -> Result<SocketAddr, String> {
-    let address: SocketAddr = text.parse().map_err(|error| format!("{error}; write it as 127.0.0.1:7777"))?;
-    // There is no authentication yet.
-    if address.ip().is_loopback() { Ok(address) } else { Err("other machines could reach it; use 127.0.0.1".into()) }
-}
-
 impl Serve {
     pub(super) fn run(self, shared: &Shared, output: &Output) -> Result<Outcome, Failure> {
         let located = opened::locate(self.folder.as_deref(), shared)?;
-        let on_terminal = match self.http {
+        let http = self.http.settings();
+        let on_terminal = match http {
             None => std::io::stdin().is_terminal(),
             Some(_) => std::io::stderr().is_terminal(),
         };
@@ -81,11 +78,11 @@ impl Serve {
         let root = located.root.clone();
         let seat = Arc::new(Seat::take(located, options)?);
         if on_terminal {
-            greet(&root, &seat, self.http, output);
+            greet(&root, &seat, http.as_ref(), output);
         }
-        let outcome = match self.http {
+        let outcome = match http {
             None => crate::serve::stdio::serve(seat.clone()),
-            Some(address) => crate::serve::http::serve(seat.clone(), address),
+            Some(settings) => crate::serve::http::serve(seat.clone(), &root, &settings),
         };
         seat.leave();
         outcome?;
@@ -94,12 +91,12 @@ impl Serve {
 }
 
 /// What somebody who started this by hand wants to know.
-fn greet(root: &Path, seat: &Seat, http: Option<SocketAddr>, output: &Output) {
+fn greet(root: &Path, seat: &Seat, http: Option<&Settings>, output: &Output) {
     let vault = root.display().to_string();
     let tools = seat.offer().tools().count();
     let way = match http {
         None => "over standard input and output".to_owned(),
-        Some(address) => format!("at http://{address}/mcp"),
+        Some(settings) => format!("at {}", settings.url()),
     };
     let (claude, server) = match http {
         None => {
@@ -110,9 +107,15 @@ fn greet(root: &Path, seat: &Seat, http: Option<SocketAddr>, output: &Output) {
                 json!({ "command": program, "args": ["serve", vault] }),
             )
         }
-        Some(address) => {
-            let url = format!("http://{address}/mcp");
-            (format!("claude mcp add --transport http quipu {url}"), json!({ "type": "http", "url": url }))
+        Some(settings) => {
+            let url = settings.url();
+            let mut claude = format!("claude mcp add --transport http quipu {url}");
+            let mut server = json!({ "type": "http", "url": url });
+            if settings.needs_token() {
+                claude.push_str(" --header 'Authorization: Bearer TOKEN'");
+                server["headers"] = json!({ "Authorization": "Bearer TOKEN" });
+            }
+            (claude, server)
         }
     };
     let say = |line: Line| output.aside(&line);

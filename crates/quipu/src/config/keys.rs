@@ -38,6 +38,12 @@ pub(super) struct Word {
     pub(super) place: Place,
 }
 
+impl Word {
+    fn is_users(&self) -> bool {
+        matches!(self.place, Place::Variable(_))
+    }
+}
+
 /// Every key there is.
 pub(super) const KEYS: [Key; 10] = [
     Key { name: "title_from", variable: "QUIPU_TITLE_FROM", form: Form::FilledList, set: set_title_from },
@@ -121,6 +127,7 @@ fn set_embedding_provider(config: &mut Config, words: &[Word]) -> Result<(), Con
     for provider in chosen(words, "embedding provider", &PROVIDERS)? {
         config.embedding.provider = provider;
     }
+    config.embedding.provider_is_users = words.iter().all(Word::is_users);
     Ok(())
 }
 
@@ -131,6 +138,7 @@ fn set_embedding_model(config: &mut Config, words: &[Word]) -> Result<(), Config
 
 fn set_embedding_url(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
     config.embedding.url = words.first().map(|word| word.text.clone());
+    config.embedding.url_is_users = words.iter().all(Word::is_users);
     Ok(())
 }
 

@@ -83,6 +83,9 @@ pub(crate) struct Embedding {
     provider: ProviderName,
     model: Option<String>,
     url: Option<String>,
+    /// Whether the environment names them: then the user does, and not whoever made the vault.
+    provider_is_users: bool,
+    url_is_users: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -95,6 +98,11 @@ enum ProviderName {
 }
 
 impl Embedding {
+    /// Whether it is the user who says where texts are sent.
+    pub(crate) fn is_named_by_user(&self) -> bool {
+        if self.url.is_some() { self.url_is_users } else { self.provider_is_users }
+    }
+
     /// The provider that is meant.
     pub(crate) fn provider(&self) -> Provider {
         let or = |given: &Option<String>, default: &str| given.clone().unwrap_or_else(|| default.to_owned());

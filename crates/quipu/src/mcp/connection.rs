@@ -3,29 +3,33 @@
 //! Over HTTP a connection lasts for a session of the older generation, or for a single request of the newer.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use quipu_core::Session;
-use quipu_tools::echoed;
-#[expect(deprecated, reason = "older clients set a log level all the same")]
-use rmcp::model::SetLevelRequestParams;
+use quipu_tools::{Access, echoed};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ConstString, CustomRequest,
-    CustomResult, ErrorCode, ErrorData, GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse,
-    Implementation, InitializeRequestParams, InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    CustomResult, DiscoverResult, ErrorCode, ErrorData, GetPromptRequestMethod, GetPromptRequestParams,
+    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, ListPromptsRequestMethod,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SubscriptionFilter,
 };
-use rmcp::service::RequestContext;
+#[expect(deprecated, reason = "older clients set a log level and follow single notes all the same")]
+use rmcp::model::{SetLevelRequestParams, SubscribeRequestParams, UnsubscribeRequestParams};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 
+use super::caller::Caller;
 use super::http_answer::HttpAnswer;
 use super::in_flight::InFlight;
+use super::notices::Followed;
 use super::server::{Interrupted, Server};
 use super::unsent::Unsent;
-use super::{answer, resources};
+use super::{answer, progress, resources};
 
-type Context = RequestContext<RoleServer>;
+pub(super) type Context = RequestContext<RoleServer>;
 
 /// The library's handler for one connection.
 pub(super) struct Connection {
@@ -34,6 +38,18 @@ pub(super) struct Connection {
     way: Way,
     /// As the client first called itself.
     client: OnceLock<String>,
+    /// What a client of the older generation wants to be told of, and the task that tells it.
+    followed: Arc<Followed>,
+    telling: OnceLock<Telling>,
+}
+
+/// Ends with the connection.
+struct Telling(tokio::task::JoinHandle<()>);
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// How the client comes in, and where its answers are counted until they have left.
@@ -55,7 +71,14 @@ impl Connection {
     }
 
     fn new(server: Server, way: Way) -> Self {
-        Self { server, session: Arc::default(), way, client: OnceLock::new() }
+        Self {
+            server,
+            session: Arc::default(),
+            way,
+            client: OnceLock::new(),
+            followed: Arc::default(),
+            telling: OnceLock::new(),
+        }
     }
 
     /// Runs work on a worker. Its answer is counted there, before anything else can begin in its place.
@@ -65,13 +88,22 @@ impl Connection {
         weigh: fn(&T) -> usize,
         work: impl FnOnce(&Server) -> T + Send + 'static,
     ) -> Result<T, Interrupted> {
+        let caller = Caller::of(&context.extensions);
         let (in_flight, unsent) = match &self.way {
             Way::Stream { in_flight, unsent } => (Some(in_flight.clone()), unsent.clone()),
-            Way::Http => (None, self.server.unsent().clone()),
+            Way::Http => (None, caller.map_or_else(|| self.server.unsent(), |caller| &caller.unsent).clone()),
+        };
+        let turn = match caller {
+            None => None,
+            Some(caller) => tokio::select! {
+                turn = caller.turns.clone().acquire_owned() => Some(turn.expect("the semaphore is never closed")),
+                () = context.ct.cancelled() => return Err(Interrupted::Cancelled),
+            },
         };
         let (id, answer) = (context.id.clone(), HttpAnswer::of(&context.extensions));
         let room = unsent.clone();
         let weighed = move |server: &Server| {
+            let _turn = turn;
             let outcome = work(server);
             let held = unsent.hold(weigh(&outcome));
             match (in_flight, answer) {
@@ -84,21 +116,34 @@ impl Connection {
         self.server.on_worker(&room, context.ct.cancelled(), weighed).await
     }
 
-    /// What is remembered of whoever asks. A request that stands alone is its client's by name.
+    /// What is remembered of whoever asks. A request that stands alone is its client's by name and token.
     fn session(&self, context: &Context) -> Arc<Session> {
         match context.client_info() {
             Some(client) if matches!(self.way, Way::Http) && self.is_modern(context) => {
-                self.server.sessions().of(&client.name)
+                self.server.sessions().of(&name(&client, context))
             }
             _ => self.session.clone(),
         }
     }
 
-    fn meet(&self, client: &Implementation, version: &ProtocolVersion) {
-        self.session.introduce(&client.name);
-        if self.client.set(client.name.clone()).is_ok() {
-            tracing::info!(client = client.name, client_version = client.version, protocol = %version, "client connected");
+    fn meet(&self, client: &Implementation, version: &ProtocolVersion, context: &Context) {
+        let name = name(client, context);
+        self.session.introduce(&name);
+        if self.client.set(name.clone()).is_ok() {
+            tracing::info!(client = name, client_version = client.version, protocol = %version, "client connected");
         }
+    }
+
+    /// Whether whoever asks may use such tools. Over HTTP somebody must have let it in.
+    fn may(&self, context: &Context, access: Access) -> bool {
+        match self.way {
+            Way::Stream { .. } => true,
+            Way::Http => Caller::of(&context.extensions).is_some_and(|caller| caller.may(access)),
+        }
+    }
+
+    fn instructions(&self, context: &Context) -> String {
+        self.server.instructions(self.may(context, Access::Write)).to_owned()
     }
 
     /// Whether a request is of the generation without handshake. Also notes who is asking: such clients say so with
@@ -108,7 +153,7 @@ impl Connection {
         if self.client.get().is_none()
             && let (Some(client), Some(version)) = (context.client_info(), &version)
         {
-            self.meet(&client, version);
+            self.meet(&client, version, context);
         }
         version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
     }
@@ -116,10 +161,15 @@ impl Connection {
 
 impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_completions().build();
-        ServerConfig::new(capabilities)
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_resources_subscribe()
+            .enable_completions();
+        ServerConfig::new(capabilities.build())
             .with_server_info(Implementation::new("quipu", env!("CARGO_PKG_VERSION")).with_title("Quipu"))
-            .with_instructions(self.server.instructions())
+            .with_instructions(self.server.instructions(true))
     }
 
     /// Remembers the version agreed on, not the one asked for: it decides what later answers look like.
@@ -128,11 +178,56 @@ impl ServerHandler for Connection {
         mut request: InitializeRequestParams,
         context: Context,
     ) -> Result<InitializeResult, ErrorData> {
-        let agreed = self.negotiate_initialize(&request)?;
-        self.meet(&request.client_info, &agreed.protocol_version);
+        let mut agreed = self.negotiate_initialize(&request)?;
+        agreed.instructions = Some(self.instructions(&context));
+        self.meet(&request.client_info, &agreed.protocol_version, &context);
         request.protocol_version = agreed.protocol_version.clone();
         context.peer.set_peer_info(request);
         Ok(agreed)
+    }
+
+    async fn discover(&self, context: Context) -> Result<DiscoverResult, ErrorData> {
+        let versions = self.supported_protocol_versions().into_owned();
+        let mut found = DiscoverResult::from_server_info(versions, self.get_info());
+        found.instructions = Some(self.instructions(&context));
+        Ok(found)
+    }
+
+    /// From here on the client may be told of changes.
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.telling.get_or_init(|| {
+            let told = self.server.listen().tell_peer(context.peer, self.followed.clone());
+            Telling(tokio::spawn(told))
+        });
+    }
+
+    async fn subscribe(&self, request: SubscribeRequestParams, _: Context) -> Result<(), ErrorData> {
+        self.followed.add(&request.uri)
+    }
+
+    async fn unsubscribe(&self, request: UnsubscribeRequestParams, _: Context) -> Result<(), ErrorData> {
+        self.followed.remove(&request.uri);
+        Ok(())
+    }
+
+    /// What newer clients can be told of. The library leaves out what is not announced above.
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let mut accepted = requested.clone();
+        accepted.resource_subscriptions = accepted.resource_subscriptions.map(Followed::acceptable);
+        Some(accepted)
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let listening = self.server.listen();
+        let followed = Followed::default();
+        for uri in subscription.accepted().resource_subscriptions.iter().flatten() {
+            followed.add(uri)?;
+        }
+        tokio::select! {
+            () = listening.tell_sink(subscription.sink(), &followed) => {}
+            () = subscription.cancelled() => {}
+        }
+        Ok(())
     }
 
     async fn list_tools(
@@ -141,19 +236,29 @@ impl ServerHandler for Connection {
         context: Context,
     ) -> Result<ListToolsResult, ErrorData> {
         refuse_cursor(request)?;
-        let tools = self.server.tools(self.is_modern(&context));
-        Ok(ListToolsResult::with_all_items(tools.to_vec()))
+        let tools = self.server.tools(self.is_modern(&context), |access| self.may(&context, access));
+        Ok(ListToolsResult::with_all_items(tools))
     }
 
     async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Result<CallToolResponse, ErrorData> {
         let modern = self.is_modern(&context);
         let session = self.session(&context);
+        if self.server.access(&request.name).is_some_and(|access| !self.may(&context, access)) {
+            let message = format!("{} writes, and whoever calls it here may only read", request.name);
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let (started, tool) = (Instant::now(), request.name.clone());
         let work = move |server: &Server| {
             let arguments = Value::Object(request.arguments.unwrap_or_default());
             answer::result(server.desk().call(&request.name, arguments, &session), modern)
         };
-        let result = self.on_worker(&context, answer::weight, work).await??;
-        Ok(result.into())
+        let result = tokio::select! {
+            result = self.on_worker(&context, answer::weight, work) => result?,
+            () = progress::tell(&context, &self.server) => unreachable!("it never ends"),
+        };
+        let failed = result.as_ref().map_or(true, |result| result.is_error == Some(true));
+        self.server.meter().called(&tool, started.elapsed(), failed);
+        Ok(result?.into())
     }
 
     async fn list_resources(
@@ -214,6 +319,11 @@ impl ServerHandler for Connection {
     async fn set_level(&self, _: SetLevelRequestParams, _: Context) -> Result<(), ErrorData> {
         Ok(())
     }
+}
+
+/// Under which a client is known: its own word for itself, and whose token it came with.
+fn name(client: &Implementation, context: &Context) -> String {
+    Caller::of(&context.extensions).map_or_else(|| client.name.clone(), |caller| caller.name(&client.name))
 }
 
 fn no_such_method(method: &str) -> ErrorData {

@@ -1,7 +1,10 @@
 //! What a front door asks of a vault, wherever that is open.
 
 use quipu_core::Session;
+use quipu_core::index::Changes;
+use quipu_core::model::NoteId;
 use quipu_tools::{Called, Completion, Fault, Offer, ResourcePage, ResourceText};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A vault, here or in another process.
@@ -21,4 +24,42 @@ pub(crate) trait Desk: Send + Sync {
 
     /// See [`quipu_tools::Registry::complete_note_id`].
     fn complete_note_id(&self, typed: &str, limit: usize) -> Completion;
+
+    /// How far the vault has been read.
+    fn reading(&self) -> Reading;
+
+    /// Has someone told of every change of the notes from now on, whoever makes it. A listener must be quick.
+    fn on_change(&self, listener: Listener);
 }
+
+/// How far a vault has been read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Reading {
+    /// Files that are known.
+    pub(crate) files: usize,
+    /// Whether those are all.
+    pub(crate) is_over: bool,
+}
+
+/// A change of the notes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// Whether a list of all notes by id and title would read differently.
+    pub(crate) listing: bool,
+    /// The notes whose bytes are others now; `None` when any may be.
+    pub(crate) notes: Option<Vec<NoteId>>,
+}
+
+impl Change {
+    /// That anything may have changed.
+    pub(crate) const ANY: Self = Self { listing: true, notes: None };
+}
+
+impl From<&Changes<'_>> for Change {
+    fn from(changes: &Changes<'_>) -> Self {
+        Self { listing: changes.listing(), notes: Some(changes.notes().cloned().collect()) }
+    }
+}
+
+/// Somebody who wants to know of changes.
+pub(crate) type Listener = Box<dyn Fn(Change) + Send + Sync>;

@@ -38,23 +38,34 @@ struct State {
     offered: Option<Instant>,
 }
 
+/// What is to be known of a request before it is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Call,
+    /// Settles what later answers look like.
+    Handshake,
+    /// Lasts as long as its client likes: the end of the stream ends it.
+    Stream,
+}
+
 struct Request {
     /// Its own length.
     bytes: usize,
+    kind: Kind,
     /// Once it is made, and until it begins to leave.
     answer: Option<Held>,
 }
 
 impl InFlight {
     /// Takes a request in; `false` when its id is still in use.
-    pub(super) fn begin(&self, id: &RequestId, bytes: usize, is_handshake: bool) -> bool {
+    pub(super) fn begin(&self, id: &RequestId, bytes: usize, kind: Kind) -> bool {
         let mut state = self.lock();
         if state.requests.contains_key(id) {
             return false;
         }
-        state.requests.insert(id.clone(), Request { bytes, answer: None });
+        state.requests.insert(id.clone(), Request { bytes, kind, answer: None });
         state.bytes += bytes;
-        if is_handshake {
+        if kind == Kind::Handshake {
             state.handshake = Some(id.clone());
         }
         true
@@ -138,7 +149,11 @@ impl InFlight {
 
     /// Waits until everything is answered.
     pub(super) async fn idle(&self) {
-        self.until(|state| state.requests.is_empty() && state.refusals == 0 && state.batch.is_none()).await;
+        self.until(|state| {
+            let waits = state.requests.values().any(|request| request.kind != Kind::Stream);
+            !waits && state.refusals == 0 && state.batch.is_none()
+        })
+        .await;
     }
 
     async fn until(&self, reached: impl Fn(&State) -> bool) {

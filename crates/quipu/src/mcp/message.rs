@@ -142,6 +142,9 @@ fn request(method: String, params: Option<Value>) -> Result<ClientRequest, Error
         "resources/list" => ClientRequest::ListResourcesRequest(typed(method, params)?),
         "resources/templates/list" => ClientRequest::ListResourceTemplatesRequest(typed(method, params)?),
         "resources/read" => ClientRequest::ReadResourceRequest(typed(method, params)?),
+        "resources/subscribe" => ClientRequest::SubscribeRequest(typed(method, params)?),
+        "resources/unsubscribe" => ClientRequest::UnsubscribeRequest(typed(method, params)?),
+        "subscriptions/listen" => ClientRequest::SubscriptionsListenRequest(typed(method, params)?),
         "completion/complete" => ClientRequest::CompleteRequest(typed(method, params)?),
         "logging/setLevel" => ClientRequest::SetLevelRequest(typed(method, params)?),
         // Unknown here, whatever it is elsewhere.

@@ -9,13 +9,18 @@
 
 mod answer;
 mod batch;
+mod caller;
 mod connection;
 mod desk;
 mod http_answer;
+mod http_sessions;
 mod in_flight;
 mod instructions;
 mod lines;
 mod message;
+mod meter;
+mod notices;
+mod progress;
 mod request_id;
 mod resources;
 mod server;
@@ -35,11 +40,15 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-pub(crate) use desk::Desk;
+pub(crate) use caller::Caller;
+pub(crate) use desk::{Change, Desk, Listener, Reading};
+pub(crate) use http_answer::until_sent;
 pub(crate) use rmcp::transport::stdio_pipes;
 pub(crate) use server::Server;
+pub(crate) use unsent::Unsent;
 
 use connection::Connection;
+use http_sessions::OwnedSessions;
 use in_flight::InFlight;
 use transport::LineTransport;
 
@@ -48,6 +57,9 @@ const STOP_GRACE: Duration = Duration::from_millis(800);
 
 /// How long an answer that was sent over HTTP is kept for a client whose connection broke.
 const RESUME_GRACE: Duration = Duration::from_secs(5);
+
+/// The longest request over HTTP: what a line may be on standard input.
+pub(crate) const MAX_BODY_BYTES: usize = lines::MAX_LINE_BYTES;
 
 /// Talks to one client until its stream ends or `stop` is ready; what is in flight then is answered first.
 pub(crate) async fn converse<R, W>(
@@ -88,14 +100,22 @@ where
     }
 }
 
-/// The same server over HTTP, at `/mcp`. Only this machine's names are taken for its own, and only its own web pages may
-/// talk to it: without the second, any page a person visits could.
+/// The same server over HTTP, at `/mcp`. Whose requests get here, and which, is for the front door to say: it puts a
+/// [`Caller`] into each.
 pub(crate) fn http_routes(server: Server) -> axum::Router {
-    let own_pages = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
-    let config = StreamableHttpServerConfig::default().with_allowed_origins(own_pages).enforce_origin_validation();
+    let config = StreamableHttpServerConfig::default()
+        .with_json_response(true)
+        .with_max_request_body_bytes(MAX_BODY_BYTES)
+        .disable_allowed_hosts()
+        .disable_allowed_origins();
     let connect = move || Ok(Connection::over_http(server.clone()));
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.completed_cache_ttl = RESUME_GRACE;
-    let service = StreamableHttpService::new(connect, Arc::new(sessions), config);
-    axum::Router::new().nest_service("/mcp", service).layer(axum::middleware::from_fn(http_answer::count))
+    let sessions = Arc::new(sessions);
+    let owned = Arc::new(OwnedSessions::new(sessions.clone()));
+    let service = StreamableHttpService::new(connect, sessions, config);
+    axum::Router::new()
+        .nest_service("/mcp", service)
+        .layer(axum::middleware::from_fn_with_state(owned, http_sessions::bind))
+        .layer(axum::middleware::from_fn(http_answer::count))
 }

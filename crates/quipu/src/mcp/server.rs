@@ -2,20 +2,29 @@
 
 use std::sync::Arc;
 
+use quipu_tools::Access;
 use rmcp::model::{ErrorData, Tool};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::answer::describe;
-use super::desk::Desk;
+use super::desk::{Desk, Reading};
 use super::instructions;
+use super::meter::Meter;
+use super::notices::{Listening, Notices};
 use super::sessions::Sessions;
 use super::unsent::Unsent;
 
 /// Calls that run at the same time. Calls are short and mostly wait for the disk; more of them would only take turns.
 const MAX_WORKERS: usize = 16;
 
+/// And of those, the calls of one client over HTTP: the others always find a worker soon.
+const MAX_WORKERS_PER_CLIENT: usize = MAX_WORKERS / 2;
+
 /// Answers over HTTP that may wait for their readers before no further call begins.
 const MAX_UNSENT_BYTES: usize = 256 * 1024 * 1024;
+
+/// And of those, the answers to one client.
+const MAX_UNSENT_BYTES_PER_CLIENT: usize = 64 * 1024 * 1024;
 
 /// One vault behind MCP. Cheap to clone; all clones are the same server.
 #[derive(Clone)]
@@ -24,6 +33,8 @@ pub(crate) struct Server(Arc<Shared>);
 struct Shared {
     desk: Arc<dyn Desk>,
     instructions: String,
+    /// For those who may not write.
+    reading_instructions: String,
     /// As shown to clients of each generation.
     tools: Vec<Tool>,
     legacy_tools: Vec<Tool>,
@@ -31,6 +42,8 @@ struct Shared {
     sessions: Sessions,
     /// To all clients over HTTP: how many there are is theirs to choose.
     unsent: Arc<Unsent>,
+    notices: Arc<Notices>,
+    meter: Meter,
 }
 
 /// Why a call on a worker has no outcome.
@@ -53,9 +66,15 @@ impl From<Interrupted> for ErrorData {
 
 impl Server {
     pub(crate) fn new(desk: Arc<dyn Desk>) -> Self {
+        let notices = Arc::<Notices>::default();
+        let teller = notices.clone();
+        desk.on_change(Box::new(move |change| teller.tell(change)));
         let tools = || desk.offer().tools();
         Self(Arc::new(Shared {
             instructions: instructions::for_tools(tools()),
+            reading_instructions: instructions::for_tools(tools().filter(|tool| tool.access == Access::Read)),
+            meter: Meter::of(tools().map(|tool| tool.name)),
+            notices,
             tools: tools().map(|tool| describe(tool, true)).collect(),
             legacy_tools: tools().map(|tool| describe(tool, false)).collect(),
             desk,
@@ -79,13 +98,66 @@ impl Server {
         &self.0.unsent
     }
 
-    pub(super) fn instructions(&self) -> &str {
-        &self.0.instructions
+    /// One client's share of the workers and of the room for answers.
+    pub(crate) fn share(&self) -> (Arc<Semaphore>, Arc<Unsent>) {
+        let turns = Arc::new(Semaphore::new(MAX_WORKERS_PER_CLIENT));
+        (turns, self.0.unsent.share(MAX_UNSENT_BYTES_PER_CLIENT))
     }
 
-    /// In the registry's order, so that a client may cache the list.
-    pub(super) fn tools(&self, modern: bool) -> &[Tool] {
-        if modern { &self.0.tools } else { &self.0.legacy_tools }
+    /// Whether a call waits until clients read their answers.
+    pub(crate) fn is_short_of_room(&self) -> bool {
+        self.0.unsent.is_waited_for()
+    }
+
+    /// What a tool may do; `None` where there is no such tool.
+    pub(crate) fn access(&self, tool: &str) -> Option<Access> {
+        self.0.desk.offer().tools().find(|known| known.name == tool).map(|known| known.access)
+    }
+
+    pub(super) fn instructions(&self, may_write: bool) -> &str {
+        if may_write { &self.0.instructions } else { &self.0.reading_instructions }
+    }
+
+    /// Those that somebody may use, in the registry's order, so that a client may cache the list.
+    pub(super) fn tools(&self, modern: bool, may: impl Fn(Access) -> bool) -> Vec<Tool> {
+        let shown = if modern { &self.0.tools } else { &self.0.legacy_tools };
+        let all = self.0.desk.offer().tools().zip(shown);
+        all.filter(|(tool, _)| may(tool.access)).map(|(_, shown)| shown.clone()).collect()
+    }
+
+    /// Hears of changes from now on.
+    pub(super) fn listen(&self) -> Listening {
+        self.0.notices.listen()
+    }
+
+    pub(super) fn meter(&self) -> &Meter {
+        &self.0.meter
+    }
+
+    /// How many files are known so far, while the vault is still being read.
+    pub(super) fn indexing(&self) -> Option<usize> {
+        let Reading { files, is_over } = self.0.desk.reading();
+        (!is_over).then_some(files)
+    }
+
+    /// Whether the vault has been read.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.indexing().is_none()
+    }
+
+    /// Calls, latencies and queues, as Prometheus reads them.
+    pub(crate) fn write_metrics(&self, page: &mut String) {
+        use std::fmt::Write;
+        self.0.meter.write(page);
+        let busy = MAX_WORKERS - self.0.workers.available_permits();
+        for (name, what, value) in [
+            ("quipu_workers_busy", "Calls that run now.", busy),
+            ("quipu_unsent_bytes", "Answers over HTTP that were made and not read yet.", self.0.unsent.bytes()),
+            ("quipu_notes", "Files in the index.", self.0.desk.reading().files),
+            ("quipu_indexed", "1 once the vault has been read.", usize::from(self.is_ready())),
+        ] {
+            let _ = write!(page, "# HELP {name} {what}\n# TYPE {name} gauge\n{name} {value}\n");
+        }
     }
 
     /// Runs work on a thread of its own, once there is room for its answer, so that a slow call holds up nobody. Work that nobody wants any more is not

@@ -16,7 +16,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, 
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::{Desk, Server, converse};
+use super::{Desk, Listener, Reading, Server, converse};
 
 /// While shut, every read of a file waits.
 #[derive(Default)]
@@ -102,6 +102,10 @@ impl Desk for OneRegistry {
     fn complete_note_id(&self, typed: &str, limit: usize) -> Completion {
         self.registry.complete_note_id(typed, limit)
     }
+    fn reading(&self) -> Reading {
+        Reading { files: 0, is_over: true }
+    }
+    fn on_change(&self, _: Listener) {}
 }
 
 /// A client in this process. `get_document` is slow while the gate is shut; `nodes_exist` never is.

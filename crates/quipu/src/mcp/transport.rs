@@ -25,7 +25,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
 use super::batch::Batch;
-use super::in_flight::InFlight;
+use super::in_flight::{InFlight, Kind};
 use super::lines::{Line, LineReader, MAX_LINE_BYTES};
 use super::message::{self, Incoming, Refusal};
 use super::unsent::Held;
@@ -202,8 +202,12 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Output<W> {
         let Incoming::Message(message) = &incoming else { return incoming };
         match &**message {
             JsonRpcMessage::Request(request) => {
-                let is_handshake = matches!(request.request, ClientRequest::InitializeRequest(_));
-                if !self.in_flight.begin(&request.id, bytes, is_handshake) {
+                let kind = match request.request {
+                    ClientRequest::InitializeRequest(_) => Kind::Handshake,
+                    ClientRequest::SubscriptionsListenRequest(_) => Kind::Stream,
+                    _ => Kind::Call,
+                };
+                if !self.in_flight.begin(&request.id, bytes, kind) {
                     // Without its id: the answer that is still to come would be mistaken for this one.
                     let id = echoed(&request.id.to_string());
                     let message = format!("request {id} is still being worked on: use another id");

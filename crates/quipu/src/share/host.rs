@@ -6,6 +6,7 @@
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,14 +14,20 @@ use quipu_core::Session;
 use rustc_hash::FxHashMap;
 
 use super::claim;
-use super::wire::{Answer, Answered, Changes, Hello, Purpose, Question, SessionHere, WIRE, Welcome, receive, send};
+use super::wire::{
+    Answer, Answered, Changes, Hello, Notice, Purpose, Question, SessionHere, WIRE, Welcome, receive, send,
+};
 use crate::engine::Engine;
+use crate::mcp::Change;
 
 /// Far above what a person's agents open.
 const MAX_CONNECTIONS: usize = 1024;
 
 /// Questions that are worked on at the same time. More would only take turns.
 const MAX_AT_ONCE: usize = 16;
+
+/// Changes that another process may be behind. Then it is told that anything may have changed.
+const QUEUED: usize = 64;
 
 /// Copies of sessions that are kept: those of a process that lets many clients in over HTTP add up.
 const MAX_SESSIONS: usize = 4096;
@@ -40,18 +47,34 @@ struct Shared {
     connections: AtomicUsize,
     at_work: Turns,
     sessions: Mutex<FxHashMap<(String, u64), Arc<Session>>>,
+    staying: Mutex<Vec<Staying>>,
+}
+
+/// Another process that is to be told of changes.
+struct Staying {
+    process: String,
+    changes: SyncSender<Change>,
+    /// Whether it missed some.
+    is_behind: Arc<AtomicBool>,
 }
 
 impl Host {
     /// Starts to let others in.
     pub(super) fn open(engine: Arc<Engine>, listener: UnixListener) -> io::Result<Self> {
         let shared = Arc::new(Shared {
-            engine: Mutex::new(Some(engine)),
+            engine: Mutex::new(Some(engine.clone())),
             is_closing: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             at_work: Turns::default(),
             sessions: Mutex::default(),
+            staying: Mutex::default(),
         });
+        let told = Arc::downgrade(&shared);
+        engine.on_change(Box::new(move |change| {
+            if let Some(shared) = told.upgrade() {
+                shared.tell(&change);
+            }
+        }));
         let letting_in = shared.clone();
         std::thread::Builder::new().name("share".into()).spawn(move || letting_in.let_in(&listener))?;
         Ok(Self { shared })
@@ -87,6 +110,36 @@ impl Shared {
             self.connections.fetch_add(1, Ordering::SeqCst);
             // A thread that cannot be had drops the guest: the other end tries again.
             let _ = std::thread::Builder::new().name("guest".into()).spawn(move || guest.attend(stream));
+        }
+    }
+
+    fn staying(&self) -> MutexGuard<'_, Vec<Staying>> {
+        self.staying.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells a process of changes from now on, on a thread of its own: whoever makes them does not wait for it.
+    fn stay(&self, process: &str, mut stream: UnixStream) -> io::Result<()> {
+        let (changes, told) = sync_channel::<Change>(QUEUED);
+        let is_behind = Arc::<AtomicBool>::default();
+        let missed = is_behind.clone();
+        std::thread::Builder::new().name("notices".into()).spawn(move || {
+            for change in told {
+                let change = if missed.swap(false, Ordering::SeqCst) { Change::ANY } else { change };
+                // The connection's own thread sees its end.
+                if send(&mut stream, &Notice::from(change)).is_err() {
+                    return;
+                }
+            }
+        })?;
+        self.staying().push(Staying { process: process.to_owned(), changes, is_behind });
+        Ok(())
+    }
+
+    fn tell(&self, change: &Change) {
+        for staying in self.staying().iter() {
+            if staying.changes.try_send(change.clone()).is_err() {
+                staying.is_behind.store(true, Ordering::SeqCst);
+            }
         }
     }
 
@@ -136,7 +189,9 @@ impl Guest {
                 engine.indexed();
                 engine.watch();
             }
+            self.shared.stay(&hello.process, stream.try_clone()?)?;
             let ended = receive::<Question>(stream);
+            self.shared.staying().retain(|staying| staying.process != hello.process);
             self.shared.sessions().retain(|(process, _), _| *process != hello.process);
             return ended.map(drop);
         }
@@ -177,6 +232,7 @@ impl Shared {
             Question::CompleteNoteId { typed, limit } => {
                 Answered::plain(Answer::Completion(engine.indexed().complete_note_id(&typed, limit)))
             }
+            Question::Reading => Answered::plain(Answer::Reading(engine.reading())),
             Question::Command { command, looks } => {
                 Answered::plain(Answer::Command(crate::cli::run_for(engine, command, looks)))
             }

@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use quipu_core::{RequestKey, Session};
@@ -13,11 +13,11 @@ use serde_json::Value;
 use super::claim::{Asked, Card, Claim, Hold};
 use super::host::Host;
 use super::link::{Link, Lost, NoLink};
-use super::wire::{Answer, Question, SessionHere, receive};
+use super::wire::{Answer, Notice, Question, SessionHere, receive};
 use crate::cli::Failure;
 use crate::cli::opened::Located;
 use crate::engine::{Engine, EngineOptions};
-use crate::mcp::Desk;
+use crate::mcp::{Change, Desk, Listener, Reading};
 
 /// How long a call waits while one owner goes and the next one comes. A client gives up after a minute at the earliest.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -58,6 +58,17 @@ struct Shared {
     calls: AtomicU64,
     place: Mutex<Place>,
     moved: Condvar,
+    listeners: Arc<Listeners>,
+}
+
+/// Those in this process who want to know of changes.
+#[derive(Default)]
+struct Listeners(RwLock<Vec<Listener>>);
+
+impl Listeners {
+    fn tell(&self, change: &Change) {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).iter().for_each(|listener| listener(change.clone()));
+    }
 }
 
 enum Place {
@@ -105,6 +116,7 @@ impl Seat {
             calls: AtomicU64::new(0),
             place: Mutex::new(Place::Between),
             moved: Condvar::new(),
+            listeners: Arc::default(),
         });
         let (place, stream) = shared.look_until_found()?;
         let offer = match &place {
@@ -214,6 +226,19 @@ impl Desk for Seat {
             _ => Completion { values: Vec::new(), total: 0 },
         }
     }
+
+    fn reading(&self) -> Reading {
+        let answer =
+            self.shared.ask(|engine, _| Answer::Reading(engine.reading()), |link| link.ask(&Question::Reading));
+        match answer {
+            Ok(Answer::Reading(reading)) => reading,
+            _ => Reading { files: 0, is_over: false },
+        }
+    }
+
+    fn on_change(&self, listener: Listener) {
+        self.shared.listeners.0.write().unwrap_or_else(PoisonError::into_inner).push(listener);
+    }
 }
 
 /// Nobody could be asked, in the words of a failed call.
@@ -253,6 +278,10 @@ impl Shared {
     }
 
     fn sit(&self, place: Place) {
+        if let Place::Owner(engine, _) = &place {
+            let listeners = self.listeners.clone();
+            engine.on_change(Box::new(move |change| listeners.tell(&change)));
+        }
         let mut seat = self.place();
         // Whoever left does not come back.
         if !matches!(*seat, Place::Left) {
@@ -327,8 +356,10 @@ impl Shared {
     /// Waits for the owner's end, then finds another place, until that is at the vault or the process ends.
     fn watch(self: Arc<Self>, mut stream: UnixStream) {
         loop {
-            // The owner says nothing here: whatever comes, or ends, it is over.
-            let _ = receive::<Value>(&mut stream);
+            // The owner speaks of changes only: whatever else comes, or the end, it is over.
+            while let Ok(Some(notice)) = receive::<Notice>(&mut stream) {
+                self.listeners.tell(&notice.into());
+            }
             if matches!(*self.place(), Place::Left) {
                 return;
             }
@@ -345,6 +376,8 @@ impl Shared {
             };
             tracing::info!("the vault's owner ended; {}", place.words());
             self.sit(place);
+            // What happened in between was told to nobody.
+            self.listeners.tell(&Change::ANY);
             match next {
                 Some(next) => stream = next,
                 None => return,

@@ -4,12 +4,14 @@
 use std::io::{self, Read, Write};
 
 use quipu_core::memory::EntityId;
-use quipu_core::model::{ContentHash, VaultPath};
+use quipu_core::model::{ContentHash, NoteId, VaultPath};
 use quipu_core::{Session, SessionChanges};
 use quipu_tools::{Called, Completion, Fault, ResourcePage, ResourceText};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::mcp::{Change, Reading};
 
 /// The way of speaking. Processes that differ in it cannot work together.
 pub(super) const WIRE: u32 = 1;
@@ -34,7 +36,7 @@ pub(super) struct Hello {
 pub(super) enum Purpose {
     /// One question after the other.
     Asking,
-    /// Nothing is said; its end is the end of either process.
+    /// Only the owner speaks, of changes; its end is the end of either process.
     Staying {
         /// Whether the vault's files are to be watched.
         watch_files: bool,
@@ -60,6 +62,7 @@ pub(super) enum Question {
     Resources { cursor: Option<String>, page_size: usize },
     ReadResource { uri: String, session: SessionHere },
     CompleteNoteId { typed: String, limit: usize },
+    Reading,
     Command { command: Value, looks: Looks },
 }
 
@@ -85,9 +88,29 @@ pub(super) enum Answer {
     Resources(Result<ResourcePage, Fault>),
     Resource(Result<Option<ResourceText>, Fault>),
     Completion(Completion),
+    Reading(Reading),
     Command(Printed),
     /// The session is not known here: say all of it.
     WhoAreYou,
+}
+
+/// [`Change`] as JSON: what an owner says, unasked, to whoever stays.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Notice {
+    listing: bool,
+    notes: Option<Vec<String>>,
+}
+
+impl From<Change> for Notice {
+    fn from(Change { listing, notes }: Change) -> Self {
+        Self { listing, notes: notes.map(|notes| notes.iter().map(ToString::to_string).collect()) }
+    }
+}
+
+impl From<Notice> for Change {
+    fn from(Notice { listing, notes }: Notice) -> Self {
+        Self { listing, notes: notes.map(|notes| notes.iter().map(|id| NoteId::new(id)).collect()) }
+    }
 }
 
 /// What a command printed, and how it ended.

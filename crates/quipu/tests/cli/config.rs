@@ -28,6 +28,9 @@ fn each_mistake_names_its_place_and_what_to_do() {
         ("config_provider_needs_key", "[embedding]\nprovider = \"openai\"\n"),
     ] {
         vault.write(".quipu/config.toml", text);
+        if name == "config_provider_needs_key" {
+            vault.run(&["trust"]).expect(0);
+        }
         check(name, &vault.run(&["status"]).expect(2));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::sandbox::{Sandbox, check};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 18] = [
     "serve",
     "index",
     "status",
@@ -17,6 +17,9 @@ const COMMANDS: [&str; 15] = [
     "import",
     "export",
     "doctor",
+    "install",
+    "token",
+    "trust",
     "completions",
 ];
 

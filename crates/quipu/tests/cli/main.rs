@@ -8,11 +8,13 @@
 
 mod sandbox;
 
+mod access;
 mod call;
 mod config;
 mod doctor;
 mod help;
 mod index;
+mod install;
 mod memory;
 mod printing;
 mod restore;

@@ -28,6 +28,8 @@ pub(crate) struct Client {
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
     next_id: i64,
+    /// Notices that came between answers.
+    notices: Vec<Value>,
     vault: Arc<TempDir>,
 }
 
@@ -85,7 +87,7 @@ impl Client {
                 }
             }
         });
-        Self { child, stdin, lines, next_id: 1, vault }
+        Self { child, stdin, lines, next_id: 1, notices: Vec::new(), vault }
     }
 
     /// Starts and shakes hands in the given version.
@@ -219,8 +221,28 @@ impl Client {
         stdin.write_all(line).and_then(|()| stdin.write_all(b"\n")).expect("the server reads");
     }
 
-    /// The next message, whatever it is.
+    /// The next message that is no notice: those may come at any time, and are put aside.
     pub(crate) fn receive(&mut self) -> Value {
+        loop {
+            let message = self.receive_any();
+            if message.get("method").is_none() {
+                return message;
+            }
+            self.notices.push(message);
+        }
+    }
+
+    /// The next notice.
+    pub(crate) fn notice(&mut self) -> Value {
+        if !self.notices.is_empty() {
+            return self.notices.remove(0);
+        }
+        let message = self.receive_any();
+        assert!(message.get("method").is_some(), "{message}");
+        message
+    }
+
+    fn receive_any(&mut self) -> Value {
         let line = self.lines.recv_timeout(PATIENCE).expect("the server answers");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
@@ -231,7 +253,11 @@ impl Client {
         let mut rest = Vec::new();
         loop {
             match self.lines.recv_timeout(PATIENCE) {
-                Ok(line) => rest.push(serde_json::from_str(&line).expect("a line is a message")),
+                Ok(line) => {
+                    let message: Value = serde_json::from_str(&line).expect("a line is a message");
+                    // What changed meanwhile is nothing to a client that leaves.
+                    rest.extend(message.get("method").is_none().then_some(message));
+                }
                 Err(RecvTimeoutError::Disconnected) => return rest,
                 Err(RecvTimeoutError::Timeout) => panic!("the server does not end"),
             }

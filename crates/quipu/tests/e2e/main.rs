@@ -7,12 +7,14 @@ mod client;
 #[path = "../../../embed/tests/providers/server.rs"]
 mod embedding_server;
 
+mod attacks;
 mod bad_input;
 mod bridge;
 mod calls;
 mod ending;
 mod handshake;
 mod http;
+mod over_http;
 mod provider_faults;
 mod resources;
 mod seed_docs;

@@ -82,3 +82,45 @@ fn a_missing_resource_is_told_in_the_generations_own_words() {
         assert_eq!(newer["code"], -32602);
     }
 }
+
+#[test]
+fn a_client_is_told_what_changed_in_either_generation() {
+    let address = "quipu://note/a.md";
+    let mut client = Client::open("//- a.md\nx\n");
+    // Answered once the vault is read: that is a change too, and told.
+    client.answer("list_nodes", json!({}));
+    client.request("resources/subscribe", json!({ "uri": address }));
+    client.answer("update_node", json!({ "id": "a.md", "content": "changed\n" }));
+    let next = |client: &mut Client| loop {
+        let notice = client.notice();
+        if notice["method"] != "notifications/resources/list_changed" {
+            return notice;
+        }
+    };
+    assert_eq!(next(&mut client)["params"]["uri"], address);
+    client.request("resources/unsubscribe", json!({ "uri": address }));
+
+    let listen = modern(json!({ "notifications": { "resourceSubscriptions": [address] } }));
+    let id = client.send("subscriptions/listen", listen);
+    assert_eq!(next(&mut client)["method"], "notifications/subscriptions/acknowledged");
+    client.answer("update_node", json!({ "id": "a.md", "content": "again\n" }));
+    let notice = next(&mut client);
+    assert_eq!(
+        (&notice["method"], &notice["params"]["uri"]),
+        (&json!("notifications/resources/updated"), &json!(address))
+    );
+    assert_eq!(notice["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id);
+    // A stream that is still open keeps nobody from leaving.
+    client.close();
+    let (status, took) = client.wait();
+    assert!(status.success() && took < std::time::Duration::from_secs(5), "{status} after {took:?}");
+}
+
+#[test]
+fn what_is_no_note_cannot_be_followed() {
+    let mut client = Client::open("//- a.md\nx\n");
+    for uri in ["", "file:///etc/passwd", "quipu://note/"] {
+        let answer = client.request("resources/subscribe", json!({ "uri": uri }));
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    }
+}

@@ -12,7 +12,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::client::{PATIENCE, modern, serve_command, vault_of};
-use crate::http::{self, request};
+use crate::http::{self, Post};
 
 const NOTE_BYTES: usize = 10_000_000;
 const CALLS: usize = 120;
@@ -99,7 +99,8 @@ fn a_client_that_leaves_without_reading_ends_the_server() {
 fn unread_answers_over_http_do_not_keep_the_server_from_ending() {
     let mut server = http::Server::start_in(big_note());
     let call = modern(json!({ "name": "get_document", "arguments": { "path": "big.md" } }));
-    let _unread: Vec<TcpStream> = (0..CALLS).map(|_| request(server.address, "get_document", &call)).collect();
+    let _unread: Vec<TcpStream> =
+        (0..CALLS).map(|_| Post::call("get_document", &call).open(server.address).unwrap()).collect();
     let mut most = 0;
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(3) {

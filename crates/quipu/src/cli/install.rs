@@ -1,0 +1,231 @@
+//! `quipu install`: connects a client, by putting this program into its settings.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use jiff::Timestamp;
+use quipu_core::ports::{Clock, SystemClock};
+use serde_json::{Value, json};
+use similar::{ChangeTag, TextDiff};
+
+use super::output::{Line, Output};
+use super::{Failure, Outcome, Shared, locate};
+use crate::install::{CLIENTS, Change, Client, ConfigFile, Home, Launch};
+
+/// Connect a client to a vault, or list what is connected.
+///
+/// Puts this program and the vault into the client's own settings, with absolute paths, and shows what it changed. All else
+/// in them stays as it is, comments included, and a copy of what was there is kept beside.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quipu install claude-code --vault ~/notes       connect Claude Code to ~/notes
+  quipu install cursor --dry-run                  show what would be changed
+  quipu install zed --name work -- --read-only    under another name, with flags for `quipu serve`
+  quipu install --remove cursor                   take it out again
+  quipu install --list                            what is connected where, and whether it still is right
+
+JSON fields:
+  {client, file, changed, backup}; for --list [{client, file, name, program, vault, state}]")]
+pub(crate) struct Install {
+    /// The client to connect.
+    #[arg(value_name = "CLIENT", value_parser = client_parser(), required_unless_present = "list")]
+    client: Option<&'static Client>,
+    /// What the server is called in the client's settings.
+    #[arg(long, default_value = "quipu")]
+    name: String,
+    /// Show what would be changed, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Take the server out of the client's settings.
+    #[arg(long)]
+    remove: bool,
+    /// List what is connected where.
+    #[arg(long, conflicts_with_all = ["client", "remove", "dry_run"])]
+    list: bool,
+    /// Further flags for `quipu serve`, behind --.
+    #[arg(last = true, value_name = "FLAGS", conflicts_with_all = ["list", "remove"])]
+    flags: Vec<String>,
+    /// Answer as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+fn client_parser() -> impl TypedValueParser<Value = &'static Client> {
+    PossibleValuesParser::new(CLIENTS.iter().map(|client| client.name))
+        .map(|name| Client::named(&name).expect("clap lets no other word through"))
+}
+
+impl Install {
+    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let Some(home) = Home::of_user() else {
+            return Err(
+                Failure::failed("there is no home folder in which clients keep their settings").hint("set HOME")
+            );
+        };
+        let Some(client) = self.client else { return self.list(&home, output) };
+        let file = ConfigFile::read(client, client.file(&home))?;
+        let shown = home.shown(file.path());
+        let (change, nothing) = if self.remove {
+            (file.without(&self.name)?, format!("{} has no server called {}", client.title, self.name))
+        } else {
+            let vault = locate::vault(None, shared)?;
+            let arguments = ["serve".to_owned(), vault.display().to_string()].into_iter().chain(self.flags.clone());
+            let launch = Launch { program: this_program()?, arguments: arguments.collect() };
+            (file.with(&self.name, &launch)?, format!("{} is connected already", client.title))
+        };
+        let Some(change) = change else {
+            if self.json {
+                output.json(&told(client, &file, false, None))?;
+            } else {
+                output.line(&Line::new().plain(format!("{nothing}: ")).dim(shown))?;
+            }
+            return Ok(Outcome::Fine);
+        };
+        let backup = if self.dry_run { None } else { change.make(now())? };
+        if self.json {
+            output.json(&told(client, &file, !self.dry_run, backup.as_deref()))?;
+            return Ok(Outcome::Fine);
+        }
+        show(&file, &change, &shown, output)?;
+        let said = match (self.dry_run, self.remove) {
+            (true, _) => "nothing was changed".to_owned(),
+            (false, true) => format!("{} is no longer connected", client.title),
+            (false, false) => format!("{} is connected; {}", client.title, client.afterwards),
+        };
+        output.line(&Line::new().bold(said))?;
+        if let Some(backup) = backup {
+            output.line(&Line::new().dim(format!("what was there is kept in {}", home.shown(&backup))))?;
+        }
+        Ok(Outcome::Fine)
+    }
+
+    fn list(&self, home: &Home, output: &mut Output) -> Result<Outcome, Failure> {
+        let mut rows = Vec::new();
+        let mut outcome = Outcome::Fine;
+        for client in CLIENTS {
+            let file = ConfigFile::read(client, client.file(home));
+            let servers = match file.and_then(|file| file.servers()) {
+                Ok(servers) => servers,
+                Err(error) => {
+                    output.warning(&format!("{}: {error:#}", client.title), None);
+                    outcome = Outcome::Negative;
+                    continue;
+                }
+            };
+            for (name, launch) in servers {
+                if let Some(row) = launch.and_then(|launch| Connected::of(client, name, launch)) {
+                    rows.push(row);
+                }
+            }
+        }
+        if rows.iter().any(|row| row.trouble.is_some()) {
+            outcome = Outcome::Negative;
+        }
+        if self.json {
+            output.json(&rows.iter().map(|row| row.to_json(home)).collect::<Vec<_>>())?;
+        } else if rows.is_empty() {
+            output.aside(&Line::new().plain("no client is connected; `quipu install CLIENT` connects one"));
+        }
+        for row in rows.iter().filter(|_| !self.json) {
+            output.line(&row.line(home))?;
+        }
+        Ok(outcome)
+    }
+}
+
+/// A client that starts this program, or one of its name.
+struct Connected {
+    client: &'static Client,
+    name: String,
+    program: String,
+    vault: Option<String>,
+    /// Why it no longer works.
+    trouble: Option<String>,
+}
+
+impl Connected {
+    fn of(client: &'static Client, name: String, launch: Launch) -> Option<Self> {
+        let Launch { program, arguments } = launch;
+        let is_quipu = Path::new(&program).file_name().is_some_and(|file| file == "quipu");
+        if !is_quipu || arguments.first().is_none_or(|verb| verb != "serve") {
+            return None;
+        }
+        let vault = arguments.get(1).filter(|word| !word.starts_with('-')).cloned();
+        let is_gone = |path: &str| Path::new(path).is_absolute() && !Path::new(path).exists();
+        let trouble = if is_gone(&program) {
+            Some("the program is no longer there".to_owned())
+        } else if vault.as_deref().is_some_and(is_gone) {
+            Some("the vault is no longer there".to_owned())
+        } else {
+            None
+        };
+        Some(Self { client, name, program, vault, trouble })
+    }
+
+    fn line(&self, home: &Home) -> Line {
+        let vault = self
+            .vault
+            .as_deref()
+            .map_or("the folder it is started in".to_owned(), |vault| home.shown(Path::new(vault)));
+        let line = Line::new().bold(self.client.title).plain(format!("  {}: {vault}", self.name));
+        let line = line.dim(format!("  by {}", home.shown(Path::new(&self.program))));
+        match &self.trouble {
+            None => line,
+            Some(trouble) => line.yellow(format!("  {trouble}: `quipu install {}` again", self.client.name)),
+        }
+    }
+
+    fn to_json(&self, home: &Home) -> Value {
+        json!({
+            "client": self.client.name,
+            "file": self.client.file(home),
+            "name": self.name,
+            "program": self.program,
+            "vault": self.vault,
+            "state": self.trouble.as_deref().unwrap_or("right"),
+        })
+    }
+}
+
+fn told(client: &Client, file: &ConfigFile, changed: bool, backup: Option<&Path>) -> Value {
+    json!({ "client": client.name, "file": file.path(), "changed": changed, "backup": backup })
+}
+
+/// The lines that are different, and a few around them.
+fn show(file: &ConfigFile, change: &Change<'_>, shown: &str, output: &mut Output) -> Result<(), Failure> {
+    output.line(&Line::new().dim(shown.to_owned()))?;
+    let difference = TextDiff::from_lines(file.before(), &change.after);
+    for group in difference.grouped_ops(2) {
+        for piece in group.iter().flat_map(|operation| difference.iter_changes(operation)) {
+            let text = piece.value().trim_end_matches(['\n', '\r']).replace('\t', "    ");
+            output.line(&match piece.tag() {
+                ChangeTag::Equal => Line::new().dim(format!("  {text}")),
+                ChangeTag::Delete => Line::new().yellow(format!("- {text}")),
+                ChangeTag::Insert => Line::new().bold(format!("+ {text}")),
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Where this program is, by the name that stays when it is replaced by a newer one: a link in the path, if one leads here.
+fn this_program() -> Result<String, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::failed(format!("where this program is cannot be told: {error}")))?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let links_here = |link: &PathBuf| link.is_absolute() && link.canonicalize().is_ok_and(|file| file == program);
+    let named = std::env::split_paths(&path).map(|folder| folder.join("quipu")).find(links_here);
+    Ok(named.unwrap_or(program).display().to_string())
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_nanosecond(SystemClock.now_ns().into()).expect("64 bits of nanoseconds reach 1677 to 2262")
+}

@@ -1,0 +1,30 @@
+//! The flags of `serve` that are about tokens from an identity provider.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::serve::http::{KeySource, OAuthSettings};
+
+/// Whose tokens are taken besides those of `quipu token`.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Tokens from an identity provider")]
+pub(crate) struct OAuthOptions {
+    /// Take tokens (JWT) that this provider signs.
+    #[arg(long, value_name = "URL", requires_all = ["http", "oauth_resource", "oauth_keys"])]
+    oauth_issuer: Option<String>,
+    /// This server as its clients reach it; tokens must be for it.
+    #[arg(long, value_name = "URL", requires = "oauth_issuer")]
+    oauth_resource: Option<String>,
+    /// The provider's public keys (JWKS): a file or an https address.
+    #[arg(long, value_name = "FILE|URL", requires = "oauth_issuer")]
+    oauth_keys: Option<String>,
+}
+
+impl OAuthOptions {
+    pub(super) fn settings(&self) -> Option<OAuthSettings> {
+        let keys = self.oauth_keys.clone()?;
+        let keys = if keys.contains("://") { KeySource::Url(keys) } else { KeySource::File(PathBuf::from(keys)) };
+        Some(OAuthSettings { issuer: self.oauth_issuer.clone()?, resource: self.oauth_resource.clone()?, keys })
+    }
+}

@@ -1,0 +1,184 @@
+//! `quipu token`: who may come in over HTTP.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
+use jiff::{SignedDuration, Timestamp};
+use quipu_core::ports::{Clock, SystemClock};
+use serde_json::{Value, json};
+
+use super::output::{Line, Output};
+use super::{Failure, Outcome, Shared, locate};
+use crate::tokens::{Scope, Token, TokenFile};
+
+/// Make, list and revoke the tokens with which clients come in over HTTP.
+///
+/// A token is shown once, when it is made; kept is only what it hashes to. Servers that run take a new one, and no longer
+/// take a revoked one, from the next request on.
+#[derive(Debug, Args)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  quipu token new --name laptop                            for an agent that reads and writes
+  quipu token new --name ci --scope read --expires 30d     for one that only reads, for a month
+  quipu token list
+  quipu token revoke laptop
+
+A client sends it with each request: Authorization: Bearer quipu_…
+
+JSON fields:
+  {id, name, scope, created, expires, expired}, and for a new one its token; a list of them for `list`"
+)]
+pub(crate) struct TokenCommand {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Make a token and show it, this once.
+    New {
+        /// What the token is called, here and in memory's log.
+        #[arg(long)]
+        name: String,
+        /// What it lets a client do: use the tools that only look, use all of them, or see /metrics too.
+        #[arg(long, default_value = "write", value_parser = scope_parser())]
+        scope: Scope,
+        /// For how long: 12h, 90d, 4w, or never.
+        #[arg(long, value_name = "TIME", default_value = "90d", value_parser = lifetime)]
+        expires: Lifetime,
+        /// Answer as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the tokens there are, without what they are.
+    List {
+        /// Answer as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let nobody in with a token any more.
+    Revoke {
+        /// Its name or id.
+        #[arg(value_name = "TOKEN")]
+        which: String,
+        /// Answer as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// How long a token lasts; without an end, for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Lifetime(Option<SignedDuration>);
+
+fn scope_parser() -> impl TypedValueParser<Value = Scope> {
+    PossibleValuesParser::new(Scope::ALL.map(Scope::name))
+        .map(|name| Scope::from_name(&name).expect("clap lets no other word through"))
+}
+
+fn lifetime(text: &str) -> Result<Lifetime, String> {
+    if text == "never" {
+        return Ok(Lifetime(None));
+    }
+    let hours = text.char_indices().last().and_then(|(at, unit)| {
+        let number: i64 = text[..at].parse().ok().filter(|number| (1..=36_500).contains(number))?;
+        match unit {
+            'h' => Some(number),
+            'd' => Some(number * 24),
+            'w' => Some(number * 24 * 7),
+            _ => None,
+        }
+    });
+    let hours = hours.ok_or("write it as 12h, 90d, 4w or never")?;
+    Ok(Lifetime(Some(SignedDuration::from_hours(hours))))
+}
+
+impl TokenCommand {
+    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let file = TokenFile::of(&locate::vault(None, shared)?);
+        let now = Timestamp::from_nanosecond(SystemClock.now_ns().into());
+        let now = now.expect("64 bits of nanoseconds reach 1677 to 2262");
+        match self.verb {
+            Verb::New { name, scope, expires, json } => {
+                if name.trim().is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
+                    return Err(Failure::usage(
+                        "a token's name has 1 to 64 characters, none of them control characters",
+                    ));
+                }
+                let expires = expires.0.and_then(|lifetime| now.checked_add(lifetime).ok());
+                let (text, token) = file.add(&name, scope, now, expires)?;
+                if json {
+                    let mut shown = to_json(&token, now);
+                    shown["token"] = json!(text);
+                    output.json(&shown)?;
+                } else {
+                    output.line(&Line::new().plain(text))?;
+                    output.aside(&line(&token, now));
+                    output.aside(&Line::new().dim("Keep it now: it is not shown again."));
+                }
+            }
+            Verb::List { json } => {
+                let tokens = file.list()?;
+                if json {
+                    output.json(&tokens.iter().map(|token| to_json(token, now)).collect::<Vec<_>>())?;
+                } else if tokens.is_empty() {
+                    output.aside(&Line::new().plain("there are no tokens; `quipu token new` makes one"));
+                } else {
+                    tokens.iter().try_for_each(|token| output.line(&line(token, now)))?;
+                }
+            }
+            Verb::Revoke { which, json } => {
+                let revoked = file.revoke(&which)?;
+                if json {
+                    output.json(&to_json(&revoked, now))?;
+                } else {
+                    output.line(&Line::new().plain("revoked ").bold(revoked.name))?;
+                }
+            }
+        }
+        Ok(Outcome::Fine)
+    }
+}
+
+fn line(token: &Token, now: Timestamp) -> Line {
+    let line = Line::new().dim(token.id.clone()).plain("  ").bold(token.name.clone()).plain(format!(
+        "  {}, made {}",
+        token.scope.name(),
+        token.created()
+    ));
+    match token.expires() {
+        None => line.plain(", does not expire"),
+        Some(time) if token.is_expired(now) => line.yellow(format!(", expired {time}")),
+        Some(time) => line.plain(format!(", expires {time}")),
+    }
+}
+
+fn to_json(token: &Token, now: Timestamp) -> Value {
+    json!({
+        "id": token.id,
+        "name": token.name,
+        "scope": token.scope.name(),
+        "created": token.created(),
+        "expires": token.expires(),
+        "expired": token.is_expired(now),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lifetime_is_a_number_and_a_unit() {
+        let hours = |text| lifetime(text).map(|lifetime| lifetime.0.map(|time| time.as_hours()));
+        assert_eq!(hours("12h"), Ok(Some(12)));
+        assert_eq!(hours("90d"), Ok(Some(2160)));
+        assert_eq!(hours("4w"), Ok(Some(672)));
+        assert_eq!(hours("never"), Ok(None));
+        for wrong in ["", "d", "0d", "-1d", "90", "9m", "99999d", "1.5d", "９d"] {
+            assert!(hours(wrong).is_err(), "{wrong}");
+        }
+    }
+}

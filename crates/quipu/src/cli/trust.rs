@@ -1,0 +1,68 @@
+//! `quipu trust`: lets a vault's settings send its notes to an embedding provider elsewhere.
+
+use clap::Args;
+use serde_json::json;
+
+use super::output::{Line, Output};
+use super::{Failure, Outcome, Shared, opened};
+use crate::trust::{TrustFile, Trusted, remote_url};
+
+/// Allow the embedding provider that a vault's settings name.
+///
+/// Settings in a vault may have come with it from somewhere else. So a provider on another machine gets notes, and the key
+/// in QUIPU_EMBEDDING_KEY, only when you allow it here for this vault, or name it in QUIPU_EMBEDDING_URL yourself.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quipu trust            allow what .quipu/config.toml names, for this vault
+  quipu trust --list     what is allowed, for all vaults
+  quipu trust --remove   take it back for this vault
+
+JSON fields:
+  [{vault, url}]: what was allowed, taken back, or is there")]
+pub(crate) struct Trust {
+    /// List what is allowed.
+    #[arg(long, conflicts_with = "remove")]
+    list: bool,
+    /// Take back what was allowed for this vault.
+    #[arg(long)]
+    remove: bool,
+    /// Answer as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Trust {
+    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let file = TrustFile::of_user()?;
+        let (what, trusted) = if self.list {
+            ("may be sent to", file.list()?)
+        } else {
+            let located = opened::locate(None, shared)?;
+            let vault = located.root.display().to_string();
+            if self.remove {
+                ("are no longer sent to", file.remove(&vault)?)
+            } else {
+                let provider = located.config.embedding.provider();
+                let Some(url) = remote_url(&provider) else {
+                    let hint = "there is nothing to allow: the model is inside the program or on this machine";
+                    return Err(Failure::failed("the settings name no provider on another machine").hint(hint));
+                };
+                let trusted = Trusted { vault, url: url.to_owned() };
+                file.add(trusted.clone())?;
+                ("may be sent to", vec![trusted])
+            }
+        };
+        if self.json {
+            let listed = trusted.iter().map(|one| json!({ "vault": one.vault, "url": one.url }));
+            output.json(&listed.collect::<Vec<_>>())?;
+        } else if trusted.is_empty() {
+            output.aside(&Line::new().plain("nothing is allowed"));
+        } else {
+            for Trusted { vault, url } in trusted {
+                output.line(&Line::new().plain("notes of ").bold(vault).plain(format!(" {what} ")).bold(url))?;
+            }
+        }
+        Ok(Outcome::Fine)
+    }
+}

@@ -1,0 +1,192 @@
+//! Configurations in JSON, with comments and trailing commas where people have written some: one property is spliced in or
+//! out, and every other byte stays.
+
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use serde_json::{Map, Value};
+
+use super::{EditError, Format, Launch, strings};
+
+/// Servers as an object below one key.
+pub(super) struct Json {
+    pub(super) section: &'static str,
+    /// A server in the words of the client.
+    pub(super) entry: fn(&Launch) -> Value,
+}
+
+impl Format for Json {
+    fn with(&self, text: &str, name: &str, launch: &Launch) -> Result<String, EditError> {
+        let root = parse(text)?;
+        let servers = self.object(&root)?.ok_or(()).or_else(|()| {
+            let whole = root.object_value_or_create().ok_or_else(|| unexpected("the file"))?;
+            whole.object_value_or_create(self.section).ok_or_else(|| unexpected(self.section))
+        })?;
+        servers.ensure_multiline();
+        let entry = input((self.entry)(launch));
+        match servers.get(name) {
+            Some(known) => known.set_value(entry),
+            None => drop(servers.append(name, entry)),
+        }
+        self.checked(text, root.to_string(), name)
+    }
+
+    fn without(&self, text: &str, name: &str) -> Result<Option<String>, EditError> {
+        let root = parse(text)?;
+        let Some(known) = self.object(&root)?.and_then(|servers| servers.get(name)) else { return Ok(None) };
+        known.remove();
+        self.checked(text, root.to_string(), name).map(Some)
+    }
+
+    fn servers(&self, text: &str) -> Result<Vec<(String, Option<Launch>)>, EditError> {
+        let servers = match value(text)? {
+            Value::Object(mut whole) => whole.remove(self.section),
+            _ => None,
+        };
+        let Some(Value::Object(servers)) = servers else { return Ok(Vec::new()) };
+        Ok(servers.into_iter().map(|(name, entry)| (name, launch(&entry))).collect())
+    }
+}
+
+impl Json {
+    /// The object of servers; `None` when there is none yet.
+    fn object(&self, root: &CstRootNode) -> Result<Option<CstObject>, EditError> {
+        let Some(value) = root.value() else { return Ok(None) };
+        let whole = value.as_object().ok_or_else(|| unexpected("the file"))?;
+        let Some(section) = whole.get(self.section) else { return Ok(None) };
+        section.object_value().map(Some).ok_or_else(|| unexpected(self.section))
+    }
+
+    /// The new text, once it is sure that nothing but this server is different in it.
+    fn checked(&self, before: &str, after: String, name: &str) -> Result<String, EditError> {
+        let rest = |text: &str| -> Result<Value, EditError> {
+            let mut whole = value(text)?;
+            if let Some(servers) = whole.get_mut(self.section).and_then(Value::as_object_mut) {
+                servers.remove(name);
+                if servers.is_empty() {
+                    whole.as_object_mut().and_then(|whole| whole.remove(self.section));
+                }
+            }
+            Ok(whole)
+        };
+        if rest(before)? == rest(&after)? { Ok(after) } else { Err(EditError::TooMuch) }
+    }
+}
+
+/// Comments and trailing commas, which the editors take; nothing looser.
+fn options() -> ParseOptions {
+    ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    }
+}
+
+fn parse(text: &str) -> Result<CstRootNode, EditError> {
+    CstRootNode::parse(text, &options()).map_err(|error| EditError::Unreadable(error.to_string()))
+}
+
+/// What the text says. An empty one says nothing, as an empty object does.
+fn value(text: &str) -> Result<Value, EditError> {
+    let value = parse(text)?.to_serde_value();
+    Ok(value.filter(|value| !value.is_null()).unwrap_or_else(|| Value::Object(Map::new())))
+}
+
+fn unexpected(what: &str) -> EditError {
+    EditError::Unexpected(what.to_owned())
+}
+
+fn input(value: Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(value) => CstInputValue::Bool(value),
+        Value::Number(value) => CstInputValue::Number(value.to_string()),
+        Value::String(value) => CstInputValue::String(value),
+        Value::Array(values) => CstInputValue::Array(values.into_iter().map(input).collect()),
+        Value::Object(values) => {
+            CstInputValue::Object(values.into_iter().map(|(name, value)| (name, input(value))).collect())
+        }
+    }
+}
+
+/// How a server is started: a program and its arguments, in one list or in two places.
+fn launch(entry: &Value) -> Option<Launch> {
+    match &entry["command"] {
+        Value::String(program) => {
+            let arguments = if entry["args"].is_null() { Some(Vec::new()) } else { strings(&entry["args"]) };
+            Some(Launch { program: program.clone(), arguments: arguments? })
+        }
+        list => {
+            let mut words = strings(list)?.into_iter();
+            Some(Launch { program: words.next()?, arguments: words.collect() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const FORMAT: Json =
+        Json { section: "servers", entry: |launch| json!({ "command": launch.program, "args": launch.arguments }) };
+
+    fn quipu() -> Launch {
+        Launch { program: "/bin/quipu".into(), arguments: vec!["serve".into(), "/home/ada/my \"notes\"".into()] }
+    }
+
+    #[test]
+    fn comments_commas_and_spaces_stay_as_they_are() {
+        let text = "// mine\n{\n\t\"a\": 1, // one\n\t\"servers\": {\n\t\t/* other */ \"other\": {\"command\": \"x\",},\n\t},\n\t\"z\": [1,2,],\n}\n";
+        let with = FORMAT.with(text, "quipu", &quipu()).unwrap();
+        assert!(
+            with.starts_with(
+                "// mine\n{\n\t\"a\": 1, // one\n\t\"servers\": {\n\t\t/* other */ \"other\": {\"command\": \"x\",},"
+            ),
+            "{with}"
+        );
+        assert!(with.ends_with("\t\"z\": [1,2,],\n}\n"), "{with}");
+        assert_eq!(FORMAT.servers(&with).unwrap()[1], ("quipu".to_owned(), Some(quipu())));
+        let without = FORMAT.without(&with, "quipu").unwrap().unwrap();
+        assert_eq!(FORMAT.servers(&without).unwrap().len(), 1);
+        assert!(without.contains("/* other */") && without.contains("// one"));
+        assert_eq!(FORMAT.without(&without, "quipu").unwrap(), None);
+    }
+
+    #[test]
+    fn a_file_that_is_empty_or_has_no_servers_gets_some() {
+        for text in ["", "\n", "{}", "{ \"a\": 1 }", "{\"servers\": {}}", "{\r\n  \"a\": 1\r\n}\r\n"] {
+            let with = FORMAT.with(text, "quipu", &quipu()).unwrap();
+            assert_eq!(FORMAT.servers(&with).unwrap(), [("quipu".to_owned(), Some(quipu()))], "{text:?}");
+            let again = FORMAT.with(&with, "quipu", &quipu()).unwrap();
+            assert_eq!(again, with, "once is enough");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_left_alone() {
+        for text in
+            ["{", "[]", "\"x\"", "{\"servers\": []}", "{\"servers\": null}", "{'servers': {}}", "{a: 1}", "{} x"]
+        {
+            assert!(FORMAT.with(text, "quipu", &quipu()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_read_in_either_shape() {
+        let text = r#"{"servers": {"a": {"command": ["x", "y"]}, "b": {"command": "x"}, "c": {"url": "http://x"}, "d": {"command": [1]}}}"#;
+        let launch = |arguments: &[&str]| {
+            let arguments = arguments.iter().map(|&word| word.to_owned()).collect();
+            Some(Launch { program: "x".into(), arguments })
+        };
+        let found: Vec<Option<Launch>> = FORMAT.servers(text).unwrap().into_iter().map(|(_, launch)| launch).collect();
+        assert_eq!(found, [launch(&["y"]), launch(&[]), None, None]);
+    }
+}

@@ -1,0 +1,45 @@
+//! Clients and their configurations: which file each reads, what a server looks like in it, and how one is put there
+//! without touching anything else.
+
+mod clients;
+mod file;
+mod json;
+mod toml;
+
+pub(crate) use clients::{CLIENTS, Client, Home};
+pub(crate) use file::{Change, ConfigFile};
+
+use serde_json::Value;
+
+/// How a client starts the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Launch {
+    pub(crate) program: String,
+    pub(crate) arguments: Vec<String>,
+}
+
+/// Why a configuration is left as it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum EditError {
+    #[error("it cannot be read: {0}")]
+    Unreadable(String),
+    #[error("`{0}` in it is not what it should be")]
+    Unexpected(String),
+    #[error("the change would touch more than this server")]
+    TooMuch,
+}
+
+/// A format of configuration: a text with a table of servers by name.
+trait Format {
+    /// A text with the server in it, new or in the place of the one of that name.
+    fn with(&self, text: &str, name: &str, launch: &Launch) -> Result<String, EditError>;
+    /// A text without it; `None` when it is not there.
+    fn without(&self, text: &str, name: &str) -> Result<Option<String>, EditError>;
+    /// All servers, and how each is started, as far as that can be told.
+    fn servers(&self, text: &str) -> Result<Vec<(String, Option<Launch>)>, EditError>;
+}
+
+/// Strings of a list; `None` when something else is in it.
+fn strings(list: &Value) -> Option<Vec<String>> {
+    list.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
+}

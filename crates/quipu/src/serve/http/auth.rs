@@ -1,0 +1,100 @@
+//! Who a request comes from: a bearer token in the `Authorization` header and nowhere else, or nobody in particular where
+//! that is enough.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, header};
+use quipu_core::ports::{Clock, SystemClock};
+
+use crate::tokens::{Scope, Tokens};
+
+/// How clients show who they are.
+pub(super) struct Auth {
+    tokens: Tokens,
+    required: bool,
+    #[cfg(feature = "oauth")]
+    oauth: Option<super::oauth::Validator>,
+}
+
+/// Somebody who was let in.
+pub(super) struct Identity {
+    pub(super) id: String,
+    pub(super) token: Option<Arc<str>>,
+    pub(super) scope: Scope,
+}
+
+/// Why somebody was not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unknown {
+    /// No token was given where one is needed.
+    Missing,
+    /// One that lets nobody in, and why.
+    Invalid(String),
+}
+
+impl Auth {
+    pub(super) fn new(tokens: Tokens, required: bool) -> Self {
+        Self {
+            tokens,
+            required,
+            #[cfg(feature = "oauth")]
+            oauth: None,
+        }
+    }
+
+    #[cfg(feature = "oauth")]
+    pub(super) fn with_oauth(self, oauth: Option<super::oauth::Validator>) -> Self {
+        Self { oauth, ..self }
+    }
+
+    /// Whoever gives a token is held to it, also where none is needed: a token for reading does not write.
+    pub(super) async fn identify(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Identity, Unknown> {
+        let Some(given) = headers.get(header::AUTHORIZATION) else {
+            return match self.required {
+                true => Err(Unknown::Missing),
+                false => Ok(Identity { id: address_id(peer), token: None, scope: Scope::Admin }),
+            };
+        };
+        let bearer = given.to_str().ok().and_then(|given| {
+            let (scheme, token) = given.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+        });
+        let Some(bearer) = bearer else {
+            return Err(Unknown::Invalid("the Authorization header must be `Bearer` and a token".to_owned()));
+        };
+        #[cfg(feature = "oauth")]
+        if let Some(oauth) = self.oauth.as_ref().filter(|_| super::oauth::looks_like_jwt(bearer)) {
+            let (subject, scope) = oauth.check(bearer).await.map_err(Unknown::Invalid)?;
+            return Ok(Identity { id: format!("subject {subject}"), token: Some(subject.into()), scope });
+        }
+        let now = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap_or(jiff::Timestamp::MAX);
+        let token = self.tokens.check(bearer, now).map_err(|denied| Unknown::Invalid(denied.to_string()))?;
+        Ok(Identity { id: format!("token {}", token.id), token: Some(token.name.as_str().into()), scope: token.scope })
+    }
+}
+
+/// An address as who somebody is. One machine has all of a network of IPv6.
+fn address_id(peer: IpAddr) -> String {
+    match peer.to_canonical() {
+        IpAddr::V6(address) if !address.is_loopback() => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("address {a:x}:{b:x}:{c:x}:{d:x}::")
+        }
+        address => format!("address {address}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_one_client_whichever_of_its_addresses_it_uses() {
+        let id = |address: &str| address_id(address.parse().unwrap());
+        assert_eq!(id("192.168.0.7"), "address 192.168.0.7");
+        assert_eq!(id("::ffff:192.168.0.7"), "address 192.168.0.7");
+        assert_eq!(id("2001:db8:1:2:3::9"), id("2001:db8:1:2:ffff::1"));
+        assert_ne!(id("2001:db8:1:2::9"), id("2001:db8:1:3::9"));
+    }
+}

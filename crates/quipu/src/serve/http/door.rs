@@ -1,0 +1,255 @@
+//! The door: what every request passes before anything is done for it. Each check answers by itself and at once; nothing of
+//! a body is read before it is known whose it is.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::auth::{Auth, Identity, Unknown};
+use super::connections::{Connections, Peer};
+use super::counters::Counters;
+use super::hosts::Hosts;
+use super::limits::{Clients, Excess};
+use crate::mcp::{Caller, Server, until_sent};
+use crate::tokens::Scope;
+
+/// What the checks need.
+pub(super) struct Door {
+    pub(super) hosts: Hosts,
+    pub(super) auth: Auth,
+    pub(super) clients: Clients,
+    pub(super) server: Server,
+    pub(super) counters: Arc<Counters>,
+    pub(super) connections: Arc<Connections>,
+    /// Where clients learn who gives out tokens, if somebody does.
+    pub(super) resource_metadata: Option<String>,
+}
+
+/// Headers of which a second one is an attempt to be read differently by two readers.
+const SINGLE: [HeaderName; 10] = [
+    header::HOST,
+    header::ORIGIN,
+    header::AUTHORIZATION,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::TRANSFER_ENCODING,
+    HeaderName::from_static("mcp-session-id"),
+    HeaderName::from_static("mcp-protocol-version"),
+    HeaderName::from_static("mcp-method"),
+    HeaderName::from_static("mcp-name"),
+];
+
+/// What a page that may talk to the server may send and see.
+const SENT_BY_PAGES: &str =
+    "authorization, content-type, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name";
+const SEEN_BY_PAGES: &str = "mcp-session-id, www-authenticate, retry-after";
+
+/// The first check, for every path: whether the request is one, and meant for this server.
+pub(super) async fn enter(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let mut response = match door.fault_of(&request) {
+        Some(refusal) => refusal,
+        None if request.method() == Method::OPTIONS && origin.is_some() => preflight(),
+        None => next.run(request).await,
+    };
+    if let Some(origin) = origin.filter(|_| response.status() != StatusCode::FORBIDDEN) {
+        let headers = response.headers_mut();
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(SEEN_BY_PAGES));
+        headers.append(header::VARY, HeaderValue::from_static("origin"));
+    }
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    door.counters.answered(response.status().as_u16());
+    response
+}
+
+fn preflight() -> Response {
+    let headers = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, SENT_BY_PAGES),
+        (header::ACCESS_CONTROL_MAX_AGE, "600"),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
+}
+
+/// The second, for the protocol: who asks, whether there is room, and whether the body is harmless.
+pub(super) async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let identity = match door.identify(&parts.headers, parts.extensions.get::<Peer>()).await {
+        Ok(identity) => identity,
+        Err(refusal) => return refusal,
+    };
+    let client = door.clients.of(&identity.id);
+    let admitted = match door.clients.admit(&client) {
+        Ok(admitted) => admitted,
+        Err(excess) => return door.over(excess),
+    };
+    let (body, held) = if parts.method == Method::POST {
+        match door.clients.read(&client, &parts.headers, body).await {
+            Ok(read) => {
+                if let Some(refusal) = door.beyond_scope(identity.scope, &read.bytes) {
+                    return refusal;
+                }
+                (Body::from(read.bytes), read.held)
+            }
+            Err(excess) => return door.over(excess),
+        }
+    } else {
+        (Body::empty(), Vec::new())
+    };
+    parts.extensions.insert(Caller {
+        id: client.id.clone(),
+        token: identity.token,
+        scope: identity.scope,
+        turns: client.turns.clone(),
+        unsent: client.unsent.clone(),
+    });
+    let response = next.run(Request::from_parts(parts, body)).await;
+    until_sent(response, (admitted, held))
+}
+
+/// `/metrics`, for those who look after the server.
+pub(super) async fn metrics(State(door): State<Arc<Door>>, request: Request) -> Response {
+    let identity = match door.identify(request.headers(), request.extensions().get::<Peer>()).await {
+        Ok(identity) => identity,
+        Err(refusal) => return refusal,
+    };
+    if identity.scope < Scope::Admin {
+        return door.insufficient(Scope::Admin, "/metrics is for tokens of the scope admin");
+    }
+    let mut page = String::new();
+    door.server.write_metrics(&mut page);
+    door.counters.write(&mut page, door.connections.count());
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page).into_response()
+}
+
+/// `/healthz`: that the server answers, and whether it knows the vault already. Says nothing else, for anybody may ask.
+pub(super) async fn health(State(door): State<Arc<Door>>) -> Response {
+    let status = if door.server.is_ready() { "ok" } else { "indexing" };
+    answer(StatusCode::OK, &json!({ "status": status }))
+}
+
+impl Door {
+    fn fault_of(&self, request: &Request) -> Option<Response> {
+        let headers = request.headers();
+        if let Some(name) = SINGLE.iter().find(|name| headers.get_all(*name).iter().count() > 1) {
+            return Some(refusal(StatusCode::BAD_REQUEST, &format!("there is more than one {name} header")));
+        }
+        if headers.contains_key(header::CONTENT_LENGTH) && headers.contains_key(header::TRANSFER_ENCODING) {
+            let message = "a body has a Content-Length or a Transfer-Encoding, not both";
+            return Some(refusal(StatusCode::BAD_REQUEST, message));
+        }
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let authority = request.uri().authority().map(axum::http::uri::Authority::as_str);
+        let mut named = host.into_iter().chain(authority).peekable();
+        if named.peek().is_none() || !named.all(|host| self.hosts.takes(host)) {
+            let message = "this server is not called so; --allowed-host names it";
+            return Some(refusal(StatusCode::FORBIDDEN, message));
+        }
+        if let Some(origin) = headers.get(header::ORIGIN)
+            && !origin.to_str().is_ok_and(|origin| self.hosts.takes_origin(origin))
+        {
+            let message = "pages of this origin may not talk to this server; --allowed-origin lets them";
+            return Some(refusal(StatusCode::FORBIDDEN, message));
+        }
+        if request.uri().query().is_some() {
+            let message = "nothing is read from the address; a token belongs in the Authorization header, for addresses are logged";
+            return Some(refusal(StatusCode::BAD_REQUEST, message));
+        }
+        None
+    }
+
+    async fn identify(&self, headers: &HeaderMap, peer: Option<&Peer>) -> Result<Identity, Response> {
+        let peer = peer.map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0.ip());
+        self.auth.identify(headers, peer).await.map_err(|unknown| {
+            let (message, error) = match unknown {
+                Unknown::Missing => ("a token is needed: `quipu token new` makes one".to_owned(), None),
+                Unknown::Invalid(why) => (why, Some("invalid_token")),
+            };
+            self.challenge(StatusCode::UNAUTHORIZED, &message, error, None)
+        })
+    }
+
+    /// Refuses a call of a tool that writes from somebody who may only read. The engine holds to that too: this says it in
+    /// the way of HTTP, before anything else is done.
+    fn beyond_scope(&self, scope: Scope, body: &[u8]) -> Option<Response> {
+        if scope >= Scope::Write {
+            return None;
+        }
+        let Glance { method, params } = serde_json::from_slice(body).ok()?;
+        let name = params?.name.filter(|_| method == "tools/call")?;
+        let access = self.server.access(&name)?;
+        (!scope.allows(access))
+            .then(|| self.insufficient(Scope::Write, &format!("{name} writes, and this token may only read")))
+    }
+
+    fn insufficient(&self, needed: Scope, message: &str) -> Response {
+        self.challenge(StatusCode::FORBIDDEN, message, Some("insufficient_scope"), Some(needed))
+    }
+
+    fn challenge(&self, status: StatusCode, message: &str, error: Option<&str>, needed: Option<Scope>) -> Response {
+        let mut challenge = "Bearer realm=\"quipu\"".to_owned();
+        let needed = needed.map(Scope::name);
+        for (name, value) in
+            [("error", error), ("scope", needed), ("resource_metadata", self.resource_metadata.as_deref())]
+        {
+            if let Some(value) = value {
+                challenge.push_str(&format!(", {name}=\"{value}\""));
+            }
+        }
+        let mut response = refusal(status, message);
+        if let Ok(challenge) = HeaderValue::from_str(&challenge) {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+
+    fn over(&self, excess: Excess) -> Response {
+        self.counters.limited.add();
+        let (status, message) = match excess {
+            Excess::TooMany(_) => (StatusCode::TOO_MANY_REQUESTS, "too much at once; try again in a moment"),
+            Excess::TooLong => (StatusCode::PAYLOAD_TOO_LARGE, "the request is too long"),
+            Excess::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the request took too long to come"),
+            Excess::TooDeep => (StatusCode::PAYLOAD_TOO_LARGE, "the JSON is nested too deep or has too many values"),
+            Excess::Broken => (StatusCode::BAD_REQUEST, "the request ended before its end"),
+        };
+        let mut response = refusal(status, message);
+        let headers = response.headers_mut();
+        if let Excess::TooMany(seconds) = excess {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        } else {
+            // The rest of the body is not waited for.
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+/// As much of a message as says which tool it calls.
+#[derive(Deserialize)]
+struct Glance {
+    method: String,
+    params: Option<GlanceParams>,
+}
+
+#[derive(Deserialize)]
+struct GlanceParams {
+    name: Option<String>,
+}
+
+/// An error as clients of the protocol read it.
+fn refusal(status: StatusCode, message: &str) -> Response {
+    let error = json!({ "code": -32000, "message": message });
+    answer(status, &json!({ "jsonrpc": "2.0", "id": null, "error": error }))
+}
+
+pub(super) fn answer(status: StatusCode, value: &Value) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], value.to_string()).into_response()
+}

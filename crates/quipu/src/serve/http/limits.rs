@@ -1,0 +1,227 @@
+//! How much of the server one client may take: requests at a time and a second, and bytes of what it sends.
+//!
+//! A client is a token, or without one an address. What it may leave unread and how many workers it gets is the
+//! engine's to bound: see [`Server::share`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, header};
+use http_body_util::BodyExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+use crate::mcp::{MAX_BODY_BYTES, Server, Unsent};
+
+/// Requests of one client that are being answered, streams included. All programs of one machine may be one client.
+const MAX_REQUESTS: usize = 512;
+
+/// Bytes of requests that are being read or parsed, of one client and of all.
+const MAX_CLIENT_BYTES: usize = 128 * 1024 * 1024;
+const MAX_ALL_BYTES: usize = 256 * 1024 * 1024;
+
+/// How long a body may take, and how much longer for each byte of it that has come.
+const BODY_PATIENCE: Duration = Duration::from_secs(10);
+const SLOWEST_BYTES_PER_SECOND: u64 = 16 * 1024;
+
+/// JSON that is nested deeper, or has more values, is no request of this protocol.
+const MAX_DEPTH: usize = 64;
+const MAX_VALUES: usize = 500_000;
+
+/// What a value takes in memory once it is parsed, however short its text is.
+const BYTES_PER_VALUE: usize = 64;
+
+/// Clients remembered before those that are quiet are forgotten.
+const MAX_CLIENTS: usize = 4096;
+
+/// Everyone who was heard of.
+pub(super) struct Clients {
+    server: Server,
+    /// Requests a second; a burst may be twice as many.
+    rate: Option<u32>,
+    known: Mutex<HashMap<Arc<str>, Arc<Client>>>,
+    bytes: Arc<Semaphore>,
+}
+
+/// What one client uses now.
+pub(super) struct Client {
+    pub(super) id: Arc<str>,
+    pub(super) turns: Arc<Semaphore>,
+    pub(super) unsent: Arc<Unsent>,
+    requests: Arc<Semaphore>,
+    bytes: Arc<Semaphore>,
+    bucket: Mutex<Bucket>,
+}
+
+/// Fills by the rate and is emptied by requests.
+struct Bucket {
+    left: f64,
+    at: Instant,
+}
+
+/// Why a request is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Excess {
+    /// Come back in so many seconds.
+    TooMany(u64),
+    TooLong,
+    TooSlow,
+    TooDeep,
+    /// The client is gone, or what it sent is no HTTP.
+    Broken,
+}
+
+/// A request's share of the limits, until it is dropped.
+pub(super) struct Admitted {
+    _client: Arc<Client>,
+    _request: OwnedSemaphorePermit,
+}
+
+/// What was read, and its share of the memory, until it is dropped.
+pub(super) struct Read {
+    pub(super) bytes: Bytes,
+    pub(super) held: Vec<OwnedSemaphorePermit>,
+}
+
+impl Clients {
+    pub(super) fn new(server: Server, rate: Option<u32>) -> Self {
+        Self { server, rate, known: Mutex::default(), bytes: Arc::new(Semaphore::new(MAX_ALL_BYTES)) }
+    }
+
+    pub(super) fn of(&self, id: &str) -> Arc<Client> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = known.get(id) {
+            return client.clone();
+        }
+        if known.len() >= MAX_CLIENTS {
+            known.retain(|_, client| Arc::strong_count(client) > 1);
+        }
+        let (turns, unsent) = self.server.share();
+        let id: Arc<str> = id.into();
+        let client = Arc::new(Client {
+            id: id.clone(),
+            turns,
+            unsent,
+            requests: Arc::new(Semaphore::new(MAX_REQUESTS)),
+            bytes: Arc::new(Semaphore::new(MAX_CLIENT_BYTES)),
+            bucket: Mutex::new(Bucket { left: f64::from(self.rate.unwrap_or(0)) * 2.0, at: Instant::now() }),
+        });
+        known.insert(id, client.clone());
+        client
+    }
+
+    /// Lets a request begin.
+    pub(super) fn admit(&self, client: &Arc<Client>) -> Result<Admitted, Excess> {
+        if let Some(rate) = self.rate {
+            client.bucket.lock().unwrap_or_else(PoisonError::into_inner).take(f64::from(rate), Instant::now())?;
+        }
+        let request = client.requests.clone().try_acquire_owned().map_err(|_| Excess::TooMany(1))?;
+        Ok(Admitted { _client: client.clone(), _request: request })
+    }
+
+    /// Reads a body that is neither too long nor too slow, and whose JSON is no trap.
+    pub(super) async fn read(&self, client: &Client, headers: &HeaderMap, mut body: Body) -> Result<Read, Excess> {
+        let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let expected = declared.unwrap_or(MAX_BODY_BYTES);
+        if expected > MAX_BODY_BYTES {
+            return Err(Excess::TooLong);
+        }
+        let mut held = self.hold(client, expected)?;
+        let start = Instant::now();
+        let mut bytes = Vec::new();
+        loop {
+            let earned = Duration::from_millis(bytes.len() as u64 * 1000 / SLOWEST_BYTES_PER_SECOND);
+            let frame = match timeout_at(start + BODY_PATIENCE + earned, body.frame()).await {
+                Err(_) => return Err(Excess::TooSlow),
+                Ok(None) => break,
+                Ok(Some(frame)) => frame.map_err(|_| Excess::Broken)?,
+            };
+            let Some(data) = frame.data_ref() else { continue };
+            if bytes.len() + data.len() > MAX_BODY_BYTES {
+                return Err(Excess::TooLong);
+            }
+            bytes.extend_from_slice(data);
+        }
+        held.extend(self.hold(client, values(&bytes)? * BYTES_PER_VALUE)?);
+        Ok(Read { bytes: bytes.into(), held })
+    }
+
+    fn hold(&self, client: &Client, bytes: usize) -> Result<Vec<OwnedSemaphorePermit>, Excess> {
+        let bytes = u32::try_from(bytes).map_err(|_| Excess::TooLong)?;
+        let hold = |room: &Arc<Semaphore>| room.clone().try_acquire_many_owned(bytes).map_err(|_| Excess::TooMany(1));
+        Ok(vec![hold(&client.bytes)?, hold(&self.bytes)?])
+    }
+}
+
+impl Bucket {
+    fn take(&mut self, rate: f64, now: Instant) -> Result<(), Excess> {
+        self.left = (self.left + rate * (now - self.at).as_secs_f64()).min(rate * 2.0);
+        self.at = now;
+        if self.left < 1.0 {
+            return Err(Excess::TooMany(((1.0 - self.left) / rate).ceil().max(1.0) as u64));
+        }
+        self.left -= 1.0;
+        Ok(())
+    }
+}
+
+/// About how many values a JSON text has, without parsing it: a text of a few megabytes may be millions of them.
+fn values(text: &[u8]) -> Result<usize, Excess> {
+    let (mut depth, mut values) = (0_usize, 1_usize);
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => {
+                // To the end of the string; what is escaped ends none.
+                while let Some(byte) = bytes.next() {
+                    match byte {
+                        b'\\' => drop(bytes.next()),
+                        b'"' => break,
+                        _ => {}
+                    }
+                }
+            }
+            b'[' | b'{' => {
+                depth += 1;
+                values += 1;
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' => values += 1,
+            _ => {}
+        }
+        if depth > MAX_DEPTH || values > MAX_VALUES {
+            return Err(Excess::TooDeep);
+        }
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_counted_outside_of_strings() {
+        assert_eq!(values(br#"{"a": "[[[,,,\"[", "b": [1, 2, {}]}"#), Ok(1 + 3 + 3));
+        assert_eq!(values(b"\"unfinished [[["), Ok(1));
+        assert_eq!(values(b""), Ok(1));
+        assert_eq!(values("[".repeat(MAX_DEPTH).as_bytes()), Ok(1 + MAX_DEPTH));
+        assert_eq!(values("[".repeat(MAX_DEPTH + 1).as_bytes()), Err(Excess::TooDeep));
+        assert_eq!(values("[]".repeat(1000).as_bytes()), Ok(1001), "side by side is not nested");
+        assert_eq!(values(format!("[{}0]", "0,".repeat(MAX_VALUES)).as_bytes()), Err(Excess::TooDeep));
+    }
+
+    #[test]
+    fn a_bucket_lets_a_burst_through_and_then_the_rate() {
+        let start = Instant::now();
+        let mut bucket = Bucket { left: 20.0, at: start };
+        let mut taken = |second: u64| {
+            let now = start + Duration::from_secs(second);
+            (0..100).filter(|_| bucket.take(10.0, now).is_ok()).count()
+        };
+        assert_eq!([taken(0), taken(1), taken(60)], [20, 10, 20]);
+        assert_eq!(Bucket { left: 0.0, at: start }.take(0.25, start), Err(Excess::TooMany(4)));
+    }
+}

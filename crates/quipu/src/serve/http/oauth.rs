@@ -1,0 +1,305 @@
+//! Tokens from an identity provider: signed by it (JWT), for this server and for a time. Behind the feature `oauth`.
+//!
+//! The server keeps none of them. It knows the provider's public keys, from a file or an address, and tells clients where
+//! tokens are to be had (RFC 9728).
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::get;
+use jsonwebtoken::jwk::{Jwk, JwkSet};
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::door;
+use crate::own_files;
+use crate::tokens::Scope;
+
+/// Keys are asked for again when a token names one that is not known, but not more often than this.
+const ASK_AGAIN: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(5);
+const MAX_KEY_BYTES: u64 = 1024 * 1024;
+
+/// Signatures that need the provider's private key. No shared secrets: whoever can check those can make them.
+const ALGORITHMS: [Algorithm; 9] = [
+    Algorithm::EdDSA,
+    Algorithm::ES256,
+    Algorithm::ES384,
+    Algorithm::RS256,
+    Algorithm::RS384,
+    Algorithm::RS512,
+    Algorithm::PS256,
+    Algorithm::PS384,
+    Algorithm::PS512,
+];
+
+/// Whose tokens are taken, and what for.
+#[derive(Debug, Clone)]
+pub(crate) struct OAuthSettings {
+    /// The provider, as it calls itself.
+    pub(crate) issuer: String,
+    /// This server, as its clients reach it: `https://notes.example.org/mcp`. Tokens for others are not taken.
+    pub(crate) resource: String,
+    /// Where the provider's public keys are.
+    pub(crate) keys: KeySource,
+}
+
+/// Where public keys (JWKS) are.
+#[derive(Debug, Clone)]
+pub(crate) enum KeySource {
+    File(PathBuf),
+    Url(String),
+}
+
+impl OAuthSettings {
+    /// Where clients read who gives out tokens.
+    pub(super) fn metadata_url(&self) -> String {
+        let (origin, path) = self.resource_parts();
+        format!("{origin}{METADATA}{path}")
+    }
+
+    fn resource_parts(&self) -> (&str, &str) {
+        let host = self.resource.find("://").map_or(0, |at| at + 3);
+        let path = self.resource[host..].find('/').map_or(self.resource.len(), |at| host + at);
+        self.resource.split_at(path)
+    }
+}
+
+const METADATA: &str = "/.well-known/oauth-protected-resource";
+
+/// Adds the page on which clients read who gives out tokens, where somebody does.
+pub(super) fn with_metadata(router: Router, settings: Option<&OAuthSettings>) -> Router {
+    let Some(settings) = settings else { return router };
+    let page = json!({
+        "resource": settings.resource,
+        "authorization_servers": [settings.issuer],
+        "scopes_supported": Scope::ALL.map(Scope::name),
+        "bearer_methods_supported": ["header"],
+        "resource_name": "Quipu",
+    });
+    let show = move || std::future::ready(door::answer(StatusCode::OK, &page));
+    let (_, path) = settings.resource_parts();
+    let paths: BTreeSet<String> = [METADATA.to_owned(), format!("{METADATA}{}", path.trim_end_matches('/'))].into();
+    paths.into_iter().fold(router, |router, path| router.route(&path, get(show.clone())))
+}
+
+/// Tells such a token from one of `quipu token`.
+pub(super) fn looks_like_jwt(token: &str) -> bool {
+    token.bytes().filter(|byte| *byte == b'.').count() == 2
+}
+
+/// Checks tokens of one provider.
+pub(super) struct Validator {
+    source: KeySource,
+    validation: Validation,
+    known: Mutex<Known>,
+}
+
+#[derive(Clone)]
+struct Known {
+    keys: Arc<JwkSet>,
+    asked: Instant,
+}
+
+/// What is read of a token.
+#[derive(Deserialize)]
+struct Claims {
+    sub: String,
+    scope: Option<String>,
+    scp: Option<Words>,
+}
+
+/// A list, or words in one text: providers differ.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Words {
+    Text(String),
+    List(Vec<String>),
+}
+
+impl Validator {
+    pub(super) fn new(settings: &OAuthSettings) -> anyhow::Result<Self> {
+        let mut validation = Validation::new(Algorithm::EdDSA);
+        validation.set_issuer(&[&settings.issuer]);
+        validation.set_audience(&[&settings.resource]);
+        validation.set_required_spec_claims(&["exp", "aud", "iss", "sub"]);
+        validation.validate_nbf = true;
+        let known = Known { keys: Arc::new(load(&settings.keys)?), asked: Instant::now() };
+        Ok(Self { source: settings.keys.clone(), validation, known: Mutex::new(known) })
+    }
+
+    /// Who the token is of, and what it allows; or why it lets nobody in.
+    pub(super) async fn check(&self, token: &str) -> Result<(String, Scope), String> {
+        let header = decode_header(token).map_err(|_| "the token cannot be read".to_owned())?;
+        if !ALGORITHMS.contains(&header.alg) {
+            return Err("the token is not signed by a private key".to_owned());
+        }
+        let key = self.key(header.kid.as_deref()).await.ok_or("the token is signed by a key that is not known here")?;
+        let key = DecodingKey::from_jwk(&key).map_err(|_| "the token's key cannot be used".to_owned())?;
+        let mut validation = self.validation.clone();
+        validation.algorithms = vec![header.alg];
+        let claims =
+            decode::<Claims>(token, &key, &validation).map_err(|error| format!("the token is not valid: {error}"))?;
+        let Claims { sub, scope, scp } = claims.claims;
+        let words: Vec<String> = match scp {
+            Some(Words::List(words)) => words,
+            Some(Words::Text(text)) => vec![text],
+            None => Vec::new(),
+        };
+        let words = words.iter().chain(&scope).flat_map(|text| text.split_whitespace());
+        let scopes = words.filter_map(|word| Scope::from_name(word.strip_prefix("quipu:").unwrap_or(word)));
+        let scope = scopes.max().ok_or("the token has none of the scopes read, write and admin")?;
+        Ok((sub, scope))
+    }
+
+    async fn key(&self, id: Option<&str>) -> Option<Jwk> {
+        let find = |keys: &JwkSet| match id {
+            Some(id) => keys.find(id).cloned(),
+            None if keys.keys.len() == 1 => keys.keys.first().cloned(),
+            None => None,
+        };
+        let known = self.lock().clone();
+        if let Some(key) = find(&known.keys) {
+            return Some(key);
+        }
+        if known.asked.elapsed() < ASK_AGAIN {
+            return None;
+        }
+        // Before it is asked, so that a flood of made-up keys is one question.
+        self.lock().asked = Instant::now();
+        let source = self.source.clone();
+        let loaded = tokio::task::spawn_blocking(move || load(&source)).await.ok()?;
+        match loaded {
+            Ok(keys) => {
+                let keys = Arc::new(keys);
+                self.lock().keys = keys.clone();
+                find(&keys)
+            }
+            Err(error) => {
+                tracing::warn!("the keys of the identity provider cannot be had: {error:#}");
+                None
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn load(source: &KeySource) -> anyhow::Result<JwkSet> {
+    let text = match source {
+        KeySource::File(file) => {
+            own_files::read(file)?.with_context(|| format!("there is no file of keys at {}", file.display()))?
+        }
+        KeySource::Url(url) => {
+            ensure!(
+                url.starts_with("https://") || quipu_embed::is_on_this_machine(url),
+                "{url}: keys that come in the clear prove nothing; use https"
+            );
+            let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).max_redirects(0).build();
+            let mut answer = ureq::Agent::new_with_config(config).get(url).call().with_context(|| url.clone())?;
+            let body = answer.body_mut().with_config().limit(MAX_KEY_BYTES);
+            body.read_to_string().with_context(|| url.clone())?
+        }
+    };
+    let keys: JwkSet = serde_json::from_str(&text).context("the keys are no JSON Web Key Set")?;
+    ensure!(!keys.keys.is_empty(), "the file of keys holds none");
+    Ok(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use jsonwebtoken::{EncodingKey, Header, encode};
+    use serde_json::Value;
+
+    use super::*;
+
+    const PUBLIC: &str = "RiANuVxtSv7ytg7EQPGIFC7bpkukD8rag6Bn7_uubbE";
+    /// PKCS #8 of an Ed25519 key that is used nowhere but here.
+    const PRIVATE: &str = "302e020100300506032b657004220420513aa994c5e04626e1833077708\
+         2b8a0930fab0237d626bd0cce38227b21dbb8";
+
+    fn settings(folder: &tempfile::TempDir) -> OAuthSettings {
+        let file = folder.path().join("keys.json");
+        let key = json!({ "kty": "OKP", "crv": "Ed25519", "x": PUBLIC, "kid": "one", "alg": "EdDSA", "use": "sig" });
+        own_files::replace(&file, &json!({ "keys": [key] }).to_string()).unwrap();
+        OAuthSettings {
+            issuer: "https://login.example".into(),
+            resource: "https://notes.example/mcp".into(),
+            keys: KeySource::File(file),
+        }
+    }
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
+        digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    }
+
+    fn signed(change: impl FnOnce(&mut Value), header: Header) -> String {
+        let mut claims = json!({
+            "iss": "https://login.example", "aud": "https://notes.example/mcp", "sub": "ada",
+            "exp": 4_102_444_800_u64, "scope": "openid quipu:write",
+        });
+        change(&mut claims);
+        let key = match header.alg {
+            Algorithm::HS256 => EncodingKey::from_secret(PUBLIC.as_bytes()),
+            _ => EncodingKey::from_ed_der(&bytes(PRIVATE)),
+        };
+        encode(&header, &claims, &key).unwrap()
+    }
+
+    fn header() -> Header {
+        Header { kid: Some("one".into()), ..Header::new(Algorithm::EdDSA) }
+    }
+
+    #[tokio::test]
+    async fn a_token_for_this_server_lets_in_and_any_other_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let validator = Validator::new(&settings(&folder)).unwrap();
+        let check = |token: String| {
+            let validator = &validator;
+            async move { validator.check(&token).await }
+        };
+        assert_eq!(check(signed(|_| {}, header())).await, Ok(("ada".to_owned(), Scope::Write)));
+        assert_eq!(
+            check(signed(|claims| claims["scp"] = json!(["admin"]), header())).await,
+            Ok(("ada".to_owned(), Scope::Admin))
+        );
+        let wrong: [(&str, Value); 8] = [
+            ("iss", json!("https://evil.example")),
+            ("aud", json!("https://other.example/mcp")),
+            ("aud", Value::Null),
+            ("exp", json!(1_000_000_000)),
+            ("exp", Value::Null),
+            ("exp", json!("4102444800")),
+            ("nbf", json!(4_102_444_000_u64)),
+            ("scope", json!("openid email")),
+        ];
+        for (claim, value) in wrong {
+            let token = signed(|claims| claims[claim] = value.clone(), header());
+            assert!(check(token).await.is_err(), "{claim}: {value}");
+        }
+        let other_key = Header { kid: Some("two".into()), ..header() };
+        assert!(check(signed(|_| {}, other_key)).await.unwrap_err().contains("not known"));
+        let symmetric = Header { kid: Some("one".into()), ..Header::new(Algorithm::HS256) };
+        assert!(check(signed(|_| {}, symmetric)).await.unwrap_err().contains("private key"));
+        let mut forged = signed(|_| {}, header());
+        forged.replace_range(forged.len() - 4..forged.len() - 1, "AAA");
+        assert!(check(forged).await.is_err());
+        assert!(check("a.b.c".to_owned()).await.is_err());
+    }
+
+    #[test]
+    fn clients_find_who_gives_out_tokens() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = settings(&folder).metadata_url();
+        assert_eq!(url, "https://notes.example/.well-known/oauth-protected-resource/mcp");
+    }
+}

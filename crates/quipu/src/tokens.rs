@@ -1,0 +1,345 @@
+//! Bearer tokens for clients over HTTP: made once, shown once, and kept only as what they hash to.
+//!
+//! The hash is keyed with a secret from the user's own folder. So a vault that comes with tokens somebody else made, in
+//! an archive or a clone, lets nobody in.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, bail, ensure};
+use jiff::Timestamp;
+use quipu_tools::Access;
+use serde::{Deserialize, Serialize};
+
+use crate::own_files;
+
+/// What a token begins with, so that people and scanners know one when they see it.
+const PREFIX: &str = "quipu_";
+
+/// What a client may do. Each may all that the ones before it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Scope {
+    /// Use the tools that only look, and read resources.
+    Read,
+    /// Use every tool.
+    Write,
+    /// Also see how the server fares: `/metrics`.
+    Admin,
+}
+
+impl Scope {
+    pub(crate) const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Admin];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Admin => "admin",
+        }
+    }
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.name() == name)
+    }
+
+    pub(crate) fn allows(self, access: Access) -> bool {
+        match access {
+            Access::Read => true,
+            Access::Write | Access::Destroy => self >= Self::Write,
+        }
+    }
+}
+
+/// A token as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Token {
+    /// Names it without giving it away.
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) scope: Scope,
+    hash: String,
+    created: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<String>,
+}
+
+impl Token {
+    /// When it was made, as it is written.
+    pub(crate) fn created(&self) -> &str {
+        &self.created
+    }
+
+    /// When it expires, if ever, as it is written.
+    pub(crate) fn expires(&self) -> Option<&str> {
+        self.expires.as_deref()
+    }
+
+    /// Whether its time is over. A time that cannot be read is.
+    pub(crate) fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires.as_ref().is_some_and(|expires| !expires.parse::<Timestamp>().is_ok_and(|time| time > now))
+    }
+}
+
+/// All tokens of a vault, as the file has them.
+#[derive(Default, Serialize, Deserialize)]
+struct Kept {
+    #[serde(default, rename = "token")]
+    tokens: Vec<Token>,
+}
+
+/// The tokens of a vault.
+pub(crate) struct TokenFile {
+    file: PathBuf,
+    /// None where the user has no folder; then no token can be made or taken.
+    secret: Option<PathBuf>,
+}
+
+impl TokenFile {
+    pub(crate) fn of(vault: &Path) -> Self {
+        let secret = own_files::user_folder().ok().map(|folder| folder.join("token.key"));
+        Self { file: vault.join(".quipu").join("tokens.toml"), secret }
+    }
+
+    /// All of them, in the order in which they were made.
+    pub(crate) fn list(&self) -> anyhow::Result<Vec<Token>> {
+        let Some(text) = own_files::read(&self.file)? else { return Ok(Vec::new()) };
+        self.check_permissions()?;
+        let kept: Kept = toml::from_str(&text)
+            .with_context(|| format!("{} cannot be read; remove it and make new tokens", self.file.display()))?;
+        Ok(kept.tokens)
+    }
+
+    /// Makes one. The text is given here and never again.
+    pub(crate) fn add(
+        &self,
+        name: &str,
+        scope: Scope,
+        now: Timestamp,
+        expires: Option<Timestamp>,
+    ) -> anyhow::Result<(String, Token)> {
+        let _lock = self.lock()?;
+        let mut tokens = self.list()?;
+        ensure!(tokens.iter().all(|token| token.name != name), "there is a token called {name}: revoke it first");
+        let text = format!("{PREFIX}{}", random()?);
+        let hash = hashed(&text, &self.made_secret()?).to_hex().to_string();
+        let token = Token {
+            id: hash[..8].to_owned(),
+            name: name.to_owned(),
+            scope,
+            hash,
+            created: now.to_string(),
+            expires: expires.map(|time| time.to_string()),
+        };
+        tokens.push(token.clone());
+        self.write(tokens)?;
+        Ok((text, token))
+    }
+
+    /// Removes one, by name or id. A server that runs no longer takes it.
+    pub(crate) fn revoke(&self, which: &str) -> anyhow::Result<Token> {
+        let _lock = self.lock()?;
+        let mut tokens = self.list()?;
+        let place = tokens.iter().position(|token| token.name == which || token.id == which);
+        let Some(place) = place else { bail!("there is no token {which}; `quipu token list` names them") };
+        let revoked = tokens.remove(place);
+        self.write(tokens)?;
+        Ok(revoked)
+    }
+
+    fn lock(&self) -> anyhow::Result<std::fs::File> {
+        own_files::lock(self.file.parent().unwrap_or(Path::new(".")))
+    }
+
+    fn write(&self, tokens: Vec<Token>) -> anyhow::Result<()> {
+        let text = toml::to_string(&Kept { tokens }).context("while writing tokens")?;
+        let head = "# Made by `quipu token`. Only what tokens hash to is here, never a token.\n\n";
+        own_files::replace(&self.file, &format!("{head}{text}"))
+    }
+
+    /// Nobody else may add a token here.
+    fn check_permissions(&self) -> anyhow::Result<()> {
+        let file = self.file.display();
+        let metadata = self.file.symlink_metadata().with_context(|| format!("while looking at {file}"))?;
+        ensure!(metadata.is_file(), "{file} is not a file");
+        let mode = metadata.permissions().mode();
+        ensure!(mode & 0o022 == 0, "others may write {file}: `chmod 600` it, if the tokens in it are yours");
+        Ok(())
+    }
+
+    fn known_secret(&self) -> anyhow::Result<Option<[u8; 32]>> {
+        let Some(file) = &self.secret else { return Ok(None) };
+        let Some(text) = own_files::read(file)? else { return Ok(None) };
+        let secret = blake3::Hash::from_hex(text.trim());
+        let secret = secret.with_context(|| format!("{} is damaged; remove it", file.display()))?;
+        Ok(Some(*secret.as_bytes()))
+    }
+
+    fn made_secret(&self) -> anyhow::Result<[u8; 32]> {
+        if let Some(secret) = self.known_secret()? {
+            return Ok(secret);
+        }
+        let folder = own_files::user_folder()?;
+        let file = self.secret.clone().unwrap_or_else(|| folder.join("token.key"));
+        let _lock = own_files::lock(file.parent().unwrap_or(&folder))?;
+        if self.known_secret()?.is_none() {
+            own_files::replace(&file, &format!("{}\n", random()?))?;
+        }
+        self.known_secret()?.context("the secret was written and is not there")
+    }
+
+    /// Changes whenever the file does: it is always replaced by another.
+    fn stamp(&self) -> Option<(u64, i64, i64, u64)> {
+        let metadata = self.file.symlink_metadata().ok()?;
+        Some((metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.len()))
+    }
+}
+
+/// 256 random bits, as text.
+fn random() -> anyhow::Result<String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).context("while asking the system for random bytes")?;
+    Ok(blake3::Hash::from_bytes(bytes).to_hex().to_string())
+}
+
+fn hashed(token: &str, secret: &[u8; 32]) -> blake3::Hash {
+    blake3::keyed_hash(secret, token.as_bytes())
+}
+
+/// Why a token lets nobody in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Denied {
+    #[error("the token is not known here")]
+    Unknown,
+    #[error("the token has expired")]
+    Expired,
+}
+
+/// The tokens of a vault while it is served: a token that is made or revoked counts from the next request on.
+pub(crate) struct Tokens {
+    file: TokenFile,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    stamp: Option<(u64, i64, i64, u64)>,
+    secret: [u8; 32],
+    tokens: Vec<(blake3::Hash, Arc<Token>)>,
+}
+
+impl Tokens {
+    pub(crate) fn new(file: TokenFile) -> Self {
+        Self { file, known: Mutex::default() }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> anyhow::Result<usize> {
+        self.file.list().map(|tokens| tokens.len())
+    }
+
+    /// Whose token this is.
+    pub(crate) fn check(&self, presented: &str, now: Timestamp) -> Result<Arc<Token>, Denied> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = self.file.stamp();
+        if known.stamp != stamp {
+            *known = self.load(stamp);
+        }
+        let presented = hashed(presented, &known.secret);
+        let mut found = None;
+        // Every one is looked at, and hashes are compared in constant time, as their type does: how long it takes says nothing.
+        for (hash, token) in &known.tokens {
+            if *hash == presented {
+                found = Some(token.clone());
+            }
+        }
+        match found {
+            None => Err(Denied::Unknown),
+            Some(token) if token.is_expired(now) => Err(Denied::Expired),
+            Some(token) => Ok(token),
+        }
+    }
+
+    /// A file that cannot be read lets nobody in.
+    fn load(&self, stamp: Option<(u64, i64, i64, u64)>) -> Known {
+        let load = || {
+            let tokens = self.file.list()?;
+            let secret = self.file.known_secret()?;
+            ensure!(tokens.is_empty() || secret.is_some(), "the tokens of this vault were made by somebody else");
+            let hashes = tokens.into_iter().filter_map(|token| {
+                let hash = blake3::Hash::from_hex(&token.hash).ok()?;
+                Some((hash, Arc::new(token)))
+            });
+            Ok((secret.unwrap_or_default(), hashes.collect()))
+        };
+        let (secret, tokens) = load().unwrap_or_else(|error| {
+            tracing::warn!("no token is taken: {error:#}");
+            ([0; 32], Vec::new())
+        });
+        Known { stamp, secret, tokens }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(folder: &tempfile::TempDir, user: &str) -> TokenFile {
+        TokenFile {
+            file: folder.path().join("vault/.quipu/tokens.toml"),
+            secret: Some(folder.path().join(user).join("token.key")),
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_token_lets_in_until_it_expires_or_is_revoked_and_is_kept_as_a_hash_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = Tokens::new(files(&folder, "ada"));
+        assert_eq!(tokens.check("quipu_x", at(0)), Err(Denied::Unknown));
+        let (text, made) = files(&folder, "ada").add("laptop", Scope::Read, at(0), Some(at(100))).unwrap();
+        assert!(text.starts_with("quipu_") && text.len() == PREFIX.len() + 64);
+        let kept = own_files::read(&files(&folder, "ada").file).unwrap().unwrap();
+        assert!(!kept.contains(&text[PREFIX.len()..]), "{kept}");
+        assert_eq!(*tokens.check(&text, at(99)).unwrap(), made);
+        assert_eq!(tokens.check(&text, at(100)), Err(Denied::Expired));
+        assert_eq!(tokens.check(&text.to_uppercase(), at(0)), Err(Denied::Unknown));
+        assert_eq!(tokens.check("", at(0)), Err(Denied::Unknown));
+        assert_eq!(files(&folder, "ada").revoke("laptop").unwrap().id, made.id);
+        assert_eq!(tokens.check(&text, at(0)), Err(Denied::Unknown));
+        assert!(files(&folder, "ada").revoke("laptop").is_err());
+    }
+
+    #[test]
+    fn tokens_that_came_with_a_vault_let_nobody_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let (text, _) = files(&folder, "mallory").add("mine", Scope::Admin, at(0), None).unwrap();
+        assert!(Tokens::new(files(&folder, "mallory")).check(&text, at(0)).is_ok());
+        assert_eq!(Tokens::new(files(&folder, "ada")).check(&text, at(0)), Err(Denied::Unknown));
+        files(&folder, "ada").add("hers", Scope::Read, at(0), None).unwrap();
+        assert_eq!(Tokens::new(files(&folder, "ada")).check(&text, at(0)), Err(Denied::Unknown), "nor with a secret");
+    }
+
+    #[test]
+    fn a_file_that_others_may_write_is_not_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let (text, _) = files(&folder, "ada").add("laptop", Scope::Read, at(0), None).unwrap();
+        let file = files(&folder, "ada").file;
+        let mode = file.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
+        assert_eq!(Tokens::new(files(&folder, "ada")).check(&text, at(0)), Err(Denied::Unknown));
+    }
+
+    #[test]
+    fn a_reader_may_not_write() {
+        let may = |scope: Scope| [Access::Read, Access::Write, Access::Destroy].map(|access| scope.allows(access));
+        assert_eq!(may(Scope::Read), [true, false, false]);
+        assert_eq!(may(Scope::Write), [true, true, true]);
+        assert_eq!(may(Scope::Admin), [true, true, true]);
+    }
+}

@@ -1,0 +1,71 @@
+//! Who may come in, and where notes may go: `token` and `trust`.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::sandbox::Sandbox;
+
+#[test]
+fn a_token_is_shown_once_and_kept_as_a_hash() {
+    let vault = Sandbox::of("//- a.md\nx\n");
+    let made = vault.run(&["token", "new", "--name", "laptop", "--scope", "read", "--json"]).expect(0).json();
+    let token = made["token"].as_str().unwrap();
+    assert!(token.starts_with("quipu_") && made["scope"] == "read" && made["expired"] == false, "{made}");
+    let file = vault.root().join(".quipu/tokens.toml");
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!vault.read(".quipu/tokens.toml").contains(&token[6..]));
+
+    let listed = vault.run(&["token", "list"]).expect(0);
+    assert!(listed.stdout.contains("laptop  read, made ") && !listed.stdout.contains(&token[6..]), "{listed}");
+    let twice = vault.run(&["token", "new", "--name", "laptop"]).expect(1);
+    assert!(twice.stderr.contains("there is a token called laptop"), "{twice}");
+    vault.run(&["token", "revoke", "nobody"]).expect(1);
+    vault.run(&["token", "revoke", "laptop"]).expect(0);
+    assert_eq!(vault.run(&["token", "list", "--json"]).expect(0).json(), serde_json::json!([]));
+    vault.run(&["token", "new", "--name", "x", "--expires", "soon"]).expect(2);
+    vault.run(&["token", "new", "--name", "\u{1b}[31m"]).expect(2);
+}
+
+#[test]
+fn a_provider_that_only_the_vault_names_gets_no_notes_until_it_is_allowed() {
+    let vault = Sandbox::of("//- a.md\nx\n");
+    // Nobody is there: a connection would fail, and take a while.
+    vault.write(".quipu/config.toml", "[embedding]\nprovider = \"openai\"\nurl = \"https://collector.invalid\"\n");
+    let said = "the vault's settings would send its notes to https://collector.invalid";
+    let status = || vault.command(&["status"]).env("QUIPU_EMBEDDING_KEY", "secret").output().map(|ran| vault.ran(ran));
+    let ran = status().unwrap().expect(0);
+    assert!(
+        ran.stderr.contains(said) && ran.stderr.contains("`quipu trust`") && !ran.stderr.contains("secret"),
+        "{ran}"
+    );
+
+    let allowed = vault.run(&["trust"]).expect(0);
+    assert!(allowed.stdout.contains("may be sent to https://collector.invalid"), "{allowed}");
+    let ran = status().unwrap().expect(0);
+    assert!(!ran.stderr.contains(said), "{ran}");
+    // Another address is another matter.
+    vault.write(".quipu/config.toml", "[embedding]\nprovider = \"openai\"\nurl = \"https://other.invalid\"\n");
+    assert!(status().unwrap().stderr.contains("https://other.invalid"));
+    vault.run(&["trust", "--remove"]).expect(0);
+    assert_eq!(vault.run(&["trust", "--list", "--json"]).expect(0).json(), serde_json::json!([]));
+}
+
+#[test]
+fn a_provider_that_the_user_names_or_that_is_on_this_machine_needs_no_leave() {
+    let vault = Sandbox::of("//- a.md\nx\n");
+    let warned = |text: &str, variables: &[(&str, &str)]| {
+        vault.write(".quipu/config.toml", text);
+        let mut command = vault.command(&["status"]);
+        command.env("QUIPU_EMBEDDING_KEY", "secret").envs(variables.iter().copied());
+        vault.ran(command.output().unwrap()).expect(0).stderr.contains("would send its notes")
+    };
+    let openai = "[embedding]\nprovider = \"openai\"\n";
+    assert!(warned(openai, &[]), "its address is known, and still nobody here chose it");
+    assert!(!warned(openai, &[("QUIPU_EMBEDDING_PROVIDER", "openai")]));
+    assert!(!warned("", &[("QUIPU_EMBEDDING_PROVIDER", "openai"), ("QUIPU_EMBEDDING_URL", "https://x.invalid")]));
+    let evil = "[embedding]\nprovider = \"openai\"\nurl = \"https://collector.invalid\"\n";
+    assert!(warned(evil, &[("QUIPU_EMBEDDING_PROVIDER", "openai")]), "the user chose a kind, the vault the address");
+    assert!(!warned(evil, &[("QUIPU_EMBEDDING_URL", "https://mine.invalid")]));
+    assert!(!warned("[embedding]\nprovider = \"ollama\"\n", &[]));
+    assert!(!warned("[embedding]\nprovider = \"ollama\"\nurl = \"http://127.0.0.1:1\"\n", &[]));
+    assert!(warned("[embedding]\nprovider = \"ollama\"\nurl = \"http://127.0.0.1.evil.invalid\"\n", &[]));
+}

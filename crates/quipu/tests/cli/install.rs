@@ -1,0 +1,177 @@
+//! `quipu install`: in a home folder of the test's own.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::sandbox::{Ran, Sandbox};
+
+const CLIENTS: [(&str, &str); 10] = [
+    ("claude-code", ".claude.json"),
+    ("claude-desktop", ".config/Claude/claude_desktop_config.json"),
+    ("cursor", ".cursor/mcp.json"),
+    ("vscode", ".config/Code/User/mcp.json"),
+    ("windsurf", ".codeium/windsurf/mcp_config.json"),
+    ("zed", ".config/zed/settings.json"),
+    ("codex", ".codex/config.toml"),
+    ("gemini", ".gemini/settings.json"),
+    ("opencode", ".config/opencode/opencode.json"),
+    ("lm-studio", ".lmstudio/mcp.json"),
+];
+
+/// A vault, and the home folder it lies in.
+struct Desk(Sandbox);
+
+impl Desk {
+    fn new() -> Self {
+        Self(Sandbox::of("//- a.md\nx\n"))
+    }
+
+    fn home(&self, path: &str) -> PathBuf {
+        self.0.root().parent().unwrap().join(path)
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        std::fs::create_dir_all(self.home(path).parent().unwrap()).unwrap();
+        std::fs::write(self.home(path), text).unwrap();
+    }
+
+    fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.home(path)).unwrap()
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        self.0.run(&[&["install"], arguments].concat())
+    }
+
+    fn backups(&self, path: &str) -> Vec<PathBuf> {
+        let folder = self.home(path);
+        let files = std::fs::read_dir(folder.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+        files.filter(|file| file.extension().is_some_and(|extension| extension == "bak")).collect()
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn every_client_is_connected_and_taken_out_again() {
+    let desk = Desk::new();
+    let vault = desk.0.root().display().to_string();
+    for (client, file) in CLIENTS {
+        let ran = desk.run(&[client]).expect(0);
+        assert!(ran.stdout.contains("is connected"), "{ran}");
+        let text = desk.read(file);
+        assert!(text.contains(env!("CARGO_BIN_EXE_quipu")) && text.contains(&vault), "{client}: {text}");
+        assert!(desk.backups(file).is_empty(), "there was nothing to keep");
+    }
+    let listed = desk.run(&["--list", "--json"]).expect(0).json();
+    let listed = listed.as_array().unwrap();
+    assert_eq!(listed.len(), CLIENTS.len());
+    assert!(listed.iter().all(|row| row["state"] == "right" && row["vault"] == json!(vault)), "{listed:?}");
+    for (client, file) in CLIENTS {
+        desk.run(&["--remove", client]).expect(0);
+        assert!(!desk.read(file).contains("quipu\""), "{client}");
+        assert_eq!(desk.backups(file).len(), 1, "of what was there before it was taken out");
+    }
+    assert_eq!(desk.run(&["--list", "--json"]).expect(0).json(), json!([]));
+}
+
+#[test]
+fn the_words_are_those_of_each_client() {
+    let desk = Desk::new();
+    let vault = desk.0.root().display().to_string();
+    let program = env!("CARGO_BIN_EXE_quipu");
+    let written = |client: &str, file: &str| -> Value {
+        desk.run(&[client]).expect(0);
+        serde_json::from_str(&desk.read(file)).unwrap()
+    };
+    let plain = json!({ "command": program, "args": ["serve", vault] });
+    assert_eq!(written("cursor", ".cursor/mcp.json"), json!({ "mcpServers": { "quipu": plain } }));
+    assert_eq!(written("zed", ".config/zed/settings.json"), json!({ "context_servers": { "quipu": plain } }));
+    let typed = json!({ "type": "stdio", "command": program, "args": ["serve", vault] });
+    assert_eq!(written("claude-code", ".claude.json"), json!({ "mcpServers": { "quipu": typed } }));
+    let listed = json!({ "type": "local", "command": [program, "serve", vault], "enabled": true });
+    assert_eq!(written("opencode", ".config/opencode/opencode.json"), json!({ "mcp": { "quipu": listed } }));
+    desk.run(&["cursor", "--name", "reading", "--", "--read-only"]).expect(0);
+    let both: Value = serde_json::from_str(&desk.read(".cursor/mcp.json")).unwrap();
+    assert_eq!(both["mcpServers"]["reading"]["args"], json!(["serve", vault, "--read-only"]));
+    assert_eq!(both["mcpServers"]["quipu"], plain);
+}
+
+#[test]
+fn what_people_wrote_stays_and_a_copy_of_it_is_kept() {
+    let desk = Desk::new();
+    let file = ".config/zed/settings.json";
+    let text = "// Zed\n{\n  \"theme\": \"One\", // dark\n  \"context_servers\": {\n    \"other\": { \"command\": \"x\" },\n  },\n}\n";
+    desk.put(file, text);
+    std::fs::set_permissions(desk.home(file), std::fs::Permissions::from_mode(0o640)).unwrap();
+
+    let shown = desk.run(&["zed", "--dry-run"]).expect(0);
+    assert!(shown.stdout.contains("+ ") && shown.stdout.contains("nothing was changed"), "{shown}");
+    assert_eq!(desk.read(file), text);
+
+    let ran = desk.run(&["zed"]).expect(0);
+    assert!(ran.stdout.contains("what was there is kept in ~/"), "{ran}");
+    let with = desk.read(file);
+    assert!(
+        with.contains("// Zed\n")
+            && with.contains("\"One\", // dark")
+            && with.contains("\"other\": { \"command\": \"x\" },"),
+        "{with}"
+    );
+    assert_eq!(desk.home(file).metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    let backups = desk.backups(file);
+    assert_eq!(backups.len(), 1);
+    assert_eq!(std::fs::read_to_string(&backups[0]).unwrap(), text);
+
+    let again = desk.run(&["zed"]).expect(0);
+    assert!(again.stdout.contains("is connected already"), "{again}");
+    assert_eq!((desk.read(file), desk.backups(file).len()), (with, 1));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_left_as_it_is() {
+    let desk = Desk::new();
+    for (client, file, text) in [
+        ("cursor", ".cursor/mcp.json", "{ \"mcpServers\": { broken"),
+        ("gemini", ".gemini/settings.json", "[]"),
+        ("codex", ".codex/config.toml", "[mcp_servers\n"),
+        ("vscode", ".config/Code/User/mcp.json", "{\"servers\": []}"),
+    ] {
+        desk.put(file, text);
+        for arguments in [&[client][..], &["--remove", client]] {
+            let ran = desk.run(arguments).expect(1);
+            assert!(ran.stderr.contains("is left as it is") || ran.stderr.contains(file), "{ran}");
+        }
+        assert_eq!(desk.read(file), text);
+        assert!(desk.backups(file).is_empty());
+    }
+}
+
+#[test]
+fn a_link_stays_a_link() {
+    let desk = Desk::new();
+    desk.put("dotfiles/mcp.json", "{}\n");
+    std::fs::create_dir_all(desk.home(".cursor")).unwrap();
+    std::os::unix::fs::symlink(desk.home("dotfiles/mcp.json"), desk.home(".cursor/mcp.json")).unwrap();
+    desk.run(&["cursor"]).expect(0);
+    assert!(desk.home(".cursor/mcp.json").symlink_metadata().unwrap().is_symlink());
+    assert!(desk.read("dotfiles/mcp.json").contains("quipu"));
+}
+
+#[test]
+fn a_path_that_is_no_longer_right_is_told() {
+    let desk = Desk::new();
+    let gone = json!({ "command": "/nowhere/quipu", "args": ["serve", "/nowhere/notes"] });
+    let moved = json!({ "command": env!("CARGO_BIN_EXE_quipu"), "args": ["serve", "/nowhere/notes"] });
+    let other = json!({ "command": "npx", "args": ["serve", "x"] });
+    desk.put(
+        ".cursor/mcp.json",
+        &json!({ "mcpServers": { "gone": gone, "moved": moved, "other": other } }).to_string(),
+    );
+    desk.put(".gemini/settings.json", "{ broken");
+    let ran = desk.run(&["--list", "--json"]).expect(1);
+    let states: Vec<Value> = ran.json().as_array().unwrap().iter().map(|row| row["state"].clone()).collect();
+    assert_eq!(states, [json!("the program is no longer there"), json!("the vault is no longer there")]);
+    assert!(ran.stderr.contains("Gemini CLI"), "{ran}");
+}

@@ -1,0 +1,218 @@
+//! Both generations of the protocol over HTTP: answers as JSON and as events, sessions, progress, notices of changes.
+
+#![expect(clippy::disallowed_methods, reason = "a test edits its vault behind the server's back")]
+#![expect(clippy::needless_pass_by_value, reason = "calls read better with `json!` in place")]
+
+use serde_json::{Value, json};
+
+use crate::client::{LEGACY, modern, vault};
+use crate::http::{Answer, Events, Post, Server};
+
+/// A session of the older generation.
+struct Session<'a> {
+    server: &'a Server,
+    id: String,
+    token: Option<&'a str>,
+}
+
+impl<'a> Session<'a> {
+    fn open(server: &'a Server, token: Option<&'a str>) -> Self {
+        let client = json!({ "name": "raw", "version": "1" });
+        let params = json!({ "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": client });
+        let mut session = Self { server, id: String::new(), token };
+        let answer = session.post("initialize", params);
+        session.id = answer.header("mcp-session-id").expect("a session is opened");
+        assert_eq!(answer.message().unwrap()["result"]["protocolVersion"], LEGACY);
+        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        assert_eq!(session.dressed(Post::message(ready)).status(server.address), 202);
+        session
+    }
+
+    fn dressed(&self, mut post: Post) -> Post {
+        if !self.id.is_empty() {
+            post = post.with("Mcp-Session-Id", &self.id).with("MCP-Protocol-Version", LEGACY);
+        }
+        self.token.map_or(post.clone(), |token| post.bearer(token))
+    }
+
+    fn post(&self, method: &str, params: Value) -> Answer {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        self.dressed(Post::message(message)).send(self.server.address).unwrap()
+    }
+
+    fn result(&self, method: &str, params: Value) -> Value {
+        self.post(method, params).message().unwrap()["result"].clone()
+    }
+}
+
+#[test]
+fn an_edit_made_elsewhere_is_not_written_over() {
+    let server = Server::start("//- a.md\nfirst\n");
+    server.call("ada", "get_node", json!({ "id": "a.md" }));
+    std::fs::write(server.root().join("a.md"), "edited elsewhere\n").unwrap();
+    // Another client's reading brings the index up to date, so only what this one was shown can tell.
+    server.call("bob", "get_node", json!({ "id": "a.md" }));
+    let update = json!({ "id": "a.md", "content": "second\n" });
+    let refused = server.call("ada", "update_node", update.clone());
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert_eq!(std::fs::read_to_string(server.root().join("a.md")).unwrap(), "edited elsewhere\n");
+    server.call("ada", "get_node", json!({ "id": "a.md" }));
+    assert_eq!(server.call("ada", "update_node", update)["isError"], false);
+}
+
+#[test]
+fn a_warning_is_told_once_to_each_client() {
+    let server = Server::start("//- a.md\n[[nowhere]]\n");
+    let warnings = |client| server.call(client, "list_nodes", json!({}))["_meta"]["quipu/warnings"].clone();
+    assert_eq!(warnings("ada"), json!(["a.md: broken link to nowhere"]));
+    assert_eq!(warnings("ada"), Value::Null);
+    assert_eq!(warnings("bob"), json!(["a.md: broken link to nowhere"]));
+}
+
+#[test]
+fn an_answer_is_json_where_nothing_comes_before_it_and_events_in_a_session() {
+    let server = Server::start("//- a.md\nx\n");
+    let answer = Post::list().send(server.address).unwrap();
+    assert_eq!(answer.header("content-type").unwrap(), "application/json");
+    assert_eq!(answer.message().unwrap()["result"]["tools"].as_array().unwrap().len(), 42);
+
+    let session = Session::open(&server, None);
+    let answer = session.post("tools/list", json!({}));
+    assert_eq!(answer.header("content-type").unwrap(), "text/event-stream");
+    assert_eq!(answer.message().unwrap()["result"]["tools"].as_array().unwrap().len(), 42);
+    let found = session.result("tools/call", json!({ "name": "get_node", "arguments": { "id": "a.md" } }));
+    assert_eq!(found["structuredContent"]["id"], "a.md");
+
+    let end = Post { line: "DELETE /mcp HTTP/1.1".into(), headers: vec![], body: String::new() };
+    assert_eq!(session.dressed(end).status(server.address), 202);
+    assert_eq!(session.post("tools/list", json!({})).status, 404, "a session that ended is not there");
+}
+
+#[test]
+fn a_client_is_told_what_changed_in_either_generation() {
+    let server = Server::start("//- a.md\nx\n//- b.md\ny\n");
+    let address = "quipu://note/a.md";
+    // The older generation: a stream for the session, and a request for each note.
+    let session = Session::open(&server, None);
+    session.result("resources/subscribe", json!({ "uri": address }));
+    let get = session.dressed(Post::get("/mcp").with("Accept", "text/event-stream"));
+    let mut told = Events::open(&get, server.address);
+    // The newer: a request whose answer is the stream.
+    let wanted = json!({ "resourcesListChanged": true, "resourceSubscriptions": [address, "nonsense"] });
+    let listen = modern(json!({ "notifications": wanted }));
+    let mut heard = Events::open(&Post::modern("subscriptions/listen", &listen), server.address);
+    let accepted = heard.next();
+    assert_eq!(accepted["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(accepted["params"]["notifications"]["resourceSubscriptions"], json!([address]), "{accepted}");
+
+    server.call("ada", "update_node", json!({ "id": "b.md", "content": "not followed" }));
+    server.call("ada", "update_node", json!({ "id": "a.md", "content": "changed" }));
+    for events in [&mut told, &mut heard] {
+        let notice = events.next();
+        assert_eq!(notice["method"], "notifications/resources/updated", "{notice}");
+        assert_eq!(notice["params"]["uri"], address);
+    }
+    server.call("ada", "create_node", json!({ "id": "c.md", "content": "new" }));
+    for events in [&mut told, &mut heard] {
+        assert_eq!(events.next()["method"], "notifications/resources/list_changed");
+    }
+}
+
+#[test]
+fn the_context_and_the_log_go_by_token_and_client() {
+    let prepared = Server::prepare(vault("//- a.md\nx\n"));
+    let (ada, bob) = (prepared.token("ada", "write"), prepared.token("bob", "write"));
+    let server = prepared.start(&["--require-token"]);
+    let call = |token: &str, tool: &str, arguments: Value| {
+        let params = modern(json!({ "name": tool, "arguments": arguments }));
+        let answer = Post::call(tool, &params).bearer(token).send(server.address).unwrap();
+        answer.message().unwrap()["result"]["structuredContent"].clone()
+    };
+    let project = call(&ada, "create_entity", json!({ "name": "Boat", "entity_type": "Project" }));
+    call(&ada, "set_context", json!({ "project_id": project["entity_id"] }));
+    assert_eq!(call(&ada, "get_context", json!({}))["project_name"], "Boat");
+    assert_eq!(call(&bob, "get_context", json!({}))["project_name"], Value::Null, "of the same client, another token");
+    let session = Session::open(&server, Some(&ada));
+    let params = json!({ "name": "get_context", "arguments": {} });
+    assert_eq!(session.result("tools/call", params)["structuredContent"]["project_name"], "Boat");
+    let log: Value = serde_json::from_str(&server.quipu(&["audit", "--json"])).unwrap();
+    assert!(log.to_string().contains("\"client\":\"raw (ada)\""), "{log}");
+}
+
+#[test]
+fn a_session_is_of_no_use_to_another_token() {
+    let prepared = Server::prepare(vault("//- a.md\nx\n"));
+    let (ada, bob) = (prepared.token("ada", "write"), prepared.token("bob", "admin"));
+    let server = prepared.start(&["--require-token"]);
+    let session = Session::open(&server, Some(&ada));
+    assert_eq!(session.post("tools/list", json!({})).status, 200);
+    let stolen = Session { server: &server, id: session.id.clone(), token: Some(&bob) };
+    assert_eq!(stolen.post("tools/list", json!({})).status, 404);
+    for line in ["GET /mcp HTTP/1.1", "DELETE /mcp HTTP/1.1"] {
+        let post = Post { line: line.into(), headers: vec![], body: String::new() }.with("Accept", "text/event-stream");
+        assert_eq!(stolen.dressed(post).status(server.address), 404, "{line}");
+    }
+    assert_eq!(session.post("tools/list", json!({})).status, 200, "and it goes on for its owner");
+}
+
+#[test]
+fn those_who_look_after_the_server_see_how_it_fares() {
+    let server = Server::start("//- a.md\nx\n");
+    server.call("ada", "get_node", json!({ "id": "a.md" }));
+    let health = Post::get("/healthz").send(server.address).unwrap();
+    assert_eq!((health.status, health.body.as_str()), (200, r#"{"status":"ok"}"#));
+    let page = Post::get("/metrics").send(server.address).unwrap();
+    assert!(page.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
+    for line in [
+        r#"quipu_tool_seconds_count{tool="get_node"} 1"#,
+        r#"quipu_tool_failures_total{tool="get_node"} 0"#,
+        "quipu_notes 1",
+        "quipu_indexed 1",
+        "# TYPE quipu_unsent_bytes gauge",
+        "# TYPE quipu_http_connections gauge",
+    ] {
+        assert!(page.body.lines().any(|found| found == line), "{line} is not in\n{}", page.body);
+    }
+}
+
+#[test]
+fn a_page_that_is_allowed_may_talk_to_the_server() {
+    let server = Server::prepare(vault("//- a.md\nx\n")).start(&["--allowed-origin", "https://app.example"]);
+    let preflight = Post { line: "OPTIONS /mcp HTTP/1.1".into(), headers: vec![], body: String::new() };
+    let answer = preflight.with("Origin", "https://app.example").send(server.address).unwrap();
+    assert_eq!(
+        (answer.status, answer.header("access-control-allow-origin").as_deref()),
+        (204, Some("https://app.example"))
+    );
+    let answer = Post::list().with("Origin", "https://app.example").send(server.address).unwrap();
+    assert_eq!(
+        (answer.status, answer.header("access-control-allow-origin").as_deref()),
+        (200, Some("https://app.example"))
+    );
+}
+
+#[test]
+fn what_is_said_over_tls_is_said_in_private() {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+    use tokio_rustls::rustls;
+
+    const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/tls");
+    let (certificate, key) = (format!("{FOLDER}/cert.pem"), format!("{FOLDER}/key.pem"));
+    let server = Server::prepare(vault("//- a.md\nx\n")).start(&["--tls-cert", &certificate, "--tls-key", &key]);
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(&certificate).unwrap()).unwrap();
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let session = rustls::ClientConnection::new(config.into(), "localhost".try_into().unwrap()).unwrap();
+    let mut stream = rustls::StreamOwned::new(session, std::net::TcpStream::connect(server.address).unwrap());
+    std::io::Write::write_all(&mut stream, Post::list().text(server.address).as_bytes()).unwrap();
+    let answer = Answer::read(&mut std::io::BufReader::new(stream)).unwrap();
+    assert_eq!(answer.message().unwrap()["result"]["tools"].as_array().unwrap().len(), 42);
+    let plain = Post::list().send(server.address);
+    assert!(plain.is_err(), "nothing is said in the clear: {plain:?}");
+}
