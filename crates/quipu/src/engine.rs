@@ -15,11 +15,10 @@ use quipu_tools::{Fault, Registry};
 use quipu_vault::{WatchEvent, WatchOptions, Watcher, watch};
 
 use crate::background::Background;
-use crate::cli::Failure;
-use crate::cli::opened::{self, Located};
+use crate::cli::opened;
 use crate::cli::output::{Line, Output};
 use crate::cli::progress::seconds;
-use crate::compose::{OpenVault, Wish};
+use crate::compose::OpenVault;
 use crate::mcp::{Listener, Reading};
 
 /// What the one who starts it wants.
@@ -50,9 +49,8 @@ struct Beside {
 }
 
 impl Engine {
-    /// Opens a vault and starts all that goes on beside the calls. Returns at once: calls wait for what they need.
-    pub(crate) fn start(located: &Located, options: EngineOptions) -> Result<Self, Failure> {
-        let open = located.open(Wish::Keep)?;
+    /// Starts all that goes on beside the calls. Returns at once: calls wait for what they need.
+    pub(crate) fn start(open: Arc<OpenVault>, options: EngineOptions) -> anyhow::Result<Self> {
         if let Some(why) = open.why_not_kept() {
             tracing::warn!("{why}");
         }
@@ -148,7 +146,8 @@ struct Keeper {
     open: Arc<OpenVault>,
     herald: Herald,
     options: EngineOptions,
-    watcher: Mutex<Option<Watcher>>,
+    /// `None` until it was tried; what cannot be watched is not tried again.
+    watcher: Mutex<Option<Option<Watcher>>>,
 }
 
 impl Keeper {
@@ -167,13 +166,13 @@ impl Keeper {
     fn watch(&self) {
         let mut watcher = self.watcher();
         if watcher.is_none() {
-            *watcher = self.start_watching();
+            *watcher = Some(self.start_watching());
             drop(watcher);
             self.herald.take_in(WatchEvent::Rescan);
         }
     }
 
-    fn watcher(&self) -> MutexGuard<'_, Option<Watcher>> {
+    fn watcher(&self) -> MutexGuard<'_, Option<Option<Watcher>>> {
         self.watcher.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -3,6 +3,7 @@
 //! Nothing here is synced. Who asks again outlived the writer's process, so the machine is still running.
 
 use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use quipu_core::RequestKey;
 use quipu_core::model::VaultPath;
@@ -15,8 +16,10 @@ const FOLDER: &str = "requests";
 /// Far above any path.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Old ones are looked for when there are many, not at every write.
-const MANY: u128 = 64;
+/// Old ones are looked for once in so many writes.
+const MANY: u64 = 64;
+
+static WRITES: AtomicU64 = AtomicU64::new(0);
 
 /// Remembers a request.
 pub(crate) fn remember(own: &Dir, request: RequestKey, place: &str) -> io::Result<()> {
@@ -25,8 +28,7 @@ pub(crate) fn remember(own: &Dir, request: RequestKey, place: &str) -> io::Resul
     let name = request.to_string();
     folder.remove_file(&name)?;
     folder.create_file(&name)?.write_all(place.as_bytes())?;
-    // Keys are random enough to count by.
-    if request.0.is_multiple_of(MANY) {
+    if WRITES.fetch_add(1, Ordering::Relaxed).is_multiple_of(MANY) {
         forget_old(&folder);
     }
     Ok(())

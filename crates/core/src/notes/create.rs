@@ -2,7 +2,7 @@
 
 use super::{NoteError, clean_tags};
 use crate::index::Written;
-use crate::model::{PathError, VaultPath};
+use crate::model::{ContentHash, PathError, VaultPath};
 use crate::ports::FileChange;
 use crate::session::Session;
 use crate::{Knowledge, ReadNote, RequestKey, parse};
@@ -28,9 +28,6 @@ impl Knowledge {
         request: Option<RequestKey>,
         new: &NewNote<'_>,
     ) -> Result<ReadNote, NoteError> {
-        if let Some(done) = self.done_before(session, request, true)? {
-            return Ok(done);
-        }
         let lowercased = new.id.to_lowercase();
         // People have such files; an agent that asks for one means a home folder or a drive.
         if lowercased.starts_with('~') || lowercased.as_bytes().get(1) == Some(&b':') {
@@ -45,6 +42,14 @@ impl Knowledge {
 
         let mut writer = self.writer_for_note()?;
         let bytes = text.into_bytes();
+        if let Some(path) = self.carried_out(request)? {
+            drop(writer);
+            let done = self.done_before(session, &path)?;
+            if done.hash == ContentHash::of(&bytes) {
+                self.show_whole(session, &done);
+            }
+            return Ok(done);
+        }
         let stats =
             self.vault.apply_for(&[FileChange::Create { path: path.clone(), bytes: bytes.clone() }], request)?;
         let stat = stats.first().copied().flatten().expect("a created file has a stat");

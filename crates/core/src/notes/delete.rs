@@ -9,12 +9,12 @@ use crate::{Knowledge, RequestKey};
 impl Knowledge {
     /// Deletes a note into the vault's trash; `false` when there is no such note.
     pub fn delete_note(&self, session: &Session, request: Option<RequestKey>, id: &str) -> Result<bool, NoteError> {
+        self.take_in_unknown(id)?;
+        let mut writer = self.writer_for_note()?;
         if let Some(path) = self.carried_out(request)? {
             session.forget(&path);
             return Ok(true);
         }
-        self.take_in_unknown(id)?;
-        let mut writer = self.writer_for_note()?;
         let Some((key, content)) = self.expect_known(session, id)? else { return Ok(false) };
         let path = self.snapshot().note(key).path.clone();
         self.vault.apply_for(&[FileChange::Delete { path: path.clone(), expected: content.hash }], request)?;

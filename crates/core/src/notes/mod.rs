@@ -45,29 +45,18 @@ impl Knowledge {
         Ok(Some((key, content)))
     }
 
-    /// Where this very call left its note, if it was carried out before.
+    /// Where this very call left its note, if it was carried out before. To be asked with the right to write: else a call
+    /// that is made again might meet itself.
     fn carried_out(&self, request: Option<RequestKey>) -> Result<Option<VaultPath>, NoteError> {
         let Some(request) = request else { return Ok(None) };
         Ok(self.vault.carried_out(request).map_err(IndexError::from)?)
     }
 
-    /// The note that this very call wrote before, as it is now: the answer it was to give then. `whole` if all of its
-    /// text came from the writer.
-    fn done_before(
-        &self,
-        session: &Session,
-        request: Option<RequestKey>,
-        whole: bool,
-    ) -> Result<Option<ReadNote>, NoteError> {
-        let Some(path) = self.carried_out(request)? else { return Ok(None) };
-        match self.read_file(session, path.as_str())? {
-            Some(read) => {
-                session.show(&read.note().path, read.hash, whole);
-                Ok(Some(read))
-            }
-            // Written, and deleted by somebody since.
-            None => Err(NoteError::NotFound { id: path.note_id() }),
-        }
+    /// The note that this very call wrote before, as it is now. Somebody may have changed it since, so it counts as shown in
+    /// part.
+    fn done_before(&self, session: &Session, path: &VaultPath) -> Result<ReadNote, NoteError> {
+        // Written, and deleted by somebody since, is what else it can be.
+        self.read_file(session, path.as_str())?.ok_or_else(|| NoteError::NotFound { id: path.note_id() })
     }
 
     /// Lets a file that was made elsewhere a moment ago be written. A note already known is left alone: taking in an edit

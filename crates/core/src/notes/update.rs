@@ -32,14 +32,15 @@ impl Knowledge {
         request: Option<RequestKey>,
         update: &NoteUpdate<'_>,
     ) -> Result<ReadNote, NoteError> {
-        if let Some(done) = self.done_before(session, request, update.content.is_some())? {
-            return Ok(done);
-        }
         if update.title.is_none() && update.content.is_none() && update.tags.is_none() {
             return Err(NoteError::NothingToDo);
         }
         self.take_in_unknown(update.id)?;
         let mut writer = self.writer_for_note()?;
+        if let Some(path) = self.carried_out(request)? {
+            drop(writer);
+            return self.done_before(session, &path);
+        }
         let not_found = || NoteError::NotFound { id: NoteId::new(update.id) };
         let (key, current) = self.expect_known(session, update.id)?.ok_or_else(not_found)?;
         let snapshot = self.snapshot();

@@ -50,13 +50,17 @@ pub(crate) fn locate(given: Option<&Path>, shared: &Shared) -> Result<Located, F
 }
 
 impl Located {
-    /// The folder beside the notes that is ours, made where it can be.
-    pub(crate) fn own_folder(&self) -> Result<PathBuf, Failure> {
+    /// The folder beside the notes that is ours, made where it can be. `None` where it cannot, or where something else has
+    /// its name: a link would lead out of the vault.
+    pub(crate) fn own_folder(&self) -> Result<Option<PathBuf>, Failure> {
         let vault = compose::open_files(&self.root, &self.config, true).map_err(failure)?;
-        if let Err(error) = vault.make_own_folder() {
-            tracing::debug!(%error, "there is no folder beside the notes");
+        match vault.make_own_folder() {
+            Ok(()) => Ok(Some(vault.root().join(".quipu"))),
+            Err(error) => {
+                tracing::debug!(%error, "there is no folder beside the notes");
+                Ok(None)
+            }
         }
-        Ok(vault.root().join(".quipu"))
     }
 
     /// Opens the vault without reading it.

@@ -5,8 +5,9 @@
 //! cannot (its path is too long for a socket, the file system has none, the disk is full), it lies in a folder of this
 //! user's below `/tmp`, under a name made from the vault's path.
 //!
-//! On Windows the lock would be the same, and the socket a named pipe called by the same name, open to this user alone;
-//! nothing else here would change.
+//! On Windows the lock would be the same call, over a file beside the card, since nobody can read a file that another has
+//! locked; the socket would be a named pipe under the name that is made from the vault's path, with an access list of this
+//! user alone, and the other end told by the session and user of its process.
 
 #![expect(clippy::disallowed_methods, reason = "the lock and the socket are no notes")]
 
@@ -16,12 +17,16 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 /// Names in the vault's own folder.
 const LOCK: &str = "owner.lock";
 const FOLDER: &str = "share";
 const SOCKET: &str = "owner.sock";
+
+/// Far above any card.
+const MAX_CARD: u64 = 4096;
 
 /// The shortest limit there is, on macOS, with the byte that ends the name.
 const MAX_SOCKET_PATH: usize = 103;
@@ -81,23 +86,35 @@ impl Claim {
     }
 
     fn lock(own_folder: &Path) -> io::Result<Result<File, Card>> {
+        let path = own_folder.join(LOCK);
         let mut options = OpenOptions::new();
-        options
-            .read(true)
-            .write(true)
-            .create(true)
-            .mode(0o600)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
-        let mut file = options.open(own_folder.join(LOCK))?;
+        // Whatever a cloned vault has in its place is neither followed nor waited for.
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        options.read(true).write(true).create(true).mode(0o600).custom_flags(flags.bits().cast_signed());
+        let file = options.open(&path)?;
+        let opened = file.metadata()?;
+        if !opened.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{LOCK} is not a file")));
+        }
         match file.try_lock() {
-            Ok(()) => Ok(Ok(file)),
+            Ok(()) => {
+                // Somebody may have tidied the folder up meanwhile: then this is the lock of nothing.
+                let is_there = std::fs::symlink_metadata(&path).is_ok_and(|there| there.ino() == opened.ino());
+                Ok(if is_there { Ok(file) } else { Err(Card::default()) })
+            }
             Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                file.read_to_string(&mut text)?;
-                Ok(Err(serde_json::from_str(&text).unwrap_or_default()))
+                let mut text = Vec::new();
+                file.take(MAX_CARD).read_to_end(&mut text)?;
+                Ok(Err(serde_json::from_slice(&text).unwrap_or_default()))
             }
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+
+    /// Keeps the vault until the process has ended: what it has open is closed only then, and whoever came before would
+    /// find it in use.
+    pub(crate) fn keep_to_the_end(self) {
+        Box::leak(Box::new(self));
     }
 
     pub(crate) fn write_card(&mut self, hold: Hold) -> io::Result<()> {
@@ -186,18 +203,21 @@ impl Place {
         if is_ours(&stream) { Ok(stream) } else { Err(io::ErrorKind::PermissionDenied.into()) }
     }
 
-    /// A folder that others could write to, or that somebody else made, is not used. One of ours is closed to them.
+    /// A folder that others can enter, or that somebody else made, is not used.
     fn check(&self) -> io::Result<()> {
         let metadata = std::fs::symlink_metadata(&self.folder)?;
         let is_own = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
-        if !is_own {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the socket's folder is not this user's"));
+        if is_own && metadata.permissions().mode() & 0o077 == 0 {
+            return Ok(());
         }
-        if metadata.permissions().mode() & 0o077 != 0 {
-            std::fs::set_permissions(&self.folder, std::fs::Permissions::from_mode(0o700))?;
-        }
-        Ok(())
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, "the socket's folder is not this user's alone"))
     }
+}
+
+/// Tells one vault's lock from another's. Two vaults may have the same path, in two containers that share `/tmp`.
+pub(crate) fn identity(own_folder: &Path) -> io::Result<(u64, u64)> {
+    let metadata = std::fs::symlink_metadata(own_folder.join(LOCK))?;
+    Ok((metadata.dev(), metadata.ino()))
 }
 
 #[cfg(test)]
@@ -256,6 +276,26 @@ mod tests {
         let listener = claim.listen(folder.path()).unwrap();
         connect(folder.path()).unwrap();
         std::fs::remove_file(listener.local_addr().unwrap().as_pathname().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_others_can_enter_has_its_socket_elsewhere_and_is_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let share = folder.path().join(FOLDER);
+        std::fs::create_dir(&share).unwrap();
+        std::fs::set_permissions(&share, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let claim = had(Claim::ask(folder.path(), Hold::Shared));
+        let listener = claim.listen(folder.path()).unwrap();
+        assert_eq!(std::fs::metadata(&share).unwrap().permissions().mode() & 0o777, 0o755);
+        std::fs::remove_file(listener.local_addr().unwrap().as_pathname().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_pipe_in_place_of_the_lock_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = std::process::Command::new("mkfifo").arg(folder.path().join(LOCK)).status().unwrap();
+        assert!(made.success());
+        assert!(matches!(Claim::ask(folder.path(), Hold::Shared), Asked::Impossible(_)));
     }
 
     #[test]

@@ -5,13 +5,15 @@
 
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use quipu_core::Session;
+use quipu_core::{NoKey, Session};
 use rustc_hash::FxHashMap;
+use serde_json::Value;
 
 use super::claim;
 use super::wire::{
@@ -32,6 +34,9 @@ const QUEUED: usize = 64;
 /// Copies of sessions that are kept: those of a process that lets many clients in over HTTP add up.
 const MAX_SESSIONS: usize = 4096;
 
+/// How long another process may take to say who it is.
+const GREETING: Duration = Duration::from_secs(10);
+
 /// How long the other end may leave an answer unread.
 const READ_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -46,6 +51,9 @@ struct Shared {
     is_closing: AtomicBool,
     connections: AtomicUsize,
     at_work: Turns,
+    /// Answers on their way out.
+    sending: Turns,
+    vault: (u64, u64),
     sessions: Mutex<FxHashMap<(String, u64), Arc<Session>>>,
     staying: Mutex<Vec<Staying>>,
 }
@@ -60,12 +68,14 @@ struct Staying {
 
 impl Host {
     /// Starts to let others in.
-    pub(super) fn open(engine: Arc<Engine>, listener: UnixListener) -> io::Result<Self> {
+    pub(super) fn open(engine: &Arc<Engine>, listener: UnixListener, vault: (u64, u64)) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             engine: Mutex::new(Some(engine.clone())),
             is_closing: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
-            at_work: Turns::default(),
+            at_work: Turns::of(MAX_AT_ONCE),
+            sending: Turns::of(MAX_CONNECTIONS),
+            vault,
             sessions: Mutex::default(),
             staying: Mutex::default(),
         });
@@ -84,7 +94,9 @@ impl Host {
     /// next owner, by its key, and done once all the same.
     pub(super) fn close(self, patience: Duration) {
         self.shared.is_closing.store(true, Ordering::SeqCst);
-        self.shared.at_work.wait_for_rest(patience);
+        let until = Instant::now() + patience;
+        self.shared.at_work.wait_for_rest(until);
+        self.shared.sending.wait_for_rest(until);
         drop(self.shared.engine.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
@@ -172,17 +184,25 @@ impl Guest {
 
     fn converse(&self, stream: &mut UnixStream) -> io::Result<()> {
         stream.set_write_timeout(Some(READ_PATIENCE))?;
+        stream.set_read_timeout(Some(GREETING))?;
         let Some(hello) = receive::<Hello>(stream)? else { return Ok(()) };
         let Some(engine) = self.shared.engine() else { return Ok(()) };
         let tools = engine.registry().tools().map(|tool| tool.name.to_owned()).collect();
         drop(engine);
         send(
             stream,
-            &Welcome { wire: WIRE, version: env!("CARGO_PKG_VERSION").to_owned(), pid: std::process::id(), tools },
+            &Welcome {
+                wire: WIRE,
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                pid: std::process::id(),
+                vault: self.shared.vault,
+                tools,
+            },
         )?;
         if hello.wire != WIRE {
             return Ok(());
         }
+        stream.set_read_timeout(None)?;
         if let Purpose::Staying { watch_files } = hello.purpose {
             tracing::info!(version = hello.version, "another process shares the vault");
             if watch_files && let Some(engine) = self.shared.engine() {
@@ -196,11 +216,16 @@ impl Guest {
             return ended.map(drop);
         }
         while let Some(question) = receive(stream)? {
-            let Some(_turn) = self.shared.begin() else { return Ok(()) };
+            let Some(turn) = self.shared.begin() else { return Ok(()) };
             let Some(engine) = self.shared.engine() else { return Ok(()) };
-            let answered = self.shared.answer(&engine, &hello.process, question);
+            let answered = self.shared.try_answer(&engine, &hello.process, question);
             drop(engine);
+            // In this order: whoever closes waits for the one, then for the other.
+            let sending = self.shared.sending.take();
+            // A process that does not read keeps nobody else from working.
+            drop(turn);
             send(stream, &answered)?;
+            drop(sending);
         }
         Ok(())
     }
@@ -214,11 +239,25 @@ impl Shared {
         (!self.is_closing.load(Ordering::SeqCst)).then_some(turn)
     }
 
+    /// A question of another version may be none here, and a panic must not be met again and again.
+    fn try_answer(&self, engine: &Engine, process: &str, question: Value) -> Answered {
+        let failed = |why: String| Answered::plain(Answer::Failed(why));
+        let question = match serde_json::from_value(question) {
+            Ok(question) => question,
+            Err(error) => return failed(format!("the process that has this vault open does not understand: {error}")),
+        };
+        catch_unwind(AssertUnwindSafe(|| self.answer(engine, process, question))).unwrap_or_else(|_| {
+            tracing::error!("answering another process failed");
+            failed("the call failed inside the process that has this vault open; its log says why".to_owned())
+        })
+    }
+
     fn answer(&self, engine: &Engine, process: &str, question: Question) -> Answered {
         match question {
             Question::Call { key, tool, arguments, session } => {
                 let Some((copy, known)) = self.session(process, session) else { return Answered::who_are_you() };
-                let called = engine.registry().call_for(key.parse().ok(), &tool, arguments, &copy);
+                let Ok(key) = key.parse() else { return Answered::plain(Answer::Failed(NoKey.to_string())) };
+                let called = engine.registry().call_for(Some(key), &tool, arguments, &copy);
                 Answered { answer: Answer::Called(called), session: Some(Changes::of(&copy, known)) }
             }
             Question::Resources { cursor, page_size } => {
@@ -271,8 +310,8 @@ impl Answered {
 }
 
 /// Lets only so many work at the same time, and tells when nobody does.
-#[derive(Default)]
 struct Turns {
+    most: usize,
     taken: Mutex<usize>,
     changed: Condvar,
 }
@@ -280,15 +319,18 @@ struct Turns {
 struct Turn<'a>(&'a Turns);
 
 impl Turns {
+    fn of(most: usize) -> Self {
+        Self { most, taken: Mutex::default(), changed: Condvar::new() }
+    }
+
     fn take(&self) -> Turn<'_> {
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let free = self.changed.wait_while(taken, |taken| *taken >= MAX_AT_ONCE);
+        let free = self.changed.wait_while(taken, |taken| *taken >= self.most);
         *free.unwrap_or_else(PoisonError::into_inner) += 1;
         Turn(self)
     }
 
-    fn wait_for_rest(&self, patience: Duration) {
-        let until = Instant::now() + patience;
+    fn wait_for_rest(&self, until: Instant) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         while *taken > 0
             && let Some(left) = until.checked_duration_since(Instant::now())

@@ -17,7 +17,7 @@ use super::wire::{Answer, Answered, Changes, Hello, Purpose, Question, SessionHe
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// How long the owner may take to greet. It does so as soon as it has opened the vault.
-const GREETING: Duration = Duration::from_secs(60);
+const GREETING: Duration = Duration::from_secs(10);
 
 /// Connections kept open for the next call.
 const SPARE: usize = 16;
@@ -61,6 +61,9 @@ impl Link {
         if owner.wire != WIRE {
             return Err(NoLink::Stranger(owner));
         }
+        if claim::identity(own_folder).map_err(NoLink::Nobody)? != owner.vault {
+            return Err(NoLink::Nobody(io::Error::other("the owner of another vault answers")));
+        }
         let link = Self {
             own_folder: own_folder.to_owned(),
             process: process.to_owned(),
@@ -74,7 +77,12 @@ impl Link {
 
     /// Asks something that is nobody's in particular.
     pub(super) fn ask(&self, question: &Question) -> Result<Answer, Lost> {
-        Ok(self.exchange(question)?.answer)
+        Ok(self.exchange(question, Some(PATIENCE))?.answer)
+    }
+
+    /// Asks something that may take as long as it takes.
+    pub(super) fn ask_patiently(&self, question: &Question) -> Result<Answer, Lost> {
+        Ok(self.exchange(question, None)?.answer)
     }
 
     /// Asks for a session. `question` may be made twice: for an owner that must be told all of the session.
@@ -89,9 +97,11 @@ impl Link {
             let known = self.known().get(&number).copied().unwrap_or_default();
             let here =
                 SessionHere { number, client: session.client(), known, whole: whole.then(|| Changes::of(session, 0)) };
-            let Answered { answer, session: changes } = self.exchange(&question(here))?;
+            let Answered { answer, session: changes } = self.exchange(&question(here), Some(PATIENCE))?;
             if matches!(answer, Answer::WhoAreYou) && !whole {
                 whole = true;
+                // The new copy counts its editions from the beginning.
+                self.known().remove(&number);
                 continue;
             }
             if let Some(changes) = changes {
@@ -114,14 +124,18 @@ impl Link {
         }
     }
 
-    fn exchange(&self, question: &Question) -> Result<Answered, Lost> {
+    fn exchange(&self, question: &Question, patience: Option<Duration>) -> Result<Answered, Lost> {
         let spare = self.spare().pop();
         let mut stream = match spare {
             Some(stream) => stream,
-            None => greet(&self.own_folder, &self.process, Purpose::Asking)?.0,
+            // However it fails, nothing was asked yet.
+            None => match greet(&self.own_folder, &self.process, Purpose::Asking) {
+                Ok((stream, _)) => stream,
+                Err(error) => return Err(Lost(io::Error::new(io::ErrorKind::NotConnected, error))),
+            },
         };
         send(&mut stream, question)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(patience)?;
         let answered = receive(&mut stream)?.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
         let mut spare = self.spare();
         if spare.len() < SPARE {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::claim::{Asked, Claim, Hold};
-use super::link::Link;
+use super::link::{Link, NoLink};
 use super::wire::{Answer, Looks, Printed, Question};
 
 /// How long an owner is waited for that is about to come or to go.
@@ -24,7 +24,7 @@ pub(crate) enum Passed {
 /// Has a command run by the server that has a vault open, if one has. A vault without our folder is left without.
 pub(crate) fn pass_on(root: &Path, command: Value, looks: Looks) -> Passed {
     let own_folder = root.join(".quipu");
-    if !own_folder.is_dir() {
+    if !own_folder.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
         return Passed::Back(None);
     }
     let question = Question::Command { command, looks };
@@ -35,18 +35,19 @@ pub(crate) fn pass_on(root: &Path, command: Value, looks: Looks) -> Passed {
             Asked::Impossible(_) => return Passed::Back(None),
             Asked::Taken(card) => card,
         };
-        if let Ok((link, _watching)) = Link::open(&own_folder, "command", false) {
-            return Passed::Printed(match link.ask(&question) {
-                Ok(Answer::Command(printed)) => printed,
-                // Not asked again: it may have been carried out.
-                _ => Printed {
-                    stderr: "error: the server that has this vault open ended before it answered; look whether the \
-                             command was carried out, and run it again if not\n"
-                        .to_owned(),
-                    code: 1,
-                    ..Printed::default()
-                },
-            });
+        match Link::open(&own_folder, "command", false) {
+            Ok((link, _watching)) => {
+                return Passed::Printed(match link.ask_patiently(&question) {
+                    Ok(Answer::Command(printed)) => printed,
+                    // Not asked again: it may have been carried out.
+                    _ => Printed::error(
+                        "the server that has this vault open ended before it answered; look whether the command was \
+                         carried out, and run it again if not",
+                    ),
+                });
+            }
+            Err(NoLink::Stranger(owner)) => return Passed::Printed(Printed::error(&owner.is_a_stranger())),
+            Err(NoLink::Nobody(_)) => {}
         }
         let is_passing = card.hold == Hold::Passing;
         if card.hold == Hold::Alone || (!is_passing && Instant::now() > until) {

@@ -1,21 +1,23 @@
 //! Where this process sits: at the vault itself, or behind the process that does. Whoever asks need not know.
 
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use quipu_core::{RequestKey, Session};
 use quipu_tools::{Called, Completion, Fault, FaultKind, Offer, RegistryOptions, Reply, ResourcePage, ResourceText};
+use rustix::io::Errno;
 use serde_json::Value;
 
-use super::claim::{Asked, Card, Claim, Hold};
+use super::claim::{self, Asked, Card, Claim, Hold};
 use super::host::Host;
 use super::link::{Link, Lost, NoLink};
 use super::wire::{Answer, Notice, Question, SessionHere, receive};
 use crate::cli::Failure;
 use crate::cli::opened::Located;
+use crate::compose::{IndexPlace, WhyMemory, Wish};
 use crate::engine::{Engine, EngineOptions};
 use crate::mcp::{Change, Desk, Listener, Reading};
 
@@ -26,10 +28,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const SOON: Duration = Duration::from_millis(2);
 const LATER: Duration = Duration::from_millis(50);
 
+/// How long an owner that let go of the vault may need to close its index.
+const LAST_OWNER: Duration = Duration::from_secs(1);
+
 /// Between two tries to open a vault that could not be opened.
 const NEXT_TRY: Duration = Duration::from_secs(1);
 
-/// How long an owner that has the lock and a socket may be out of reach before this process works without it.
+/// How long whoever has the vault may be out of reach before this process works without it.
 const REACH: Duration = Duration::from_secs(5);
 
 /// How long what others asked may take once the process is told to end.
@@ -51,7 +56,8 @@ pub(crate) struct Seat {
 
 struct Shared {
     located: Located,
-    own_folder: PathBuf,
+    /// `None` where there can be none: then nothing is shared.
+    own_folder: Option<PathBuf>,
     options: SeatOptions,
     /// Names this process, and the calls it passes on.
     process: u128,
@@ -92,6 +98,14 @@ struct Held {
     claim: Claim,
 }
 
+/// Whether a process may work without the vault's owner.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Alone {
+    AfterAWhile,
+    /// It does so already.
+    Never,
+}
+
 /// Where to ask, at this moment.
 enum Way {
     Here(Arc<Engine>),
@@ -100,6 +114,7 @@ enum Way {
 
 /// What became of looking for a place once.
 enum Found {
+    /// The stream beside it ends with the owner.
     Place(Place, Option<UnixStream>),
     NotYet(String),
 }
@@ -118,15 +133,16 @@ impl Seat {
             moved: Condvar::new(),
             listeners: Arc::default(),
         });
-        let (place, stream) = shared.look_until_found()?;
+        let (place, stream) = shared.look_until_found(Alone::AfterAWhile)?;
         let offer = match &place {
             Place::Owner(engine, _) => shared.offer(engine.registry().tools().map(|tool| tool.name)),
             Place::Behind(link) => shared.offer(link.owner.tools.iter().map(String::as_str)),
             Place::Nowhere(why) => return Err(Failure::failed(why.clone())),
             Place::Between | Place::Left => unreachable!("a place was found"),
         };
+        let is_settled = matches!(&place, Place::Owner(_, held) if held.is_some() || shared.own_folder.is_none());
         shared.sit(place);
-        if let Some(stream) = stream {
+        if !is_settled {
             let watching = shared.clone();
             let started = std::thread::Builder::new().name("seat".into()).spawn(move || watching.watch(stream));
             started.map_err(|error| Failure::failed(format!("cannot start to watch the vault's owner: {error}")))?;
@@ -146,16 +162,7 @@ impl Seat {
     pub(crate) fn leave(&self) {
         let place = std::mem::replace(&mut *self.shared.place(), Place::Left);
         self.shared.moved.notify_all();
-        if let Place::Owner(engine, held) = place {
-            let claim = held.map(|Held { host, claim }| {
-                if let Some(host) = host {
-                    host.close(CLOSE_GRACE);
-                }
-                claim
-            });
-            engine.rest();
-            drop(claim);
-        }
+        place.give_up();
     }
 }
 
@@ -244,7 +251,7 @@ impl Desk for Seat {
 /// Nobody could be asked, in the words of a failed call.
 fn failed(answer: Result<Answer, String>) -> Fault {
     let message = match answer {
-        Err(message) => message,
+        Err(message) | Ok(Answer::Failed(message)) => message,
         Ok(other) => {
             tracing::error!(?other, "the vault's owner answered something else");
             "the process that has this vault open answered something else; end it, or start this one again".to_owned()
@@ -284,10 +291,10 @@ impl Shared {
         }
         let mut seat = self.place();
         // Whoever left does not come back.
-        if !matches!(*seat, Place::Left) {
-            *seat = place;
-        }
+        let before = if matches!(*seat, Place::Left) { place } else { std::mem::replace(&mut *seat, place) };
+        drop(seat);
         self.moved.notify_all();
+        before.give_up();
     }
 
     /// Asks here or there, and again where the owner went away meanwhile: with the same key, so that what was done is done
@@ -353,89 +360,89 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits for the owner's end, then finds another place, until that is at the vault or the process ends.
-    fn watch(self: Arc<Self>, mut stream: UnixStream) {
+    /// Waits for the owner's end, then finds another place, until that is at the vault, for everybody, or the process ends.
+    /// Without a stream this process works alone for the time being, and looks for a better place.
+    fn watch(self: Arc<Self>, mut stream: Option<UnixStream>) {
         loop {
-            // The owner speaks of changes only: whatever else comes, or the end, it is over.
-            while let Ok(Some(notice)) = receive::<Notice>(&mut stream) {
-                self.listeners.tell(&notice.into());
+            if let Some(stream) = &mut stream {
+                // The owner speaks of changes only: whatever else comes, or the end, it is over.
+                while let Ok(Some(notice)) = receive::<Notice>(stream) {
+                    self.listeners.tell(&notice.into());
+                }
             }
             if matches!(*self.place(), Place::Left) {
                 return;
             }
-            self.sit(Place::Between);
+            if stream.is_some() {
+                self.sit(Place::Between);
+            }
             let (place, next) = loop {
-                match self.look_until_found() {
+                // One that works alone goes on so until it has something better.
+                let alone = if stream.is_some() { Alone::AfterAWhile } else { Alone::Never };
+                match self.look_until_found(alone) {
                     Ok(found) => break found,
                     Err(failure) => {
-                        tracing::warn!("the vault's owner ended, and this process cannot take its place: {failure}");
-                        self.sit(Place::Nowhere(failure.to_string()));
+                        tracing::warn!("this process cannot take its place at the vault: {failure}");
+                        if stream.is_some() {
+                            self.sit(Place::Nowhere(failure.to_string()));
+                        }
                         std::thread::sleep(NEXT_TRY);
                     }
                 }
             };
-            tracing::info!("the vault's owner ended; {}", place.words());
+            tracing::info!("{}", place.words());
+            let is_settled = matches!(place, Place::Owner(_, Some(_)) | Place::Left);
             self.sit(place);
             // What happened in between was told to nobody.
             self.listeners.tell(&Change::ANY);
-            match next {
-                Some(next) => stream = next,
-                None => return,
+            if is_settled {
+                return;
             }
+            stream = next;
         }
     }
 
-    fn look_until_found(&self) -> Result<(Place, Option<UnixStream>), Failure> {
+    fn look_until_found(&self, alone: Alone) -> Result<(Place, Option<UnixStream>), Failure> {
         let (started, mut pause) = (Instant::now(), SOON);
         loop {
-            let why = match self.look(started)? {
+            let may_be_alone = alone == Alone::AfterAWhile && started.elapsed() > REACH;
+            let why = match self.look(may_be_alone)? {
                 Found::Place(place, stream) => return Ok((place, stream)),
                 Found::NotYet(why) => why,
             };
             if matches!(*self.place(), Place::Left) {
                 return Ok((Place::Left, None));
             }
-            tracing::debug!("no place yet: {why}");
+            tracing::trace!("no place yet: {why}");
             std::thread::sleep(pause);
-            pause = (pause * 2).min(LATER);
+            pause = (pause * 2).min(if alone == Alone::Never { NEXT_TRY } else { LATER });
         }
     }
 
-    /// Looks for a place once.
-    fn look(&self, since: Instant) -> Result<Found, Failure> {
-        match Claim::ask(&self.own_folder, Hold::Shared) {
-            Asked::Had(claim) => self.own(claim).map(|place| Found::Place(place, None)),
+    /// Looks for a place once. Where the vault cannot be shared this process works alone, if it may.
+    fn look(&self, may_be_alone: bool) -> Result<Found, Failure> {
+        let Some(own_folder) = &self.own_folder else { return self.alone() };
+        let why = match Claim::ask(own_folder, Hold::Shared) {
+            Asked::Had(claim) => return self.own(own_folder, claim).map(|place| Found::Place(place, None)),
             Asked::Impossible(error) => {
-                tracing::warn!("the vault cannot be shared with other processes: {error}");
-                self.alone()
+                let why = format!("the vault cannot be shared with other processes: {error}");
+                return if may_be_alone || !is_passing(&error) { self.beside(&why) } else { Ok(Found::NotYet(why)) };
             }
-            Asked::Taken(card) if card.hold == Hold::Alone => {
-                tracing::warn!("{}; this one works beside it", of(&card));
-                self.alone()
-            }
-            Asked::Taken(card) => match Link::open(&self.own_folder, &self.process(), self.options.engine.watches) {
-                Ok((link, stream)) => Ok(Found::Place(Place::Behind(Arc::new(link)), Some(stream))),
-                Err(NoLink::Stranger(owner)) => Err(Failure::failed(format!(
-                    "the vault is open in process {} of quipu {}, with which this one, {}, cannot share it",
-                    owner.pid,
-                    owner.version,
-                    env!("CARGO_PKG_VERSION")
-                ))
-                .hint("end the clients that use the older one, or let all of them use the same program")),
-                Err(NoLink::Nobody(_)) if card.hold == Hold::Shared && since.elapsed() > REACH => {
-                    tracing::warn!("{} and cannot be reached; this one works beside it", of(&card));
-                    self.alone()
-                }
-                Err(NoLink::Nobody(error)) => Ok(Found::NotYet(error.to_string())),
+            Asked::Taken(card) => match Link::open(own_folder, &self.process(), self.options.engine.watches) {
+                Ok((link, stream)) => return Ok(Found::Place(Place::Behind(Arc::new(link)), Some(stream))),
+                Err(NoLink::Stranger(owner)) => return Err(Failure::failed(owner.is_a_stranger())),
+                Err(NoLink::Nobody(_)) if card.hold == Hold::Alone => return self.beside(&of(&card)),
+                Err(NoLink::Nobody(error)) => format!("{} and cannot be reached: {error}", of(&card)),
             },
-        }
+        };
+        if may_be_alone { self.beside(&why) } else { Ok(Found::NotYet(why)) }
     }
 
     /// Opens the vault for everybody. The socket is there first: whoever comes meanwhile waits at it.
-    fn own(&self, mut claim: Claim) -> Result<Place, Failure> {
-        let listener = claim.listen(&self.own_folder);
-        let engine = Arc::new(Engine::start(&self.located, self.options.engine)?);
-        let hosted = listener.and_then(|listener| Host::open(engine.clone(), listener));
+    fn own(&self, own_folder: &Path, mut claim: Claim) -> Result<Place, Failure> {
+        let listener = claim.listen(own_folder);
+        let engine = self.start(LAST_OWNER)?;
+        let hosted = listener.and_then(|listener| Host::open(&engine, listener, claim::identity(own_folder)?));
         let host = match hosted {
             Ok(host) => Some(host),
             Err(error) => {
@@ -449,25 +456,64 @@ impl Shared {
         Ok(Place::Owner(engine, Some(Held { host, claim })))
     }
 
+    /// The same without an owner that is there and cannot be asked.
+    fn beside(&self, why: &str) -> Result<Found, Failure> {
+        tracing::warn!("{why}; this process works with an index of its own");
+        self.alone()
+    }
+
     /// Opens the vault for this process, with an index in memory where another has the folder.
     fn alone(&self) -> Result<Found, Failure> {
-        let engine = Engine::start(&self.located, self.options.engine)?;
-        Ok(Found::Place(Place::Owner(Arc::new(engine), None), None))
+        Ok(Found::Place(Place::Owner(self.start(Duration::ZERO)?, None), None))
+    }
+
+    /// Starts the engine. Whoever had the vault before may be about to close its index still.
+    fn start(&self, patience: Duration) -> Result<Arc<Engine>, Failure> {
+        let started = Instant::now();
+        let open = loop {
+            let open = self.located.open(Wish::Keep)?;
+            if open.index != IndexPlace::Memory(WhyMemory::Owned) || started.elapsed() > patience {
+                break open;
+            }
+            drop(open);
+            std::thread::sleep(LATER);
+        };
+        Ok(Arc::new(Engine::start(open, self.options.engine)?))
     }
 }
 
 impl Place {
     fn words(&self) -> &'static str {
         match self {
-            Self::Owner(..) => "this process has it now",
-            Self::Behind(_) => "another process has it now",
-            Self::Between | Self::Nowhere(_) | Self::Left => "nobody has it now",
+            Self::Owner(_, Some(_)) => "this process owns the vault now",
+            Self::Owner(_, None) => "this process works beside the vault's owner",
+            Self::Behind(_) => "another process owns the vault now",
+            Self::Between | Self::Nowhere(_) | Self::Left => "nobody owns the vault now",
         }
+    }
+
+    /// Brings the engine to rest, where there is one. What others asked is finished first, as far as a moment allows.
+    fn give_up(self) {
+        let Self::Owner(engine, held) = self else { return };
+        if let Some(Held { host, claim }) = held {
+            if let Some(host) = host {
+                host.close(CLOSE_GRACE);
+            }
+            // An owner is one to its end.
+            claim.keep_to_the_end();
+        }
+        engine.rest();
     }
 }
 
 fn of(card: &Card) -> String {
     format!("the vault is open in process {} of quipu {}", card.pid, card.version)
+}
+
+/// Whether a lock may be had a moment later.
+fn is_passing(error: &std::io::Error) -> bool {
+    let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::INTR].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|code| exhausted.contains(&code))
 }
 
 fn is_late(error: &std::io::Error) -> bool {

@@ -49,6 +49,9 @@ pub(super) struct Welcome {
     pub(super) wire: u32,
     pub(super) version: String,
     pub(super) pid: u32,
+    /// Which vault: see [`super::claim::identity`].
+    #[serde(default)]
+    pub(super) vault: (u64, u64),
     /// The names of the vault's tools.
     #[serde(default)]
     pub(super) tools: Vec<String>,
@@ -92,6 +95,8 @@ pub(super) enum Answer {
     Command(Printed),
     /// The session is not known here: say all of it.
     WhoAreYou,
+    /// There is none, and asking again would give no other.
+    Failed(String),
 }
 
 /// [`Change`] as JSON: what an owner says, unasked, to whoever stays.
@@ -119,6 +124,25 @@ pub(crate) struct Printed {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) code: u8,
+}
+
+impl Printed {
+    /// What a command prints that fails.
+    pub(super) fn error(message: &str) -> Self {
+        Self { stdout: String::new(), stderr: format!("error: {message}\n"), code: 1 }
+    }
+}
+
+impl Welcome {
+    /// That this process cannot share a vault with the one that says this.
+    pub(super) fn is_a_stranger(&self) -> String {
+        let Self { pid, version, .. } = self;
+        format!(
+            "the vault is open in process {pid} of quipu {version}, with which this one, {}, cannot share it; end the \
+             clients that use it, or let all of them use the same program",
+            env!("CARGO_PKG_VERSION")
+        )
+    }
 }
 
 /// A session, as far as the process at the other end must be told of it.
@@ -206,10 +230,17 @@ pub(super) fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<
 /// Receives one message; `None` at the end of the stream.
 pub(super) fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
     let mut length = [0; 4];
-    match from.read(&mut length)? {
-        0 => return Ok(None),
-        read => from.read_exact(&mut length[read..])?,
+    let read = loop {
+        match from.read(&mut length) {
+            // A signal, or a process that was stopped and goes on.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => break read?,
+        }
+    };
+    if read == 0 {
+        return Ok(None);
     }
+    from.read_exact(&mut length[read..])?;
     let length = u32::from_le_bytes(length);
     if length > MAX_FRAME {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the other end speaks another language"));
