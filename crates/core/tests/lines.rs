@@ -68,7 +68,7 @@ impl Dice {
 
 #[test]
 fn every_search_finds_what_a_look_at_every_line_finds() {
-    const QUERIES: [&str; 12] = [
+    const QUERIES: [&str; 15] = [
         "one",
         "ne",
         "ONE two",
@@ -81,6 +81,9 @@ fn every_search_finds_what_a_look_at_every_line_finds() {
         "é",
         "note-7",
         "x y",
+        "e",
+        "T",
+        "n 7",
     ];
     let clock = Arc::new(FixedClock::default());
     let vault = Arc::new(MemVault::new(clock.clone()));

@@ -47,17 +47,18 @@ impl Knowledge {
             return (Vec::new(), 0);
         }
         let shelves = self.lines.shelves(&*self.vault, snapshot);
-        let mut found: Vec<(Reverse<usize>, u32, NoteKey)> = shelves
-            .par_iter()
-            .flat_map_iter(|shelf| shelf.matches(&query))
-            .map(|(key, score)| (Reverse(score), snapshot.place(key), key))
-            .collect();
+        let of_shelves: Vec<Vec<(NoteKey, usize)>> = shelves.par_iter().map(|shelf| shelf.matches(&query)).collect();
+        let mut found = of_shelves.concat();
         let total = found.len();
         if limit < total {
-            found.select_nth_unstable(limit);
-            found.truncate(limit);
+            // By score alone first, so that only those with the last score that counts need be told apart by their place.
+            let last = found.select_nth_unstable_by_key(limit, |(_, score)| Reverse(*score)).1.1;
+            found.retain(|(_, score)| *score >= last);
         }
+        let mut found: Vec<(Reverse<usize>, u32, NoteKey)> =
+            found.into_iter().map(|(key, score)| (Reverse(score), snapshot.place(key), key)).collect();
         found.sort_unstable();
+        found.truncate(limit);
         let with_excerpts = |&(Reverse(score), _, key): &(Reverse<usize>, u32, NoteKey)| LineMatch {
             key,
             score,

@@ -1,6 +1,7 @@
 //! Finding: by lines, as a documentation reader greps; by words, meaning and links, weighed into one ranking.
 
 mod hybrid;
+mod line_set;
 mod lines;
 mod meaning;
 mod passages;

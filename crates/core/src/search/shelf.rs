@@ -10,6 +10,7 @@ use std::sync::Arc;
 use memchr::memmem;
 use rustc_hash::FxHashMap;
 
+use super::line_set::LineSet;
 use crate::index::Snapshot;
 use crate::model::{Note, NoteKey, fold};
 use crate::parse::{decode, text_start};
@@ -18,6 +19,9 @@ use crate::ports::VaultFiles;
 /// Slots on one shelf: what a changed note costs to sort in, against how often the same word is kept.
 const SLOTS: usize = 2048;
 
+/// Bytes of words after which one is noted.
+const BLOCK: usize = 64;
+
 const TITLE_SCORE: usize = 10;
 const TAG_SCORE: usize = 5;
 const LINE_SCORE: usize = 1;
@@ -25,14 +29,21 @@ const LINE_SCORE: usize = 1;
 /// The words of the notes in neighbouring slots.
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
-    /// Every different word, folded, each with a line break behind it.
+    /// Every different word, folded, each with a line break behind it; those without a letter of ASCII last.
     words: String,
+    /// Where these begin. What has such a letter is not in them.
+    without_ascii: usize,
     /// Where each word starts in `words`, and where the last one ends.
     starts: Vec<usize>,
+    /// Of each block of `words` the word that its first byte is of, so that a hit is a few steps from its word.
+    blocks: Vec<u32>,
     /// Where the lines of each word start in `lines`, and where those of the last one end.
     uses: Vec<usize>,
-    /// The lines of the first word, of the second, and so on; of each word every line once, in no order.
+    /// The lines of the first word, of the second, and so on: a list in no order, or a set where the list would be no
+    /// shorter. So a list that is as long as a set is one.
     lines: Vec<u32>,
+    /// Of each letter from `a` to `z` the set of lines that have it: most words do, and that is what one letter asks for.
+    letters: Vec<u32>,
     members: Vec<Member>,
 }
 
@@ -56,12 +67,11 @@ impl Member {
         self.is_of_note && Arc::ptr_eq(&self.note, note)
     }
 
-    fn score(&self, line: u32) -> usize {
-        match line {
-            line if line < self.tags_start => TITLE_SCORE,
-            line if line < self.text_start => TAG_SCORE,
-            _ => LINE_SCORE,
-        }
+    /// What those of its lines are worth that are in a set.
+    fn score(&self, lines: &LineSet) -> usize {
+        TITLE_SCORE * lines.count(self.start..self.tags_start)
+            + TAG_SCORE * lines.count(self.tags_start..self.text_start)
+            + LINE_SCORE * lines.count(self.text_start..self.end)
     }
 }
 
@@ -118,7 +128,7 @@ impl Shelf {
     pub(super) fn bytes(&self) -> usize {
         self.words.len()
             + (self.starts.len() + self.uses.len()) * size_of::<usize>()
-            + self.lines.len() * size_of::<u32>()
+            + (self.blocks.len() + self.lines.len() + self.letters.len()) * size_of::<u32>()
             + self.members.len() * size_of::<Member>()
     }
 
@@ -127,7 +137,7 @@ impl Shelf {
         let mut matching: Option<LineSet> = None;
         for word in &query.words {
             let mut lines = LineSet::new(self.line_count());
-            self.for_each_line(word, |line| lines.insert(line));
+            self.add_lines(word, &mut lines);
             if let Some(before) = &matching {
                 lines.keep_only(before);
             }
@@ -136,28 +146,28 @@ impl Shelf {
             }
             matching = Some(lines);
         }
-        let mut found: Vec<(NoteKey, usize)> = Vec::new();
-        let mut members = self.members.iter().peekable();
-        for line in matching.iter().flat_map(LineSet::iter) {
-            while members.next_if(|member| member.end <= line).is_some() {}
-            let Some(member) = members.peek() else { break };
-            match found.last_mut() {
-                Some((key, sum)) if *key == member.key => *sum += member.score(line),
-                _ => found.push((member.key, member.score(line))),
-            }
-        }
-        found
+        let Some(matching) = matching else { return Vec::new() };
+        let scored = self.members.iter().map(|member| (member.key, member.score(&matching)));
+        scored.filter(|(_, score)| *score > 0).collect()
     }
 
-    /// Every line with a word that has this in it. Some come more than once.
-    fn for_each_line(&self, wanted: &memmem::Finder<'_>, mut tell: impl FnMut(u32)) {
-        let bytes = self.words.as_bytes();
-        let (mut from, mut word) = (0, 0);
+    /// Adds every line with a word that has this in it.
+    fn add_lines(&self, wanted: &memmem::Finder<'_>, found: &mut LineSet) {
+        if let [letter @ b'a'..=b'z'] = wanted.needle() {
+            let length = found.bits.len();
+            let start = usize::from(letter - b'a') * length;
+            return found.add(&self.letters[start..start + length]);
+        }
+        let has_ascii = wanted.needle().iter().any(u8::is_ascii);
+        let bytes = if has_ascii { &self.words.as_bytes()[..self.without_ascii] } else { self.words.as_bytes() };
+        let mut from = 0;
         while let Some(hit) = wanted.find(&bytes[from..]).map(|at| from + at) {
-            word += self.starts[word + 1..].partition_point(|start| *start <= hit);
-            self.lines[self.uses[word]..self.uses[word + 1]].iter().for_each(|line| tell(*line));
-            word += 1;
-            from = self.starts[word];
+            let mut word = self.blocks[hit / BLOCK] as usize;
+            while self.starts[word + 1] <= hit {
+                word += 1;
+            }
+            found.add(&self.lines[self.uses[word]..self.uses[word + 1]]);
+            from = self.starts[word + 1];
         }
     }
 
@@ -166,9 +176,13 @@ impl Shelf {
     }
 
     /// Every word with its lines.
-    fn words(&self) -> impl Iterator<Item = (&str, &[u32])> {
-        let texts = self.starts.windows(2).map(|ends| &self.words[ends[0]..ends[1] - 1]);
-        texts.zip(self.uses.windows(2).map(|ends| &self.lines[ends[0]..ends[1]]))
+    fn words(&self) -> impl Iterator<Item = (&str, Vec<u32>)> {
+        let lines = self.uses.windows(2).map(|ends| {
+            let mut lines = LineSet::new(self.line_count());
+            lines.add(&self.lines[ends[0]..ends[1]]);
+            lines.iter().collect()
+        });
+        self.starts.windows(2).map(|ends| &self.words[ends[0]..ends[1] - 1]).zip(lines)
     }
 }
 
@@ -253,62 +267,69 @@ impl Maker {
 
     fn finish(self) -> Shelf {
         let mut texts: Vec<(&str, u32)> = self.ids.iter().map(|(word, id)| (&**word, *id)).collect();
-        texts.sort_unstable_by_key(|(_, id)| *id);
+        texts.sort_unstable_by_key(|(word, id)| (!word.bytes().any(|byte| byte.is_ascii()), *id));
         let mut words = String::with_capacity(texts.iter().map(|(word, _)| word.len() + 1).sum());
         let mut starts = Vec::with_capacity(texts.len() + 1);
-        for (word, _) in texts {
+        let mut without_ascii = None;
+        // Of each word, by its id, the place it got.
+        let mut places = vec![0; texts.len()];
+        for (place, (word, id)) in texts.into_iter().enumerate() {
+            if without_ascii.is_none() && !word.bytes().any(|byte| byte.is_ascii()) {
+                without_ascii = Some(words.len());
+            }
+            places[id as usize] = place;
             starts.push(words.len());
             words += word;
             words.push('\n');
         }
         starts.push(words.len());
-        let mut uses = vec![0; starts.len()];
-        self.uses.iter().for_each(|(word, _)| uses[*word as usize + 1] += 1);
-        for word in 1..uses.len() {
-            uses[word] += uses[word - 1];
+        let mut blocks = Vec::with_capacity(words.len() / BLOCK + 1);
+        for (word, ends) in (0..).zip(starts.windows(2)) {
+            while blocks.len() * BLOCK < ends[1] {
+                blocks.push(word);
+            }
         }
+        let mut counts = vec![0; places.len()];
+        self.uses.iter().for_each(|(word, _)| counts[places[*word as usize]] += 1);
+        let set_length = LineSet::new(self.line).bits.len();
+        let mut uses = Vec::with_capacity(starts.len());
+        let mut end = 0;
+        for count in &counts {
+            uses.push(end);
+            end += set_length.min(*count);
+        }
+        uses.push(end);
         let mut next = uses.clone();
-        let mut lines = vec![0; self.uses.len()];
+        let mut lines = vec![0; end];
         for (word, line) in self.uses {
-            let place = &mut next[word as usize];
-            lines[*place] = line;
-            *place += 1;
+            let word = places[word as usize];
+            if counts[word] < set_length {
+                lines[next[word]] = line;
+                next[word] += 1;
+            } else {
+                lines[uses[word] + line as usize / 32] |= 1 << (line % 32);
+            }
         }
-        Shelf { words, starts, uses, lines, members: self.members }
-    }
-}
-
-/// A set of lines of one shelf.
-struct LineSet {
-    bits: Vec<u64>,
-}
-
-impl LineSet {
-    fn new(lines: u32) -> Self {
-        Self { bits: vec![0; (lines as usize).div_ceil(64)] }
-    }
-
-    fn insert(&mut self, line: u32) {
-        self.bits[line as usize / 64] |= 1 << (line % 64);
-    }
-
-    fn keep_only(&mut self, others: &Self) {
-        self.bits.iter_mut().zip(&others.bits).for_each(|(bits, others)| *bits &= others);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.bits.iter().all(|bits| *bits == 0)
-    }
-
-    fn iter(&self) -> impl Iterator<Item = u32> {
-        (0..).zip(&self.bits).flat_map(|(place, bits)| {
-            let mut rest = *bits;
-            std::iter::from_fn(move || {
-                let line = (rest != 0).then(|| place * 64 + rest.trailing_zeros())?;
-                rest &= rest - 1;
-                Some(line)
-            })
-        })
+        let mut letters = vec![LineSet::new(self.line); 26];
+        for (ends, used) in starts.windows(2).zip(uses.windows(2)) {
+            let mut known = 0_u32;
+            for letter in words[ends[0]..ends[1]].bytes().filter(u8::is_ascii_lowercase).map(|byte| byte - b'a') {
+                if known & 1 << letter == 0 {
+                    known |= 1 << letter;
+                    letters[usize::from(letter)].add(&lines[used[0]..used[1]]);
+                }
+            }
+        }
+        Shelf {
+            letters: letters.into_iter().flat_map(|letter| letter.bits).collect(),
+            without_ascii: without_ascii.unwrap_or(words.len()),
+            words,
+            starts,
+            blocks,
+            uses,
+            lines,
+            members: self.members,
+        }
     }
 }
 
