@@ -17,7 +17,7 @@ use crate::shell;
 
 const WRITERS: usize = 8;
 const WRITES: usize = 200;
-const LONGEST: Duration = Duration::from_millis(700);
+const LONGEST: Duration = Duration::from_millis(2500);
 
 /// One writer's place in its work, and the call of it that is under way.
 #[derive(Default)]
@@ -50,6 +50,8 @@ pub(crate) fn run(binary: &Path, seed: u64) -> anyhow::Result<()> {
         }
         kills += 1;
     }
+    let mut verify = Command::new(binary);
+    shell::output(verify.arg("verify").current_dir(home.path()).env_remove("QUIPU_VAULT"))?;
     ensure!(kills > 3, "only {kills} kills: this tested nothing");
     let seconds = started.elapsed().as_secs_f64();
     println!(
@@ -118,7 +120,9 @@ fn call(writer: usize, number: usize) -> (&'static str, Value) {
                 "relations": [{ "from_entity_id": name, "to_entity_id": writer + 1, "relation_type": "of" }],
             }),
         ),
-        [name] if number % 4 == 0 => ("create_entity", json!({ "name": name, "entity_type": "Mark", "force": true })),
+        [name] if number.is_multiple_of(4) => {
+            ("create_entity", json!({ "name": name, "entity_type": "Mark", "force": true }))
+        }
         seen => ("create_observation", json!({ "entity_id": writer + 1, "text_content": seen[0] })),
     }
 }
@@ -130,7 +134,6 @@ fn inspect(binary: &Path, vault: &Path, writers: &mut [Writer], lucky: &mut usiz
         command.args(arguments).current_dir(vault).env_remove("QUIPU_VAULT");
         shell::output(&mut command)
     };
-    quipu(&["verify"])?;
     let found = counted(&quipu(&["export"])?);
     let mut explained = 0;
     for (number, writer) in writers.iter_mut().enumerate() {

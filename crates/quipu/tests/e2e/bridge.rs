@@ -12,6 +12,8 @@ use crate::client::{Client, LEGACY, QUIPU, serve_command, vault};
 const ADA: &str = "Ada";
 
 fn linked(client: &mut Client) -> Value {
+    // Memory answers before the notes are read, and then knows no notes yet.
+    client.answer("list_nodes", json!({}));
     client.answer(
         "create_entity",
         json!({

@@ -14,6 +14,9 @@ use crate::session::Session;
 /// Reciprocal rank fusion: how little the first places stand out.
 const RANK_BASE: f32 = 60.0;
 
+/// What words say counts twice as much as what meaning says: who searches memory mostly uses words that are in it.
+const BY_WORDS: f32 = 2.0 / 3.0;
+
 /// How many of the best by words are fused with the best by meaning.
 const TEXT_WINDOW: usize = 1000;
 const VECTOR_WINDOW: usize = 100;
@@ -193,23 +196,29 @@ fn sort_best(hits: &mut Vec<TextHit>, needed: usize) {
 /// alone the first is 1 as well, so a score means the same with and without vectors.
 fn fuse(by_words: &[TextHit], by_meaning: &[Near]) -> Vec<Hit> {
     let worth = |place: usize| (RANK_BASE + 1.0) / (RANK_BASE + 1.0 + place as f32);
-    let share = if by_meaning.is_empty() { 1.0 } else { 0.5 };
+    let of_words = if by_meaning.is_empty() { 1.0 } else { BY_WORDS };
+    let of_meaning = 1.0 - of_words;
     let mut hits: Vec<Hit> = by_words
         .iter()
         .enumerate()
-        .map(|(place, hit)| Hit { entity: hit.entity, score: share * worth(place), fields: hit.fields, best: hit.best })
+        .map(|(place, hit)| Hit {
+            entity: hit.entity,
+            score: of_words * worth(place),
+            fields: hit.fields,
+            best: hit.best,
+        })
         .collect();
     let place_of: FxHashMap<EntityId, usize> =
         hits.iter().enumerate().map(|(place, hit)| (hit.entity, place)).collect();
     for (place, near) in by_meaning.iter().enumerate() {
         match place_of.get(&near.entity) {
             Some(known) => {
-                hits[*known].score += share * worth(place);
+                hits[*known].score += of_meaning * worth(place);
                 hits[*known].best = hits[*known].best.or(near.observation);
             }
             None => hits.push(Hit {
                 entity: near.entity,
-                score: share * worth(place),
+                score: of_meaning * worth(place),
                 fields: Fields::default(),
                 best: near.observation,
             }),
