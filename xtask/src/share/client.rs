@@ -6,12 +6,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use quipu_testkit::client::{Answer, Client};
 use quipu_testkit::generate::Random;
 use serde_json::{Value, json};
 
 use crate::crash;
+
+/// Starts in a row that a killing may spoil.
+const MAX_FAILED: usize = 5;
 
 /// What must be found of a write: a note's text, or none where it was deleted.
 #[derive(Debug, Clone)]
@@ -59,13 +62,16 @@ impl<'a> Writer<'a> {
     }
 
     pub(super) fn write_until(mut self, is_over: &AtomicBool) -> anyhow::Result<Tally> {
-        let mut steps = 0_u64;
+        let (mut steps, mut failed) = (0_u64, 0);
         'server: loop {
-            // One that is killed as it starts is started again.
+            // One that is killed as it starts is started again. It cannot be always the one that is killed.
             let Ok(mut client) = crash::serve(self.binary, self.vault) else {
                 self.tally.restarts += 1;
+                failed += 1;
+                ensure!(failed < MAX_FAILED, "client {}: its server did not start {failed} times", self.number);
                 continue;
             };
+            failed = 0;
             let mut entity = None;
             loop {
                 if is_over.load(Ordering::SeqCst) {

@@ -1,0 +1,156 @@
+//! Every tool that writes, asked again because the answer was lost: the owner carries the call out, and is killed before
+//! its client hears of it. The next owner must answer, and must not do it twice.
+
+#![expect(clippy::disallowed_methods, reason = "a test's vault is made here")]
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::client::Client;
+
+/// A man in the middle at the owner's socket: he passes everything on, and kills the owner when it has answered a call
+/// of one tool, before anybody hears the answer.
+fn swallow_the_answer_to(tool: &'static str, root: &Path, owner: u32) {
+    let share = root.join(".quipu/share");
+    std::fs::rename(share.join("owner.sock"), share.join("real.sock")).unwrap();
+    let listener = UnixListener::bind(share.join("owner.sock")).unwrap();
+    std::thread::spawn(move || {
+        for guest in listener.incoming() {
+            let (guest, host) = (guest.unwrap(), UnixStream::connect(share.join("real.sock")));
+            let Ok(host) = host else { return };
+            std::thread::spawn(move || {
+                let _ = pass_on(guest, host, tool, owner);
+            });
+        }
+    });
+}
+
+fn pass_on(mut guest: UnixStream, mut host: UnixStream, tool: &str, owner: u32) -> io::Result<()> {
+    let hello = frame(&mut guest)?;
+    host.write_all(&hello)?;
+    guest.write_all(&frame(&mut host)?)?;
+    if text(&hello).contains("staying") {
+        // Notices, and in the end the end.
+        let mut ended = host.try_clone()?;
+        return io::copy(&mut ended, &mut guest).map(drop);
+    }
+    loop {
+        let question = frame(&mut guest)?;
+        host.write_all(&question)?;
+        let answer = frame(&mut host)?;
+        if text(&question).contains(&format!("\"tool\":\"{tool}\"")) {
+            let status = std::process::Command::new("kill").args(["-s", "KILL", &owner.to_string()]).status()?;
+            assert!(status.success());
+            return Ok(());
+        }
+        guest.write_all(&answer)?;
+    }
+}
+
+fn frame(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
+    let mut frame = vec![0; 4];
+    stream.read_exact(&mut frame)?;
+    let length = u32::from_le_bytes([frame[0], frame[1], frame[2], frame[3]]) as usize;
+    frame.resize(4 + length, 0);
+    stream.read_exact(&mut frame[4..])?;
+    Ok(frame)
+}
+
+fn text(frame: &[u8]) -> String {
+    String::from_utf8_lossy(&frame[4..]).into_owned()
+}
+
+const NOTES: &str = "//- a.md\n---\ntags: [old]\n---\nOld.\n//- linking.md\nSee [[a]].\n";
+
+/// Asks a tool whose answer is lost once. The client that asked is all that is left then; its answer is given too.
+fn ask(tool: &'static str, arguments: Value) -> (Client, Value) {
+    let mut owner = Client::open(NOTES);
+    for (name, kind) in [("Ada", "Person"), ("Boat", "Project")] {
+        let observations = json!(["sails"]);
+        owner.answer("create_entity", json!({ "name": name, "entity_type": kind, "observations": observations }));
+    }
+    swallow_the_answer_to(tool, owner.root(), owner.pid());
+    let mut other = owner.join(&[]);
+    other.answer("get_node", json!({ "id": "a.md" }));
+    let answer = other.answer(tool, arguments);
+    let (status, _) = owner.wait();
+    assert!(!status.success(), "the owner was not killed: the call did not go through the socket");
+    (other, answer)
+}
+
+fn kept(client: &Client) -> usize {
+    let listed = client.command(&["restore", "--json"]);
+    serde_json::from_slice::<Value>(&listed.stdout).unwrap().as_array().unwrap().len()
+}
+
+fn changes(client: &Client) -> usize {
+    let log = client.command(&["audit", "--limit", "100", "--json"]);
+    let log: Value = serde_json::from_slice(&log.stdout).unwrap_or_else(|error| panic!("{error}: {log:?}"));
+    log.as_array().unwrap().len()
+}
+
+#[test]
+fn a_note_is_made_once() {
+    let (mut client, answer) = ask("create_node", json!({ "id": "new.md", "content": "New." }));
+    assert_eq!((&answer["id"], &answer["content"]), (&json!("new.md"), &json!("New.")));
+    assert_eq!((client.read("new.md"), kept(&client)), ("New.".to_owned(), 0));
+    client.answer("update_node", json!({ "id": "new.md", "content": "It is the writer's own." }));
+}
+
+#[test]
+fn a_note_is_changed_once() {
+    let (client, answer) = ask("update_node", json!({ "id": "a.md", "content": "New." }));
+    assert_eq!(answer["content"], "New.");
+    assert_eq!((client.read("a.md").ends_with("New."), kept(&client)), (true, 1));
+}
+
+#[test]
+fn a_note_is_renamed_once_with_its_links() {
+    let arguments = json!({ "id": "a.md", "title": "Anchor", "update_links": true });
+    let (mut client, answer) = ask("update_node", arguments);
+    assert_eq!(answer["id"], "anchor.md");
+    assert_eq!(client.read("linking.md"), "See [[Anchor]].\n");
+    assert_eq!(client.answer("list_nodes", json!({}))["total"], 2);
+    assert_eq!(kept(&client), 2, "the note where it was, and the one that links to it");
+}
+
+#[test]
+fn a_note_is_deleted_once() {
+    let (client, answer) = ask("delete_node", json!({ "id": "a.md" }));
+    assert_eq!((&answer["deleted"], kept(&client)), (&json!(true), 1));
+    assert!(!client.root().join("a.md").exists());
+}
+
+#[test]
+fn memory_changes_once() {
+    for (tool, arguments, expected) in [
+        ("create_entity", json!({ "name": "Cleo", "entity_type": "Person" }), json!({ "name": "Cleo" })),
+        ("update_entity", json!({ "entity_id": 1, "name": "Ada L." }), json!({ "name": "Ada L." })),
+        ("delete_entity", json!({ "entity_id": 2 }), json!({ "name": "Boat" })),
+        (
+            "create_observation",
+            json!({ "entity_id": 1, "text_content": "swims" }),
+            json!({ "observation_content": "swims" }),
+        ),
+        ("delete_observation", json!({ "observation_id": 1 }), json!({ "observation_content": "sails" })),
+        (
+            "create_relation",
+            json!({ "from_entity_id": 1, "to_entity_id": 2, "relation_type": "owns" }),
+            json!({ "relation_type": "owns" }),
+        ),
+        (
+            "bulk_update",
+            json!({ "entities": [{ "name": "Dora", "entity_type": "Person" }], "observations": [{ "entity_id": "Dora", "text_content": "x" }] }),
+            json!({}),
+        ),
+    ] {
+        let (client, answer) = ask(tool, arguments);
+        for (field, value) in expected.as_object().unwrap() {
+            assert_eq!(answer[field], *value, "{tool}: {answer}");
+        }
+        assert_eq!(changes(&client), 3, "{tool}: two made the vault, and one is this");
+    }
+}
