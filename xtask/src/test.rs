@@ -41,6 +41,11 @@ pub(crate) fn run(quick: bool) -> ExitCode {
         }
         shell::run_watched(&mut tests, |line| tally.read(line))
     });
+    steps.step("tokens of identity providers", |tally| {
+        let feature = ["--package", "quipu", "--bin", "quipu", "--features", "oauth", "--locked", "--quiet"];
+        shell::run(cargo(&["clippy"]).args(feature).args(["--", "-D", "warnings"]))?;
+        shell::run_watched(cargo(&["test"]).args(feature).arg("oauth"), |line| tally.read(line))
+    });
     if !quick {
         steps.step("licences, bans and sources", |tally| {
             *tally = ONE;

@@ -80,7 +80,7 @@ impl Call {
             }
             Reply::Failure(text) => {
                 let message = message_of(&text);
-                output.verbatim(format!("{text}\n").as_bytes())?;
+                text.lines().try_for_each(|line| output.line(&Line::new().plain(line)))?;
                 Err(Failure::failed(format!("{tool}: {message}")))
             }
             Reply::Protocol { code, message } => {

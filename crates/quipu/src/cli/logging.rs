@@ -16,9 +16,9 @@ pub(crate) fn start(verbose: u8) -> Result<(), Failure> {
                 .hint(format!("try {VARIABLE}=debug or {VARIABLE}=warn"))
         })?,
         _ => EnvFilter::new(match verbose {
-            // The protocol library warns of every error a client is answered with, and the watching one of every folder
-            // that is deleted while it is watched.
-            0 => "warn,rmcp=error,rmcp::service=off,notify=error",
+            // The protocol library warns of every error a client is answered with and calls it an error when one leaves;
+            // the watching one warns of every folder that is deleted while it is watched.
+            0 => "warn,rmcp=off,notify=error",
             1 => "info",
             _ => "debug",
         }),

@@ -177,9 +177,9 @@ impl Output {
         self.stdout.write_all(bytes).map_err(|error| lost(&error))
     }
 
-    /// Where an answer goes that is too long to be held. JSON only: it has no raw control characters.
+    /// Where an answer goes that is too long to be held. JSON only: what a terminal would obey is escaped as JSON does.
     pub(crate) fn writer(&mut self) -> impl Write + '_ {
-        &mut self.stdout
+        JsonWriter(&mut self.stdout)
     }
 
     /// Makes sure that all of the answer has left. A full disk behind `>` shows here.
@@ -222,6 +222,23 @@ impl Output {
 
     fn write(&mut self, text: &str) -> Result<(), Failure> {
         self.stdout.write_all(text.as_bytes()).map_err(|error| lost(&error))
+    }
+}
+
+/// Escapes JSON on its way. Whoever writes it gives whole characters at a time, as every JSON library does.
+struct JsonWriter<W>(W);
+
+impl<W: Write> Write for JsonWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.0.write_all(escape_for_json(text).as_bytes())?,
+            Err(_) => self.0.write_all(bytes)?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 
@@ -290,5 +307,8 @@ mod tests {
         let text = escape_for_json(&value.to_string());
         assert!(!text.chars().any(char::is_control), "{text}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+        let mut streamed = JsonWriter(Vec::new());
+        serde_json::to_writer(&mut streamed, &value).unwrap();
+        assert_eq!(String::from_utf8(streamed.0).unwrap(), text);
     }
 }

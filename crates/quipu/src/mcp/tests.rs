@@ -198,6 +198,24 @@ async fn a_cancelled_call_is_not_answered_and_its_id_may_be_used_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_takes_long_gives_signs_of_life_to_a_client_that_wants_them() {
+    let mut client = Client::connect();
+    let meta = json!({ "progressToken": "abc" });
+    let params = json!({ "name": "get_document", "arguments": { "path": "a.md" }, "_meta": meta });
+    client.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })).await;
+    for seconds in [1.0, 2.0] {
+        let sign = client.receive().await.unwrap();
+        assert_eq!(sign["method"], "notifications/progress");
+        assert_eq!(
+            (&sign["params"]["progressToken"], sign["params"]["progress"].as_f64()),
+            (&json!("abc"), Some(seconds))
+        );
+    }
+    client.gate.open();
+    assert_eq!(client.receive_id().await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn calls_waiting_for_a_worker_can_be_called_off() {
     let mut client = Client::connect();
     for id in 0..100 {

@@ -49,3 +49,16 @@ fn nothing_is_coloured_where_nobody_looks() {
         assert!(!ran.stdout.contains('\x1b') && !ran.stderr.contains('\x1b'), "{ran}");
     }
 }
+
+#[test]
+fn what_a_tool_says_of_a_mistake_is_harmless_too() {
+    let vault = Sandbox::of("//- a.md\nx\n");
+    let ran = vault.run(&["call", "get_document", "{\"path\": \"\\u001b]0;owned\\u0007\\u009b2J.md\"}"]).expect(1);
+    let is_harmless = |text: &str| !text.chars().any(|c| c.is_control() && c != '\n');
+    assert!(is_harmless(&ran.stdout) && is_harmless(&ran.stderr), "{:?} {:?}", ran.stdout, ran.stderr);
+    vault.run(&["call", "create_entity", "{\"name\": \"\\u001b[31m\\u009b2J\", \"entity_type\": \"Person\"}"]);
+    for arguments in [&["audit"][..], &["audit", "--json"], &["export"], &["status"]] {
+        let ran = vault.run(arguments);
+        assert!(is_harmless(&ran.stdout) && is_harmless(&ran.stderr), "{arguments:?}: {:?}", ran.stdout);
+    }
+}
