@@ -1,9 +1,10 @@
-//! `cargo xtask load`: many clients at once over HTTP, reading and writing, and what became of every call.
+//! `cargo xtask load`: many clients at once, over HTTP and each with a server of its own on standard input and output,
+//! reading and writing, and what became of every call.
 //!
-//! Each client has a token and a connection of its own, and asks as fast as it is answered. Afterwards every write that was
+//! Each client over HTTP has a token and a connection of its own; all ask as fast as they are answered. Afterwards every write that was
 //! acknowledged must be there once, nothing may have failed, and the server must not have grown without end.
 
-mod client;
+pub(crate) mod client;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,9 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use quipu_testkit::client::Client as StdioClient;
 use quipu_testkit::generate::{self, Random};
 use serde_json::{Value, json};
 
+use crate::crash;
 use crate::peers::http::Server;
 use client::Client;
 
@@ -22,12 +25,35 @@ use client::Client;
 pub(crate) const CLIENTS: u64 = 64;
 pub(crate) const SECONDS: u64 = 20;
 
+/// Clients that start a server of their own, which asks the one over HTTP.
+const STDIO_CLIENTS: usize = 8;
+
 /// Notes in the vault at the start, and what they are made from.
 const NOTES: usize = 1000;
 const SEED: u64 = 5;
 
 /// A server of this load that needs more has lost its bounds.
 const MOST_BYTES: usize = 1_000_000_000;
+
+/// How a client asks.
+enum Way {
+    Http(Client),
+    Stdio(StdioClient),
+}
+
+impl Way {
+    /// The result of a call.
+    fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
+        match self {
+            Self::Http(client) => client.call(tool, arguments),
+            Self::Stdio(client) => {
+                let answer = client.call(tool, arguments)?.message;
+                ensure!(answer["error"].is_null(), "{}", answer["error"]);
+                Ok(answer["result"].clone())
+            }
+        }
+    }
+}
 
 /// What one client did.
 #[derive(Default)]
@@ -47,19 +73,21 @@ pub(crate) fn run(binary: &Path, clients: u64, seconds: u64) -> anyhow::Result<(
     let names: Vec<String> = (0..clients).map(|number| format!("client-{number}")).collect();
     let (server, tokens) =
         Server::start_in(binary, &names.iter().map(String::as_str).collect::<Vec<_>>(), vault, user)?;
-    println!("{clients} clients over HTTP, {NOTES} notes, {seconds} s");
+    println!("{clients} clients over HTTP, {STDIO_CLIENTS} on stdio, {NOTES} notes, {seconds} s");
     let mut first = Client::connect(&server.url, &tokens[0])?;
     // Answered once the vault is indexed: the measuring begins after.
     first.call("list_nodes", &json!({ "limit": 1 }))?;
     let is_over = Arc::new(AtomicBool::new(false));
     let begun = Instant::now();
-    let workers: Vec<_> = tokens
-        .iter()
+    let over_http = tokens.iter().map(|token| Ok(Way::Http(Client::connect(&server.url, token)?)));
+    let own = (0..STDIO_CLIENTS).map(|_| Ok(Way::Stdio(crash::serve(binary, server.vault.path())?)));
+    let ways = over_http.chain(own).collect::<anyhow::Result<Vec<Way>>>()?;
+    let workers: Vec<_> = ways
+        .into_iter()
         .enumerate()
-        .map(|(number, token)| {
-            let (url, token, is_over) = (server.url.clone(), token.clone(), is_over.clone());
-            let notes = notes.clone();
-            std::thread::spawn(move || work(&url, &token, number, &notes, &is_over))
+        .map(|(number, way)| {
+            let (notes, is_over) = (notes.clone(), is_over.clone());
+            std::thread::spawn(move || work(way, number, &notes, &is_over))
         })
         .collect();
     let mut most = 0;
@@ -78,18 +106,17 @@ pub(crate) fn run(binary: &Path, clients: u64, seconds: u64) -> anyhow::Result<(
 }
 
 /// One client: two calls in three read, one writes.
-fn work(url: &str, token: &str, number: usize, notes: &[String], is_over: &AtomicBool) -> Done {
+fn work(mut way: Way, number: usize, notes: &[String], is_over: &AtomicBool) -> Done {
     let mut done = Done::default();
     let mut random = Random(number as u64 + 1);
     let mut go = || -> anyhow::Result<()> {
-        let mut client = Client::connect(url, token)?;
         for turn in 0.. {
             if is_over.load(Ordering::Relaxed) {
                 break;
             }
             let (tool, arguments) = next_call(&done, &mut random, notes, number, turn);
             let asked = Instant::now();
-            let answer = client.call(tool, &arguments)?;
+            let answer = way.call(tool, &arguments)?;
             done.took.entry(tool).or_default().push(asked.elapsed());
             ensure!(answer["isError"] != true, "{tool} {arguments}: {answer}");
             match tool {

@@ -12,6 +12,7 @@ mod crash;
 mod deny;
 mod docs;
 mod eval;
+mod latency;
 mod load;
 mod memory;
 mod share;
@@ -36,6 +37,7 @@ cargo xtask crash [--rounds N] [--seed N]  kills the server in the middle of wri
 cargo xtask share [--kills N] [--seed N]   kills the owner of a vault under eight clients and counts what they wrote
 cargo xtask load [--clients N] [--seconds N] [--release]
                                            many clients over HTTP at once, reading and writing; nothing may fail or be lost
+cargo xtask latency [--write]              what a call costs to the owner, through the socket and over HTTP
 cargo xtask bench [--sizes 1k,10k,100k] [--write]
                                            times the release build against the budgets; --write keeps the table in docs/
 cargo xtask memory duplicates|recall|speed|vectors|wire [SIZES]
@@ -72,6 +74,7 @@ fn main() -> anyhow::Result<ExitCode> {
             let profile = if options.has("--release") { shell::Profile::Release } else { shell::Profile::Dev };
             load::run(&shell::build_binary(profile)?, clients, seconds)
         }
+        "latency" => latency::run(options.has("--write")),
         "bench" => {
             let sizes = options.value("--sizes").unwrap_or("1k,10k");
             bench::run(&sizes.split(',').map(bench::size).collect::<anyhow::Result<Vec<_>>>()?, options.has("--write"))

@@ -10,24 +10,26 @@ use serde_json::{Value, json};
 const VERSION: &str = "2026-07-28";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(super) struct Client {
+pub(crate) struct Client {
     host: String,
-    token: String,
+    /// A header, or nothing.
+    authorization: String,
     stream: BufReader<TcpStream>,
     next_id: u64,
 }
 
 impl Client {
-    pub(super) fn connect(url: &str, token: &str) -> anyhow::Result<Self> {
+    pub(crate) fn connect(url: &str, token: &str) -> anyhow::Result<Self> {
         let host = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp")).context("not our address")?;
         let stream = TcpStream::connect(host)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(Self { host: host.to_owned(), token: token.to_owned(), stream: BufReader::new(stream), next_id: 1 })
+        let authorization = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+        Ok(Self { host: host.to_owned(), authorization, stream: BufReader::new(stream), next_id: 1 })
     }
 
     /// The result of a call.
-    pub(super) fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": VERSION,
             "io.modelcontextprotocol/clientInfo": { "name": "load", "version": "1" },
@@ -38,11 +40,11 @@ impl Client {
         self.next_id += 1;
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string();
         let request = format!(
-            "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\n{}Content-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {VERSION}\r\nMcp-Method: tools/call\r\n\
              Mcp-Name: {tool}\r\nContent-Length: {}\r\n\r\n{body}",
             self.host,
-            self.token,
+            self.authorization,
             body.len()
         );
         self.stream.get_mut().write_all(request.as_bytes())?;
