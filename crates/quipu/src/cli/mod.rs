@@ -48,6 +48,7 @@ use output::Output;
 
 use crate::compose::OpenVault;
 use crate::engine::Engine;
+use crate::mcp::Reading;
 use crate::share::{self, Looks, Passed, Printed};
 
 /// Gives AI agents a lasting, shared, searchable memory over a folder of Markdown notes.
@@ -179,7 +180,13 @@ pub(crate) fn run_for(engine: &Engine, command: Value, looks: Looks) -> Printed 
         let outcome = match serde_json::from_value::<Asking>(command) {
             Ok(command) => {
                 engine.indexed();
-                command.run(&shared, output)
+                match engine.reading() {
+                    Reading { is_over: true, .. } => command.run(&shared, output),
+                    Reading { files, .. } => Err(Failure::failed(format!(
+                        "the running server is still reading the vault: {files} files are known so far"
+                    ))
+                    .hint("try again in a while")),
+                }
             }
             Err(error) => Err(Failure::failed(format!("the running server does not know this command: {error}"))
                 .hint("let all clients of this vault use the same version of quipu")),

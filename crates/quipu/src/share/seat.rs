@@ -101,9 +101,12 @@ struct Held {
 /// Whether a process may work without the vault's owner.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Alone {
-    AfterAWhile,
     /// It does so already.
     Never,
+    /// Where nothing else will ever be possible.
+    IfItMust,
+    /// Where nothing else is possible now.
+    Already,
 }
 
 /// Where to ask, at this moment.
@@ -133,7 +136,7 @@ impl Seat {
             moved: Condvar::new(),
             listeners: Arc::default(),
         });
-        let (place, stream) = shared.look_until_found(Alone::AfterAWhile)?;
+        let (place, stream) = shared.look_until_found(Alone::IfItMust)?;
         let offer = match &place {
             Place::Owner(engine, _) => shared.offer(engine.registry().tools().map(|tool| tool.name)),
             Place::Behind(link) => shared.offer(link.owner.tools.iter().map(String::as_str)),
@@ -378,7 +381,7 @@ impl Shared {
             }
             let (place, next) = loop {
                 // One that works alone goes on so until it has something better.
-                let alone = if stream.is_some() { Alone::AfterAWhile } else { Alone::Never };
+                let alone = if stream.is_some() { Alone::IfItMust } else { Alone::Never };
                 match self.look_until_found(alone) {
                     Ok(found) => break found,
                     Err(failure) => {
@@ -405,8 +408,8 @@ impl Shared {
     fn look_until_found(&self, alone: Alone) -> Result<(Place, Option<UnixStream>), Failure> {
         let (started, mut pause) = (Instant::now(), SOON);
         loop {
-            let may_be_alone = alone == Alone::AfterAWhile && started.elapsed() > REACH;
-            let why = match self.look(may_be_alone)? {
+            let is_patient = alone == Alone::Never || started.elapsed() < REACH;
+            let why = match self.look(if is_patient { alone } else { Alone::Already })? {
                 Found::Place(place, stream) => return Ok((place, stream)),
                 Found::NotYet(why) => why,
             };
@@ -420,22 +423,25 @@ impl Shared {
     }
 
     /// Looks for a place once. Where the vault cannot be shared this process works alone, if it may.
-    fn look(&self, may_be_alone: bool) -> Result<Found, Failure> {
+    fn look(&self, alone: Alone) -> Result<Found, Failure> {
         let Some(own_folder) = &self.own_folder else { return self.alone() };
-        let why = match Claim::ask(own_folder, Hold::Shared) {
+        let (why, is_for_good) = match Claim::ask(own_folder, Hold::Shared) {
             Asked::Had(claim) => return self.own(own_folder, claim).map(|place| Found::Place(place, None)),
             Asked::Impossible(error) => {
-                let why = format!("the vault cannot be shared with other processes: {error}");
-                return if may_be_alone || !is_passing(&error) { self.beside(&why) } else { Ok(Found::NotYet(why)) };
+                (format!("the vault cannot be shared with other processes: {error}"), !is_passing(&error))
             }
             Asked::Taken(card) => match Link::open(own_folder, &self.process(), self.options.engine.watches) {
                 Ok((link, stream)) => return Ok(Found::Place(Place::Behind(Arc::new(link)), Some(stream))),
                 Err(NoLink::Stranger(owner)) => return Err(Failure::failed(owner.is_a_stranger())),
-                Err(NoLink::Nobody(_)) if card.hold == Hold::Alone => return self.beside(&of(&card)),
-                Err(NoLink::Nobody(error)) => format!("{} and cannot be reached: {error}", of(&card)),
+                Err(NoLink::Nobody(_)) if card.hold == Hold::Alone => (of(&card), true),
+                Err(NoLink::Nobody(error)) => (format!("{} and cannot be reached: {error}", of(&card)), false),
             },
         };
-        if may_be_alone { self.beside(&why) } else { Ok(Found::NotYet(why)) }
+        match alone {
+            Alone::Already => self.beside(&why),
+            Alone::IfItMust if is_for_good => self.beside(&why),
+            Alone::IfItMust | Alone::Never => Ok(Found::NotYet(why)),
+        }
     }
 
     /// Opens the vault for everybody. The socket is there first: whoever comes meanwhile waits at it.
