@@ -1,7 +1,7 @@
 //! The tools that one front door offers, of those that a vault has. The vault may be open in another process: then only the
 //! names of its tools are known here, which is enough, since every process knows every tool.
 
-use crate::registry::{RegistryOptions, Reply, every_tool_info, unknown_tool};
+use crate::registry::{INVALID_PARAMS, RegistryOptions, Reply, every_tool_info, unknown_tool};
 use crate::tool::ToolInfo;
 
 /// What a client is shown and may call.
@@ -25,8 +25,18 @@ impl Offer {
 
     /// The answer to a call of a tool that is not offered; `None` for one that is.
     pub fn refusal(&self, name: &str) -> Option<Reply> {
-        let is_offered = self.tools.iter().any(|tool| tool.name == name);
-        (!is_offered).then(|| unknown_tool(name, self.tools()))
+        if self.tools.iter().any(|tool| tool.name == name) {
+            return None;
+        }
+        let Some(tool) = every_tool_info().find(|tool| tool.name == name) else {
+            return Some(unknown_tool(name, self.tools()));
+        };
+        let toolset = tool.toolset.name();
+        let message = format!(
+            "{name} is not offered here: this server was started for reading only, or without the toolset {toolset} or \
+             what it needs"
+        );
+        Some(Reply::Protocol { code: INVALID_PARAMS, message })
     }
 }
 
@@ -42,7 +52,10 @@ mod tests {
         assert_eq!(offer.tools().map(|tool| tool.name).collect::<Vec<_>>(), ["get_node"]);
         assert_eq!(offer.refusal("get_node"), None);
         let refusal = offer.refusal("create_node").unwrap();
-        let message = "Unknown tool: create_node; did you mean get_node?".to_owned();
-        assert_eq!(refusal, Reply::Protocol { code: -32602, message });
+        let Reply::Protocol { code, message } = refusal else { panic!("{refusal:?}") };
+        assert_eq!(code, -32602);
+        assert!(message.starts_with("create_node is not offered here: "), "{message}");
+        let unknown = Reply::Protocol { code: -32602, message: "Unknown tool: get_nod; did you mean get_node?".into() };
+        assert_eq!(offer.refusal("get_nod"), Some(unknown));
     }
 }

@@ -18,7 +18,7 @@ use crate::truncate::echoed;
 use crate::{docs, memory, notes, pages};
 
 /// JSON-RPC's code for arguments that name nothing.
-const INVALID_PARAMS: i32 = -32602;
+pub(crate) const INVALID_PARAMS: i32 = -32602;
 
 /// Every tool there is, in the order in which they are listed. A new tool is one line.
 fn every_tool() -> Vec<Entry> {

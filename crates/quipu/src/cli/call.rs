@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared, opened};
-use crate::compose::Wish;
+use crate::compose::{IndexPlace, WhyMemory, Wish};
 
 /// Call a tool just as an agent would, and print its JSON answer.
 ///
@@ -66,7 +66,8 @@ impl Call {
             output.json(&info.input_schema)?;
             return Ok(Outcome::Fine);
         }
-        if info.toolset != Toolset::Memory {
+        // Memory has links to notes, which are known where there is an index; it makes none.
+        if info.toolset != Toolset::Memory || open.index != IndexPlace::Memory(WhyMemory::NotYet) {
             opened::start(&open, output)?;
         }
         let called = registry.call(tool, arguments, &Session::named(super::CLIENT));

@@ -31,7 +31,7 @@ Examples:
   quipu serve ~/notes --http 127.0.0.1:7777    serves at http://127.0.0.1:7777/mcp
   quipu serve ~/notes --http 0.0.0.0:7777 --tls-cert cert.pem --tls-key key.pem
                                                serves other machines, whose clients need tokens
-  quipu serve ~/notes --read-only              offers no tool that changes notes
+  quipu serve ~/notes --read-only              offers no tool that changes anything
   quipu serve ~/notes --toolsets notes         offers one toolset only")]
 pub(crate) struct Serve {
     /// The folder of notes.
@@ -43,7 +43,7 @@ pub(crate) struct Serve {
     /// Offer only these toolsets, separated by commas [default: all].
     #[arg(long, value_delimiter = ',', value_parser = toolset_parser())]
     toolsets: Option<Vec<Toolset>>,
-    /// Offer no tool that changes notes. The index is still kept in .quipu/.
+    /// Offer no tool that changes notes or memory. The index is still kept in .quipu/.
     #[arg(long)]
     read_only: bool,
     #[command(flatten)]

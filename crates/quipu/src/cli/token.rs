@@ -7,7 +7,7 @@ use quipu_core::ports::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared, locate};
+use super::{Failure, Outcome, Shared, opened};
 use crate::tokens::{Scope, Token, TokenFile};
 
 /// Make, list and revoke the tokens with which clients come in over HTTP.
@@ -97,7 +97,13 @@ fn lifetime(text: &str) -> Result<Lifetime, String> {
 
 impl TokenCommand {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let file = TokenFile::of(&locate::vault(None, shared)?);
+        let located = opened::locate(None, shared)?;
+        if matches!(self.verb, Verb::New { .. }) && located.own_folder()?.is_none() {
+            let folder = located.root.join(".quipu");
+            return Err(Failure::failed(format!("tokens cannot be kept in {}", folder.display()))
+                .hint("it must be a folder, not a link, that you can write"));
+        }
+        let file = TokenFile::of(&located.root);
         let now = Timestamp::from_nanosecond(SystemClock.now_ns().into());
         let now = now.expect("64 bits of nanoseconds reach 1677 to 2262");
         match self.verb {

@@ -51,6 +51,8 @@ pub(crate) struct Change {
 }
 
 impl Change {
+    /// That nothing changed.
+    pub(crate) const NONE: Self = Self { listing: false, notes: Some(Vec::new()) };
     /// That anything may have changed.
     pub(crate) const ANY: Self = Self { listing: true, notes: None };
 }

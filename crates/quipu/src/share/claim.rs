@@ -56,6 +56,8 @@ pub(crate) enum Hold {
 #[derive(Debug)]
 pub(crate) struct Claim {
     lock: File,
+    /// Where others are let in.
+    socket: Option<PathBuf>,
 }
 
 /// What came of asking for a vault.
@@ -73,7 +75,7 @@ impl Claim {
     pub(crate) fn ask(own_folder: &Path, hold: Hold) -> Asked {
         match Self::lock(own_folder) {
             Ok(Ok(lock)) => {
-                let mut claim = Self { lock };
+                let mut claim = Self { lock, socket: None };
                 // Nobody depends on the card: it is there to be told to people.
                 if let Err(error) = claim.write_card(hold) {
                     tracing::debug!(%error, "who has the vault is not written down");
@@ -111,9 +113,11 @@ impl Claim {
         }
     }
 
-    /// Keeps the vault until the process has ended: what it has open is closed only then, and whoever came before would
-    /// find it in use.
+    /// Lets nobody in any more, and keeps the vault until the process has ended: what it has open is closed only then, and
+    /// whoever came before would find it in use.
     pub(crate) fn keep_to_the_end(self) {
+        // One that stays is replaced by the next owner.
+        let _ = self.socket.as_ref().map(std::fs::remove_file);
         Box::leak(Box::new(self));
     }
 
@@ -125,11 +129,14 @@ impl Claim {
     }
 
     /// Makes the socket. A claim is needed for it: what is found in its place belongs to nobody any more.
-    pub(crate) fn listen(&self, own_folder: &Path) -> io::Result<UnixListener> {
+    pub(crate) fn listen(&mut self, own_folder: &Path) -> io::Result<UnixListener> {
         let mut failure = None;
         for place in places(own_folder) {
             match place.listen() {
-                Ok(listener) => return Ok(listener),
+                Ok(listener) => {
+                    self.socket = Some(place.socket);
+                    return Ok(listener);
+                }
                 Err(error) => {
                     tracing::debug!(place = %place.socket.display(), %error, "no socket here");
                     failure.get_or_insert(error);
@@ -244,7 +251,7 @@ mod tests {
     #[test]
     fn a_socket_that_nobody_listens_at_makes_room() {
         let folder = tempfile::tempdir().unwrap();
-        let claim = had(Claim::ask(folder.path(), Hold::Shared));
+        let mut claim = had(Claim::ask(folder.path(), Hold::Shared));
         drop(claim.listen(folder.path()).unwrap());
         assert!(connect(folder.path()).is_err());
         let listener = claim.listen(folder.path()).unwrap();
@@ -259,7 +266,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let deep = folder.path().join("d".repeat(120));
         std::fs::create_dir(&deep).unwrap();
-        let claim = had(Claim::ask(&deep, Hold::Shared));
+        let mut claim = had(Claim::ask(&deep, Hold::Shared));
         let listener = claim.listen(&deep).unwrap();
         connect(&deep).unwrap();
         let address = listener.local_addr().unwrap();
@@ -272,7 +279,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         // A file where the socket's folder would be.
         std::fs::write(folder.path().join(FOLDER), "").unwrap();
-        let claim = had(Claim::ask(folder.path(), Hold::Shared));
+        let mut claim = had(Claim::ask(folder.path(), Hold::Shared));
         let listener = claim.listen(folder.path()).unwrap();
         connect(folder.path()).unwrap();
         std::fs::remove_file(listener.local_addr().unwrap().as_pathname().unwrap()).unwrap();
@@ -284,7 +291,7 @@ mod tests {
         let share = folder.path().join(FOLDER);
         std::fs::create_dir(&share).unwrap();
         std::fs::set_permissions(&share, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let claim = had(Claim::ask(folder.path(), Hold::Shared));
+        let mut claim = had(Claim::ask(folder.path(), Hold::Shared));
         let listener = claim.listen(folder.path()).unwrap();
         assert_eq!(std::fs::metadata(&share).unwrap().permissions().mode() & 0o777, 0o755);
         std::fs::remove_file(listener.local_addr().unwrap().as_pathname().unwrap()).unwrap();

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::claim;
 use super::wire::{
-    Answer, Answered, Changes, Hello, Notice, Purpose, Question, SessionHere, WIRE, Welcome, receive, send,
+    Answer, Answered, Changes, HEARTBEAT, Hello, Notice, Purpose, Question, SessionHere, WIRE, Welcome, receive, send,
 };
 use crate::engine::Engine;
 use crate::mcp::Change;
@@ -135,8 +135,13 @@ impl Shared {
         let is_behind = Arc::<AtomicBool>::default();
         let missed = is_behind.clone();
         std::thread::Builder::new().name("notices".into()).spawn(move || {
-            for change in told {
-                let change = if missed.swap(false, Ordering::SeqCst) { Change::ANY } else { change };
+            loop {
+                let change = match told.recv_timeout(HEARTBEAT) {
+                    Ok(_) if missed.swap(false, Ordering::SeqCst) => Change::ANY,
+                    Ok(change) => change,
+                    Err(RecvTimeoutError::Timeout) => Change::NONE,
+                    Err(RecvTimeoutError::Disconnected) => return,
+                };
                 // The connection's own thread sees its end.
                 if send(&mut stream, &Notice::from(change)).is_err() {
                     return;

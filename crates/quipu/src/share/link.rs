@@ -1,23 +1,29 @@
 //! The other side: passes what this process's clients ask on to the owner, and keeps a copy of their sessions, so that the
 //! next owner can be told of them.
 
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quipu_core::Session;
 use rustc_hash::FxHashMap;
 
 use super::claim;
-use super::wire::{Answer, Answered, Changes, Hello, Purpose, Question, SessionHere, WIRE, Welcome, receive, send};
+use super::wire::{
+    Answer, Answered, Changes, Hello, Purpose, Question, SILENCE, SessionHere, WIRE, Welcome, receive, send,
+};
 
 /// How long an answer may take: longer than most clients wait.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How long the owner may take to greet. It does so as soon as it has opened the vault.
-const GREETING: Duration = Duration::from_secs(10);
+/// How long the owner may take to greet. It does so as soon as it has opened the vault; whoever asks tries again.
+const GREETING: Duration = Duration::from_secs(2);
+
+/// How often it is looked up, while waiting for an answer, whether the owner is still there.
+const LOOK_UP: Duration = Duration::from_millis(200);
 
 /// Connections kept open for the next call.
 const SPARE: usize = 16;
@@ -33,6 +39,8 @@ pub(super) struct Link {
     /// The edition of each session that the owner last told of.
     known: Mutex<FxHashMap<u64, u64>>,
     pub(super) owner: Welcome,
+    /// Nobody answers any more: the owner ended, or is stopped.
+    is_over: AtomicBool,
 }
 
 /// Why there is no link.
@@ -70,9 +78,15 @@ impl Link {
             spare: Mutex::default(),
             known: Mutex::default(),
             owner,
+            is_over: AtomicBool::new(false),
         };
-        stream.set_read_timeout(None).map_err(NoLink::Nobody)?;
+        stream.set_read_timeout(Some(SILENCE)).map_err(NoLink::Nobody)?;
         Ok((link, stream))
+    }
+
+    /// No longer waits for answers: whoever does asks elsewhere.
+    pub(super) fn give_up(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
     }
 
     /// Asks something that is nobody's in particular.
@@ -135,8 +149,10 @@ impl Link {
             },
         };
         send(&mut stream, question)?;
-        stream.set_read_timeout(patience)?;
-        let answered = receive(&mut stream)?.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+        stream.set_read_timeout(Some(LOOK_UP))?;
+        let waiting =
+            Waiting { stream: &stream, link: self, until: patience.map(|patience| Instant::now() + patience) };
+        let answered = receive(&mut { waiting })?.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
         let mut spare = self.spare();
         if spare.len() < SPARE {
             spare.push(stream);
@@ -151,6 +167,35 @@ impl Link {
     fn known(&self) -> MutexGuard<'_, FxHashMap<u64, u64>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Reads an answer, and looks up now and then whether anybody is still there to give it.
+struct Waiting<'a> {
+    stream: &'a UnixStream,
+    link: &'a Link,
+    until: Option<Instant>,
+}
+
+impl Read for Waiting<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.stream.read(bytes) {
+                Err(error) if is_silence(&error) => {}
+                read => return read,
+            }
+            if self.link.is_over.load(Ordering::SeqCst) {
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            if self.until.is_some_and(|until| Instant::now() > until) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+    }
+}
+
+/// Whether an error says only that nothing came for a while.
+pub(super) fn is_silence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
 fn greet(own_folder: &Path, process: &str, purpose: Purpose) -> io::Result<(UnixStream, Welcome)> {

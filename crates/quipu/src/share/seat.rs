@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::claim::{self, Asked, Card, Claim, Hold};
 use super::host::Host;
-use super::link::{Link, Lost, NoLink};
+use super::link::{Link, Lost, NoLink, is_silence};
 use super::wire::{Answer, Notice, Question, SessionHere, receive};
 use crate::cli::Failure;
 use crate::cli::opened::Located;
@@ -35,7 +35,7 @@ const LAST_OWNER: Duration = Duration::from_secs(1);
 const NEXT_TRY: Duration = Duration::from_secs(1);
 
 /// How long whoever has the vault may be out of reach before this process works without it.
-const REACH: Duration = Duration::from_secs(5);
+const REACH: Duration = Duration::from_secs(3);
 
 /// How long what others asked may take once the process is told to end.
 const CLOSE_GRACE: Duration = Duration::from_millis(400);
@@ -367,12 +367,7 @@ impl Shared {
     /// Without a stream this process works alone for the time being, and looks for a better place.
     fn watch(self: Arc<Self>, mut stream: Option<UnixStream>) {
         loop {
-            if let Some(stream) = &mut stream {
-                // The owner speaks of changes only: whatever else comes, or the end, it is over.
-                while let Ok(Some(notice)) = receive::<Notice>(stream) {
-                    self.listeners.tell(&notice.into());
-                }
-            }
+            let is_stopped = stream.as_mut().is_some_and(|stream| self.listen(stream));
             if matches!(*self.place(), Place::Left) {
                 return;
             }
@@ -381,7 +376,11 @@ impl Shared {
             }
             let (place, next) = loop {
                 // One that works alone goes on so until it has something better.
-                let alone = if stream.is_some() { Alone::IfItMust } else { Alone::Never };
+                let alone = match stream {
+                    Some(_) if is_stopped => Alone::Already,
+                    Some(_) => Alone::IfItMust,
+                    None => Alone::Never,
+                };
                 match self.look_until_found(alone) {
                     Ok(found) => break found,
                     Err(failure) => {
@@ -402,6 +401,28 @@ impl Shared {
                 return;
             }
             stream = next;
+        }
+    }
+
+    /// Hears the owner out: it speaks of changes, and says now and then that it is there. Returns when it says something
+    /// else, ends, or is silent, and whether it was that: then it is stopped, or hangs.
+    fn listen(&self, stream: &mut UnixStream) -> bool {
+        let is_stopped = loop {
+            match receive::<Notice>(stream) {
+                Ok(Some(notice)) => self.tell(notice.into()),
+                Ok(None) => break false,
+                Err(error) => break is_silence(&error),
+            }
+        };
+        if let Place::Behind(link) = &*self.place() {
+            link.give_up();
+        }
+        is_stopped
+    }
+
+    fn tell(&self, change: Change) {
+        if change != Change::NONE {
+            self.listeners.tell(&change);
         }
     }
 

@@ -2,6 +2,7 @@
 //! one answer at a time. Only the first exchange, [`Hello`] and [`Welcome`], must be understood by every version.
 
 use std::io::{self, Read, Write};
+use std::time::Duration;
 
 use quipu_core::memory::EntityId;
 use quipu_core::model::{ContentHash, NoteId, VaultPath};
@@ -15,6 +16,11 @@ use crate::mcp::{Change, Reading};
 
 /// The way of speaking. Processes that differ in it cannot work together.
 pub(super) const WIRE: u32 = 1;
+
+/// How often an owner says that it is still there, to those who stay. One that is silent for some of these is stopped or
+/// hangs, and is not waited for.
+pub(super) const HEARTBEAT: Duration = Duration::from_millis(500);
+pub(super) const SILENCE: Duration = Duration::from_secs(3);
 
 /// Above the longest answer of any tool, and the longest line a client may send.
 const MAX_FRAME: u32 = 256 << 20;

@@ -295,6 +295,27 @@ fn an_owner_that_is_asked_to_end_hands_over() {
 }
 
 #[test]
+fn an_owner_that_is_stopped_is_not_waited_for_and_what_it_does_later_is_not_done_twice() {
+    let mut owner = Client::open("//- a.md\nOld.\n");
+    let mut other = owner.join(&[]);
+    let entity = other.answer("create_entity", json!({ "name": "Log", "entity_type": "Task" }))["entity_id"].clone();
+    owner.signal("STOP");
+    let stopped = Instant::now();
+    other.answer("create_node", json!({ "id": "b.md", "content": "b" }));
+    other.answer("create_observation", json!({ "entity_id": entity, "text_content": "once" }));
+    assert!(stopped.elapsed() < Duration::from_secs(30), "took {:?}", stopped.elapsed());
+    owner.signal("CONT");
+    // The owner goes on with what it was asked while it was stopped.
+    assert_eq!(owner.answer("get_node", json!({ "id": "b.md" }))["content"], "b");
+    std::thread::sleep(Duration::from_millis(500));
+    let log = owner.answer("get_entity", json!({ "entity_id": entity }));
+    assert_eq!(log["observations"].as_array().unwrap().len(), 1, "{log}");
+    other.answer("create_observation", json!({ "entity_id": entity, "text_content": "twice" }));
+    let log = owner.answer("get_entity", json!({ "entity_id": entity }));
+    assert_eq!(log["observations"].as_array().unwrap().len(), 2, "{log}");
+}
+
+#[test]
 fn a_vault_whose_own_folder_is_a_link_is_served_and_nothing_is_written_through_it() {
     let (folder, outside) = (vault("//- a.md\nOld.\n"), tempfile::TempDir::new().unwrap());
     std::fs::create_dir(outside.path().join("share")).unwrap();
