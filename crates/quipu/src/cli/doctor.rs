@@ -9,6 +9,7 @@ use quipu_core::index::Snapshot;
 use quipu_core::model::{Link, LinkSyntax, VaultPath};
 use quipu_core::parse::{decode, link_sites};
 use quipu_core::ports::VaultFiles;
+use quipu_store_embedded::MemoryOpenError;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +37,7 @@ Examples:
 JSON fields:
   vault, problems
   groups[]   {kind, is_problem, count, advice, findings[{path, message, lines}]}, kinds without findings left out, lines where known; kinds are
-             broken_links, case_collisions, unreadable, left_out, odd_notes, damaged_index (problems),
+             broken_links, case_collisions, unreadable, left_out, odd_notes, damaged_index, memory (problems),
              orphans, leftovers, trash (remarks)
 
 The exit code is 0 whatever was found, unless --check is given.")]
@@ -179,6 +180,12 @@ fn examine(ready: &Ready) -> Result<Vec<Group>, Failure> {
             "nothing of yours is lost; `quipu index --rebuild` makes the index anew",
             damaged_index(&ready.open)?,
         ),
+        problem(
+            "memory",
+            "Memory that cannot be used",
+            "`quipu verify` says more; put a backup in its place, or move the file away to begin anew",
+            unusable_memory(&ready.open),
+        ),
         remark("orphans", "Notes without links", "link them from somewhere, or leave them be", orphans(&snapshot)),
         remark(
             "leftovers",
@@ -195,6 +202,11 @@ fn examine(ready: &Ready) -> Result<Vec<Group>, Failure> {
     ];
     groups.retain(|group| group.count > 0);
     Ok(groups)
+}
+
+fn unusable_memory(open: &OpenVault) -> Vec<Finding> {
+    let finding = |error: &MemoryOpenError| Finding::new(".quipu/memory.db", error.to_string());
+    open.memory.as_ref().err().map(finding).into_iter().collect()
 }
 
 struct Files {

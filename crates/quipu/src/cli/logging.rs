@@ -16,9 +16,10 @@ pub(crate) fn start(verbose: u8) -> Result<(), Failure> {
                 .hint(format!("try {VARIABLE}=debug or {VARIABLE}=warn"))
         })?,
         _ => EnvFilter::new(match verbose {
+            // Where to find a server is worth a line, also in the log of a service.
             // The protocol library warns of every error a client is answered with and calls it an error when one leaves;
             // the watching one warns of every folder that is deleted while it is watched.
-            0 => "warn,rmcp=off,notify=error",
+            0 => "warn,quipu::listening=info,rmcp=off,notify=error",
             1 => "info",
             _ => "debug",
         }),

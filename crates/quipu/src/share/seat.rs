@@ -409,7 +409,7 @@ impl Shared {
     fn listen(&self, stream: &mut UnixStream) -> bool {
         let is_stopped = loop {
             match receive::<Notice>(stream) {
-                Ok(Some(notice)) => self.tell(notice.into()),
+                Ok(Some(notice)) => self.tell(&notice.into()),
                 Ok(None) => break false,
                 Err(error) => break is_silence(&error),
             }
@@ -420,9 +420,9 @@ impl Shared {
         is_stopped
     }
 
-    fn tell(&self, change: Change) {
-        if change != Change::NONE {
-            self.listeners.tell(&change);
+    fn tell(&self, change: &Change) {
+        if *change != Change::NONE {
+            self.listeners.tell(change);
         }
     }
 

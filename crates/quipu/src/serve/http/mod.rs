@@ -153,7 +153,8 @@ async fn listen(server: Server, tokens: Tokens, settings: Settings, stop: watch:
         .layer(from_fn_with_state(door.clone(), door::admit))
         .merge(pages)
         .layer(from_fn_with_state(door, door::enter));
-    tracing::info!(address = %bound, "listening");
+    let url = Settings { address: bound, ..settings.clone() }.url();
+    tracing::info!(target: "quipu::listening", "listening at {url}");
     connections.serve(listener, tls, router, stop).await;
     Ok(())
 }
