@@ -42,7 +42,8 @@ pub(crate) fn run(quick: bool) -> ExitCode {
         shell::run_watched(&mut tests, |line| tally.read(line))
     });
     steps.step("tokens of identity providers", |tally| {
-        let feature = ["--package", "quipu", "--bin", "quipu", "--features", "oauth", "--locked", "--quiet"];
+        // Of the whole workspace, or all dependencies would be built once more with fewer features.
+        let feature = ["--workspace", "--bin", "quipu", "--features", "quipu/oauth", "--locked", "--quiet"];
         shell::run(cargo(&["clippy"]).args(feature).args(["--", "-D", "warnings"]))?;
         shell::run_watched(cargo(&["test"]).args(feature).arg("oauth"), |line| tally.read(line))
     });

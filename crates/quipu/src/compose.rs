@@ -11,12 +11,12 @@ use quipu_core::memory::{Memory, MemoryParts};
 use quipu_core::ports::{Embedder, SystemClock};
 use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
-use quipu_embed::Provider;
+use quipu_embed::{Keys, Provider};
 use quipu_store_embedded::{EmbeddedStore, MemoryDatabase, MemoryOpenError, OpenError};
 use quipu_vault::{FolderSources, FolderVault, VaultOptions};
 
 use crate::config::{Config, ConfigError};
-use crate::trust;
+use crate::trust::{self, Allowed};
 
 /// A vault and what stands behind it.
 pub(crate) struct OpenVault {
@@ -107,8 +107,8 @@ pub(crate) fn open(root: &Path, config: &Config, wish: Wish) -> Result<OpenVault
     let vault = Arc::new(open_files(root, config, false)?);
     let (store, index) = open_index(&vault, wish)?;
     let store = Arc::new(store);
-    let (provider, warning) = trust::allowed(vault.root(), &config.embedding);
-    let embedder = open_embedder(provider)?;
+    let Allowed { provider, warning, with_key } = trust::allowed(vault.root(), &config.embedding);
+    let embedder = open_embedder(provider, with_key)?;
     let knowledge = Knowledge::new(Parts {
         vault: vault.clone(),
         store: store.clone(),
@@ -141,17 +141,14 @@ pub(crate) fn open_memory_alone(
     wish: Wish,
 ) -> Result<Result<OpenMemory, MemoryOpenError>, ComposeError> {
     let vault = open_files(root, config, false)?;
-    let (provider, _) = trust::allowed(vault.root(), &config.embedding);
-    open_memory(&vault, config, open_embedder(provider)?, wish)
+    let Allowed { provider, with_key, .. } = trust::allowed(vault.root(), &config.embedding);
+    open_memory(&vault, config, open_embedder(provider, with_key)?, wish)
 }
 
 /// What compares meanings, if anything shall.
-fn open_embedder(provider: Provider) -> Result<Option<Arc<dyn Embedder>>, ComposeError> {
-    let settings = quipu_embed::Settings {
-        provider,
-        keys: quipu_embed::Keys::from_environment(),
-        ..quipu_embed::Settings::default()
-    };
+fn open_embedder(provider: Provider, with_key: bool) -> Result<Option<Arc<dyn Embedder>>, ComposeError> {
+    let keys = if with_key { Keys::from_environment() } else { Keys::default() };
+    let settings = quipu_embed::Settings { provider, keys, ..quipu_embed::Settings::default() };
     quipu_embed::open(&settings).map_err(|error| {
         let hint = "look at [embedding]; provider = \"builtin\" needs neither an address nor a key".to_owned();
         ConfigError { place: crate::config::FILE.to_owned(), message: error.to_string(), hint }.into()

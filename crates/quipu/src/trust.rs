@@ -72,14 +72,26 @@ pub(crate) fn remote_url(provider: &Provider) -> Option<&str> {
     (!quipu_embed::is_on_this_machine(url)).then_some(url)
 }
 
+/// What the settings may have.
+pub(crate) struct Allowed {
+    pub(crate) provider: Provider,
+    /// Why it is another than they name.
+    pub(crate) warning: Option<String>,
+    /// Whether it may have the user's key: only one that the user named, since anybody may listen on this machine.
+    pub(crate) with_key: bool,
+}
+
 /// The provider that the settings name, or why another is used: then the builtin one, and nothing leaves the machine.
-pub(crate) fn allowed(vault: &Path, embedding: &Embedding) -> (Provider, Option<String>) {
+pub(crate) fn allowed(vault: &Path, embedding: &Embedding) -> Allowed {
     let provider = embedding.provider();
-    let Some(url) = remote_url(&provider).filter(|_| !embedding.is_named_by_user()) else { return (provider, None) };
+    let by_user = embedding.is_named_by_user();
+    let Some(url) = remote_url(&provider).filter(|_| !by_user) else {
+        return Allowed { provider, warning: None, with_key: by_user };
+    };
     let wanted = Trusted { vault: vault.display().to_string(), url: url.to_owned() };
     let known = TrustFile::of_user().and_then(|file| file.list());
     match known {
-        Ok(known) if known.contains(&wanted) => (provider, None),
+        Ok(known) if known.contains(&wanted) => Allowed { provider, warning: None, with_key: true },
         known => {
             let why = known.err().map_or(String::new(), |error| format!(" ({error:#})"));
             let message = format!(
@@ -87,7 +99,7 @@ pub(crate) fn allowed(vault: &Path, embedding: &Embedding) -> (Provider, Option<
                  the builtin model is used; `quipu trust` allows it"
             );
             tracing::warn!("{message}");
-            (Provider::Builtin, Some(message))
+            Allowed { provider: Provider::Builtin, warning: Some(message), with_key: false }
         }
     }
 }

@@ -95,7 +95,8 @@ pub(crate) struct Shared {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Serve(serve::Serve),
+    // It has by far the most flags.
+    Serve(Box<serve::Serve>),
     #[command(flatten)]
     Asking(Asking),
     Audit(audit::Audit),

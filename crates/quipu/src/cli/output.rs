@@ -261,7 +261,8 @@ fn harmless(text: &str) -> String {
         '\n' | '\r' | '\t' => ' ',
         '\0'..='\x1f' => char::from_u32(0x2400 + c as u32).unwrap_or(char::REPLACEMENT_CHARACTER),
         '\x7f' => '␡',
-        '\u{80}'..='\u{9f}' | '\u{2028}' | '\u{2029}' => char::REPLACEMENT_CHARACTER,
+        // The last two ranges turn the direction of what stands around them.
+        '\u{80}'..='\u{9f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
         c => c,
     };
     text.chars().map(picture).collect()
@@ -273,7 +274,7 @@ fn escape_for_json(json: &str) -> String {
     for c in json.chars() {
         match c {
             // Outside a string there is none of these, so an escape is always in its place.
-            '\x7f'..='\u{9f}' => {
+            '\x7f'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
                 let _ = write!(text, "\\u{:04x}", c as u32);
             }
             c => text.push(c),

@@ -29,6 +29,9 @@ pub struct MemoryDatabase {
     file: Option<PathBuf>,
     /// Which file it was when it was opened.
     identity: Option<(u64, u64)>,
+    /// The log beside it, and which file that was when it was first written to.
+    log: PathBuf,
+    log_identity: Mutex<Option<(u64, u64)>>,
 }
 
 impl MemoryDatabase {
@@ -36,7 +39,14 @@ impl MemoryDatabase {
     pub fn open(file: &Path) -> Result<Self, MemoryOpenError> {
         let writer = opening::open(file)?;
         let identity = identity(file);
-        Ok(Self { writer: Mutex::new(writer), readers: Mutex::default(), file: Some(file.to_owned()), identity })
+        Ok(Self {
+            writer: Mutex::new(writer),
+            readers: Mutex::default(),
+            file: Some(file.to_owned()),
+            identity,
+            log: opening::beside(file, "-wal"),
+            log_identity: Mutex::default(),
+        })
     }
 
     /// Moves what was written lately from the log into the file, so that a copy of the file alone has all of it. Worth
@@ -54,7 +64,14 @@ impl MemoryDatabase {
             Ok(db)
         };
         let writer = open().map_err(|error: rusqlite::Error| MemoryFailure::new("opened", error))?;
-        Ok(Self { writer: Mutex::new(writer), readers: Mutex::default(), file: None, identity: None })
+        Ok(Self {
+            writer: Mutex::new(writer),
+            readers: Mutex::default(),
+            file: None,
+            identity: None,
+            log: PathBuf::new(),
+            log_identity: Mutex::default(),
+        })
     }
 
     /// Where it is kept.
@@ -107,11 +124,28 @@ impl MemoryDatabase {
         let tx = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let outcome = change(&tx)?;
         // A file that was moved away or replaced takes writes that nobody would find again.
-        if self.file.as_deref().is_some_and(|file| identity(file) != self.identity) {
+        if self.file.as_deref().is_some_and(|file| identity(file) != self.identity) || self.lost_its_log() {
             return Err(moved().into());
         }
         tx.commit()?;
+        // What was committed is in the log alone until it is moved into the file.
+        if self.lost_its_log() {
+            return Err(moved().into());
+        }
         Ok(outcome)
+    }
+
+    /// Whether the log is no longer the file it was: what is written to it then is found by nobody.
+    fn lost_its_log(&self) -> bool {
+        if self.file.is_none() {
+            return false;
+        }
+        let now = identity(&self.log);
+        let mut known = self.log_identity.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_none() {
+            *known = now;
+        }
+        *known != now
     }
 }
 
@@ -130,7 +164,7 @@ fn identity(_file: &Path) -> Option<(u64, u64)> {
 /// That the file is not where it was, in the words of the database, as which it is handled.
 fn moved() -> rusqlite::Error {
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY_DBMOVED);
-    let words = "memory's file was moved or removed while it was open; put it back, or start the server anew";
+    let words = "memory's file, or the log beside it, was moved or removed while it was open; put it back, or start the server anew";
     rusqlite::Error::SqliteFailure(code, Some(words.to_owned()))
 }
 

@@ -172,6 +172,10 @@ fn schema_of(db: &Connection, file: &Path) -> Result<i64, MemoryOpenError> {
     let number = |name: &str| db.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
     let numbers = number("application_id").and_then(|id| Ok((id, number("user_version")?)));
     let (id, schema) = numbers.map_err(|error| failed(file, error))?;
+    if id != APPLICATION_ID && is_empty(db).map_err(|error| failed(file, error))? {
+        // Begun, and its process was killed before it had made anything.
+        return Ok(0);
+    }
     if id != APPLICATION_ID {
         let reason = "it is a database of another program".to_owned();
         return Err(MemoryOpenError::Foreign { file: file.to_owned(), reason });
@@ -180,6 +184,10 @@ fn schema_of(db: &Connection, file: &Path) -> Result<i64, MemoryOpenError> {
         return Err(MemoryOpenError::Newer { file: file.to_owned(), found: schema, known: migrate::NEWEST });
     }
     Ok(schema)
+}
+
+fn is_empty(db: &Connection) -> rusqlite::Result<bool> {
+    db.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_master)", [], |row| row.get(0))
 }
 
 /// Whether there is nothing in it yet. What is there must at least begin as a database does.
@@ -209,17 +217,20 @@ fn refuse_links(file: &Path) -> Result<(), MemoryOpenError> {
     Ok(())
 }
 
+/// The beginning of every log; what was changed comes after it.
+const LOG_HEADER: u64 = 32;
+
 /// A log without its file holds what was acknowledged last; a new file would throw it away.
 fn refuse_orphaned_log(file: &Path) -> Result<(), MemoryOpenError> {
     let log = beside(file, "-wal");
-    if std::fs::symlink_metadata(&log).is_ok_and(|metadata| metadata.len() > 0) {
+    if std::fs::symlink_metadata(&log).is_ok_and(|metadata| metadata.len() > LOG_HEADER) {
         let reason = format!("it is gone or empty, and {} still has changes of it", log.display());
         return Err(MemoryOpenError::Foreign { file: file.to_owned(), reason });
     }
     Ok(())
 }
 
-fn beside(file: &Path, suffix: &str) -> PathBuf {
+pub(super) fn beside(file: &Path, suffix: &str) -> PathBuf {
     let mut path = file.as_os_str().to_owned();
     path.push(suffix);
     path.into()

@@ -195,3 +195,34 @@ fn a_settled_file_is_whole_by_itself() {
     std::fs::copy(&file, &copy).unwrap();
     assert_eq!(MemoryDatabase::open(&copy).unwrap().entity_count().unwrap(), 1);
 }
+
+#[test]
+fn a_file_whose_making_was_cut_short_is_made_anew() {
+    let home = folder();
+    let file = home.path().join("memory.db");
+    // What a kill leaves right after the first step: a database in the right mode, with nothing in it.
+    let begun = Connection::open(&file).unwrap();
+    begun.pragma_update(None, "journal_mode", "WAL").unwrap();
+    drop(begun);
+    assert!(std::fs::metadata(&file).unwrap().len() > 0);
+    let store = MemoryDatabase::open(&file).unwrap();
+    store.apply(&[create("Ada")], &author(1)).unwrap();
+    drop(store);
+    assert_eq!(MemoryDatabase::open(&file).unwrap().entity_count().unwrap(), 1);
+}
+
+#[test]
+fn a_log_that_is_removed_takes_no_more_writes() {
+    let home = folder();
+    let file = home.path().join("memory.db");
+    let store = MemoryDatabase::open(&file).unwrap();
+    store.apply(&[create("Ada")], &author(1)).unwrap();
+    std::fs::remove_file(home.path().join("memory.db-wal")).unwrap();
+    let refused = store.apply(&[create("Bo")], &author(2)).unwrap_err();
+    let quipu_core::ports::ApplyError::Failed(failure) = refused else { panic!("{refused:?}") };
+    assert!(failure.source.to_string().contains("the log beside it"), "{}", failure.source);
+    // Closed in order, nothing that was acknowledged is lost.
+    drop(store);
+    let store = MemoryDatabase::open(&file).unwrap();
+    assert_eq!(store.entity_count().unwrap(), 1);
+}
