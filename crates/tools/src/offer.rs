@@ -1,7 +1,7 @@
 //! The tools that one front door offers, of those that a vault has. The vault may be open in another process: then only the
 //! names of its tools are known here, which is enough, since every process knows every tool.
 
-use crate::registry::{INVALID_PARAMS, RegistryOptions, Reply, every_tool_info, unknown_tool};
+use crate::registry::{INVALID_PARAMS, Registry, RegistryOptions, Reply, every_tool_info, unknown_tool};
 use crate::tool::ToolInfo;
 
 /// What a client is shown and may call.
@@ -11,6 +11,12 @@ pub struct Offer {
 }
 
 impl Offer {
+    /// Of a registry's tools those that the options admit.
+    pub fn of(registry: &Registry, options: RegistryOptions) -> Self {
+        let admits = options.into_rule();
+        Self { tools: registry.tools().filter(|tool| admits(tool)).cloned().collect() }
+    }
+
     /// Of the tools with these names, those that the options admit, always in the same order.
     pub fn among<'a>(names: impl IntoIterator<Item = &'a str>, options: RegistryOptions) -> Self {
         let (names, admits): (Vec<&str>, _) = (names.into_iter().collect(), options.into_rule());

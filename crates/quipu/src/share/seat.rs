@@ -137,9 +137,10 @@ impl Seat {
             listeners: Arc::default(),
         });
         let (place, stream) = shared.look_until_found(Alone::IfItMust)?;
+        let options = &shared.options.offer;
         let offer = match &place {
-            Place::Owner(engine, _) => shared.offer(engine.registry().tools().map(|tool| tool.name)),
-            Place::Behind(link) => shared.offer(link.owner.tools.iter().map(String::as_str)),
+            Place::Owner(engine, _) => Offer::of(engine.registry(), options.clone()),
+            Place::Behind(link) => Offer::among(link.owner.tools.iter().map(String::as_str), options.clone()),
             Place::Nowhere(why) => return Err(Failure::failed(why.clone())),
             Place::Between | Place::Left => unreachable!("a place was found"),
         };
@@ -270,10 +271,6 @@ fn random() -> u128 {
 }
 
 impl Shared {
-    fn offer<'a>(&self, names: impl Iterator<Item = &'a str>) -> Offer {
-        Offer::among(names, self.options.offer.clone())
-    }
-
     /// A key that no other call of any process has.
     fn next_key(&self) -> RequestKey {
         RequestKey(self.process.wrapping_add(u128::from(self.calls.fetch_add(1, Ordering::Relaxed))))
