@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,10 @@ use crate::shell;
 
 const WRITERS: usize = 8;
 const WRITES: usize = 200;
-const LONGEST: Duration = Duration::from_millis(2500);
+/// Answers of one round before its kill, at most, and how long after the last of them: by answers, since a fast machine would
+/// else be through before the first kill.
+const MOST_ANSWERS: usize = 250;
+const LONGEST: Duration = Duration::from_millis(4);
 
 /// One writer's place in its work, and the call of it that is under way.
 #[derive(Default)]
@@ -64,13 +67,17 @@ pub(crate) fn run(binary: &Path, seed: u64) -> anyhow::Result<()> {
 /// Writes until the server is killed or everything is written.
 fn storm(binary: &Path, vault: &Path, writers: &mut [Writer], random: &mut Random) -> anyhow::Result<()> {
     let mut server = super::server(binary, vault);
-    let (mut child, mut wire) = Client::start(server.stderr(std::process::Stdio::null()))?.into_parts();
+    let (child, mut wire) = Client::start(server.stderr(std::process::Stdio::null()))?.into_parts();
     wire.shake_hands()?;
     let moment = Duration::from_micros(random.below(LONGEST.as_micros() as usize) as u64);
-    let killer = thread::spawn(move || {
-        thread::sleep(moment);
-        child.kill().and_then(|()| child.wait())
-    });
+    let wanted = 1 + random.below(MOST_ANSWERS);
+    let kill = move |mut child: Child| {
+        thread::spawn(move || {
+            thread::sleep(moment);
+            child.kill().and_then(|()| child.wait())
+        })
+    };
+    let (mut child, mut killer, mut answers) = (Some(child), None, 0);
     let mut write = || -> anyhow::Result<()> {
         let mut sent: HashMap<u64, usize> = HashMap::new();
         loop {
@@ -90,9 +97,14 @@ fn storm(binary: &Path, vault: &Path, writers: &mut [Writer], random: &mut Rando
             ensure!(made.get("warning").is_none(), "a write was held back: {made}");
             writers[number].is_under_way = false;
             writers[number].done += 1;
+            answers += 1;
+            if answers == wanted {
+                killer = child.take().map(kill);
+            }
         }
     };
     let outcome = write();
+    let killer = killer.or_else(|| child.map(kill)).expect("the server was started");
     killer.join().expect("the killer does not panic").context("the server could not be killed")?;
     match outcome {
         Err(error) if !is_hung_up(&error) => Err(error),
