@@ -210,11 +210,12 @@ impl Guest {
         stream.set_read_timeout(None)?;
         if let Purpose::Staying { watch_files } = hello.purpose {
             tracing::info!(version = hello.version, "another process shares the vault");
+            // First: the other end counts on hearing from here, and what comes next can take a while.
+            self.shared.stay(&hello.process, stream.try_clone()?)?;
             if watch_files && let Some(engine) = self.shared.engine() {
                 engine.indexed();
                 engine.watch();
             }
-            self.shared.stay(&hello.process, stream.try_clone()?)?;
             let ended = receive::<Question>(stream);
             self.shared.staying().retain(|staying| staying.process != hello.process);
             self.shared.sessions().retain(|(process, _), _| *process != hello.process);
