@@ -2,33 +2,28 @@
 //! for each kind of call, in milliseconds of CPU over all threads: a busy machine then says nearly what a quiet one says.
 #![expect(clippy::print_stdout, reason = "a benchmark tells its figures")]
 
+#[path = "common/open.rs"]
+mod open;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use quipu_core::ports::SystemClock;
-use quipu_core::{Knowledge, Parts, Session};
-use quipu_store_embedded::EmbeddedStore;
+use quipu_core::Session;
 use quipu_testkit::workload::{self, percentiles};
 use quipu_tools::{Registry, RegistryOptions, Reply};
-use quipu_vault::{FolderSources, FolderVault, VaultOptions};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
+
+use open::open;
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     let vault = PathBuf::from(arguments.next().context("usage: engine VAULT CALLS")?);
     let calls: usize = arguments.next().context("usage: engine VAULT CALLS")?.parse()?;
 
-    let knowledge = Arc::new(Knowledge::new(Parts {
-        vault: Arc::new(FolderVault::open(&vault, VaultOptions::default())?),
-        store: Arc::new(EmbeddedStore::open(&vault.join(".quipu").join("index"))?),
-        clock: Arc::new(SystemClock),
-        sources: Arc::new(FolderSources::new(&vault, Arc::new(SystemClock))),
-        title_rule: Default::default(),
-        stale_after: Knowledge::STALE_AFTER,
-    }));
+    let knowledge = Arc::new(open(&vault)?.0);
     knowledge.start(&|_| {})?;
     let snapshot = knowledge.snapshot();
     let ids: Vec<String> = snapshot.notes().map(|key| snapshot.note(key).id.to_string()).collect();

@@ -3,17 +3,17 @@
 #![expect(clippy::print_stdout, reason = "a measurement tells its figures")]
 #![expect(clippy::disallowed_methods, reason = "reads a judged set")]
 
+#[path = "common/open.rs"]
+mod open;
+
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use quipu_core::ports::SystemClock;
+use quipu_core::Knowledge;
 use quipu_core::search::{By, Effort, Meaning, Round, Search};
-use quipu_core::{Knowledge, Parts};
 use quipu_embed::Builtin;
-use quipu_store_embedded::EmbeddedStore;
-use quipu_vault::{FolderSources, FolderVault, VaultOptions};
 use rayon::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
@@ -62,16 +62,8 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn open(vault: &Path) -> anyhow::Result<Knowledge> {
-    let store = Arc::new(EmbeddedStore::open(&vault.join(".quipu").join("index"))?);
-    let knowledge = Knowledge::new(Parts {
-        vault: Arc::new(FolderVault::open(vault, VaultOptions::default())?),
-        store: store.clone(),
-        clock: Arc::new(SystemClock),
-        sources: Arc::new(FolderSources::new(vault, Arc::new(SystemClock))),
-        title_rule: Default::default(),
-        stale_after: Knowledge::STALE_AFTER,
-    })
-    .with_meaning(Meaning::new(Arc::new(Builtin::new()), store));
+    let (knowledge, store) = open::open(vault)?;
+    let knowledge = knowledge.with_meaning(Meaning::new(Arc::new(Builtin::new()), store));
     knowledge.start(&|_| {})?;
     while knowledge.embed_some(256, Effort::EveryCore)? != Round::Idle {}
     Ok(knowledge)

@@ -7,6 +7,9 @@
 //! vectors, spread as the model spreads them, and found by true queries. Nothing is claimed of how good the hits are.
 #![expect(clippy::print_stdout, reason = "a benchmark tells its figures")]
 
+#[path = "common/open.rs"]
+mod open;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,15 +19,15 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use quipu_core::model::NoteKey;
 use quipu_core::parse::decode;
-use quipu_core::ports::{EmbedError, Embedder, Grade, Role, SystemClock, VaultFiles, VectorStore};
+use quipu_core::ports::{EmbedError, Embedder, Grade, Role, VaultFiles, VectorStore};
 use quipu_core::search::{Meaning, passages};
-use quipu_core::{Knowledge, Parts, Session};
+use quipu_core::{Knowledge, Session};
 use quipu_embed::Builtin;
 use quipu_store_embedded::EmbeddedStore;
 use quipu_testkit::generate::{Random, word};
 use quipu_testkit::workload::percentiles;
 use quipu_tools::{Registry, RegistryOptions, Reply};
-use quipu_vault::{FolderSources, FolderVault, VaultOptions};
+use quipu_vault::{FolderVault, VaultOptions};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
@@ -106,16 +109,8 @@ impl Embedder for Prepared {
 }
 
 fn open(vault: &Path, embedder: Arc<Prepared>) -> anyhow::Result<(Knowledge, Arc<EmbeddedStore>)> {
-    let store = Arc::new(EmbeddedStore::open(&vault.join(".quipu").join("index"))?);
-    let knowledge = Knowledge::new(Parts {
-        vault: Arc::new(FolderVault::open(vault, VaultOptions::default())?),
-        store: store.clone(),
-        clock: Arc::new(SystemClock),
-        sources: Arc::new(FolderSources::new(vault, Arc::new(SystemClock))),
-        title_rule: Default::default(),
-        stale_after: Knowledge::STALE_AFTER,
-    })
-    .with_meaning(Meaning::new(embedder, store.clone()));
+    let (knowledge, store) = open::open(vault)?;
+    let knowledge = knowledge.with_meaning(Meaning::new(embedder, store.clone()));
     knowledge.start(&|_| {})?;
     Ok((knowledge, store))
 }

@@ -92,14 +92,19 @@ pub(crate) enum ComposeError {
     Other(#[from] anyhow::Error),
 }
 
+/// What is ours in a vault.
+pub(crate) fn own_folder(root: &Path) -> PathBuf {
+    root.join(".quipu")
+}
+
 /// Where a vault's index lies.
 pub(crate) fn index_folder(root: &Path) -> PathBuf {
-    root.join(".quipu").join("index")
+    own_folder(root).join("index")
 }
 
 /// Where a vault's memory lies.
 pub(crate) fn memory_file(root: &Path) -> PathBuf {
-    root.join(".quipu").join("memory.db")
+    own_folder(root).join("memory.db")
 }
 
 /// Opens a vault. Nothing is read yet: see [`Knowledge::start`].

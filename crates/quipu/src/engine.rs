@@ -36,7 +36,7 @@ pub(crate) struct EngineOptions {
 pub(crate) struct Engine {
     open: Arc<OpenVault>,
     /// With every tool: what a client may use of them is decided where it comes in.
-    registry: Arc<Registry>,
+    registry: Registry,
     keeper: Arc<Keeper>,
     beside: Mutex<Option<Beside>>,
 }
@@ -58,7 +58,7 @@ impl Engine {
         if let Err(error) = &open.memory {
             herald.warn(&format!("the tools of memory do not work: {error}"));
         }
-        let registry = Arc::new(open.registry(None, false));
+        let registry = open.registry(None);
         let keeper = Arc::new(Keeper { open: open.clone(), herald, options, watcher: Mutex::default() });
         let keeping = keeper.clone();
         let kept_current = std::thread::Builder::new().name("keeper".into()).spawn(move || keeping.keep_current());

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use quipu_tools::Access;
 use serde::{Deserialize, Serialize};
 
+use crate::compose::own_folder;
 use crate::own_files;
 
 /// What a token begins with, so that people and scanners know one when they see it.
@@ -99,7 +100,7 @@ pub(crate) struct TokenFile {
 impl TokenFile {
     pub(crate) fn of(vault: &Path) -> Self {
         let secret = own_files::user_folder().ok().map(|folder| folder.join("token.key"));
-        Self { file: vault.join(".quipu").join("tokens.toml"), secret }
+        Self { file: own_folder(vault).join("tokens.toml"), secret }
     }
 
     /// All of them, in the order in which they were made.

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::output::{Line, Output};
 use super::status::size;
 use super::{Failure, Outcome, Shared, opened};
-use crate::compose::{Wish, memory_file};
+use crate::compose::{Wish, memory_file, own_folder};
 
 /// Copy memory to a file, while agents go on using it.
 ///
@@ -43,7 +43,7 @@ impl Backup {
         let file = match self.file {
             Some(file) => file,
             None => {
-                let folder = located.root.join(".quipu").join("backups");
+                let folder = own_folder(&located.root).join("backups");
                 make(&folder)?;
                 let now = Timestamp::from_nanosecond(i128::from(open.memory.now_ns()));
                 let now = now.expect("64 bits of nanoseconds reach 1677 to 2262").to_zoned(TimeZone::UTC);

@@ -42,12 +42,12 @@ impl Call {
         let located = opened::locate(None, shared)?;
         let toolsets = located.config.toolsets.clone();
         let Some(tool) = &self.tool else {
-            let registry = located.open(Wish::Look)?.registry(toolsets.as_deref(), false);
+            let registry = located.open(Wish::Look)?.registry(toolsets.as_deref());
             return list(&registry, output);
         };
         let arguments = self.arguments()?;
         let mut open = located.open(Wish::Look)?;
-        let mut registry = open.registry(toolsets.as_deref(), false);
+        let mut registry = open.registry(toolsets.as_deref());
         if let Err(error) = &open.memory {
             output.warning(&format!("the tools of memory do not work: {error}"), None);
         }
@@ -57,7 +57,7 @@ impl Call {
             drop(registry);
             drop(open);
             open = located.open(Wish::Keep)?;
-            registry = open.registry(toolsets.as_deref(), false);
+            registry = open.registry(toolsets.as_deref());
         }
         let Some(info) = registry.tools().find(|info| info.name == tool) else {
             return Err(unknown(tool, &registry));

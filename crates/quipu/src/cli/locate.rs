@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Shared;
 use super::failure::Failure;
+use crate::compose::own_folder;
 
 const VARIABLE: &str = "QUIPU_VAULT";
 
@@ -38,7 +39,7 @@ fn nearest() -> Result<PathBuf, Failure> {
     let here = std::env::current_dir().map_err(|error| {
         Failure::usage(format!("the current folder cannot be used: {error}")).hint("give --vault DIR")
     })?;
-    if let Some(vault) = here.ancestors().find(|folder| folder.join(".quipu").is_dir()) {
+    if let Some(vault) = here.ancestors().find(|folder| own_folder(folder).is_dir()) {
         return Ok(vault.to_owned());
     }
     // Programs that start a server often do so from `/` or from the home folder. Nobody means to index those.

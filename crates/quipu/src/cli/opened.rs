@@ -55,7 +55,7 @@ impl Located {
     pub(crate) fn own_folder(&self) -> Result<Option<PathBuf>, Failure> {
         let vault = compose::open_files(&self.root, &self.config, true).map_err(failure)?;
         match vault.make_own_folder() {
-            Ok(()) => Ok(Some(vault.root().join(".quipu"))),
+            Ok(()) => Ok(Some(compose::own_folder(vault.root()))),
             Err(error) => {
                 tracing::debug!(%error, "there is no folder beside the notes");
                 Ok(None)
@@ -161,9 +161,9 @@ impl OpenVault {
     }
 
     /// The tools over this vault.
-    pub(crate) fn registry(&self, toolsets: Option<&[Toolset]>, read_only: bool) -> Registry {
+    pub(crate) fn registry(&self, toolsets: Option<&[Toolset]>) -> Registry {
         let toolsets = toolsets.map_or_else(|| Toolset::ALL.to_vec(), <[Toolset]>::to_vec);
-        let options = RegistryOptions { toolsets, read_only };
+        let options = RegistryOptions { toolsets, read_only: false };
         match &self.memory {
             Ok(open) => Registry::with_memory(self.knowledge.clone(), open.memory.clone(), options),
             Err(error) => Registry::without_memory(self.knowledge.clone(), error.for_client(), options),

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared, opened};
+use crate::compose::own_folder;
 use crate::tokens::{Scope, Token, TokenFile};
 
 /// Make, list and revoke the tokens with which clients come in over HTTP.
@@ -99,7 +100,7 @@ impl TokenCommand {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let located = opened::locate(None, shared)?;
         if matches!(self.verb, Verb::New { .. }) && located.own_folder()?.is_none() {
-            let folder = located.root.join(".quipu");
+            let folder = own_folder(&located.root);
             return Err(Failure::failed(format!("tokens cannot be kept in {}", folder.display()))
                 .hint("it must be a folder, not a link, that you can write"));
         }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::claim::{Asked, Claim, Hold};
 use super::link::{Link, NoLink};
 use super::wire::{Answer, Looks, Printed, Question};
+use crate::compose::own_folder;
 
 /// How long an owner is waited for that is about to come or to go.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -23,7 +24,7 @@ pub(crate) enum Passed {
 
 /// Has a command run by the server that has a vault open, if one has. A vault without our folder is left without.
 pub(crate) fn pass_on(root: &Path, command: Value, looks: Looks) -> Passed {
-    let own_folder = root.join(".quipu");
+    let own_folder = own_folder(root);
     if !own_folder.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
         return Passed::Back(None);
     }
