@@ -142,6 +142,20 @@ fn the_note_of_that_name_comes_first() {
     assert!(ranked.hits[0].score <= ranked.most * 2.0, "{ranked:?}");
 }
 
+fn ranked(store: &EmbeddedStore, text: &str, limit: usize) -> Vec<u32> {
+    store.rank_text(text, limit).unwrap().hits.iter().map(|hit| hit.key.0).collect()
+}
+
+#[test]
+fn words_that_stand_together_are_ranked_above_the_same_words_apart() {
+    let mut texts = vec!["red and blue and lantern"; 40];
+    texts[17] = "and and blue lantern red";
+    texts[29] = "lantern_blue and and red";
+    let store = store(&texts);
+    assert_eq!(ranked(&store, "blue lantern", 3), [17, 0, 1]);
+    assert_eq!(ranked(&store, "red lantern_blue", 2), [29, 0]);
+}
+
 #[test]
 fn a_pasted_page_is_a_query_like_any_other() {
     let page = "alpha beta gamma ".repeat(5_000);
@@ -185,9 +199,32 @@ proptest! {
     }
 
     #[test]
+    fn every_text_with_a_word_of_the_query_is_ranked_and_a_limit_only_cuts(
+        texts in prop::collection::vec(prop::collection::vec("[a-f]", 1..8), 1..40),
+        gone in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
+        query in prop::collection::vec("[a-h]", 1..5),
+    ) {
+        let texts: Vec<String> = texts.iter().map(|words| words.join(" ")).collect();
+        let store = store(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+        let gone: Vec<u32> = gone.iter().map(|index| index.index(texts.len()) as u32).collect();
+        gone.iter().for_each(|key| store.apply(&[NoteChange::Remove { key: NoteKey(*key) }]).unwrap());
+        let has = |text: &str| text.split(' ').any(|word| query.iter().any(|wanted| wanted == word));
+        let keys = (0..).zip(&texts).filter(|(key, text)| !gone.contains(key) && has(text)).map(|(key, _)| key);
+        let all = ranked(&store, &query.join(" "), 100);
+        let mut found = all.clone();
+        found.sort_unstable();
+        prop_assert_eq!(&found, &keys.collect::<Vec<u32>>());
+        for limit in 1..=all.len() {
+            prop_assert_eq!(&ranked(&store, &query.join(" "), limit), &all[..limit], "{}", limit);
+        }
+    }
+
+    #[test]
     fn no_text_and_no_query_is_too_odd(text in "\\PC{0,40}", query in any::<String>()) {
         let store = store(&[&text]);
         search(&store, &query);
         search(&store, &text);
+        ranked(&store, &query, 5);
+        ranked(&store, &text, 5);
     }
 }

@@ -7,14 +7,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quipu_core::model::NoteKey;
-use quipu_core::ports::{Coverage, Grade, Lacking, NoteChange, NoteStore, VectorStore};
+use quipu_core::ports::{Coverage, EXACT_HITS, Grade, Lacking, NoteChange, NoteStore, VectorStore};
 use quipu_store_embedded::EmbeddedStore;
 use quipu_testkit::store_conformance::note;
 
 const SPACE: &str = "model";
 
-/// How far a similarity may be from the exact one.
+/// How far a similarity may be from the exact one: of the closest, and of those behind them.
 const EXACT: f32 = 2e-5;
+const COARSE: f32 = 3e-3;
 
 fn opened(folder: &Path) -> EmbeddedStore {
     let store = EmbeddedStore::open(folder).unwrap();
@@ -77,14 +78,14 @@ fn finds_the_closest(mut draw: impl FnMut(&mut Random) -> Vec<f32>) {
         let query = draw(&mut random);
         let mut exact: Vec<f32> = vectors.iter().map(|vector| cosine(&query, vector)).collect();
         let hits = store.nearest(SPACE, &query, 100, &|_| true).unwrap();
-        for hit in &hits {
-            assert!((hit.similarity - exact[hit.section]).abs() < EXACT, "{hit:?} is {}", exact[hit.section]);
-        }
         let found: Vec<f32> = hits.iter().map(|hit| exact[hit.section]).collect();
         exact.sort_by(|a, b| b.total_cmp(a));
         assert_eq!(found.len(), 100);
-        let missed = found.iter().filter(|similarity| **similarity < exact[99] - 2.0 * EXACT).count();
-        assert_eq!(missed, 0, "round {round}: all of the closest are found");
+        for (place, (hit, found)) in hits.iter().zip(&found).enumerate() {
+            let off = if place < EXACT_HITS { EXACT } else { COARSE };
+            assert!((hit.similarity - found).abs() < off, "{hit:?} is {found}");
+            assert!((exact[place] - found).abs() < 2.0 * off, "round {round}: a closer one than {hit:?} was missed");
+        }
     }
 }
 

@@ -37,7 +37,8 @@ pub trait VectorStore: Send + Sync {
     fn put_vectors(&self, space: &str, grade: Grade, vectors: &[(PassageHash, Vec<f32>)]) -> Result<(), StoreError>;
 
     /// The sections closest to a vector, closest first, ties by key and section, each section once by its best passage.
-    /// `admits` is asked before the limit is counted. Sees every change made before.
+    /// `admits` is asked before the limit is counted. Sees every change made before. Beyond the first [`EXACT_HITS`],
+    /// similarities may be off by some thousandths, and so may be which sections are the last.
     fn nearest(
         &self,
         space: &str,
@@ -67,6 +68,12 @@ pub struct Coverage {
     pub embedded: usize,
 }
 
+/// So many of the closest are surely the closest, and in their order.
+///
+/// Who wants more weighs them together with something else, and a thousandth of a cosine decides nothing there; to know it
+/// would take longer than the whole search.
+pub const EXACT_HITS: usize = 64;
+
 /// One section found by closeness.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorHit {
@@ -74,6 +81,6 @@ pub struct VectorHit {
     pub key: NoteKey,
     /// Its index in the note's sections.
     pub section: usize,
-    /// Cosine, from -1 to 1, computed from the vector as it was put.
+    /// Cosine, from -1 to 1; of the first [`EXACT_HITS`] that of the vector as it was put.
     pub similarity: f32,
 }

@@ -13,16 +13,14 @@ use super::directory::UnsyncedDirectory;
 use super::files::findings;
 use super::language::Language;
 use super::query::QueryWords;
-use super::ranking::{best, count, merged};
+use super::ranking::{best, count};
 use super::schema::{self, Fields};
+use super::tally;
 use super::tokenizer::{self, WordTokenizer};
 use super::writer::Mark;
 
 /// An index that is read in milliseconds is read at every opening, a larger one only if it was not closed.
 const SMALL_BYTES: u64 = 16 << 20;
-
-/// So many of the sections with every word are looked at for how they have them.
-const PRECISE: usize = 64;
 
 /// The open index.
 pub(super) struct Engine {
@@ -148,9 +146,7 @@ impl Engine {
         guarded(|| {
             words.find_instead(&searcher, fields)?;
             let most = words.most(&searcher, fields)?;
-            let any = best(&searcher, &*words.any_word(fields), limit, None)?;
-            let precise = best(&searcher, &*words.precise(most, fields), limit.min(PRECISE), None)?;
-            Ok(RankedText { hits: merged(any, precise, limit), most })
+            Ok(RankedText { hits: tally::rank(&words, most, limit, &searcher, fields)?, most })
         })
     }
 

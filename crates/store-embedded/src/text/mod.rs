@@ -12,6 +12,7 @@ mod query;
 mod ranking;
 mod schema;
 mod similar;
+mod tally;
 mod tokenizer;
 mod writer;
 

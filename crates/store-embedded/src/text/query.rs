@@ -45,6 +45,34 @@ pub(super) struct QueryWords {
     words: Vec<QueryWord>,
 }
 
+/// A form of some word of the query.
+pub(super) struct ScoredTerm<'w> {
+    pub(super) text: &'w str,
+    /// A factor on its BM25.
+    pub(super) worth: f32,
+    /// What a section with it has; see [`Demand`].
+    pub(super) bits: u64,
+}
+
+/// What a section needs to have every word: for each word the ways to have it, each as the bits that it takes.
+pub(super) struct Demand {
+    words: Vec<Vec<u64>>,
+}
+
+impl Demand {
+    pub(super) fn is_met(&self, found: u64) -> bool {
+        self.words.iter().all(|ways| ways.iter().any(|way| found & way == *way))
+    }
+}
+
+/// Words standing in one field as typed.
+pub(super) struct Together {
+    pub(super) query: Box<dyn Query>,
+    pub(super) terms: Vec<Term>,
+    /// On the BM25 of the terms, as the query has it.
+    pub(super) factor: f32,
+}
+
 /// One word, or one run of characters without spaces.
 #[derive(Debug, Clone, PartialEq)]
 struct QueryWord {
@@ -112,30 +140,63 @@ impl QueryWords {
         }
     }
 
-    /// The sections that have every word, with what that is worth beyond finding each: words that stand together as typed,
-    /// and the note's name. A ranking by any word knows nothing of these, since it skips what cannot win.
-    pub(super) fn precise(&self, most: f32, fields: &Fields) -> Box<dyn Query> {
-        let phrase = self.phrase();
-        let together = (phrase.len() > 1).then_some(phrase).into_iter().chain(self.pieces());
-        let together = together.map(|terms| (Occur::Should, boosted(in_any_field(&terms, fields), TOGETHER_BONUS)));
-        let mut clauses: Vec<(Occur, Box<dyn Query>)> = together.collect();
-        clauses.push((Occur::Must, boosted(self.all_words(fields), 0.0)));
-        clauses.push((Occur::Should, self.any_word(fields)));
-        self.names_first(Box::new(BooleanQuery::new(clauses)), most, fields)
-    }
-
     /// The same query, with a bonus for notes that have the whole of what was typed in their name: who types a name wants
     /// the note of that name first. `most` is the scale of the scores.
     pub(super) fn names_first(&self, query: Box<dyn Query>, most: f32, fields: &Fields) -> Box<dyn Query> {
+        match self.named(most, fields) {
+            Some(named) => Box::new(BooleanQuery::new(vec![(Occur::Must, query), (Occur::Should, named)])),
+            None => query,
+        }
+    }
+
+    /// That bonus by itself; none for more words than a name has.
+    pub(super) fn named(&self, most: f32, fields: &Fields) -> Option<Box<dyn Query>> {
         if self.words.len() > MAX_NAME_WORDS {
-            return query;
+            return None;
         }
         let named = fields.names().map(|field| {
             let each = self.words.iter().map(|word| (Occur::Must, word.in_field(field)));
             Box::new(BooleanQuery::new(each.collect())) as Box<dyn Query>
         });
-        let named = ConstScoreQuery::new(Box::new(BooleanQuery::union(named.into())), NAME_BONUS * most);
-        Box::new(BooleanQuery::new(vec![(Occur::Must, query), (Occur::Should, Box::new(named))]))
+        Some(Box::new(ConstScoreQuery::new(Box::new(BooleanQuery::union(named.into())), NAME_BONUS * most)))
+    }
+
+    /// What words standing as typed are worth beside finding each of them: the whole query, and its pieces.
+    pub(super) fn standing_together(&self, fields: &Fields) -> Vec<Together> {
+        let phrase = self.phrase();
+        let phrases: Vec<_> = (phrase.len() > 1).then_some(phrase).into_iter().chain(self.pieces()).collect();
+        let in_fields = phrases.iter().flat_map(|phrase| {
+            fields.words.map(|(field, weight)| {
+                let factor = TOGETHER_BONUS * weight;
+                let terms = phrase.iter().map(|(_, term)| Term::from_field_text(field, term)).collect();
+                Together { query: boosted(together(phrase, field), factor), terms, factor }
+            })
+        });
+        in_fields.collect()
+    }
+
+    /// Every form of every word once, with what it is worth, and which of them make a section have every word.
+    pub(super) fn terms(&self) -> (Vec<ScoredTerm<'_>>, Demand) {
+        let mut scored: BTreeMap<&str, (f32, u64)> = BTreeMap::new();
+        for (text, worth) in self.words.iter().flat_map(QueryWord::weighted) {
+            let known = scored.entry(text).or_default();
+            known.0 = known.0.max(worth);
+        }
+        let mut bits = (0..u64::BITS).map(|place| 1_u64 << place);
+        let mut demand = Demand { words: Vec::with_capacity(self.words.len()) };
+        for word in &self.words {
+            let mut ways = Vec::new();
+            for needed in word.ways() {
+                // A way without bits is no way: of a pasted page no section is expected to have every word.
+                ways.extend(needed.iter().try_fold(0, |way, forms| {
+                    let bit = bits.next()?;
+                    forms.iter().for_each(|form| scored.entry(form).or_default().1 |= bit);
+                    Some(way | bit)
+                }));
+            }
+            demand.words.push(ways);
+        }
+        (scored.into_iter().map(|(text, (worth, bits))| ScoredTerm { text, worth, bits }).collect(), demand)
     }
 
     /// What a section that had nothing but the rarest forms of every word could score.
@@ -193,23 +254,16 @@ impl QueryWords {
         self.words.iter().flat_map(|word| word.terms.iter().cloned()).collect()
     }
 
-    /// Each word somewhere in the section; words typed in one piece count more when they stand together.
-    fn all_words(&self, fields: &Fields) -> Box<dyn Query> {
-        self.every_word(fields, |_| Occur::Must)
-    }
-
-    /// The same, but for the words that nearly every section has: "how do I deploy" is about deploying, and a section that
-    /// happens to have "how" and "do" as well must not hide all others.
+    /// Each word somewhere in the section, but for those that nearly every section has: "how do I deploy" is about deploying,
+    /// and a section that happens to have "how" and "do" as well must not hide all others. Words typed in one piece count
+    /// more when they stand together.
     fn telling_words(&self, fields: &Fields) -> Box<dyn Query> {
-        self.every_word(fields, |word| if word.is_common { Occur::Should } else { Occur::Must })
-    }
-
-    fn every_word(&self, fields: &Fields, occur: impl Fn(&QueryWord) -> Occur) -> Box<dyn Query> {
         let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
         for (index, word) in self.words.iter().enumerate() {
             let seen = self.words[..index].iter().any(|earlier| earlier.is_like(word));
             if !seen {
-                clauses.push((occur(word), word.somewhere(fields)));
+                let occur = if word.is_common { Occur::Should } else { Occur::Must };
+                clauses.push((occur, word.somewhere(fields)));
             }
         }
         clauses.extend(self.pieces().map(|piece| (Occur::Should, in_any_field(&piece, fields))));
@@ -217,7 +271,7 @@ impl QueryWords {
     }
 
     /// Any word, any pair of a run, any part of a compound.
-    pub(super) fn any_word(&self, fields: &Fields) -> Box<dyn Query> {
+    fn any_word(&self, fields: &Fields) -> Box<dyn Query> {
         let mut worth: BTreeMap<&str, f32> = BTreeMap::new();
         for (term, weight) in self.words.iter().flat_map(QueryWord::weighted) {
             let known = worth.entry(term).or_default();
@@ -282,6 +336,12 @@ impl QueryWord {
             }
         }
         Ok(most)
+    }
+
+    /// How a text may have the word: as it is, or all parts of a compound. Each way with the words that it takes.
+    fn ways(&self) -> Vec<Vec<Vec<&str>>> {
+        let parts: Vec<Vec<&str>> = self.parts.iter().map(|part| vec![part.as_str()]).collect();
+        [self.forms(), parts].into_iter().filter(|way| !way.is_empty()).collect()
     }
 
     /// The words that a text should have, each in all its forms.

@@ -60,18 +60,6 @@ pub(super) fn best(
     Ok(hits.into_iter().map(hit).collect())
 }
 
-/// Two rankings of one query as one: of a section in both, the better score counts.
-pub(super) fn merged(first: Vec<TextHit>, second: Vec<TextHit>, limit: usize) -> Vec<TextHit> {
-    let mut hits = first;
-    hits.extend(second);
-    hits.sort_by(|a, b| (a.key, a.section).cmp(&(b.key, b.section)).then(b.score.total_cmp(&a.score)));
-    hits.dedup_by_key(|hit| (hit.key, hit.section));
-    // Stable, so ties stay by key and section.
-    hits.sort_by(|a, b| b.score.total_cmp(&a.score));
-    hits.truncate(limit);
-    hits
-}
-
 /// How many sections match.
 pub(super) fn count(searcher: &Searcher, query: &dyn Query, among: Option<&Among>) -> tantivy::Result<usize> {
     match among {

@@ -117,6 +117,22 @@ impl Matrix {
         Pool::merge(pools, keep)
     }
 
+    /// The cosine of a query of length one with a row, as far as it is known, and the most that it could be.
+    pub(super) fn cosine(&self, row: u32, query: &[f32]) -> (f32, f32) {
+        let row = row as usize;
+        let (start, scale) = (row % BLOCK_ROWS * self.lanes, self.scales[row]);
+        let lanes = &self.blocks[row / BLOCK_ROWS][start..start + self.lanes];
+        // Sums side by side, as in [`super::fixed_point::cosine`].
+        let mut sums = [0_f32; LANE_BYTES];
+        for (lane, query) in lanes.iter().zip(query.chunks(LANE_BYTES)) {
+            for ((sum, number), query) in sums.iter_mut().zip(lane.0).zip(query) {
+                *sum += f32::from(number) * query;
+            }
+        }
+        let nearly = (sums.iter().sum::<f32>() * scale).clamp(-1.0, 1.0);
+        (nearly, nearly + coarse_error(0.0, scale))
+    }
+
     fn lanes_of(&mut self, row: usize) -> &mut [Lane] {
         let start = row % BLOCK_ROWS * self.lanes;
         &mut self.blocks[row / BLOCK_ROWS][start..start + self.lanes]

@@ -1,10 +1,10 @@
-//! The closest sections: a scan over coarse rows names candidates, whose exact vectors then decide.
+//! The closest sections: a scan over coarse rows names candidates, and the exact vectors of the best of them decide.
 //!
 //! Nothing that is close enough is lost to the coarseness: each candidate comes with the most that it could be, and
 //! candidates are looked at until the rest cannot be among the closest.
 
 use quipu_core::model::NoteKey;
-use quipu_core::ports::VectorHit;
+use quipu_core::ports::{EXACT_HITS, VectorHit};
 use rustc_hash::FxHashMap;
 
 use super::fixed_point::{FixedPoint, unit};
@@ -15,11 +15,25 @@ use crate::store::EmbeddedStore;
 /// Candidates whose exact vectors are read between two looks at whether that is enough.
 const BATCH: usize = 32;
 
+/// Fewer candidates are not asked for: where many texts are nearly alike, a second scan would be needed.
+const MIN_CANDIDATES: usize = 1024;
+
 /// A text that may be among the closest, with the places where it is wanted.
 struct CandidateText {
+    /// Its cosine is not above this, but for one in a million.
     most: f32,
+    /// Its cosine by the coarse row.
+    nearly: f32,
     id: i64,
     places: Vec<Place>,
+}
+
+/// What a scan found.
+struct Shortlist {
+    /// By `most`, highest first.
+    texts: Vec<CandidateText>,
+    /// The most that any text could be that is not among them; `None` where all are.
+    others_most: Option<f32>,
 }
 
 /// See [`quipu_core::ports::VectorStore::nearest`].
@@ -36,17 +50,16 @@ pub(super) fn nearest(
     if limit == 0 {
         return Ok(Vec::new());
     }
-    let mut keep = limit.saturating_mul(2).saturating_add(2 * BATCH);
+    let mut keep = limit.saturating_mul(2).max(MIN_CANDIDATES);
     loop {
         // The scan alone holds the vectors in memory: reading from disk may take its time.
-        let scan = |resident: &Resident| candidates(resident, &coarse_query, keep, admits);
-        let Some((candidates, are_all)) = store.vectors.with_space(&store.catalog, space, scan)? else {
+        let scan = |resident: &Resident| shortlist(resident, &exact_query, &coarse_query, keep, admits);
+        let Some(shortlist) = store.vectors.with_space(&store.catalog, space, scan)? else {
             // Queries and passages come from one model: it has changed, and passages will follow.
             store.vectors.turn(space, query.len())?;
             continue;
         };
-        let (hits, are_enough) = rescore(&store.vectors, &exact_query, limit, &candidates)?;
-        if are_all || are_enough {
+        if let Some(hits) = rescore(&store.vectors, &exact_query, limit, &shortlist)? {
             return Ok(hits);
         }
         // Many candidates shared a section, or are so close to each other that the coarse rows do not tell them apart.
@@ -54,56 +67,77 @@ pub(super) fn nearest(
     }
 }
 
-/// What may be closest, and whether that is all there is; `None` where the query has other dimensions.
-fn candidates(
+/// What may be closest; `None` where the query has other dimensions.
+fn shortlist(
     resident: &Resident,
-    query: &FixedPoint,
+    exact_query: &[f32],
+    coarse_query: &FixedPoint,
     keep: usize,
     admits: &(dyn Fn(NoteKey) -> bool + Sync),
-) -> Option<(Vec<CandidateText>, bool)> {
-    if !resident.takes(query.coarse.len()) {
+) -> Option<Shortlist> {
+    if !resident.takes(exact_query.len()) {
         return None;
     }
-    let Some(matrix) = resident.matrix() else { return Some((Vec::new(), true)) };
+    let Some(matrix) = resident.matrix() else { return Some(Shortlist { texts: Vec::new(), others_most: None }) };
     let admitted = |slot| resident.places(slot).filter(|place| admits(place.key));
-    let found = matrix.scan(query, keep.min(matrix.len().max(1)), &|slot| admitted(slot).next().is_some());
-    let text = |most, slot| CandidateText { most, id: resident.id(slot), places: admitted(slot).collect() };
-    Some((found.rows.iter().map(|row| text(row.most, row.slot)).collect(), found.are_all))
+    let found = matrix.scan(coarse_query, keep.min(matrix.len().max(1)), &|slot| admitted(slot).next().is_some());
+    let others_most = found.rows.last().filter(|_| !found.are_all).map(|last| last.most);
+    let text = |slot| {
+        // The scan had a coarse query too; without that a row says more.
+        let (nearly, most) = matrix.cosine(resident.row(slot), exact_query);
+        CandidateText { most, nearly, id: resident.id(slot), places: admitted(slot).collect() }
+    };
+    let mut texts: Vec<CandidateText> = found.rows.iter().map(|row| text(row.slot)).collect();
+    texts.sort_unstable_by(|a, b| b.most.total_cmp(&a.most).then(a.id.cmp(&b.id)));
+    Some(Shortlist { texts, others_most })
 }
 
-/// The closest sections of the candidates, and whether no other candidate could be among them.
+/// The closest sections of a list; `None` where others, too, could be among them.
 fn rescore(
     vectors: &Vectors,
     query: &[f32],
     limit: usize,
-    candidates: &[CandidateText],
-) -> Result<(Vec<VectorHit>, bool), VectorError> {
+    shortlist: &Shortlist,
+) -> Result<Option<Vec<VectorHit>>, VectorError> {
+    let Shortlist { texts, others_most } = shortlist;
     let mut best: FxHashMap<(NoteKey, u32), f32> = FxHashMap::default();
-    let mut are_enough = false;
-    for batch in candidates.chunks(BATCH) {
-        let cosines = vectors.read(|cache| cache.cosines(query, batch.iter().map(|candidate| candidate.id)))?;
-        for (candidate, cosine) in batch.iter().zip(cosines) {
-            for place in &candidate.places {
-                let so_far = best.entry((place.key, place.section)).or_insert(cosine);
-                *so_far = so_far.max(cosine);
-            }
-        }
-        // What is left is not above the last of the batch.
-        let rest_most = batch.last().map_or(f32::NEG_INFINITY, |last| last.most);
-        if nth_best(&best, limit).is_some_and(|least| rest_most < least) {
-            are_enough = true;
+    let mut read = 0;
+    loop {
+        // What is left is not above the next one, nor above what the scan left out.
+        let next_most = texts.get(read).map(|next| next.most);
+        let Some(rest_most) = next_most.into_iter().chain(*others_most).max_by(f32::total_cmp) else { break };
+        if nth_best(&best, limit.min(EXACT_HITS)).is_some_and(|least| rest_most < least) {
             break;
         }
+        let batch = &texts[read..texts.len().min(read + BATCH)];
+        if batch.is_empty() {
+            return Ok(None);
+        }
+        let cosines = vectors.read(|cache| cache.cosines(query, batch.iter().map(|text| text.id)))?;
+        batch.iter().zip(cosines).for_each(|(text, cosine)| text.count(cosine, &mut best));
+        read += batch.len();
     }
-    let mut hits: Vec<VectorHit> = best
-        .into_iter()
-        .map(|((key, section), similarity)| VectorHit { key, section: section as usize, similarity })
-        .collect();
+    texts[read..].iter().for_each(|text| text.count(text.nearly, &mut best));
+    if best.len() < limit && others_most.is_some() {
+        return Ok(None);
+    }
+    let hit = |((key, section), similarity)| VectorHit { key, section: section as usize, similarity };
+    let mut hits: Vec<VectorHit> = best.into_iter().map(hit).collect();
     hits.sort_unstable_by(|a, b| {
         b.similarity.total_cmp(&a.similarity).then((a.key, a.section).cmp(&(b.key, b.section)))
     });
     hits.truncate(limit);
-    Ok((hits, are_enough))
+    Ok(Some(hits))
+}
+
+impl CandidateText {
+    /// Counts a cosine for every section that has the text.
+    fn count(&self, cosine: f32, best: &mut FxHashMap<(NoteKey, u32), f32>) {
+        for place in &self.places {
+            let so_far = best.entry((place.key, place.section)).or_insert(cosine);
+            *so_far = so_far.max(cosine);
+        }
+    }
 }
 
 /// The similarity that a section must have to be among the first `limit`; `None` while there are fewer.

@@ -112,6 +112,11 @@ impl Resident {
         self.texts[slot as usize].places()
     }
 
+    /// The row of a slot that has one in the matrix.
+    pub(super) fn row(&self, slot: u32) -> u32 {
+        self.texts[slot as usize].row
+    }
+
     /// What the vector in a slot is called in the cache.
     pub(super) fn id(&self, slot: u32) -> i64 {
         self.texts[slot as usize].id
