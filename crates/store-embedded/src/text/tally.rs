@@ -35,16 +35,32 @@ pub(super) fn rank(
             tally.add_where(&complete, &*named, searcher)?;
         }
     }
+    let mut together = Vec::new();
     for Together { query, terms, factor } in words.standing_together(fields) {
-        // It can lift no section that has less than this.
-        let most_worth = factor * Bm25Weight::for_terms(searcher, &terms)?.max_score();
-        let least = least_of_best(&tallies, limit) - most_worth;
+        if are_all_in(searcher, &terms)? {
+            together.push((query, factor * Bm25Weight::for_terms(searcher, &terms)?.max_score()));
+        }
+    }
+    let mut still_possible: f32 = together.iter().map(|(_, most)| most).sum();
+    for (query, most) in together {
+        // What scores less cannot be lifted among the best any more.
+        let least = least_of_best(&tallies, limit) - still_possible;
         for tally in &mut tallies {
             let complete = tally.complete(&demand, least);
             tally.add_where(&complete, &*query, searcher)?;
         }
+        still_possible -= most;
     }
     best(&tallies, limit)
+}
+
+fn are_all_in(searcher: &Searcher, terms: &[Term]) -> tantivy::Result<bool> {
+    for term in terms {
+        if searcher.doc_freq(term)? == 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// A term in one field.
