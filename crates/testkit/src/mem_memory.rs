@@ -260,6 +260,25 @@ impl State {
                 self.set(steps, Some(before.clone()), Some(after.clone()));
                 Ok(after)
             }
+            MemoryChange::Tie { made: place, target, path } => {
+                let item = made.get(*place).ok_or(Refusal::NothingMade(*place))?;
+                let owner = item.text_owner().ok_or(Refusal::NothingMade(*place))?;
+                self.ties.insert((owner, target.clone()), path.clone());
+                Ok(item.clone())
+            }
+            MemoryChange::Numbered { number, change } => {
+                let last = match **change {
+                    MemoryChange::CreateEntity(_) => &mut self.last.0,
+                    MemoryChange::AddObservation { .. } => &mut self.last.1,
+                    MemoryChange::AddRelation { .. } => &mut self.last.2,
+                    _ => return self.change(change, made, at_ns, steps),
+                };
+                if *number <= *last {
+                    return Err(Refusal::NumberGiven(*number));
+                }
+                *last = *number - 1;
+                self.change(change, made, at_ns, steps)
+            }
         }
     }
 

@@ -90,7 +90,7 @@ impl MemoryError {
             Refusal::NoRelation(id) => Self::NotFound { kind: "relation", id: id.0 },
             Refusal::RelationExists(id) => Self::RelationExists(id),
             Refusal::Itself(id) => Self::Itself(id),
-            Refusal::NothingMade(_) => unreachable!("nothing here sets the times of what it did not make"),
+            Refusal::NothingMade(_) | Refusal::NumberGiven(_) => unreachable!("only an import says what was elsewhere"),
         }
     }
 }

@@ -15,7 +15,8 @@ use crate::exchange;
 /// Take entities, observations and relations from a file into memory.
 ///
 /// Reads the lines of `quipu export`, the file of the reference memory server with whatever damage it has, and documents as
-/// GraphMem gives them. What is there already is not added again. All of it is one change: `quipu undo` takes it back.
+/// GraphMem gives them. What is there already is not added again. All of it is one change: `quipu undo` takes it back. Numbers
+/// of `quipu export` are kept in a memory that never held anything, else new ones are given.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -27,9 +27,10 @@ fn notes(client: &mut Client) -> Value {
     client.answer("get_entity", json!({ "entity_id": 1 }))["notes"].clone()
 }
 
-fn quipu(client: &Client, arguments: &[&str]) {
+fn quipu(client: &Client, arguments: &[&str]) -> String {
     let ran = Command::new(QUIPU).args(arguments).current_dir(client.root()).output().unwrap();
     assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8(ran.stdout).unwrap()
 }
 
 #[test]
@@ -102,6 +103,27 @@ fn a_renamed_note_keeps_its_entities() {
     client.answer("update_node", json!({ "id": "old/2025.md", "title": "Last year", "update_links": true }));
     quipu(&client, &["undo"]);
     assert_eq!(notes(&mut client)[0]["id"], "old/last year.md");
+}
+
+#[test]
+fn an_exported_memory_still_means_the_renamed_notes() {
+    let mut client = Client::open("//- plan.md\ntext\n");
+    linked(&mut client);
+    client.answer("update_node", json!({ "id": "plan.md", "title": "Roadmap" }));
+    let lines = quipu(&client, &["export"]);
+    let text = std::fs::read_to_string(client.root().join("Roadmap.md")).unwrap();
+
+    let mut copy = Client::open("");
+    let file = copy.root().join("memory.jsonl");
+    std::fs::write(&file, &lines).unwrap();
+    quipu(&copy, &["import", file.to_str().unwrap()]);
+    assert_eq!(notes(&mut copy), Value::Null, "the note is not here yet");
+    std::fs::write(copy.root().join("Roadmap.md"), text).unwrap();
+    copy.wait_for("nodes_exist", json!({ "ids": ["roadmap.md"] }), &json!({ "roadmap.md": true }));
+    assert_eq!(notes(&mut copy), notes(&mut client));
+    let asked = json!({ "id": "roadmap.md", "include_entities": true });
+    assert_eq!(copy.answer("get_neighbors", asked.clone()), client.answer("get_neighbors", asked));
+    assert_eq!(quipu(&copy, &["export"]), lines);
 }
 
 #[test]
