@@ -44,6 +44,12 @@ pub enum MemoryError {
         /// What to do.
         advice: &'static str,
     },
+    /// Two parts of one bulk that would make the same thing.
+    #[error("{first} of the same call says the same already; give it once")]
+    Twice {
+        /// Which part came first.
+        first: String,
+    },
     /// A name in place of an id that no entity of the same call has.
     #[error("no entity of this call has the name {name:?}; give the number of one that is there already")]
     UnknownName {

@@ -46,12 +46,13 @@ fn an_entity_has_its_notes_and_a_note_its_entities_where_asked() {
     let asked = json!({ "id": "plan.md", "include_entities": true });
     let neighbors = client.answer("get_neighbors", asked.clone());
     assert_eq!((&neighbors[0]["id"], &neighbors[1]), (&json!("a.md"), &entity));
+    let full = json!({ "id": "plan.md", "include_entities": true, "limit": 1 });
+    assert_eq!(client.answer("get_neighbors", full)[1], entity, "notes that fill the limit leave it its place");
     assert_eq!(client.answer("get_node", asked)["entities"], json!([entity]));
     let page = json!({ "filepath": "plan.md", "include_entities": true });
     assert_eq!(client.answer("ubp_get_context", page)["entities"], json!([entity]));
     for (tool, arguments) in [
         ("get_neighbors", json!({ "id": "plan.md" })),
-        ("get_neighbors", json!({ "id": "plan.md", "include_entities": true, "limit": 1 })),
         ("get_neighbors", json!({ "id": "plan.md", "include_entities": true, "direction": "out" })),
         ("get_node", json!({ "id": "plan.md", "depth": 1 })),
         ("ubp_get_context", json!({ "filepath": "plan.md" })),
