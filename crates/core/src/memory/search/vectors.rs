@@ -79,6 +79,27 @@ impl VectorIndex {
         self.queue.insert(owner);
     }
 
+    /// Says how many dimensions the model's vectors have now. Where that is news all are wanted anew: the model has changed
+    /// behind its name, and its old vectors lie in another space.
+    pub(super) fn settle_dimensions(&mut self, dimensions: usize) {
+        if self.is_of(dimensions) {
+            return;
+        }
+        for row in std::mem::take(&mut self.rows).into_iter().flatten() {
+            self.pending.insert(row.owner, (row.entity, row.text_hash));
+            self.queue.insert(row.owner);
+        }
+        self.codes.clear();
+        self.free.clear();
+        self.row_of.clear();
+        self.dimensions = dimensions;
+    }
+
+    /// Whether vectors of so many dimensions can be compared with these.
+    pub(super) fn is_of(&self, dimensions: usize) -> bool {
+        self.dimensions == 0 || self.dimensions == dimensions
+    }
+
     /// Takes a vector in, unless it is of another text than expected or nobody waits for it.
     pub(super) fn put(&mut self, owner: TextOwner, vector: &StoredVector) {
         let Some(&(entity, text_hash)) = self.pending.get(&owner) else { return };
@@ -178,13 +199,22 @@ impl VectorIndex {
     }
 }
 
+/// How many chosen vectors each entity is put beside, when pairs are looked for.
+const BESIDE: usize = 2;
+
+/// How many of those beside the same chosen vector an entity is compared with.
+const COMPARED: usize = 512;
+
+/// Pairs that one entity brings: thousands that are all alike are no pairs.
+const PAIRS_OF_ONE: usize = 16;
+
 impl VectorIndex {
     /// Pairs of entities whose vectors are nearer than this, the lower id first.
     ///
     /// Every entity is put beside the few of some chosen vectors that it is nearest to, and compared with those that stand
-    /// beside the same. Two that are near each other are near the same ones, but for a rare pair at an edge.
+    /// beside the same, about as near to it as itself. Two that are near each other are near the same ones, but for a rare
+    /// pair at an edge. So the work grows with the number of entities times its root, however they lie.
     pub(in crate::memory) fn near_pairs(&self, at_least: f32) -> Vec<(EntityId, EntityId, f32)> {
-        const BESIDE: usize = 2;
         let entity = |row: &Option<Row>| row.filter(|row| matches!(row.owner, TextOwner::Entity(_)));
         let rows: Vec<(usize, Row)> =
             self.rows.iter().enumerate().filter_map(|(place, row)| Some((place, entity(row)?))).collect();
@@ -195,36 +225,41 @@ impl VectorIndex {
         let step = rows.len().isqrt().max(1);
         let chosen: Vec<(usize, Row)> = rows.iter().step_by(step).copied().collect();
         let beside = |row: &(usize, Row)| {
-            let mut nearest: Vec<(f32, usize)> =
-                chosen.iter().enumerate().map(|(place, other)| (cosine(row, other), place)).collect();
-            let count = BESIDE.min(nearest.len());
-            nearest.select_nth_unstable_by(count - 1, |a, b| b.0.total_cmp(&a.0));
-            nearest.truncate(count);
-            nearest.into_iter().map(|(_, place)| place).collect::<Vec<_>>()
+            let nearest = chosen.iter().enumerate().map(|(place, other)| (cosine(row, other), place));
+            nearest_few(nearest.collect(), BESIDE)
         };
-        let places: Vec<Vec<usize>> = rows.par_iter().map(beside).collect();
-        let mut cells: Vec<Vec<usize>> = vec![Vec::new(); chosen.len()];
+        let places: Vec<Vec<(f32, usize)>> = rows.par_iter().map(beside).collect();
+        let mut cells: Vec<Vec<(f32, usize)>> = vec![Vec::new(); chosen.len()];
         for (row, places) in places.iter().enumerate() {
-            places.iter().for_each(|place| cells[*place].push(row));
+            places.iter().for_each(|(cosine, place)| cells[*place].push((*cosine, row)));
         }
-        let look = |cell: Vec<usize>| {
+        let look = |mut cell: Vec<(f32, usize)>| {
+            cell.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
             let mut pairs = Vec::new();
-            for (place, a) in cell.iter().enumerate() {
-                for b in &cell[place + 1..] {
-                    let cosine = cosine(&rows[*a], &rows[*b]);
-                    if cosine >= at_least {
-                        let (a, b) = (rows[*a].1.entity, rows[*b].1.entity);
-                        pairs.push((a.min(b), a.max(b), cosine));
-                    }
+            for (place, (_, a)) in cell.iter().enumerate() {
+                let others = cell[place + 1..].iter().take(COMPARED).map(|(_, b)| (cosine(&rows[*a], &rows[*b]), *b));
+                let near = others.filter(|(cosine, _)| *cosine >= at_least).collect();
+                for (cosine, b) in nearest_few(near, PAIRS_OF_ONE) {
+                    let (a, b) = (rows[*a].1.entity, rows[b].1.entity);
+                    pairs.push((a.min(b), a.max(b), cosine));
                 }
             }
             pairs
         };
         let mut pairs: Vec<(EntityId, EntityId, f32)> = cells.into_par_iter().flat_map_iter(look).collect();
-        pairs.sort_unstable_by_key(|(a, b, _)| (*a, *b));
+        pairs.par_sort_unstable_by_key(|(a, b, _)| (*a, *b));
         pairs.dedup_by_key(|(a, b, _)| (*a, *b));
         pairs
     }
+}
+
+/// The few with the greatest cosine; of equal ones those that come first.
+fn nearest_few(mut found: Vec<(f32, usize)>, count: usize) -> Vec<(f32, usize)> {
+    if found.len() > count {
+        found.select_nth_unstable_by(count - 1, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        found.truncate(count);
+    }
+    found
 }
 
 fn nearest_first(a: &Near, b: &Near) -> std::cmp::Ordering {
@@ -233,4 +268,50 @@ fn nearest_first(a: &Near, b: &Near) -> std::cmp::Ordering {
 
 fn dot(a: &[i8], b: &[i8]) -> i32 {
     a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIMENSIONS: usize = 16;
+
+    /// A vector for each entity, from the number that stands for its direction.
+    fn index(directions: impl Iterator<Item = u64>) -> VectorIndex {
+        let mut index = VectorIndex::default();
+        for (id, direction) in (1..).map(EntityId).zip(directions) {
+            let mut state = direction.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+            let numbers: Vec<f32> = (0..DIMENSIONS)
+                .map(|_| {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    (state >> 40) as f32 / (1_u32 << 24) as f32 - 0.5
+                })
+                .collect();
+            let length = numbers.iter().map(|number| number * number).sum::<f32>().sqrt();
+            let vector: Vec<f32> = numbers.into_iter().map(|number| number / length).collect();
+            index.expect(TextOwner::Entity(id), id, 0);
+            index.put(TextOwner::Entity(id), &stored(&vector, 0));
+        }
+        index
+    }
+
+    #[test]
+    fn every_two_of_one_direction_are_a_pair() {
+        let pairs = index((0..2000).chain(0..2000)).near_pairs(0.98);
+        let is_expected = |(place, (a, b, _)): (i64, &(EntityId, EntityId, f32))| (a.0, b.0) == (place, place + 2000);
+        assert!((1..).zip(&pairs).all(is_expected) && pairs.len() == 2000, "{}", pairs.len());
+    }
+
+    #[test]
+    fn thousands_that_are_all_alike_bring_a_bounded_number() {
+        let pairs = index(std::iter::repeat_n(7, 5000)).near_pairs(0.9);
+        assert!(pairs.len() > 5000 && pairs.len() <= 5000 * BESIDE * PAIRS_OF_ONE, "{}", pairs.len());
+    }
+
+    #[test]
+    fn none_have_no_pairs() {
+        assert_eq!(VectorIndex::default().near_pairs(0.0), []);
+    }
 }
