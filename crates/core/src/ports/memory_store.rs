@@ -110,8 +110,8 @@ pub trait MemoryStore: Send + Sync {
     fn linking_texts_gone(&self) -> Result<Vec<(TextOwner, String)>, MemoryFailure>;
 
     /// Takes some ties away and then makes others, in place of any of the same owner and target; all or nothing. Not
-    /// logged: no text changes by it. A tie stays when its owner goes, since the owner may come back; merging entities
-    /// gives the one that stays what the other's description was tied to.
+    /// logged: no text changes by it. A tie stays when its owner goes, since the owner may come back; an entity that takes
+    /// over another's description in a merge gets its ties.
     fn retie(&self, gone: &[NoteTie], made: &[NoteTie]) -> Result<(), MemoryFailure>;
 
     /// Looks for damage; each finding is a sentence. Slow: reads everything.

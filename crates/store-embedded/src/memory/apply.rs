@@ -153,7 +153,10 @@ impl<'tx> Writing<'tx> {
             }
         }
         self.remove(&MemoryItem::Entity(gone.clone()))?;
-        ties::hand_over(self.tx, from, into)?;
+        // The other's description is taken over where there is none, and what its links mean with it.
+        if kept.description.is_none() {
+            ties::hand_over(self.tx, from, into)?;
+        }
         let (aliases, description) = kept.absorbing(&gone);
         let after = Entity { aliases, description, updated_ns: self.at_ns, ..kept.clone() };
         self.replace_entity(kept, after)?;
