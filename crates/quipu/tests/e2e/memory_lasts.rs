@@ -19,6 +19,25 @@ fn what_is_remembered_is_there_after_a_kill() {
 }
 
 #[test]
+fn a_context_survives_a_restart_and_belongs_to_a_name() {
+    let folder = TempDir::new().unwrap();
+    let serve = || Client::start_with(TempDir::new().unwrap(), serve_command(folder.path(), &[]));
+    let mut client = serve().shake_hands(LEGACY);
+    client.answer("create_entity", json!({"name": "Quipu", "entity_type": "project"}));
+    client.answer("set_context", json!({"project_id": 1}));
+    client.close();
+    let mut client = serve().shake_hands(LEGACY);
+    assert_eq!(client.answer("get_context", json!({}))["status"], "context_active");
+    let mut other = serve();
+    let params =
+        json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "other", "version": "1"}});
+    other.request("initialize", params);
+    assert_eq!(other.answer("get_context", json!({})), json!({"status": "no_context"}));
+    client.answer("delete_entity", json!({"entity_id": 1}));
+    assert_eq!(client.answer("get_context", json!({})), json!({"status": "no_context"}));
+}
+
+#[test]
 fn calls_that_do_not_wait_for_each_other_lose_nothing() {
     let mut client = Client::open("");
     for number in 0..200 {

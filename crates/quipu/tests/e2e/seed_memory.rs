@@ -1,9 +1,8 @@
 //! The document that the memory toolset comes from: every tool, every field, every error, over the real wire.
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::client::{Client, LEGACY, first_block, serve_command, vault, warnings};
+use crate::client::{Client, first_block, vault, warnings};
 
 /// Starts with a project, two parts of it and something else.
 fn planted() -> Client {
@@ -369,25 +368,6 @@ fn a_context_puts_its_members_first() {
     assert_eq!(client.answer("clear_context", json!({})), json!({"status": "context_cleared"}));
     assert_eq!(client.answer("get_context", json!({})), json!({"status": "no_context"}));
     assert_eq!(ids(&client.answer("search_entities", json!({"query": "log"}))), [3, 2, 4]);
-}
-
-#[test]
-fn a_context_survives_a_restart_and_belongs_to_a_name() {
-    let folder = TempDir::new().unwrap();
-    let serve = || Client::start_with(TempDir::new().unwrap(), serve_command(folder.path(), &[]));
-    let mut client = serve().shake_hands(LEGACY);
-    client.answer("create_entity", json!({"name": "Quipu", "entity_type": "project"}));
-    client.answer("set_context", json!({"project_id": 1}));
-    client.close();
-    let mut client = serve().shake_hands(LEGACY);
-    assert_eq!(client.answer("get_context", json!({}))["status"], "context_active");
-    let mut other = serve();
-    let params =
-        json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "other", "version": "1"}});
-    other.request("initialize", params);
-    assert_eq!(other.answer("get_context", json!({})), json!({"status": "no_context"}));
-    client.answer("delete_entity", json!({"entity_id": 1}));
-    assert_eq!(client.answer("get_context", json!({})), json!({"status": "no_context"}));
 }
 
 #[test]

@@ -477,6 +477,10 @@ pub fn ties_stay_through_deletion_and_merge<S: MemoryShelf>(shelf: &S) {
     assert_eq!(store.linking_texts_gone().unwrap(), [(seen, "[[plan]]".to_owned())]);
     applied(&store, &[MemoryChange::MergeEntity { from: EntityId(1), into: EntityId(2) }]);
     assert_eq!(of(&[bea])[0], [tie(bea, "Old", "c.md")]);
+    let own = EntityUpdate { description: Some(Some("[[Old]]".into())), ..EntityUpdate::default() };
+    applied(&store, &[create("Cy"), MemoryChange::UpdateEntity { id: EntityId(3), update: own }]);
+    applied(&store, &[MemoryChange::MergeEntity { from: EntityId(2), into: EntityId(3) }]);
+    assert_eq!(of(&[TextOwner::Entity(EntityId(3))])[0], [], "its own words mean what they meant");
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 

@@ -1,0 +1,310 @@
+//! Memory in plain maps: the rules of the port, written for reading rather than for speed. It is the model against which
+//! real stores are held.
+
+mod state;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use quipu_core::RequestKey;
+use quipu_core::memory::{
+    DuplicateRule, Entity, EntityId, EntityTypes, Memory, MemoryParts, Observation, ObservationId, Relation,
+    RelationId, name_key,
+};
+use quipu_core::model::VaultPath;
+use quipu_core::ports::{
+    Applied, ApplyError, Author, ChangeNumber, Clock, LoggedChange, MemoryChange, MemoryCounts, MemoryFailure,
+    MemoryItem, MemoryStore, NoteTie, RelationFilter, StoredVector, TextOwner, Touched, UndoError,
+};
+
+use self::state::State;
+use crate::memory_conformance::MemoryShelf;
+
+/// Keeps memories between runs of a test.
+#[derive(Debug, Default)]
+pub struct MemMemoryShelf(Arc<Mutex<State>>);
+
+impl MemoryShelf for MemMemoryShelf {
+    type Store = MemMemory;
+
+    fn open(&self) -> MemMemory {
+        MemMemory(self.0.clone())
+    }
+}
+
+/// Memory that lives as long as its shelf.
+#[derive(Debug, Default)]
+pub struct MemMemory(Arc<Mutex<State>>);
+
+/// A memory over maps, without an embedder.
+pub fn mem_memory(clock: Arc<dyn Clock>) -> Memory {
+    Memory::new(MemoryParts {
+        store: Arc::new(MemMemory::default()),
+        embedder: None,
+        clock,
+        types: EntityTypes::default(),
+        rule: DuplicateRule::default(),
+    })
+}
+
+impl MemMemory {
+    /// The greatest ids given so far: of entities, observations and relations.
+    pub fn last_ids(&self) -> (i64, i64, i64) {
+        self.state().last
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl MemoryStore for MemMemory {
+    fn apply(&self, changes: &[MemoryChange], author: &Author) -> Result<Applied, ApplyError> {
+        if changes.is_empty() {
+            return Ok(Applied { change: ChangeNumber(0), outcomes: Vec::new() });
+        }
+        let mut state = self.state();
+        if let Some((_, applied)) = author.request.and_then(|request| state.requests.get(&request)) {
+            return Ok(applied.clone());
+        }
+        let mut next = state.clone();
+        let (mut outcomes, mut steps) = (Vec::new(), Vec::new());
+        for (number, change) in changes.iter().enumerate() {
+            let outcome = next.change(change, &outcomes, author.at_ns, &mut steps);
+            outcomes.push(outcome.map_err(|refusal| ApplyError::Refused { change: number, refusal })?);
+        }
+        let change = ChangeNumber(next.log.len() as i64 + 1);
+        // The log does not name the call.
+        let logged = Author { request: None, ..author.clone() };
+        next.log.push(LoggedChange { number: change, author: logged, undoes: None, undone_by: None, steps });
+        let applied = Applied { change, outcomes };
+        if let Some(request) = author.request {
+            next.requests.retain(|_, (at_ns, _)| *at_ns >= author.at_ns - RequestKey::REMEMBERED_NS);
+            next.requests.insert(request, (author.at_ns, applied.clone()));
+        }
+        *state = next;
+        Ok(applied)
+    }
+
+    fn was_applied(&self, request: RequestKey) -> Result<bool, MemoryFailure> {
+        Ok(self.state().requests.contains_key(&request))
+    }
+
+    fn undo(&self, number: ChangeNumber, author: &Author) -> Result<LoggedChange, UndoError> {
+        let mut state = self.state();
+        let mut next = state.clone();
+        let place = usize::try_from(number.0 - 1).map_err(|_| UndoError::Unknown(number))?;
+        let undone = next.log.get(place).cloned().ok_or(UndoError::Unknown(number))?;
+        if let Some(by) = undone.undone_by {
+            return Err(UndoError::Undone { change: number, by });
+        }
+        let mut steps = Vec::new();
+        for (before, after) in undone.steps.into_iter().rev() {
+            next.turn_round(before, after, &mut steps)
+                .map_err(|reason| UndoError::Depended { change: number, reason })?;
+        }
+        let by = ChangeNumber(next.log.len() as i64 + 1);
+        next.log[place].undone_by = Some(by);
+        let entry = LoggedChange { number: by, author: author.clone(), undoes: Some(number), undone_by: None, steps };
+        next.log.push(entry.clone());
+        *state = next;
+        Ok(entry)
+    }
+
+    fn entities(&self, ids: &[EntityId]) -> Result<Vec<Option<Entity>>, MemoryFailure> {
+        let state = self.state();
+        Ok(ids.iter().map(|id| state.entities.get(id).map(|entity| state.counted(entity))).collect())
+    }
+
+    fn entities_called(&self, keys: &[String]) -> Result<Vec<Vec<EntityId>>, MemoryFailure> {
+        let state = self.state();
+        let called = |key: &String| {
+            let named = state.entities.values().filter(|entity| name_key(&entity.name) == *key);
+            let also = state.entities.values().filter(|entity| {
+                name_key(&entity.name) != *key && entity.aliases.iter().any(|alias| name_key(alias) == *key)
+            });
+            named.chain(also).map(|entity| entity.id).collect()
+        };
+        Ok(keys.iter().map(called).collect())
+    }
+
+    fn entities_after(&self, after: EntityId, limit: usize) -> Result<Vec<Entity>, MemoryFailure> {
+        let state = self.state();
+        let behind = state.entities.values().filter(|entity| entity.id > after);
+        Ok(behind.take(limit).map(|entity| state.counted(entity)).collect())
+    }
+
+    fn entities_from(&self, offset: u64, limit: usize) -> Result<Vec<Entity>, MemoryFailure> {
+        let state = self.state();
+        let page = state.entities.values().skip(usize::try_from(offset).unwrap_or(usize::MAX)).take(limit);
+        Ok(page.map(|entity| state.counted(entity)).collect())
+    }
+
+    fn observations(&self, ids: &[ObservationId]) -> Result<Vec<Option<Observation>>, MemoryFailure> {
+        let state = self.state();
+        Ok(ids.iter().map(|id| state.observations.get(id).cloned()).collect())
+    }
+
+    fn observations_of(&self, entities: &[EntityId]) -> Result<Vec<Vec<Observation>>, MemoryFailure> {
+        let state = self.state();
+        let of = |id: &EntityId| state.observations.values().filter(|seen| seen.entity == *id).cloned().collect();
+        Ok(entities.iter().map(of).collect())
+    }
+
+    fn observations_after(&self, after: ObservationId, limit: usize) -> Result<Vec<Observation>, MemoryFailure> {
+        Ok(self.state().observations.values().filter(|seen| seen.id > after).take(limit).cloned().collect())
+    }
+
+    fn relations(&self, ids: &[RelationId]) -> Result<Vec<Option<Relation>>, MemoryFailure> {
+        let state = self.state();
+        Ok(ids.iter().map(|id| state.relations.get(id).cloned()).collect())
+    }
+
+    fn relations_where(
+        &self,
+        filter: &RelationFilter,
+        offset: u64,
+        limit: usize,
+    ) -> Result<Vec<Relation>, MemoryFailure> {
+        let passes = |relation: &&Relation| {
+            filter.from.is_none_or(|from| relation.from == from)
+                && filter.to.is_none_or(|to| relation.to == to)
+                && filter.relation_type.as_ref().is_none_or(|wanted| relation.relation_type == *wanted)
+        };
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        Ok(self.state().relations.values().filter(passes).skip(offset).take(limit).cloned().collect())
+    }
+
+    fn relations_among(&self, entities: &[EntityId]) -> Result<Vec<Relation>, MemoryFailure> {
+        let among = |relation: &&Relation| entities.contains(&relation.from) && entities.contains(&relation.to);
+        Ok(self.state().relations.values().filter(among).cloned().collect())
+    }
+
+    fn sources_into(&self, targets: &[EntityId], relation_type: &str) -> Result<Vec<EntityId>, MemoryFailure> {
+        let into = |relation: &&Relation| targets.contains(&relation.to) && relation.relation_type == relation_type;
+        Ok(self.state().relations.values().filter(into).map(|relation| relation.from).collect())
+    }
+
+    fn entity_count(&self) -> Result<u64, MemoryFailure> {
+        Ok(self.state().entities.len() as u64)
+    }
+
+    fn counts(&self) -> Result<MemoryCounts, MemoryFailure> {
+        let state = self.state();
+        Ok(MemoryCounts {
+            entities: state.entities.len() as u64,
+            observations: state.observations.len() as u64,
+            relations: state.relations.len() as u64,
+        })
+    }
+
+    fn head(&self) -> Result<ChangeNumber, MemoryFailure> {
+        Ok(ChangeNumber(self.state().log.len() as i64))
+    }
+
+    fn touched_since(&self, change: ChangeNumber) -> Result<Touched, MemoryFailure> {
+        let state = self.state();
+        let mut entities = BTreeSet::new();
+        let mut observations = BTreeSet::new();
+        let mut relations = BTreeSet::new();
+        for (before, after) in state.log.iter().filter(|entry| entry.number > change).flat_map(|entry| &entry.steps) {
+            match after.as_ref().or(before.as_ref()) {
+                Some(MemoryItem::Entity(entity)) => drop(entities.insert(entity.id)),
+                Some(MemoryItem::Observation(seen)) => drop(observations.insert(seen.id)),
+                Some(MemoryItem::Relation(relation)) => drop(relations.insert(relation.id)),
+                None => {}
+            }
+        }
+        Ok(Touched {
+            head: ChangeNumber(state.log.len() as i64),
+            entities: entities.into_iter().collect(),
+            observations: observations.into_iter().collect(),
+            relations: relations.into_iter().collect(),
+        })
+    }
+
+    fn log_before(&self, before: ChangeNumber, limit: usize) -> Result<Vec<LoggedChange>, MemoryFailure> {
+        let state = self.state();
+        Ok(state.log.iter().rev().filter(|entry| entry.number < before).take(limit).cloned().collect())
+    }
+
+    fn context(&self, client: &str) -> Result<Option<EntityId>, MemoryFailure> {
+        Ok(self.state().contexts.get(client).copied())
+    }
+
+    fn set_context(&self, client: &str, entity: Option<EntityId>, _at_ns: i64) -> Result<(), MemoryFailure> {
+        let mut state = self.state();
+        match entity {
+            Some(entity) if !state.entities.contains_key(&entity) => {
+                return Err(MemoryFailure::new("changed", format!("there is no entity {entity}")));
+            }
+            Some(entity) => drop(state.contexts.insert(client.to_owned(), entity)),
+            None => drop(state.contexts.remove(client)),
+        }
+        Ok(())
+    }
+
+    fn vectors_after(
+        &self,
+        space: &str,
+        after: Option<TextOwner>,
+        limit: usize,
+    ) -> Result<Vec<(TextOwner, StoredVector)>, MemoryFailure> {
+        let state = self.state();
+        let of_space = state.vectors.iter().filter(|((of, owner), _)| of == space && Some(*owner) > after);
+        let alive = of_space.filter(|((_, owner), _)| match owner {
+            TextOwner::Entity(id) => state.entities.contains_key(id),
+            TextOwner::Observation(id) => state.observations.contains_key(id),
+        });
+        Ok(alive.take(limit).map(|((_, owner), vector)| (*owner, vector.clone())).collect())
+    }
+
+    fn put_vectors(&self, space: &str, vectors: &[(TextOwner, StoredVector)]) -> Result<(), MemoryFailure> {
+        let mut state = self.state();
+        for (owner, vector) in vectors {
+            state.vectors.insert((space.to_owned(), *owner), vector.clone());
+        }
+        Ok(())
+    }
+
+    fn ties_of(&self, owners: &[TextOwner]) -> Result<Vec<Vec<NoteTie>>, MemoryFailure> {
+        let state = self.state();
+        Ok(owners.iter().map(|owner| state.ties_where(|tie| tie.owner == *owner)).collect())
+    }
+
+    fn ties_to(&self, path: &VaultPath) -> Result<Vec<NoteTie>, MemoryFailure> {
+        Ok(self.state().ties_where(|tie| tie.path == *path))
+    }
+
+    fn linking_texts_gone(&self) -> Result<Vec<(TextOwner, String)>, MemoryFailure> {
+        let text = |item: &MemoryItem| match item {
+            MemoryItem::Entity(entity) => Some((TextOwner::Entity(entity.id), entity.description.clone()?)),
+            MemoryItem::Observation(seen) => Some((TextOwner::Observation(seen.id), seen.text.clone())),
+            MemoryItem::Relation(_) => None,
+        };
+        let state = self.state();
+        let gone = state.log.iter().flat_map(|entry| &entry.steps).filter_map(|(before, _)| text(before.as_ref()?));
+        Ok(gone.filter(|(_, text)| text.contains("[[")).collect())
+    }
+
+    fn retie(&self, gone: &[NoteTie], made: &[NoteTie]) -> Result<(), MemoryFailure> {
+        let mut state = self.state();
+        for tie in gone {
+            state.ties.remove(&(tie.owner, tie.target.clone()));
+        }
+        for tie in made {
+            state.ties.insert((tie.owner, tie.target.clone()), tie.path.clone());
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<Vec<String>, MemoryFailure> {
+        drop(self.state());
+        Ok(Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    crate::memory_conformance!(crate::MemMemoryShelf::default());
+}
