@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use quipu_core::Session;
 use quipu_core::memory::{
-    Bulk, BulkEntity, BulkRelation, Creation, DuplicateRule, EntityId, EntityTypes, EntityWish, Fields, Memory,
-    MemoryParts, NameOrId, Page, SearchBy, SearchQuery, SubgraphQuery,
+    Bulk, BulkEntity, Creation, DuplicateRule, EntityId, EntityTypes, EntityWish, Fields, Memory, MemoryParts, Page,
+    SearchBy, SearchQuery, SubgraphQuery,
 };
-use quipu_core::ports::{Author, EmbedError, Embedder, Role, SystemClock};
+use quipu_core::ports::{Author, EmbedError, Embedder, EntityRef, MemoryChange, NewEntity, Role, SystemClock};
 use quipu_embed::Builtin;
 use quipu_store_embedded::MemoryDatabase;
 use serde_json::Value;
@@ -356,7 +356,7 @@ fn speed(entities: usize) {
         let bulk = Bulk { entities: (0..50).map(wish).collect(), ..Bulk::default() };
         memory.bulk_update(bulk, &author()).unwrap();
     });
-    measure("suggest_merges", 1, &mut |_| drop(memory.suggest_merges(0.3, 20, None).unwrap()));
+    measure("suggest_merges", 3, &mut |_| drop(memory.suggest_merges(0.3, 20, None).unwrap()));
 }
 
 /// Searching and pairing with a vector for every entity and observation. Real ones would take hours to make, so these lie in
@@ -373,7 +373,7 @@ fn vectors(entities: usize) {
         let query = SearchQuery { text: prose.sentence(3), limit: 20, project: None, by: SearchBy::Both };
         memory.search(&session, &query).unwrap();
     });
-    measure("suggest_merges, with vectors", 1, &mut |_| drop(memory.suggest_merges(0.3, 20, None).unwrap()));
+    measure("suggest_merges, with vectors", 3, &mut |_| drop(memory.suggest_merges(0.3, 20, None).unwrap()));
 }
 
 /// A direction for each text, and half of it the same for all.
@@ -428,29 +428,24 @@ fn measure(name: &str, rounds: usize, call: &mut dyn FnMut(usize)) {
     println!("| {name} | {p50:.2} | {p95:.2} |");
 }
 
+/// Straight into the store: looking for duplicates of each would take most of the time.
 fn fill(memory: &Memory, entities: usize, prose: &mut Prose) {
-    for first in (0..entities).step_by(25) {
-        let mut wishes = Vec::new();
-        for number in first..(first + 25).min(entities) {
-            wishes.push(BulkEntity {
+    for first in (0..entities).step_by(1000) {
+        let mut changes = Vec::new();
+        for number in first..(first + 1000).min(entities) {
+            let made = EntityRef::Made(changes.len());
+            changes.push(MemoryChange::CreateEntity(NewEntity {
                 name: format!("{} {number}", prose.sentence(2)),
                 entity_type: "Thing".into(),
                 description: Some(prose.sentence(8)),
-                observations: (0..3).map(|_| prose.sentence(14)).collect(),
-                ..BulkEntity::default()
-            });
+                ..NewEntity::default()
+            }));
+            let observe = |_| MemoryChange::AddObservation { entity: made, text: prose.sentence(14) };
+            changes.extend((0..3).map(observe));
+            let to = if first == 0 { EntityRef::Made(0) } else { EntityRef::Id(EntityId(first as i64 / 2 + 1)) };
+            changes.push(MemoryChange::AddRelation { from: made, to, relation_type: "part_of".into() });
         }
-        let whole = match first {
-            0 => NameOrId::Name(wishes[0].name.clone()),
-            _ => NameOrId::Id(EntityId(first as i64 / 2 + 1)),
-        };
-        let part = |wish: &BulkEntity| BulkRelation {
-            from: NameOrId::Name(wish.name.clone()),
-            to: whole.clone(),
-            relation_type: "part_of".into(),
-        };
-        let relations = wishes.iter().map(part).collect();
-        memory.bulk_update(Bulk { relations, entities: wishes, observations: Vec::new() }, &author()).unwrap();
+        memory.store().apply(&changes, &author()).unwrap();
     }
 }
 
