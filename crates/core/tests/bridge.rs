@@ -90,7 +90,7 @@ impl Desk {
 
     /// The paths of the notes an entity speaks of, each with the link that leads there.
     fn notes(&self, entity: EntityId) -> Vec<(String, String)> {
-        let detail = self.memory.entity_detail(entity, 0).unwrap();
+        let detail = self.memory.entity_detail(entity, 0, 1000).unwrap();
         let Some(spoken_of) = self.knowledge.spoken_of(&detail).unwrap() else { return Vec::new() };
         let shown = |(key, link)| (spoken_of.snapshot.note(key).path.to_string(), link);
         spoken_of.notes.into_iter().map(shown).collect()
@@ -168,7 +168,7 @@ fn a_renamed_note_takes_its_links_along_and_no_text_is_rewritten() {
         desk.rename("plan.md", "Old plan", update_links).unwrap();
         assert_eq!(desk.notes(id), to("Old plan.md", "Plan"));
         assert_eq!(desk.speaking_of("old plan.md"), [1]);
-        let entity = desk.memory.entity_detail(id, 0).unwrap();
+        let entity = desk.memory.entity_detail(id, 0, 1000).unwrap();
         assert_eq!(
             (entity.entity.description.as_deref(), &*entity.observations[0].text),
             (Some("[[Plan]]"), "[[plan|it]]")

@@ -18,6 +18,8 @@ use quipu_testkit::{FixedClock, MemMemoryShelf};
 struct Subjects {
     texts: AtomicUsize,
     is_down: AtomicBool,
+    /// Directions beyond those of the subjects, which no text points in.
+    more: AtomicUsize,
 }
 
 const SUBJECTS: [&[&str]; 3] = [&["car", "automobile", "vehicle"], &["cat", "feline", "kitten"], &["tea", "beverage"]];
@@ -43,7 +45,7 @@ impl Embedder for Subjects {
         let vector = |text: &&str| {
             let has = |words: &&[&str]| words.iter().any(|word| text.to_lowercase().contains(word));
             let subject = SUBJECTS.iter().position(has).unwrap_or(3);
-            (0..4).map(|place| if place == subject { 1.0 } else { 0.0 }).collect()
+            (0..4 + self.more.load(Ordering::Relaxed)).map(|place| if place == subject { 1.0 } else { 0.0 }).collect()
         };
         Ok(texts.iter().map(vector).collect())
     }
@@ -122,6 +124,38 @@ fn vectors_are_kept_and_made_again_when_a_text_changes() {
     assert_eq!(found(&memory, "kitten"), [(1, false)]);
     memory.delete_entity(EntityId(1), &author()).unwrap();
     assert_eq!(found(&memory, "kitten"), []);
+}
+
+#[test]
+fn a_model_of_other_dimensions_behind_the_same_name_starts_anew() {
+    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
+    let dimensions = |memory: &Memory| {
+        let kept = memory.store().vectors_after("subjects", None, 100).unwrap();
+        kept.into_iter().map(|(_, vector)| vector.codes.len()).collect::<Vec<_>>()
+    };
+    let first = memory(&shelf, &embedder);
+    create(&first, "Garage", "holds one automobile");
+    create(&first, "Sofa", "the kitten sleeps there");
+    make_all(&first);
+    assert_eq!(dimensions(&first), [4; 4]);
+
+    // Told by a question, with nothing new to be made a vector of.
+    embedder.more.store(3, Ordering::Relaxed);
+    assert_eq!(found(&first, "feline"), [], "the old vectors are not compared with the new one");
+    make_all(&first);
+    assert_eq!((found(&first, "feline"), dimensions(&first)), (vec![(2, false)], vec![7; 4]));
+
+    // Told by a new text, and ended half way: the next start finds vectors of both kinds.
+    embedder.more.store(1, Ordering::Relaxed);
+    create(&first, "Kettle", "for tea");
+    first.embed_some(2).unwrap();
+    assert!(dimensions(&first).contains(&5) && dimensions(&first).contains(&7));
+    let next = memory(&shelf, &embedder);
+    make_all(&next);
+    assert_eq!(dimensions(&next), [5; 6]);
+    for (question, answer) in [("vehicle", 1), ("feline", 2), ("beverage", 3)] {
+        assert_eq!(found(&next, question), [(answer, false)]);
+    }
 }
 
 #[test]

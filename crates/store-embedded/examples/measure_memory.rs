@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use quipu_core::Session;
 use quipu_core::memory::{
-    Bulk, BulkEntity, BulkRelation, Creation, DuplicateRule, EntityId, EntityTypes, EntityWish, Fields, Memory,
-    MemoryParts, NameOrId, Page, SearchBy, SearchQuery, SubgraphQuery,
+    Bulk, BulkEntity, Creation, DuplicateRule, EntityId, EntityTypes, EntityWish, Fields, Memory, MemoryParts, Page,
+    SearchBy, SearchQuery, SubgraphQuery,
 };
-use quipu_core::ports::{Author, EmbedError, Embedder, Role, SystemClock};
+use quipu_core::ports::{Author, EmbedError, Embedder, EntityRef, MemoryChange, NewEntity, Role, SystemClock};
 use quipu_embed::Builtin;
 use quipu_store_embedded::MemoryDatabase;
 use serde_json::Value;
@@ -173,14 +173,14 @@ fn recall(set: &Path) {
     while memory.embed_some(256).unwrap() > 0 {}
     println!("{} turns, vectors made in {:.0} s\n", of_turn.len(), start.elapsed().as_secs_f32());
     let questions = rows(&set.join("questions.jsonl")).into_iter().filter(|question| question["category"] != 5);
-    let questions: Vec<(String, HashSet<EntityId>)> = questions
+    let questions: Vec<Question> = questions
         .map(|question| {
-            let conv = text(&question["conv"]);
+            let conversation = text(&question["conv"]);
             let turns = question["evidence"].as_array().unwrap().iter();
-            let turns = turns.filter_map(|turn| of_turn.get(&(conv.clone(), text(turn))).copied()).collect();
-            (text(&question["question"]), turns)
+            let evidence = turns.filter_map(|turn| of_turn.get(&(conversation.clone(), text(turn))).copied()).collect();
+            Question { text: text(&question["question"]), conversation, evidence }
         })
-        .filter(|(_, evidence): &(_, HashSet<_>)| !evidence.is_empty())
+        .filter(|question| !question.evidence.is_empty())
         .collect();
     println!("| | recall@5 | recall@10 | p50 ms | p95 ms |\n|---|---|---|---|---|");
     for (name, by) in [
@@ -189,21 +189,88 @@ fn recall(set: &Path) {
         ("fused", Some(SearchBy::Both)),
         ("fused, search_subgraph", None),
     ] {
-        let (mut at_5, mut at_10) = (0.0, 0.0);
         let mut times = Vec::new();
-        for (question, evidence) in &questions {
+        let mut ask = |question: &Question| {
             let start = Instant::now();
-            let found = found(&memory, question, by);
+            let found = found(&memory, &question.text, by);
             times.push(start.elapsed());
-            let share = |limit: usize| {
-                found.iter().take(limit).filter(|id| evidence.contains(id)).count() as f32 / evidence.len() as f32
-            };
-            (at_5, at_10) = (at_5 + share(5), at_10 + share(10));
-        }
+            found
+        };
+        let found: Vec<Vec<EntityId>> = questions.iter().map(&mut ask).collect();
+        let (at_5, at_10) = shares(&questions.iter().collect::<Vec<_>>(), &found);
         let (p50, p95) = percentiles(&mut times);
-        let count = questions.len() as f32;
-        println!("| {name} | {:.3} | {:.3} | {p50:.1} | {p95:.1} |", at_5 / count, at_10 / count);
+        println!("| {name} | {at_5:.3} | {at_10:.3} | {p50:.1} | {p95:.1} |");
     }
+    halves(&memory, &questions);
+}
+
+/// A question, and the turns that answer it.
+struct Question {
+    text: String,
+    conversation: String,
+    evidence: HashSet<EntityId>,
+}
+
+/// The mean share of the evidence among the first five and the first ten.
+fn shares(questions: &[&Question], found: &[Vec<EntityId>]) -> (f32, f32) {
+    let share = |limit: usize| {
+        let of_one = |(question, found): (&&Question, &Vec<EntityId>)| {
+            let hits = found.iter().take(limit).filter(|id| question.evidence.contains(id)).count();
+            hits as f32 / question.evidence.len() as f32
+        };
+        questions.iter().zip(found).map(of_one).sum::<f32>() / questions.len() as f32
+    };
+    (share(5), share(10))
+}
+
+/// Whether what words count beside meaning was read into the data: chosen on half of the conversations, judged on the others.
+fn halves(memory: &Memory, questions: &[Question]) {
+    let ranked = |question: &Question, limit: usize, by: SearchBy| -> Vec<EntityId> {
+        let query = SearchQuery { text: question.text.clone(), limit, project: None, by };
+        let found = memory.search(&Session::default(), &query).unwrap();
+        found.into_iter().map(|found| found.entity.id).collect()
+    };
+    // As many of each as the search itself fuses.
+    let rankings: Vec<[Vec<EntityId>; 2]> = questions
+        .iter()
+        .map(|question| [ranked(question, 1000, SearchBy::Words), ranked(question, 100, SearchBy::Meaning)])
+        .collect();
+    let mut conversations: Vec<&str> = questions.iter().map(|question| question.conversation.as_str()).collect();
+    conversations.sort_unstable();
+    conversations.dedup();
+    let half_of =
+        |question: &Question| conversations.iter().position(|name| *name == question.conversation).unwrap() % 2;
+    let judged = |half: usize, of_words: f32| {
+        let (questions, rankings): (Vec<&Question>, Vec<_>) =
+            questions.iter().zip(&rankings).filter(|(question, _)| half_of(question) == half).unzip();
+        let found: Vec<Vec<EntityId>> = rankings.into_iter().map(|ranking| fused(ranking, of_words)).collect();
+        shares(&questions, &found)
+    };
+    println!("\n| words count, of 1 | first half: recall@5, @10 | second half: recall@5, @10 |\n|---|---|---|");
+    let weights: Vec<f32> = (0..=12).map(|twelfths| twelfths as f32 / 12.0).collect();
+    for weight in &weights {
+        let [(first_5, first_10), (second_5, second_10)] = [judged(0, *weight), judged(1, *weight)];
+        println!("| {weight:.2} | {first_5:.3}, {first_10:.3} | {second_5:.3}, {second_10:.3} |");
+    }
+    for (half, name) in [(0, "first"), (1, "second")] {
+        let best = |a: &&f32, b: &&f32| judged(half, **a).1.total_cmp(&judged(half, **b).1);
+        let chosen = *weights.iter().max_by(best).unwrap();
+        let (at_5, at_10) = judged(1 - half, chosen);
+        println!("chosen by recall@10 on the {name} half: {chosen:.2}; on the other half {at_5:.3}, {at_10:.3}");
+    }
+}
+
+/// The ten best of two rankings, as the search fuses them.
+fn fused([by_words, by_meaning]: &[Vec<EntityId>; 2], of_words: f32) -> Vec<EntityId> {
+    let mut scores: HashMap<EntityId, f32> = HashMap::new();
+    for (ranking, weight) in [(by_words, of_words), (by_meaning, 1.0 - of_words)] {
+        for (place, id) in ranking.iter().enumerate() {
+            *scores.entry(*id).or_default() += weight * 61.0 / (61.0 + place as f32);
+        }
+    }
+    let mut best: Vec<(EntityId, f32)> = scores.into_iter().collect();
+    best.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    best.into_iter().take(10).map(|(id, _)| id).collect()
 }
 
 /// The ten best, by `search` or, without a measure, by `search_subgraph`.
@@ -276,7 +343,7 @@ fn speed(entities: usize) {
         let query = SubgraphQuery { text: prose.sentence(3), fields: Fields::ALL, page, project: None };
         memory.search_subgraph(&session, &query).unwrap();
     });
-    measure("get_entity", 100, &mut |round| drop(memory.entity_detail(EntityId(round as i64 + 1), 0).unwrap()));
+    measure("get_entity", 100, &mut |round| drop(memory.entity_detail(EntityId(round as i64 + 1), 0, 100).unwrap()));
     measure("list_entities, last page", 100, &mut |_| {
         memory.list_entities(Page { number: (entities / 20) as u64, size: 20 }).unwrap();
     });
@@ -289,7 +356,7 @@ fn speed(entities: usize) {
         let bulk = Bulk { entities: (0..50).map(wish).collect(), ..Bulk::default() };
         memory.bulk_update(bulk, &author()).unwrap();
     });
-    measure("suggest_merges", 1, &mut |_| drop(memory.suggest_merges(0.3, 20, None).unwrap()));
+    measure("suggest_merges", 3, &mut |_| drop(memory.suggest_merges(0.3, 20, None).unwrap()));
 }
 
 /// Searching and pairing with a vector for every entity and observation. Real ones would take hours to make, so these lie in
@@ -306,7 +373,7 @@ fn vectors(entities: usize) {
         let query = SearchQuery { text: prose.sentence(3), limit: 20, project: None, by: SearchBy::Both };
         memory.search(&session, &query).unwrap();
     });
-    measure("suggest_merges, with vectors", 1, &mut |_| drop(memory.suggest_merges(0.3, 20, None).unwrap()));
+    measure("suggest_merges, with vectors", 3, &mut |_| drop(memory.suggest_merges(0.3, 20, None).unwrap()));
 }
 
 /// A direction for each text, and half of it the same for all.
@@ -361,29 +428,24 @@ fn measure(name: &str, rounds: usize, call: &mut dyn FnMut(usize)) {
     println!("| {name} | {p50:.2} | {p95:.2} |");
 }
 
+/// Straight into the store: looking for duplicates of each would take most of the time.
 fn fill(memory: &Memory, entities: usize, prose: &mut Prose) {
-    for first in (0..entities).step_by(25) {
-        let mut wishes = Vec::new();
-        for number in first..(first + 25).min(entities) {
-            wishes.push(BulkEntity {
+    for first in (0..entities).step_by(1000) {
+        let mut changes = Vec::new();
+        for number in first..(first + 1000).min(entities) {
+            let made = EntityRef::Made(changes.len());
+            changes.push(MemoryChange::CreateEntity(NewEntity {
                 name: format!("{} {number}", prose.sentence(2)),
                 entity_type: "Thing".into(),
                 description: Some(prose.sentence(8)),
-                observations: (0..3).map(|_| prose.sentence(14)).collect(),
-                ..BulkEntity::default()
-            });
+                ..NewEntity::default()
+            }));
+            let observe = |_| MemoryChange::AddObservation { entity: made, text: prose.sentence(14) };
+            changes.extend((0..3).map(observe));
+            let to = if first == 0 { EntityRef::Made(0) } else { EntityRef::Id(EntityId(first as i64 / 2 + 1)) };
+            changes.push(MemoryChange::AddRelation { from: made, to, relation_type: "part_of".into() });
         }
-        let whole = match first {
-            0 => NameOrId::Name(wishes[0].name.clone()),
-            _ => NameOrId::Id(EntityId(first as i64 / 2 + 1)),
-        };
-        let part = |wish: &BulkEntity| BulkRelation {
-            from: NameOrId::Name(wish.name.clone()),
-            to: whole.clone(),
-            relation_type: "part_of".into(),
-        };
-        let relations = wishes.iter().map(part).collect();
-        memory.bulk_update(Bulk { relations, entities: wishes, observations: Vec::new() }, &author()).unwrap();
+        memory.store().apply(&changes, &author()).unwrap();
     }
 }
 

@@ -174,6 +174,7 @@ fn memory_kind(error: &MemoryError) -> FaultKind {
         | MemoryError::NothingToChange
         | MemoryError::BulkSize { .. }
         | MemoryError::UnknownName { .. }
+        | MemoryError::Twice { .. }
         | MemoryError::NoFields
         | MemoryError::Itself(_) => FaultKind::InvalidArguments,
         MemoryError::Failed(_) => FaultKind::Provider,

@@ -109,6 +109,7 @@ fn the_reference_page_names_everything() {
             assert_eq!(part.matches(&format!("\n| `{name}` | ")).count(), 1, "{}: {name}", tool.name);
         }
     }
-    let limit = "| `limit` | default `20` | a whole number from 1 to 50 | At most this many. |";
+    let limit =
+        "| `limit` | default `20` | a whole number from 1 to 50 | At most this many notes, and as many entities. |";
     assert!(page.contains(limit), "{page}");
 }

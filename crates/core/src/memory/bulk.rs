@@ -119,8 +119,11 @@ impl Memory {
             let at = plan.changes.len();
             let name = wish.name.clone();
             plan.wishes.push(EntityWish { observations: Vec::new(), ..wish.clone() });
-            // The first of two equal names wins here, and the store refuses the second.
-            plan.made.entry(name_key(&name)).or_insert(at);
+            // Said here, since the store would name an entity that goes again with the whole call.
+            if let Some(first) = plan.made.insert(name_key(&name), at) {
+                let first = plan.places[first].0.clone();
+                return Err(MemoryError::Twice { first }.at(place));
+            }
             for change in creation(wish, at) {
                 plan.push(change, &place, &name);
             }
@@ -145,6 +148,10 @@ impl Memory {
                 })
             };
             let change = change().map_err(|error: MemoryError| error.at(place.clone()))?;
+            if let Some(first) = plan.changes.iter().position(|earlier| *earlier == change) {
+                let first = plan.places[first].0.clone();
+                return Err(MemoryError::Twice { first }.at(place));
+            }
             plan.push(change, &place, "");
         }
         Ok(plan)

@@ -44,6 +44,12 @@ pub enum MemoryError {
         /// What to do.
         advice: &'static str,
     },
+    /// Two parts of one bulk that would make the same thing.
+    #[error("{first} of the same call says the same already; give it once")]
+    Twice {
+        /// Which part came first.
+        first: String,
+    },
     /// A name in place of an id that no entity of the same call has.
     #[error("no entity of this call has the name {name:?}; give the number of one that is there already")]
     UnknownName {
@@ -90,7 +96,7 @@ impl MemoryError {
             Refusal::NoRelation(id) => Self::NotFound { kind: "relation", id: id.0 },
             Refusal::RelationExists(id) => Self::RelationExists(id),
             Refusal::Itself(id) => Self::Itself(id),
-            Refusal::NothingMade(_) => unreachable!("nothing here sets the times of what it did not make"),
+            Refusal::NothingMade(_) | Refusal::NumberGiven(_) => unreachable!("only an import says what was elsewhere"),
         }
     }
 }

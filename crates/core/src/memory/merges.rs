@@ -1,12 +1,13 @@
 //! Two entities that are one: which they may be, and making them one.
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::duplicates::{cosine_at, meaning_distance};
 use super::error::MemoryError;
 use super::memory::Memory;
-use super::model::{Entity, EntityId, name_key};
-use super::names::{Comparison, tells_apart};
+use super::model::{Entity, EntityId};
+use super::names::Comparison;
 use super::write::into_entity;
 use crate::ports::{Author, ChangeNumber, MemoryChange, RelationFilter};
 
@@ -56,8 +57,7 @@ impl Memory {
             for (_, _, distance) in pairs {
                 let (Some(Some(a)), Some(Some(b))) = (entities.next(), entities.next()) else { continue };
                 let is_wanted = |entity: &Entity| wanted.as_ref().is_none_or(|wanted| entity.entity_type == *wanted);
-                let are_apart = tells_apart(&a.name, &b.name) && !share_a_name(&a, &b);
-                if is_wanted(&a) && is_wanted(&b) && !are_apart {
+                if is_wanted(&a) && is_wanted(&b) {
                     suggested.push(MergeSuggestion { a, b, distance: *distance });
                 }
             }
@@ -69,7 +69,7 @@ impl Memory {
         Ok(suggested)
     }
 
-    /// Pairs of entities closer than this, the closest first.
+    /// Pairs of entities closer than this that their names do not tell apart, the closest first.
     fn close_pairs(&self, threshold: f32) -> Result<Vec<(EntityId, EntityId, f32)>, MemoryError> {
         let view = self.follower.view()?;
         let mut distances: FxHashMap<(EntityId, EntityId), f32> = FxHashMap::default();
@@ -78,10 +78,14 @@ impl Memory {
             *known = known.min(distance);
         };
         let unrelated = self.follower.unrelated();
-        for (a, b, cosine) in view.vectors.near_pairs(cosine_at(threshold, unrelated)) {
+        let may_be_one = |a: EntityId, b: EntityId| !view.names.tell_apart(a, b);
+        let near = view.vectors.near_pairs(cosine_at(threshold, unrelated)).into_par_iter();
+        let near: Vec<_> = near.filter(|(a, b, _)| may_be_one(*a, *b)).collect();
+        for (a, b, cosine) in near {
             note(a, b, meaning_distance(cosine, unrelated));
         }
-        for (a, b, said, alike) in view.names.pairs(1.0 - threshold.max(LIKE_NAMES)) {
+        let named = view.names.pairs(1.0 - threshold.max(LIKE_NAMES)).into_iter();
+        for (a, b, said, alike) in named.filter(|(a, b, ..)| may_be_one(*a, *b)) {
             match said {
                 Comparison::Same { distance } => note(a, b, distance),
                 _ => note(a, b, 1.0 - alike),
@@ -126,13 +130,4 @@ impl Memory {
         let applied = self.store.apply(&[MemoryChange::MergeEntity { from, into }], author)?;
         Ok((into_entity(applied.outcomes.into_iter().next()), applied.change))
     }
-}
-
-/// Whether a name or alias of one is a name or alias of the other, whatever else they are called.
-fn share_a_name(a: &Entity, b: &Entity) -> bool {
-    let names = |entity: &Entity| -> Vec<String> {
-        [&entity.name].into_iter().chain(&entity.aliases).map(|name| name_key(name)).collect()
-    };
-    let of_b = names(b);
-    names(a).iter().any(|name| of_b.contains(name))
 }

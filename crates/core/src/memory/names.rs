@@ -5,6 +5,7 @@
 //! same: case, order, hyphens, a slip of the finger in a long word. Anything else is left open.
 
 use super::model::name_key;
+use crate::search::slips;
 
 /// What names say.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -139,37 +140,15 @@ fn identifies(word: &str) -> bool {
 
 /// Whether two words are one with a slip of the finger, or one in the plural. Short words are not: `cat` is not `car`.
 fn is_slip(a: &str, b: &str) -> bool {
-    let (a_chars, b_chars) = (a.chars().count(), b.chars().count());
-    let (short, long) = (a_chars.min(b_chars), a_chars.max(b_chars));
+    let (a_chars, b_chars): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let (short, long) = (a_chars.len().min(b_chars.len()), a_chars.len().max(b_chars.len()));
     if a.strip_suffix('s') == Some(b) || b.strip_suffix('s') == Some(a) {
         return short >= 3;
     }
-    if short < 6 || a.chars().next() != b.chars().next() {
+    if short < 6 || a_chars[0] != b_chars[0] {
         return false;
     }
-    edits_at_most(a, b, if long >= 10 { 2 } else { 1 })
-}
-
-/// Whether so many letters added, dropped, changed or swapped with the next make one word of the other.
-fn edits_at_most(a: &str, b: &str, most: usize) -> bool {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    if a.len().abs_diff(b.len()) > most {
-        return false;
-    }
-    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
-    for (i, &letter) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, &other) in b.iter().enumerate() {
-            let change = rows[i][j] + usize::from(letter != other);
-            let mut cost = change.min(rows[i][j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && letter == b[j - 1] && a[i - 1] == other {
-                cost = cost.min(rows[i - 1][j - 1] + 1);
-            }
-            row.push(cost);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()] <= most
+    slips(&a_chars, &b_chars, if long >= 10 { 2 } else { 1 }).is_some()
 }
 
 #[cfg(test)]

@@ -5,17 +5,19 @@ use super::memory::Memory;
 use super::model::{Entity, EntityId, Observation, Relation};
 use crate::ports::{MemoryFailure, RelationFilter};
 
-/// An entity with all that is known of it.
+/// An entity with what is known of it, or a part of that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntityDetail {
     /// Itself.
     pub entity: Entity,
-    /// Oldest first.
+    /// Oldest first; of many the newest.
     pub observations: Vec<Observation>,
     /// It is the source.
     pub relations_from: Vec<Relation>,
     /// It is the target.
     pub relations_to: Vec<Relation>,
+    /// Whether there are more relations behind these.
+    pub has_more_relations: bool,
 }
 
 /// Which part of a long list.
@@ -58,21 +60,22 @@ pub struct Subgraph {
 }
 
 impl Memory {
-    /// At most this many observations, relations from and relations to in one look at an entity.
-    pub const MAX_DETAIL: usize = 1000;
-
-    /// An entity with its observations and relations, the first `offset` of each list left out.
-    pub fn entity_detail(&self, id: EntityId, offset: u64) -> Result<EntityDetail, MemoryError> {
+    /// An entity with at most `limit` each of its observations, newest first chosen, and of its relations either way, oldest
+    /// first chosen; `offset` of each left out before.
+    pub fn entity_detail(&self, id: EntityId, offset: u64, limit: usize) -> Result<EntityDetail, MemoryError> {
         let entity = self.entity(id)?;
-        let observations = self.store.observations_of(&[id])?.pop().unwrap_or_default();
+        let mut observations = self.store.observations_of(&[id])?.pop().unwrap_or_default();
         let skip = usize::try_from(offset).unwrap_or(usize::MAX);
-        let relations = |filter: RelationFilter| self.store.relations_where(&filter, offset, Self::MAX_DETAIL);
-        Ok(EntityDetail {
-            observations: observations.into_iter().skip(skip).take(Self::MAX_DETAIL).collect(),
-            relations_from: relations(RelationFilter { from: Some(id), ..RelationFilter::default() })?,
-            relations_to: relations(RelationFilter { to: Some(id), ..RelationFilter::default() })?,
-            entity,
-        })
+        observations.truncate(observations.len().saturating_sub(skip));
+        observations.drain(..observations.len().saturating_sub(limit));
+        // One more than wanted tells whether there are more.
+        let relations = |filter: RelationFilter| self.store.relations_where(&filter, offset, limit + 1);
+        let mut relations_from = relations(RelationFilter { from: Some(id), ..RelationFilter::default() })?;
+        let mut relations_to = relations(RelationFilter { to: Some(id), ..RelationFilter::default() })?;
+        let has_more_relations = relations_from.len() > limit || relations_to.len() > limit;
+        relations_from.truncate(limit);
+        relations_to.truncate(limit);
+        Ok(EntityDetail { entity, observations, relations_from, relations_to, has_more_relations })
     }
 
     /// One page of all entities.

@@ -110,8 +110,8 @@ pub trait MemoryStore: Send + Sync {
     fn linking_texts_gone(&self) -> Result<Vec<(TextOwner, String)>, MemoryFailure>;
 
     /// Takes some ties away and then makes others, in place of any of the same owner and target; all or nothing. Not
-    /// logged: no text changes by it. A tie stays when its owner goes, since the owner may come back; merging entities
-    /// gives the one that stays what the other's description was tied to.
+    /// logged: no text changes by it. A tie stays when its owner goes, since the owner may come back; an entity that takes
+    /// over another's description in a merge gets its ties.
     fn retie(&self, gone: &[NoteTie], made: &[NoteTie]) -> Result<(), MemoryFailure>;
 
     /// Looks for damage; each finding is a sentence. Slow: reads everything.
@@ -177,6 +177,23 @@ pub enum MemoryChange {
         created_ns: i64,
         /// When it last changed.
         updated_ns: i64,
+    },
+    /// What a link in the text that an earlier change of the same list made is tied to, as it was elsewhere. Not logged, like
+    /// [`MemoryStore::retie`].
+    Tie {
+        /// The place of that change in the list.
+        made: usize,
+        /// The link's target as written.
+        target: String,
+        /// Where the note is.
+        path: VaultPath,
+    },
+    /// A change that makes something, which gets this number: greater than any that was given to its kind.
+    Numbered {
+        /// The number.
+        number: i64,
+        /// The change.
+        change: Box<MemoryChange>,
     },
 }
 
@@ -249,6 +266,15 @@ pub enum MemoryItem {
 }
 
 impl MemoryItem {
+    /// Whose text it has, if it has any.
+    pub fn text_owner(&self) -> Option<TextOwner> {
+        match self {
+            Self::Entity(entity) => Some(TextOwner::Entity(entity.id)),
+            Self::Observation(seen) => Some(TextOwner::Observation(seen.id)),
+            Self::Relation(_) => None,
+        }
+    }
+
     /// The same thing with other times.
     pub fn at_times(&self, created_ns: i64, updated_ns: i64) -> Self {
         match self.clone() {
@@ -384,6 +410,9 @@ pub enum Refusal {
     /// No earlier change of the list made anything there.
     #[error("change {0} of the list made nothing")]
     NothingMade(usize),
+    /// A thing of its kind has or had the number, or a greater one.
+    #[error("the number {0} may have been given before")]
+    NumberGiven(i64),
     /// An entity cannot become part of itself.
     #[error("entity {0} cannot be merged into itself")]
     Itself(EntityId),

@@ -6,6 +6,7 @@ mod lines;
 mod meaning;
 mod passages;
 mod shelf;
+mod slips;
 mod snippet;
 pub mod words;
 
@@ -13,4 +14,5 @@ pub use hybrid::{By, Findings, Found, FoundSection, Search};
 pub use lines::{LineMatch, Lines};
 pub use meaning::{Effort, EmbeddingFailed, Meaning, Round};
 pub use passages::{PASSAGES_VERSION, Passage, passages};
+pub use slips::slips;
 pub use snippet::{has_match, snippet};

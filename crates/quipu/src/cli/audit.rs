@@ -23,7 +23,7 @@ pub(crate) struct Audit {
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// Only those before this change.
-    #[arg(long, value_name = "CHANGE")]
+    #[arg(long, value_name = "CHANGE", value_parser = clap::value_parser!(i64).range(1..))]
     before: Option<i64>,
     /// Answer as JSON.
     #[arg(long)]
@@ -40,7 +40,11 @@ impl Audit {
             return Ok(Outcome::Fine);
         }
         if changes.is_empty() {
-            output.aside(&Line::new().plain("nothing has been remembered yet"));
+            let nothing = match self.before {
+                Some(before) => format!("no change has a number below {before}"),
+                None => "nothing has been remembered yet".to_owned(),
+            };
+            output.aside(&Line::new().plain(nothing));
         }
         for entry in &changes {
             let heading = Line::new().bold(entry.number.0.to_string()).plain(format!("  {}", change::heading(entry)));

@@ -66,8 +66,9 @@ impl Call {
             output.json(&info.input_schema)?;
             return Ok(Outcome::Fine);
         }
-        // Memory has links to notes, which are known where there is an index; it makes none.
-        if info.toolset != Toolset::Memory || open.index != IndexPlace::Memory(WhyMemory::NotYet) {
+        // Of memory only this one shows notes; for the others a vault that was never indexed need not be read.
+        let shows_notes = info.toolset != Toolset::Memory || tool == "get_entity";
+        if shows_notes || open.index != IndexPlace::Memory(WhyMemory::NotYet) {
             opened::start(&open, output)?;
         }
         let called = registry.call(tool, arguments, &Session::named(super::CLIENT));

@@ -11,7 +11,7 @@ use crate::exchange::{self, ExportError, Format};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  quipu export > memory.jsonl                       everything: ids, times, aliases
+  quipu export > memory.jsonl                       everything: numbers, times, ties to notes
   quipu export --format reference > memory.json     for the reference memory server
   quipu export --format graphmem > graph.json       one document with numbered entities
 

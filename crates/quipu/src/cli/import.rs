@@ -12,10 +12,14 @@ use super::{CLIENT, Failure, Outcome, Shared, opened};
 use crate::compose::Wish;
 use crate::exchange;
 
+/// Problems that are told one by one: whoever gives the wrong file need not see all of it.
+const PROBLEMS_TOLD: usize = 20;
+
 /// Take entities, observations and relations from a file into memory.
 ///
 /// Reads the lines of `quipu export`, the file of the reference memory server with whatever damage it has, and documents as
-/// GraphMem gives them. What is there already is not added again. All of it is one change: `quipu undo` takes it back.
+/// GraphMem gives them. What is there already is not added again. All of it is one change: `quipu undo` takes it back. Numbers
+/// of `quipu export` are kept in a memory that never held anything, else new ones are given.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -51,8 +55,14 @@ impl Import {
         };
         import.read(&mut file, &progress).map_err(|error| Failure::failed(error.to_string()))?;
         let problems = import.problems().to_vec();
-        for problem in problems.iter().filter(|_| !self.json) {
-            output.warning(&format!("line {}: {}", problem.line, problem.message), None);
+        if !self.json {
+            for problem in problems.iter().take(PROBLEMS_TOLD) {
+                output.warning(&format!("line {}: {}", problem.line, problem.message), None);
+            }
+            if problems.len() > PROBLEMS_TOLD {
+                let more = problems.len() - PROBLEMS_TOLD;
+                output.warning(&format!("{more} more things cannot be read"), Some("--json lists all of them"));
+            }
         }
         if self.strict && !problems.is_empty() {
             let message = format!("nothing was taken: {} lines cannot be read", problems.len());

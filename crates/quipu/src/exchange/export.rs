@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation};
-use quipu_core::ports::{MemoryFailure, MemoryStore, RelationFilter};
+use quipu_core::ports::{MemoryFailure, MemoryStore, RelationFilter, TextOwner};
 use serde_json::{Value, json};
 
 /// The first line of our own form.
@@ -15,7 +15,7 @@ const BATCH: usize = 1000;
 /// The forms there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// Everything: ids, times, aliases, descriptions.
+    /// Everything: ids, times, aliases, descriptions, which renamed note a link means.
     Quipu,
     /// What the reference memory server keeps: names, types, observations and relations by name.
     Reference,
@@ -47,8 +47,9 @@ fn quipu(store: &dyn MemoryStore, out: &mut dyn Write) -> Result<u64, ExportErro
     for_each_entity(store, |entity| {
         count += 1;
         let Entity { id, name, entity_type, aliases, description, created_ns, updated_ns, .. } = entity;
-        let row = json!({"type": "entity", "id": id.0, "name": name, "entity_type": entity_type, "aliases": aliases,
+        let mut row = json!({"type": "entity", "id": id.0, "name": name, "entity_type": entity_type, "aliases": aliases,
             "description": description, "created_ns": created_ns, "updated_ns": updated_ns});
+        add_ties(store, TextOwner::Entity(id), &mut row)?;
         line(out, &row)
     })?;
     let mut after = ObservationId(0);
@@ -58,8 +59,9 @@ fn quipu(store: &dyn MemoryStore, out: &mut dyn Write) -> Result<u64, ExportErro
         after = last.id;
         for Observation { id, entity, text, created_ns, updated_ns } in batch {
             count += 1;
-            let row = json!({"type": "observation", "id": id.0, "entity": entity.0, "text": text,
+            let mut row = json!({"type": "observation", "id": id.0, "entity": entity.0, "text": text,
                 "created_ns": created_ns, "updated_ns": updated_ns});
+            add_ties(store, TextOwner::Observation(id), &mut row)?;
             line(out, &row)?;
         }
     }
@@ -118,6 +120,16 @@ fn graphmem(store: &dyn MemoryStore, out: &mut dyn Write) -> Result<u64, ExportE
     })?;
     out.write_all(b"\n]}\n")?;
     Ok(count)
+}
+
+/// What the links of a text are tied to, by what is written between their brackets; nothing where none is.
+fn add_ties(store: &dyn MemoryStore, owner: TextOwner, row: &mut Value) -> Result<(), MemoryFailure> {
+    let ties = store.ties_of(&[owner])?.pop().unwrap_or_default();
+    if !ties.is_empty() {
+        let ties = ties.into_iter().map(|tie| (tie.target, Value::from(tie.path.as_str())));
+        row["ties"] = Value::Object(ties.collect());
+    }
+    Ok(())
 }
 
 fn texts(store: &dyn MemoryStore, entity: EntityId) -> Result<Vec<String>, MemoryFailure> {

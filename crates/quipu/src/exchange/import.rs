@@ -1,16 +1,21 @@
 //! Somebody's file taken into memory: read line by line, planned against what is there, applied as one change.
 //!
 //! What is there already is not added again, so the same file twice changes nothing. One change also means that one undo
-//! takes an import back.
+//! takes an import back. Our own lines keep their numbers in a memory that has never held anything.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead};
 
 use quipu_core::memory::{EntityId, EntityTypes, name_key};
-use quipu_core::ports::{ApplyError, Author, EntityRef, MemoryChange, MemoryFailure, MemoryStore, NewEntity};
+use quipu_core::ports::{
+    ApplyError, Author, ChangeNumber, EntityRef, MemoryChange, MemoryFailure, MemoryStore, NewEntity,
+};
 use serde_json::Value;
 
-use super::record::{Record, Reference, Times, records};
+use super::record::{Origin, Record, Reference, records};
+
+/// The greatest number that is kept: every reader of JSON knows it exactly, and counting can go on from there.
+const GREATEST_KEPT: i64 = 1 << 53;
 
 /// Something in the file that was not taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +51,10 @@ pub(crate) struct Import<'a> {
     store: &'a dyn MemoryStore,
     types: &'a EntityTypes,
     changes: Vec<MemoryChange>,
+    /// For each change that makes something the number it has in the file.
+    numbers: Vec<(usize, Option<i64>)>,
+    /// Whether the file is an export of ours.
+    is_ours: bool,
     imported: Imported,
     problems: Vec<Problem>,
     /// By the numbers of the file.
@@ -72,6 +81,8 @@ impl<'a> Import<'a> {
             store,
             types,
             changes: Vec::new(),
+            numbers: Vec::new(),
+            is_ours: false,
             imported: Imported::default(),
             problems: Vec::new(),
             by_id: HashMap::new(),
@@ -102,10 +113,7 @@ impl<'a> Import<'a> {
             }
             self.take_line(number, text.trim_start_matches('\u{feff}'))?;
         }
-        for (line, record) in std::mem::take(&mut self.waiting) {
-            self.take_waiting(line, record)?;
-        }
-        Ok(())
+        self.take_all_waiting()
     }
 
     /// What was not taken, in the order of the file.
@@ -114,7 +122,10 @@ impl<'a> Import<'a> {
     }
 
     /// Applies all of it as one change, or nothing where there is nothing new.
-    pub(crate) fn apply(self, author: &Author) -> Result<Imported, ImportError> {
+    pub(crate) fn apply(mut self, author: &Author) -> Result<Imported, ImportError> {
+        if self.is_ours && self.store.head()? == ChangeNumber(0) {
+            self.keep_numbers();
+        }
         self.store.apply(&self.changes, author)?;
         Ok(self.imported)
     }
@@ -145,7 +156,8 @@ impl<'a> Import<'a> {
 
     fn take(&mut self, line: usize, record: Record) -> Result<(), ImportError> {
         match record {
-            Record::Entity { id, name, entity_type, aliases, description, observations, times } => {
+            Record::Entity { name, entity_type, aliases, description, observations, origin } => {
+                let id = origin.id;
                 let name = name.trim().to_owned();
                 let place = match self.named(&name)? {
                     Some(known) => {
@@ -153,9 +165,9 @@ impl<'a> Import<'a> {
                         known
                     }
                     None => {
-                        let entity_type = self.types.canonical(&entity_type);
+                        let entity_type = if self.is_ours { entity_type } else { self.types.canonical(&entity_type) };
                         let new = NewEntity { name: name.clone(), entity_type, aliases, description };
-                        let made = EntityRef::Made(self.push(MemoryChange::CreateEntity(new), times));
+                        let made = EntityRef::Made(self.push(MemoryChange::CreateEntity(new), origin));
                         self.imported.entities += 1;
                         self.by_name.insert(name_key(&name), made);
                         made
@@ -164,26 +176,38 @@ impl<'a> Import<'a> {
                 if let Some(id) = id {
                     self.by_id.insert(id, place);
                 }
-                for (text, times) in observations {
-                    self.observe(place, &text, times)?;
+                for (text, origin) in observations {
+                    self.observe(place, &text, origin)?;
                 }
             }
-            Record::Header => {}
+            // Another export may stand before this one: its numbers mean other things.
+            Record::Header => {
+                self.take_all_waiting()?;
+                self.by_id.clear();
+                self.is_ours = true;
+            }
             waiting => self.waiting.push((line, waiting)),
+        }
+        Ok(())
+    }
+
+    fn take_all_waiting(&mut self) -> Result<(), ImportError> {
+        for (line, record) in std::mem::take(&mut self.waiting) {
+            self.take_waiting(line, record)?;
         }
         Ok(())
     }
 
     fn take_waiting(&mut self, line: usize, record: Record) -> Result<(), ImportError> {
         match record {
-            Record::Observation { entity, text, times } => match self.find(&entity)? {
-                Some(place) => self.observe(place, &text, times)?,
+            Record::Observation { entity, text, origin } => match self.find(&entity)? {
+                Some(place) => self.observe(place, &text, origin)?,
                 None => self.problem(line, missing("observation", &entity)),
             },
-            Record::Relation { from, to, relation_type, times } => {
+            Record::Relation { from, to, relation_type, origin } => {
                 let (source, target) = (self.find(&from)?, self.find(&to)?);
                 match (source, target) {
-                    (Some(source), Some(target)) => self.relate(source, target, relation_type.trim(), times)?,
+                    (Some(source), Some(target)) => self.relate(source, target, relation_type.trim(), origin)?,
                     (None, _) => self.problem(line, missing("relation", &from)),
                     (_, None) => self.problem(line, missing("relation", &to)),
                 }
@@ -193,7 +217,7 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
-    fn observe(&mut self, place: EntityRef, text: &str, times: Times) -> Result<(), ImportError> {
+    fn observe(&mut self, place: EntityRef, text: &str, origin: Origin) -> Result<(), ImportError> {
         let text = text.trim().to_owned();
         if let EntityRef::Id(id) = place {
             if !self.texts.contains_key(&id) {
@@ -210,12 +234,18 @@ impl<'a> Import<'a> {
                 return Ok(());
             }
         }
-        self.push(MemoryChange::AddObservation { entity: place, text }, times);
+        self.push(MemoryChange::AddObservation { entity: place, text }, origin);
         self.imported.observations += 1;
         Ok(())
     }
 
-    fn relate(&mut self, from: EntityRef, to: EntityRef, relation_type: &str, times: Times) -> Result<(), ImportError> {
+    fn relate(
+        &mut self,
+        from: EntityRef,
+        to: EntityRef,
+        relation_type: &str,
+        origin: Origin,
+    ) -> Result<(), ImportError> {
         let key = (key(from), key(to), relation_type.to_owned());
         let is_there = match (from, to) {
             (EntityRef::Id(from), EntityRef::Id(to)) => {
@@ -232,19 +262,48 @@ impl<'a> Import<'a> {
             self.imported.known += 1;
             return Ok(());
         }
-        self.push(MemoryChange::AddRelation { from, to, relation_type: relation_type.to_owned() }, times);
+        self.push(MemoryChange::AddRelation { from, to, relation_type: relation_type.to_owned() }, origin);
         self.imported.relations += 1;
         Ok(())
     }
 
-    /// Adds a change, and its times where the file has them; returns its place.
-    fn push(&mut self, change: MemoryChange, times: Times) -> usize {
-        let place = self.changes.len();
+    /// Adds a change, and what its thing was where the file comes from; returns its place.
+    fn push(&mut self, change: MemoryChange, origin: Origin) -> usize {
+        let made = self.changes.len();
         self.changes.push(change);
-        if let Some((created_ns, updated_ns)) = times {
-            self.changes.push(MemoryChange::SetTimes { made: place, created_ns, updated_ns });
+        self.numbers.push((made, origin.id));
+        if let Some((created_ns, updated_ns)) = origin.times {
+            self.changes.push(MemoryChange::SetTimes { made, created_ns, updated_ns });
         }
-        place
+        // A tie to a note that is not here counts for nothing until it is.
+        let ties = origin.ties.into_iter().map(|(target, path)| MemoryChange::Tie { made, target, path });
+        self.changes.extend(ties);
+        made
+    }
+
+    /// Has everything made under the number it has in the file, if those can be numbers here: all or none, since a mixture
+    /// would say nothing to anyone.
+    fn keep_numbers(&mut self) {
+        let mut greatest = [0; 3];
+        let can_be_kept = self.numbers.iter().all(|(place, number)| {
+            let last = match self.changes[*place] {
+                MemoryChange::CreateEntity(_) => &mut greatest[0],
+                MemoryChange::AddObservation { .. } => &mut greatest[1],
+                _ => &mut greatest[2],
+            };
+            let grows = number.is_some_and(|number| *last < number && number <= GREATEST_KEPT);
+            *last = number.unwrap_or_default();
+            grows
+        });
+        if !can_be_kept {
+            return;
+        }
+        for (place, number) in &self.numbers {
+            let change = &mut self.changes[*place];
+            if let Some(number) = *number {
+                *change = MemoryChange::Numbered { number, change: Box::new(change.clone()) };
+            }
+        }
     }
 
     fn find(&mut self, reference: &Reference) -> Result<Option<EntityRef>, ImportError> {

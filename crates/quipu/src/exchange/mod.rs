@@ -3,6 +3,8 @@
 mod export;
 mod import;
 mod record;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use export::{ExportError, Format, export};
 pub(crate) use import::Import;

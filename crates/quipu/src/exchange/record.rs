@@ -4,37 +4,45 @@
 //! reference server's (`entityType`, `relationType`, `from` and `to` by name) and GraphMem's (`entity_id`,
 //! `memory_observations`, aliases separated by `|`).
 
+use quipu_core::model::VaultPath;
 use serde_json::{Map, Value};
 
 /// One thing of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Record {
     Entity {
-        id: Option<i64>,
         name: String,
         entity_type: String,
         aliases: Vec<String>,
         description: Option<String>,
-        observations: Vec<(String, Times)>,
-        times: Times,
+        observations: Vec<(String, Origin)>,
+        origin: Origin,
     },
     Observation {
         entity: Reference,
         text: String,
-        times: Times,
+        origin: Origin,
     },
     Relation {
         from: Reference,
         to: Reference,
         relation_type: String,
-        times: Times,
+        origin: Origin,
     },
-    /// Says what file this is, and nothing more.
+    /// The first line of our own form.
     Header,
 }
 
-/// When something was made and last changed, in nanoseconds since 1970, where the file says.
-pub(super) type Times = Option<(i64, i64)>;
+/// What a thing was where the file was written, as far as the file says.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Origin {
+    /// Its number there.
+    pub(super) id: Option<i64>,
+    /// When it was made and last changed, in nanoseconds since 1970.
+    pub(super) times: Option<(i64, i64)>,
+    /// Links of its text whose note got another name: what they say, and where the note was.
+    pub(super) ties: Vec<(String, VaultPath)>,
+}
 
 /// An entity of the same file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -77,7 +85,7 @@ fn record(object: &Map<String, Value>) -> Result<Record, String> {
             from: reference(object, &["from_entity_id", "from"])?,
             to: reference(object, &["to_entity_id", "to"])?,
             relation_type,
-            times: times(object),
+            origin: origin(object)?,
         });
     }
     if let Some(name) = text(object, &["name"]) {
@@ -87,7 +95,7 @@ fn record(object: &Map<String, Value>) -> Result<Record, String> {
         Some(text) => Ok(Record::Observation {
             entity: reference(object, &["entity", "memory_entity_id", "entity_id", "entityName"])?,
             text,
-            times: times(object),
+            origin: origin(object)?,
         }),
         None => Err("it has neither a `name`, nor a relation's type, nor an observation's text".into()),
     }
@@ -112,7 +120,6 @@ fn entity(object: &Map<String, Value>, name: String) -> Result<Record, String> {
         Some(other) => return Err(format!("its `aliases` are {}, not a list", shown(other))),
     };
     Ok(Record::Entity {
-        id: ["id", "entity_id"].iter().find_map(|key| object.get(*key)).and_then(Value::as_i64),
         // Some files of the reference server have entities without a type.
         entity_type: text(object, &["entity_type", "entityType"])
             .filter(|written| !written.trim().is_empty())
@@ -120,17 +127,17 @@ fn entity(object: &Map<String, Value>, name: String) -> Result<Record, String> {
         aliases: aliases.into_iter().filter(|alias| !alias.is_empty()).collect(),
         description: text(object, &["description"]),
         observations: observations.into_iter().filter(|(text, _)| !text.trim().is_empty()).collect(),
-        times: times(object),
+        origin: Origin { id: number(object, &["id", "entity_id"]), ..origin(object)? },
         name,
     })
 }
 
-fn observation(value: &Value) -> Result<(String, Times), String> {
+fn observation(value: &Value) -> Result<(String, Origin), String> {
     match value {
-        Value::String(text) => Ok((text.clone(), None)),
+        Value::String(text) => Ok((text.clone(), Origin::default())),
         Value::Object(object) => {
             let text = text(object, &OBSERVATION_TEXTS).ok_or("an observation has no text")?;
-            Ok((text, times(object)))
+            Ok((text, origin(object)?))
         }
         other => Err(format!("an observation is {}, not a text", shown(other))),
     }
@@ -149,7 +156,25 @@ fn text(object: &Map<String, Value>, keys: &[&str]) -> Option<String> {
     keys.iter().find_map(|key| object.get(*key)).and_then(Value::as_str).map(str::to_owned)
 }
 
-fn times(object: &Map<String, Value>) -> Times {
+fn number(object: &Map<String, Value>, keys: &[&str]) -> Option<i64> {
+    keys.iter().find_map(|key| object.get(*key)).and_then(Value::as_i64)
+}
+
+fn origin(object: &Map<String, Value>) -> Result<Origin, String> {
+    Ok(Origin { id: number(object, &["id"]), times: times(object), ties: ties(object)? })
+}
+
+fn ties(object: &Map<String, Value>) -> Result<Vec<(String, VaultPath)>, String> {
+    let Some(ties) = object.get("ties").and_then(Value::as_object) else { return Ok(Vec::new()) };
+    let tie = |(target, path): (&String, &Value)| {
+        let path = path.as_str().and_then(|path| VaultPath::parse(path).ok());
+        let path = path.ok_or_else(|| format!("its link {target:?} is tied to no path of a vault"))?;
+        Ok((target.clone(), path))
+    };
+    ties.iter().map(tie).collect()
+}
+
+fn times(object: &Map<String, Value>) -> Option<(i64, i64)> {
     let nanoseconds = |key: &str| object.get(key).and_then(Value::as_i64);
     let written = |key: &str| {
         let time: jiff::Timestamp = object.get(key)?.as_str()?.parse().ok()?;

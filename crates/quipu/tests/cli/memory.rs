@@ -197,15 +197,8 @@ fn our_own_lines_lose_nothing() {
     let lines = vault.run(&["export"]).expect(0).stdout;
     let other = Sandbox::of("");
     import(&other, &lines, &[]).expect(0);
-    let without_ids = |text: &str| {
-        let mut rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        for row in &mut rows {
-            ["id", "from", "to"].iter().for_each(|key| drop(row.as_object_mut().unwrap().remove(*key)));
-        }
-        rows
-    };
     let again = other.run(&["export"]).expect(0).stdout;
-    assert_eq!(without_ids(&again), without_ids(&lines), "times, aliases and repetitions included");
+    assert_eq!(again, lines, "numbers, times, aliases and repetitions included");
     assert!(
         import(&other, &lines, &[]).expect(0).stdout.contains("0 entities, 0 observations, 0 relations; 6 were there")
     );
@@ -228,4 +221,44 @@ fn a_document_of_numbered_entities() {
     assert_eq!(call(&other, "get_entity", &json!({"entity_id": 1}))["aliases"], "a1|a2");
     let pretty = serde_json::to_string_pretty(&serde_json::from_str::<Value>(&document).unwrap()).unwrap();
     assert!(import(&other, &pretty, &[]).expect(0).stdout.contains("taken in: 0 entities"));
+}
+
+#[test]
+fn a_file_of_another_kind_is_told_in_a_few_lines() {
+    let vault = Sandbox::of("");
+    let junk = "what is this\n".repeat(3000);
+    let ran = import(&vault, &junk, &[]).expect(1);
+    assert_eq!(ran.stderr.matches("not JSON").count(), 20, "{ran}");
+    assert!(ran.stderr.contains("2980 more things cannot be read"), "{ran}");
+    assert!(ran.stdout.contains("taken in: 0 entities"), "{ran}");
+    let all = import(&vault, &junk, &["--json"]).expect(1).json();
+    assert_eq!(all["problems"].as_array().unwrap().len(), 3000);
+    let strict = import(&vault, &junk, &["--strict"]).expect(1);
+    assert!(strict.stderr.contains("nothing was taken: 3000 lines cannot be read"), "{strict}");
+}
+
+#[test]
+fn changes_before_the_first_are_none() {
+    let vault = Sandbox::of("");
+    call(&vault, "create_entity", &json!({"name": "Ada", "entity_type": "person"}));
+    let ran = vault.run(&["audit", "--before", "1"]).expect(0);
+    assert!(ran.stderr.contains("no change has a number below 1") && ran.stdout.is_empty(), "{ran}");
+    assert!(vault.run(&["audit", "--before", "0"]).expect(2).stderr.contains("0 is not in 1.."));
+}
+
+#[test]
+fn a_copy_into_a_folder_that_is_not_there() {
+    let vault = Sandbox::of("");
+    call(&vault, "create_entity", &json!({"name": "Ada", "entity_type": "person"}));
+    let ran = vault.run(&["backup", "nowhere/memory.db"]).expect(1);
+    let message = "there is no folder nowhere to write nowhere/memory.db to; make it, or name another file";
+    assert!(ran.stderr.contains(message), "{ran}");
+    vault.run(&["backup", "memory-copy.db"]).expect(0);
+}
+
+#[test]
+fn an_entity_has_its_notes_in_a_vault_that_was_never_indexed() {
+    let vault = Sandbox::of("//- plan.md\n");
+    call(&vault, "create_entity", &json!({"name": "Ada", "entity_type": "person", "description": "Owns [[plan]]"}));
+    assert_eq!(call(&vault, "get_entity", &json!({"entity_id": 1}))["notes"][0]["id"], "plan.md");
 }

@@ -27,9 +27,10 @@ fn notes(client: &mut Client) -> Value {
     client.answer("get_entity", json!({ "entity_id": 1 }))["notes"].clone()
 }
 
-fn quipu(client: &Client, arguments: &[&str]) {
+fn quipu(client: &Client, arguments: &[&str]) -> String {
     let ran = Command::new(QUIPU).args(arguments).current_dir(client.root()).output().unwrap();
     assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8(ran.stdout).unwrap()
 }
 
 #[test]
@@ -45,12 +46,13 @@ fn an_entity_has_its_notes_and_a_note_its_entities_where_asked() {
     let asked = json!({ "id": "plan.md", "include_entities": true });
     let neighbors = client.answer("get_neighbors", asked.clone());
     assert_eq!((&neighbors[0]["id"], &neighbors[1]), (&json!("a.md"), &entity));
+    let full = json!({ "id": "plan.md", "include_entities": true, "limit": 1 });
+    assert_eq!(client.answer("get_neighbors", full)[1], entity, "notes that fill the limit leave it its place");
     assert_eq!(client.answer("get_node", asked)["entities"], json!([entity]));
     let page = json!({ "filepath": "plan.md", "include_entities": true });
     assert_eq!(client.answer("ubp_get_context", page)["entities"], json!([entity]));
     for (tool, arguments) in [
         ("get_neighbors", json!({ "id": "plan.md" })),
-        ("get_neighbors", json!({ "id": "plan.md", "include_entities": true, "limit": 1 })),
         ("get_neighbors", json!({ "id": "plan.md", "include_entities": true, "direction": "out" })),
         ("get_node", json!({ "id": "plan.md", "depth": 1 })),
         ("ubp_get_context", json!({ "filepath": "plan.md" })),
@@ -102,6 +104,27 @@ fn a_renamed_note_keeps_its_entities() {
     client.answer("update_node", json!({ "id": "old/2025.md", "title": "Last year", "update_links": true }));
     quipu(&client, &["undo"]);
     assert_eq!(notes(&mut client)[0]["id"], "old/last year.md");
+}
+
+#[test]
+fn an_exported_memory_still_means_the_renamed_notes() {
+    let mut client = Client::open("//- plan.md\ntext\n");
+    linked(&mut client);
+    client.answer("update_node", json!({ "id": "plan.md", "title": "Roadmap" }));
+    let lines = quipu(&client, &["export"]);
+    let text = std::fs::read_to_string(client.root().join("Roadmap.md")).unwrap();
+
+    let mut copy = Client::open("");
+    let file = copy.root().join("memory.jsonl");
+    std::fs::write(&file, &lines).unwrap();
+    quipu(&copy, &["import", file.to_str().unwrap()]);
+    assert_eq!(notes(&mut copy), Value::Null, "the note is not here yet");
+    std::fs::write(copy.root().join("Roadmap.md"), text).unwrap();
+    copy.wait_for("nodes_exist", json!({ "ids": ["roadmap.md"] }), &json!({ "roadmap.md": true }));
+    assert_eq!(notes(&mut copy), notes(&mut client));
+    let asked = json!({ "id": "roadmap.md", "include_entities": true });
+    assert_eq!(copy.answer("get_neighbors", asked.clone()), client.answer("get_neighbors", asked));
+    assert_eq!(quipu(&copy, &["export"]), lines);
 }
 
 #[test]

@@ -15,6 +15,8 @@ mod calls;
 mod ending;
 mod handshake;
 mod http;
+mod memory_lasts;
+mod memory_size;
 mod over_http;
 mod provider_faults;
 mod resources;

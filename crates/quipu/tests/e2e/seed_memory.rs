@@ -1,9 +1,8 @@
 //! The document that the memory toolset comes from: every tool, every field, every error, over the real wire.
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::client::{Client, LEGACY, first_block, serve_command, vault, warnings};
+use crate::client::{Client, first_block, vault, warnings};
 
 /// Starts with a project, two parts of it and something else.
 fn planted() -> Client {
@@ -372,25 +371,6 @@ fn a_context_puts_its_members_first() {
 }
 
 #[test]
-fn a_context_survives_a_restart_and_belongs_to_a_name() {
-    let folder = TempDir::new().unwrap();
-    let serve = || Client::start_with(TempDir::new().unwrap(), serve_command(folder.path(), &[]));
-    let mut client = serve().shake_hands(LEGACY);
-    client.answer("create_entity", json!({"name": "Quipu", "entity_type": "project"}));
-    client.answer("set_context", json!({"project_id": 1}));
-    client.close();
-    let mut client = serve().shake_hands(LEGACY);
-    assert_eq!(client.answer("get_context", json!({}))["status"], "context_active");
-    let mut other = serve();
-    let params =
-        json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "other", "version": "1"}});
-    other.request("initialize", params);
-    assert_eq!(other.answer("get_context", json!({})), json!({"status": "no_context"}));
-    client.answer("delete_entity", json!({"entity_id": 1}));
-    assert_eq!(client.answer("get_context", json!({})), json!({"status": "no_context"}));
-}
-
-#[test]
 fn what_goes_with_an_entity_is_counted() {
     let mut client = planted();
     let gone = client.answer("delete_entity", json!({"entity_id": 2}));
@@ -471,7 +451,13 @@ fn a_bulk_is_all_or_nothing() {
         (
             json!({"entities": [good, {"name": "new", "entity_type": "x"}]}),
             "InvalidArguments",
-            "entities[1]: the name \"new\" is taken by entity 6; add to that one, or choose another name",
+            "entities[1]: entities[0] of the same call says the same already; give it once",
+        ),
+        (
+            json!({"relations": [{"from_entity_id": 3, "to_entity_id": 1, "relation_type": "x"},
+                {"from_entity_id": "3", "to_entity_id": 1, "relation_type": "x"}]}),
+            "InvalidArguments",
+            "relations[1]: relations[0] of the same call says the same already; give it once",
         ),
     ] {
         assert_eq!(error(&mut client, "bulk_update", bulk), (code.to_owned(), message.to_owned()));
@@ -499,62 +485,4 @@ fn likely_pairs_are_suggested() {
     for arguments in [json!({"threshold": 1.5}), json!({"limit": 0})] {
         assert_eq!(error(&mut client, "suggest_merges", arguments).0, "InvalidArguments");
     }
-}
-
-#[test]
-fn what_is_remembered_is_there_after_a_kill() {
-    let folder = TempDir::new().unwrap();
-    let serve = || Client::start_with(TempDir::new().unwrap(), serve_command(folder.path(), &[])).shake_hands(LEGACY);
-    let mut client = serve();
-    for number in 0..20 {
-        client.answer("create_entity", json!({"name": format!("Thing {number}"), "entity_type": "x"}));
-    }
-    client.signal("KILL");
-    let mut client = serve();
-    assert_eq!(client.answer("list_entities", json!({}))["pagination"]["total_entities"], 20);
-}
-
-#[test]
-fn calls_that_do_not_wait_for_each_other_lose_nothing() {
-    let mut client = Client::open("");
-    for number in 0..200 {
-        let arguments = json!({"name": format!("Thing {number}"), "entity_type": "x", "observations": ["a fact"]});
-        client.send("tools/call", json!({"name": "create_entity", "arguments": arguments}));
-    }
-    let mut made: Vec<i64> = Vec::new();
-    for _ in 0..200 {
-        let answer = client.receive();
-        made.push(first_block(&answer["result"])["entity_id"].as_i64().unwrap_or_else(|| panic!("{answer}")));
-    }
-    made.sort_unstable();
-    assert_eq!(made, (1..=200).collect::<Vec<_>>());
-    assert_eq!(client.answer("list_entities", json!({}))["pagination"]["total_entities"], 200);
-    let found = client.answer("search_subgraph", json!({"query": "fact", "per_page": 100, "page": 2}));
-    assert_eq!(found["pagination"]["total_entities"], 200);
-    assert_eq!(found["entities"].as_array().unwrap().len(), 100);
-}
-
-#[test]
-fn memory_of_another_program_is_left_alone() {
-    let folder = vault("//- a.md\n");
-    plant(folder.path());
-    let mut client = Client::open_in(folder, &[]);
-    let result = client.call("list_nodes", json!({}));
-    let told = warnings(&result);
-    assert!(told[0].contains("memory.db is not Quipu's memory: it is no SQLite database"), "{told:?}");
-    assert!(!told[0].contains(client.root().to_str().unwrap()), "{told:?}");
-    let (code, message) = error(&mut client, "create_entity", json!({"name": "Ada", "entity_type": "Author"}));
-    assert_eq!(code, "InternalServerError");
-    assert_eq!(
-        message,
-        "memory cannot be used: its file is something else; a backup must be put in its place; the server's log has the \
-         details"
-    );
-    assert_eq!(client.read(".quipu/memory.db"), "not a database, but somebody's");
-}
-
-#[expect(clippy::disallowed_methods, reason = "makes what the server must not touch")]
-fn plant(vault: &std::path::Path) {
-    std::fs::create_dir(vault.join(".quipu")).unwrap();
-    std::fs::write(vault.join(".quipu/memory.db"), "not a database, but somebody's").unwrap();
 }

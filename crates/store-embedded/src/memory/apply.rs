@@ -1,7 +1,9 @@
 //! Changes as statements, each with its step in the log. Runs inside one transaction, which the caller ends.
 
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, name_key};
-use quipu_core::ports::{Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryItem, NewEntity, Refusal};
+use quipu_core::ports::{
+    Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryItem, NewEntity, NoteTie, Refusal,
+};
 use rusqlite::{OptionalExtension, Transaction};
 
 use super::read;
@@ -23,6 +25,8 @@ pub(super) struct Writing<'tx> {
     pub(super) change: ChangeNumber,
     at_ns: i64,
     position: i64,
+    /// What the next thing made is to be numbered.
+    number: Option<i64>,
 }
 
 impl<'tx> Writing<'tx> {
@@ -35,7 +39,7 @@ impl<'tx> Writing<'tx> {
             tx.prepare_cached("INSERT INTO change (at_ns, client, tool, undoes) VALUES (?1, ?2, ?3, ?4)")?;
         let undoes = undoes.map(|change| change.0);
         let number = insert.insert((author.at_ns, &author.client, &author.tool, undoes))?;
-        Ok(Self { tx, change: ChangeNumber(number), at_ns: author.at_ns, position: 0 })
+        Ok(Self { tx, change: ChangeNumber(number), at_ns: author.at_ns, position: 0, number: None })
     }
 
     /// Applies one change; `made` are the outcomes of those before it.
@@ -59,17 +63,29 @@ impl<'tx> Writing<'tx> {
                 self.replace(before, &after)?;
                 Ok(after)
             }
+            MemoryChange::Tie { made: place, target, path } => {
+                let item = made.get(*place).ok_or(Refusal::NothingMade(*place))?;
+                let owner = item.text_owner().ok_or(Refusal::NothingMade(*place))?;
+                ties::retie(self.tx, &[], &[NoteTie { owner, target: target.clone(), path: path.clone() }])?;
+                Ok(item.clone())
+            }
+            MemoryChange::Numbered { number, change } => {
+                self.number = Some(*number);
+                let outcome = self.apply(change, made);
+                self.number = None;
+                outcome
+            }
         }
     }
 
     fn create_entity(&mut self, new: &NewEntity) -> Result<Entity, StepError> {
         self.refuse_taken(&new.name, None)?;
         let mut insert = self.tx.prepare_cached(
-            "INSERT INTO entity (name, name_key, type, description, created_ns, updated_ns) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+            "INSERT INTO entity (id, name, name_key, type, description, created_ns, updated_ns) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)",
         )?;
-        let key = name_key(&new.name);
-        let id = EntityId(insert.insert((&new.name, key, &new.entity_type, &new.description, self.at_ns))?);
+        let (number, key) = (self.number("entity")?, name_key(&new.name));
+        let id = EntityId(insert.insert((number, &new.name, key, &new.entity_type, &new.description, self.at_ns))?);
         put_aliases(self.tx, id, &new.aliases)?;
         let entity = Entity {
             id,
@@ -137,7 +153,10 @@ impl<'tx> Writing<'tx> {
             }
         }
         self.remove(&MemoryItem::Entity(gone.clone()))?;
-        ties::hand_over(self.tx, from, into)?;
+        // The other's description is taken over where there is none, and what its links mean with it.
+        if kept.description.is_none() {
+            ties::hand_over(self.tx, from, into)?;
+        }
         let (aliases, description) = kept.absorbing(&gone);
         let after = Entity { aliases, description, updated_ns: self.at_ns, ..kept.clone() };
         self.replace_entity(kept, after)?;
@@ -146,10 +165,10 @@ impl<'tx> Writing<'tx> {
 
     fn add_observation(&mut self, entity: EntityId, text: &str) -> Result<Observation, StepError> {
         self.refuse_missing(entity)?;
-        let mut insert = self
-            .tx
-            .prepare_cached("INSERT INTO observation (entity, text, created_ns, updated_ns) VALUES (?1, ?2, ?3, ?3)")?;
-        let id = ObservationId(insert.insert((entity.0, text, self.at_ns))?);
+        let mut insert = self.tx.prepare_cached(
+            "INSERT INTO observation (id, entity, text, created_ns, updated_ns) VALUES (?1, ?2, ?3, ?4, ?4)",
+        )?;
+        let id = ObservationId(insert.insert((self.number("observation")?, entity.0, text, self.at_ns))?);
         let observation =
             Observation { id, entity, text: text.to_owned(), created_ns: self.at_ns, updated_ns: self.at_ns };
         self.log(None, Some(&MemoryItem::Observation(observation.clone())))?;
@@ -169,9 +188,9 @@ impl<'tx> Writing<'tx> {
             return Err(Refusal::RelationExists(id).into());
         }
         let mut insert = self.tx.prepare_cached(
-            "INSERT INTO relation (source, target, type, created_ns, updated_ns) VALUES (?1, ?2, ?3, ?4, ?4)",
+            "INSERT INTO relation (id, source, target, type, created_ns, updated_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
         )?;
-        let id = RelationId(insert.insert((from.0, to.0, relation_type, self.at_ns))?);
+        let id = RelationId(insert.insert((self.number("relation")?, from.0, to.0, relation_type, self.at_ns))?);
         let (created_ns, updated_ns) = (self.at_ns, self.at_ns);
         let relation = Relation { id, from, to, relation_type: relation_type.to_owned(), created_ns, updated_ns };
         self.log(None, Some(&MemoryItem::Relation(relation.clone())))?;
@@ -280,6 +299,15 @@ impl<'tx> Writing<'tx> {
         insert.execute((self.change.0, self.position, kind, id, before, after))?;
         self.position += 1;
         Ok(())
+    }
+
+    /// The number that was asked for what is about to be made in a table; without one the table gives the next.
+    fn number(&self, table: &str) -> Result<Option<i64>, StepError> {
+        let Some(number) = self.number else { return Ok(None) };
+        let mut find = self.tx.prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = ?1")?;
+        let greatest: Option<i64> = find.query_row([table], |row| row.get(0)).optional()?;
+        let is_free = number > greatest.unwrap_or_default();
+        if is_free { Ok(Some(number)) } else { Err(Refusal::NumberGiven(number).into()) }
     }
 
     fn entity(&self, id: EntityId) -> Result<Entity, StepError> {

@@ -14,6 +14,14 @@ pub enum BackupError {
     /// There is a file of that name.
     #[error("{} is there already; name another file", .0.display())]
     Exists(PathBuf),
+    /// There is no folder for it.
+    #[error("there is no folder {} to write {} to; make it, or name another file", folder.display(), file.display())]
+    NoFolder {
+        /// The folder.
+        folder: PathBuf,
+        /// The copy.
+        file: PathBuf,
+    },
     /// The copy is not what it should be.
     #[error("the copy is not whole: {0}")]
     Unsound(String),
@@ -33,6 +41,13 @@ pub(super) fn copy(db: &Connection, to: &Path) -> Result<(), BackupError> {
     if to.symlink_metadata().is_ok() {
         return Err(BackupError::Exists(to.to_owned()));
     }
+    let folder = match to.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        return Err(BackupError::NoFolder { folder: folder.to_owned(), file: to.to_owned() });
+    }
     let mut unfinished = to.as_os_str().to_owned();
     unfinished.push(".unfinished");
     let unfinished = PathBuf::from(unfinished);
@@ -47,11 +62,7 @@ pub(super) fn copy(db: &Connection, to: &Path) -> Result<(), BackupError> {
     let removed = std::fs::remove_file(&unfinished);
     outcome?;
     removed.map_err(|error| failed(error.into()))?;
-    if let Some(folder) = to.parent() {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| failed(error.into()))?;
-    }
-    Ok(())
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| failed(error.into()))
 }
 
 /// Copies a database beside itself before its schema changes, unless that copy is there.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use quipu_core::search::slips;
 use tantivy::Searcher;
 
 use super::schema::Fields;
@@ -73,31 +74,18 @@ fn closeness(wanted: &[char], word: &str, term: &str) -> Option<f32> {
     if term.len() + 4 * allowed < word.len() || word.len() + 4 * allowed < term.len() {
         return None;
     }
-    let slips = slips(wanted, term, allowed)?;
+    let slips = few_slips(wanted, term, allowed)?;
     Some(0.8 - 0.2 * slips as f32)
 }
 
-/// How many letters must be put in, left out, changed or exchanged with their neighbour, if that is few.
-fn slips(wanted: &[char], term: &str, allowed: usize) -> Option<usize> {
-    // Most slips spare the first letter, and a look at it spares most of the work.
-    let term: Vec<char> = term.chars().collect();
-    if term.first() != wanted.first() || term.len().abs_diff(wanted.len()) > allowed {
+/// How many slips of the finger make one of the other, if few do. Most slips spare the first letter, and a look at it spares
+/// most of the work.
+fn few_slips(wanted: &[char], term: &str, allowed: usize) -> Option<usize> {
+    if term.chars().next() != wanted.first().copied() {
         return None;
     }
-    let mut before = vec![0; term.len() + 1];
-    let mut last: Vec<usize> = (0..=term.len()).collect();
-    for (i, a) in wanted.iter().enumerate() {
-        let mut row = vec![i + 1; term.len() + 1];
-        for (j, b) in term.iter().enumerate() {
-            let changed = last[j] + usize::from(a != b);
-            row[j + 1] = changed.min(last[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *a == term[j - 1] && wanted[i - 1] == *b {
-                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
-            }
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last.last().copied().filter(|slips| (1..=allowed).contains(slips))
+    let term: Vec<char> = term.chars().collect();
+    slips(wanted, &term, allowed).filter(|slips| *slips > 0)
 }
 
 #[cfg(test)]
@@ -108,7 +96,7 @@ mod tests {
     fn one_slip_in_a_short_word_and_two_in_a_long_one() {
         let slips_in = |wanted: &str, term: &str| {
             let wanted: Vec<char> = wanted.chars().collect();
-            slips(&wanted, term, if wanted.len() >= 8 { 2 } else { 1 })
+            few_slips(&wanted, term, if wanted.len() >= 8 { 2 } else { 1 })
         };
         assert_eq!(slips_in("serach", "search"), Some(1), "neighbours exchanged");
         assert_eq!(slips_in("serch", "search"), Some(1));

@@ -50,6 +50,22 @@ pub fn any_history_gives_what_the_model_gives<S: MemoryShelf>(shelf: &S) {
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
+/// A memory after so many things were done to it: what is in it has gaps, moves and times of its own.
+pub fn memory_with_a_past(deeds: i64) -> MemMemory {
+    let memory = MemMemory::default();
+    let mut runner = TestRunner::deterministic();
+    for time in 0..deeds {
+        let newest = Newest::of(&memory);
+        // What a deed is refused for belongs to the past as well.
+        match deed(newest).new_tree(&mut runner).expect("every deed can be made").current() {
+            Deed::Apply(changes) => drop(memory.apply(&changes, &author(time))),
+            Deed::Undo(back) => drop(memory.undo(ChangeNumber(newest.change - back), &author(time))),
+            Deed::Reopen => {}
+        }
+    }
+    memory
+}
+
 /// The greatest numbers given so far.
 #[derive(Debug, Clone, Copy)]
 struct Newest {

@@ -15,7 +15,7 @@ use quipu_core::ports::{
     NewEntity, NoteTie, Refusal, RelationFilter, StoredVector, TextOwner, UndoError,
 };
 
-pub use history::any_history_gives_what_the_model_gives;
+pub use history::{any_history_gives_what_the_model_gives, memory_with_a_past};
 
 /// Where memory is kept between runs.
 pub trait MemoryShelf {
@@ -39,6 +39,7 @@ macro_rules! memory_conformance {
             an_entity_goes_with_all_that_hangs_on_it,
             a_list_is_applied_whole_or_not_at_all,
             later_changes_see_earlier_ones_of_their_list,
+            what_comes_from_elsewhere_keeps_its_number_and_its_ties,
             a_relation_is_there_once,
             two_entities_become_one,
             every_change_is_in_the_log,
@@ -238,6 +239,24 @@ pub fn later_changes_see_earlier_ones_of_their_list<S: MemoryShelf>(shelf: &S) {
     assert_eq!(refused(&store, &[create("c"), create("C")]).0, 1);
     let nobody = MemoryChange::AddObservation { entity: EntityRef::Made(0), text: "x".into() };
     assert!(matches!(refused(&store, &[nobody]), (0, Refusal::NoEntity(_))), "nothing was made before it");
+}
+
+pub fn what_comes_from_elsewhere_keeps_its_number_and_its_ties<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    let numbered = |number, change| MemoryChange::Numbered { number, change: Box::new(change) };
+    let seen = MemoryChange::AddObservation { entity: EntityRef::Made(0), text: "Owns [[plan]]".into() };
+    let path = VaultPath::parse("Roadmap.md").unwrap();
+    let tie = |made| MemoryChange::Tie { made, target: "plan".into(), path: path.clone() };
+    let list = [numbered(7, create("a")), numbered(9, seen), tie(1), numbered(4, relate(7, 7, "r")), create("b")];
+    applied(&store, &list);
+    assert_eq!(entity(&store, 8).map(|entity| entity.name).as_deref(), Some("b"), "counting goes on from there");
+    let tied = NoteTie { owner: TextOwner::Observation(ObservationId(9)), target: "plan".into(), path: path.clone() };
+    assert_eq!(store.ties_of(&[tied.owner]).unwrap(), [vec![tied]]);
+    assert_eq!(store.relations(&[RelationId(4)]).unwrap().len(), 1);
+    assert_eq!(refused(&store, &[numbered(8, create("c"))]), (0, Refusal::NumberGiven(8)));
+    assert_eq!(refused(&store, &[numbered(3, create("c"))]), (0, Refusal::NumberGiven(3)), "it may have been deleted");
+    assert_eq!(refused(&store, &[create("c"), tie(1)]), (1, Refusal::NothingMade(1)));
+    assert_eq!(refused(&store, &[relate(7, 8, "s"), tie(0)]), (1, Refusal::NothingMade(0)), "a relation has no text");
 }
 
 pub fn a_relation_is_there_once<S: MemoryShelf>(shelf: &S) {
@@ -458,6 +477,10 @@ pub fn ties_stay_through_deletion_and_merge<S: MemoryShelf>(shelf: &S) {
     assert_eq!(store.linking_texts_gone().unwrap(), [(seen, "[[plan]]".to_owned())]);
     applied(&store, &[MemoryChange::MergeEntity { from: EntityId(1), into: EntityId(2) }]);
     assert_eq!(of(&[bea])[0], [tie(bea, "Old", "c.md")]);
+    let own = EntityUpdate { description: Some(Some("[[Old]]".into())), ..EntityUpdate::default() };
+    applied(&store, &[create("Cy"), MemoryChange::UpdateEntity { id: EntityId(3), update: own }]);
+    applied(&store, &[MemoryChange::MergeEntity { from: EntityId(2), into: EntityId(3) }]);
+    assert_eq!(of(&[TextOwner::Entity(EntityId(3))])[0], [], "its own words mean what they meant");
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 

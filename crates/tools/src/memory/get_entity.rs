@@ -2,28 +2,39 @@
 
 use std::time::Duration;
 
-use quipu_core::memory::{EntityDetail, EntityId, Memory, Observation, Relation};
+use quipu_core::memory::{EntityDetail, EntityId, Observation, Relation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::room::{OBSERVATIONS, ONE_OBSERVATION, cost, newest_that_fit};
 use super::wire::EntityOutput;
 use crate::fault::Fault;
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
+use crate::truncate::truncate;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
     /// Number of the entity.
     entity_id: i64,
-    /// Leave out this many of each list first, when there are more than 1000.
+    /// At most this many of each list: the newest observations, the oldest relations.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: usize,
+    /// Leave out this many of each list first; a warning says which comes next.
     #[serde(default)]
     offset: u64,
+}
+
+fn default_limit() -> usize {
+    100
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
     #[serde(flatten)]
     entity: EntityOutput,
+    /// Oldest first.
     observations: Vec<Seen>,
     /// This entity is the source.
     relations_from: Vec<RelationFrom>,
@@ -82,15 +93,14 @@ impl Tool for GetEntity {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let memory = call.memory()?;
-        let detail = memory.entity_detail(EntityId(params.entity_id), params.offset)?;
-        let full = |length: usize| length == Memory::MAX_DETAIL;
-        if full(detail.observations.len()) || full(detail.relations_from.len()) || full(detail.relations_to.len()) {
-            let next = params.offset + Memory::MAX_DETAIL as u64;
-            call.warn(format!("lists end at {}; the rest comes with offset {next}", Memory::MAX_DETAIL));
-        }
+        let mut detail = memory.entity_detail(EntityId(params.entity_id), params.offset, params.limit)?;
+        let costs: Vec<usize> = detail.observations.iter().map(|seen| cost(&seen.text)).collect();
+        let shown = newest_that_fit(&costs, OBSERVATIONS);
+        detail.observations.drain(..detail.observations.len() - shown);
+        tell_rest(call, &detail, &params);
         let seen = |observation: Observation| Seen {
             observation_id: observation.id.0,
-            observation_content: observation.text,
+            observation_content: truncate(&observation.text, ONE_OBSERVATION),
             created_at: iso_utc(observation.created_ns),
             updated_at: iso_utc(observation.updated_ns),
         };
@@ -116,6 +126,27 @@ impl Tool for GetEntity {
             relations_to: detail.relations_to.into_iter().map(to).collect(),
             entity: detail.entity.into(),
         })
+    }
+}
+
+/// Says what is not shown, and how to have it.
+fn tell_rest(call: &Call<'_>, detail: &EntityDetail, params: &Params) {
+    let EntityDetail { entity, observations, .. } = detail;
+    let shown = observations.len() as u64;
+    let older = entity.observation_count.saturating_sub(params.offset).saturating_sub(shown);
+    if older > 0 {
+        let (count, next) = (entity.observation_count, params.offset + shown);
+        call.warn(format!(
+            "entity {} has {count} observations, of which {shown} are shown; the {older} older ones follow with offset \
+             {next}, and search_subgraph finds those on a subject",
+            entity.id
+        ));
+    }
+    if detail.has_more_relations {
+        call.warn(format!(
+            "entity {} has more than {} relations one way; find_relations lists them all in parts",
+            entity.id, params.limit
+        ));
     }
 }
 

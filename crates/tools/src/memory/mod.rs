@@ -22,6 +22,7 @@ mod set_context;
 mod suggest_merges;
 mod update_entity;
 
+mod room;
 mod wire;
 
 pub(crate) use bulk_update::BulkUpdate;

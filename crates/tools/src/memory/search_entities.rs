@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::wire::{join_aliases, rounded};
 use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::truncate::{LISTED, truncate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -26,6 +27,7 @@ pub(crate) struct Hit {
     entity_id: i64,
     name: String,
     entity_type: String,
+    /// The first 500 characters.
     description: Option<String>,
     aliases: Option<String>,
     memory_observations_count: u64,
@@ -71,10 +73,10 @@ impl Tool for SearchEntities {
         let found = call.memory()?.search(call.session, &query)?;
         let hit = |found: Found| Hit {
             entity_id: found.entity.id.0,
-            aliases: join_aliases(&found.entity.aliases),
+            aliases: join_aliases(&found.entity.aliases).map(|aliases| truncate(&aliases, LISTED)),
             name: found.entity.name,
             entity_type: found.entity.entity_type,
-            description: found.entity.description,
+            description: found.entity.description.map(|text| truncate(&text, LISTED)),
             memory_observations_count: found.entity.observation_count,
             relevance_score: rounded(found.score),
             matched_fields: found.fields.iter().map(field_name).collect(),

@@ -5,14 +5,13 @@ use quipu_core::memory::{Entity, EntityId, Observation, Page, Relation};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::room::{OBSERVATIONS, RELATIONS, cost, newest_that_fit, shares};
 use crate::time::iso_utc;
 use crate::tool::Call;
+use crate::truncate::{LISTED, truncate};
 
 /// Between aliases, when they are given and when they are shown.
 const SEPARATOR: char = '|';
-
-/// At most this many observations of each entity in a part of the graph.
-const MAX_OBSERVATIONS: usize = 100;
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct EntityOutput {
@@ -39,6 +38,14 @@ impl From<Entity> for EntityOutput {
             created_at: iso_utc(entity.created_ns),
             updated_at: iso_utc(entity.updated_ns),
         }
+    }
+}
+
+impl EntityOutput {
+    /// The same among others: long texts are cut.
+    fn listed(self) -> Self {
+        let cut = |text: Option<String>| text.map(|text| truncate(&text, LISTED));
+        Self { description: cut(self.description), aliases: cut(self.aliases), ..self }
     }
 }
 
@@ -147,25 +154,36 @@ struct GraphObservation {
 
 /// A part of the graph as it is shown; what had to be cut is told beside it.
 pub(super) fn show_subgraph(call: &Call<'_>, subgraph: Subgraph) -> (Vec<GraphEntity>, Vec<RelationOutput>) {
-    let show = |(entity, observations): (Entity, Vec<Observation>)| {
-        let cut = observations.len().saturating_sub(MAX_OBSERVATIONS);
-        if cut > 0 {
-            call.warn(format!(
-                "entity {} has {} observations; the newest {MAX_OBSERVATIONS} are shown, get_entity has all of them",
-                entity.id,
-                observations.len()
-            ));
+    let costs = |seen: &[Observation]| -> Vec<usize> { seen.iter().map(|seen| cost(&seen.text)).collect() };
+    let costs: Vec<Vec<usize>> = subgraph.entities.iter().map(|(_, seen)| costs(seen)).collect();
+    let rooms = shares(&costs.iter().map(|costs| costs.iter().sum()).collect::<Vec<_>>(), OBSERVATIONS);
+    let mut shortened = Vec::new();
+    let mut entities = Vec::with_capacity(subgraph.entities.len());
+    for (((entity, observations), costs), room) in subgraph.entities.into_iter().zip(costs).zip(rooms) {
+        let cut = observations.len() - newest_that_fit(&costs, room);
+        if cut > 0 || costs.last().is_some_and(|cost| *cost > room) {
+            shortened.push(entity.id);
         }
         let shown = observations.into_iter().skip(cut).map(|observation| GraphObservation {
             observation_id: observation.id.0,
-            content: observation.text,
+            content: truncate(&observation.text, room),
             created_at: iso_utc(observation.created_ns),
             updated_at: iso_utc(observation.updated_ns),
         });
-        GraphEntity { observations: shown.collect(), entity: entity.into() }
-    };
-    let entities = subgraph.entities.into_iter().map(show).collect();
-    (entities, subgraph.relations.into_iter().map(RelationOutput::from).collect())
+        let observations = shown.collect();
+        entities.push(GraphEntity { entity: EntityOutput::from(entity).listed(), observations });
+    }
+    if !shortened.is_empty() {
+        call.warn(format!(
+            "only the newest observations of entities {} are shown; get_entity has all of them",
+            listed(&shortened)
+        ));
+    }
+    let count = subgraph.relations.len();
+    if count > RELATIONS {
+        call.warn(format!("{RELATIONS} of {count} relations are shown; find_relations has those of each entity"));
+    }
+    (entities, subgraph.relations.into_iter().take(RELATIONS).map(RelationOutput::from).collect())
 }
 
 pub(super) fn join_aliases(aliases: &[String]) -> Option<String> {

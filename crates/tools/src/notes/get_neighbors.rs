@@ -17,7 +17,7 @@ pub(crate) struct Params {
     /// "in": notes linking to it; "out": notes it links to.
     #[serde(default)]
     direction: Direction,
-    /// At most this many.
+    /// At most this many notes, and as many entities.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 50))]
     limit: usize,
@@ -75,10 +75,9 @@ impl Tool for GetNeighbors {
             let outgoing: Vec<NoteKey> = outgoing.take(room).copied().collect();
             keys.extend(outgoing);
         }
-        let room = params.limit - keys.len();
         // Entities link to notes, never the other way.
-        let has_entities = params.include_entities && params.direction != Direction::Out && room > 0;
-        let entities = if has_entities { speaking_of(call, &snapshot, key, room)? } else { Vec::new() };
+        let has_entities = params.include_entities && params.direction != Direction::Out;
+        let entities = if has_entities { speaking_of(call, &snapshot, key, params.limit)? } else { Vec::new() };
         let nodes = Node::list(call, &snapshot, &keys, params.include_content.then_some(LISTED));
         Ok(nodes.into_iter().map(Neighbor::Node).chain(entities.into_iter().map(Neighbor::Entity)).collect())
     }

@@ -84,7 +84,14 @@ impl Follower {
     /// The vector of a query; `None` without an embedder, or when it fails: words then go alone.
     pub(in crate::memory) fn embed(&self, role: Role, text: &str) -> Option<Vec<f32>> {
         let embedder = self.embedder.as_ref()?;
-        embedder.embed(role, &[text]).ok()?.pop()
+        let vector = embedder.embed(role, &[text]).ok()?.pop()?;
+        let is_other = |derived: &Derived| !derived.vectors.is_of(vector.len());
+        let is_news = self.derived.read().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(is_other);
+        if is_news {
+            let mut derived = self.derived.write().unwrap_or_else(PoisonError::into_inner);
+            derived.iter_mut().for_each(|derived| derived.vectors.settle_dimensions(vector.len()));
+        }
+        Some(vector)
     }
 
     /// The members of a project, gathered anew when a relation has changed.
@@ -123,6 +130,9 @@ impl Follower {
         self.store.put_vectors(embedder.space(), &made)?;
         let mut derived = self.derived.write().unwrap_or_else(PoisonError::into_inner);
         let Some(derived) = derived.as_mut() else { return Ok(0) };
+        if let Some(vector) = vectors.first() {
+            derived.vectors.settle_dimensions(vector.len());
+        }
         for (owner, vector) in &made {
             derived.vectors.put(*owner, vector);
         }

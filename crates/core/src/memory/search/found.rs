@@ -2,7 +2,8 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::text::{Field, Fields, TextHit};
+use super::fields::{Field, Fields};
+use super::text::TextHit;
 use super::vectors::Near;
 use crate::memory::error::MemoryError;
 use crate::memory::memory::Memory;

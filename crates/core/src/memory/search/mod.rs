@@ -3,16 +3,18 @@
 //! The index over words lies in memory. It is built from the store at the first question and follows the store's log from
 //! then on: nothing derived is written, nothing can disagree after a crash.
 
+mod fields;
 mod follower;
 mod found;
 mod function_words;
 mod links;
 mod names;
+mod terms;
 mod text;
 mod vectors;
 
+pub use fields::{Field, Fields};
 pub use follower::VectorError;
 pub use found::{Found, FoundPage, SearchBy, SearchQuery, SubgraphQuery};
-pub use text::{Field, Fields};
 
 pub(super) use follower::Follower;

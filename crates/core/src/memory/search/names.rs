@@ -125,6 +125,19 @@ impl NameIndex {
     }
 }
 
+impl NameIndex {
+    /// Whether the names of two entities say that they are different things. A name or alias that both have says otherwise.
+    pub(in crate::memory) fn tell_apart(&self, a: EntityId, b: EntityId) -> bool {
+        let (Some(a), Some(b)) = (self.of.get(&a), self.of.get(&b)) else { return false };
+        let (Some(first_a), Some(first_b)) = (a.first(), b.first()) else { return false };
+        let label = |label: &u32| &self.labels[*label as usize];
+        // What is the same has the same pieces, and these are at hand.
+        let is_shared = |a: &Label, b: &Label| a.pieces == b.pieces && name_key(&a.name) == name_key(&b.name);
+        tells_apart(&label(first_a).name, &label(first_b).name)
+            && !a.iter().any(|a| b.iter().any(|b| is_shared(label(a), label(b))))
+    }
+}
+
 fn cosine(a: &[[char; 3]], b: &[[char; 3]]) -> f32 {
     let shared = a.iter().filter(|piece| b.binary_search(piece).is_ok()).count();
     shared as f32 / ((a.len() * b.len()) as f32).sqrt()

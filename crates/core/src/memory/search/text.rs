@@ -11,75 +11,10 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use super::fields::{Field, Fields};
 use super::function_words::{self, is_function_word};
+use super::terms::{Counted, count, fields_of, query_words, stem};
 use crate::memory::model::{Entity, EntityId, Observation, ObservationId};
-use crate::search::words::{WordKind, folded, parts, run_chars, words};
-
-/// Where a word was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Field {
-    /// The name.
-    Name,
-    /// The type.
-    Type,
-    /// Other names.
-    Aliases,
-    /// What it is.
-    Description,
-    /// What was observed.
-    Observations,
-}
-
-impl Field {
-    /// Every field, in the order in which they are shown.
-    pub const ALL: [Self; 5] = [Self::Name, Self::Type, Self::Aliases, Self::Description, Self::Observations];
-
-    /// How much a word counts here. A name says more than a sentence.
-    fn weight(self) -> f32 {
-        match self {
-            Self::Name => 2.5,
-            Self::Aliases => 2.0,
-            Self::Description => 1.2,
-            Self::Observations => 1.0,
-            Self::Type => 0.8,
-        }
-    }
-}
-
-/// A set of fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Fields(u8);
-
-impl Fields {
-    /// All of them.
-    pub const ALL: Self = Self(0b1_1111);
-
-    /// With one more.
-    pub fn with(self, field: Field) -> Self {
-        Self(self.0 | 1 << field as u8)
-    }
-
-    /// Whether a field is among them.
-    pub fn has(self, field: Field) -> bool {
-        self.0 & 1 << field as u8 != 0
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// In the order in which they are shown.
-    pub fn iter(self) -> impl Iterator<Item = Field> {
-        Field::ALL.into_iter().filter(move |field| self.has(*field))
-    }
-}
-
-impl FromIterator<Field> for Fields {
-    fn from_iter<I: IntoIterator<Item = Field>>(fields: I) -> Self {
-        fields.into_iter().fold(Self::default(), Self::with)
-    }
-}
 
 /// How far a second occurrence of a word counts, and how far a long text is held against it: little, for most are a
 /// sentence or two.
@@ -95,9 +30,6 @@ const KIN_WEIGHT: f32 = 0.45;
 /// A short beginning has more endings than are worth looking at.
 const MIN_PREFIX_CHARS: usize = 3;
 const MAX_KIN: usize = 48;
-
-/// A pasted page is searched by its beginning.
-const MAX_QUERY_TERMS: usize = 48;
 
 const GONE: u32 = u32::MAX;
 
@@ -152,9 +84,6 @@ pub(super) struct TextHit {
     /// The observation that has most of them.
     pub(super) best: Option<ObservationId>,
 }
-
-/// Words with how often each occurs.
-type Counted = Vec<(String, u32)>;
 
 impl TextIndex {
     /// Puts entities in place of what was known of them.
@@ -398,84 +327,6 @@ fn map_all<T: Sync, U: Send>(items: &[T], map: impl Fn(&T) -> U + Sync + Send) -
 
 fn number(place: usize) -> u32 {
     u32::try_from(place).expect("fewer than four thousand million words fit into memory")
-}
-
-fn fields_of(entity: &Entity) -> Vec<(Field, Counted)> {
-    let mut fields = vec![
-        (Field::Name, count(std::iter::once(&*entity.name))),
-        (Field::Type, count(std::iter::once(&*entity.entity_type))),
-    ];
-    if !entity.aliases.is_empty() {
-        fields.push((Field::Aliases, count(entity.aliases.iter().map(String::as_str))));
-    }
-    if let Some(description) = &entity.description {
-        fields.push((Field::Description, count(std::iter::once(&**description))));
-    }
-    fields
-}
-
-/// The words of some texts as they are indexed: each word, the parts of a compound, and for scripts without spaces each
-/// character and each pair.
-fn count<'a>(texts: impl Iterator<Item = &'a str>) -> Counted {
-    let mut counted: FxHashMap<String, u32> = FxHashMap::default();
-    let mut add = |word: String| *counted.entry(word).or_default() += 1;
-    for text in texts {
-        for word in words(text) {
-            match word.kind {
-                WordKind::Plain => {
-                    add(folded(word.text));
-                    parts(word.text).into_iter().for_each(|(_, part)| add(folded(part)));
-                }
-                WordKind::Emoji => add(folded(word.text)),
-                WordKind::Run => {
-                    let chars: Vec<char> = run_chars(word.text).into_iter().map(|(c, _)| c).collect();
-                    chars.iter().for_each(|c| add(c.to_string()));
-                    chars.windows(2).for_each(|pair| add(pair.iter().collect()));
-                }
-            }
-        }
-    }
-    counted.into_iter().collect()
-}
-
-/// The words of a query. A run of two characters or more is its pairs.
-fn query_words(query: &str) -> Vec<String> {
-    let mut terms: Vec<String> = Vec::new();
-    for word in words(query) {
-        match word.kind {
-            WordKind::Plain => {
-                terms.push(folded(word.text));
-                terms.extend(parts(word.text).into_iter().map(|(_, part)| folded(part)));
-            }
-            WordKind::Emoji => terms.push(folded(word.text)),
-            WordKind::Run => {
-                let chars: Vec<char> = run_chars(word.text).into_iter().map(|(c, _)| c).collect();
-                match chars.as_slice() {
-                    [only] => terms.push(only.to_string()),
-                    several => terms.extend(several.windows(2).map(|pair| pair.iter().collect::<String>())),
-                }
-            }
-        }
-        if terms.len() >= MAX_QUERY_TERMS {
-            break;
-        }
-    }
-    let mut seen = rustc_hash::FxHashSet::default();
-    terms.retain(|term| seen.insert(term.clone()));
-    terms.truncate(MAX_QUERY_TERMS);
-    terms
-}
-
-/// What an English word shares with its other forms: `painting` finds `painted`. Only for looking up, so an odd stem does
-/// no harm beyond a weak hit.
-fn stem(word: &str) -> &str {
-    const MIN_STEM: usize = 4;
-    if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        return word;
-    }
-    let endings = ["ations", "ation", "ings", "ing", "ies", "ied", "ers", "es", "ed", "er", "ly", "s", "y", "e"];
-    let cut = endings.iter().find_map(|ending| word.strip_suffix(ending).filter(|stem| stem.len() >= MIN_STEM));
-    cut.unwrap_or(word)
 }
 
 #[cfg(test)]

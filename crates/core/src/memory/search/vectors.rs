@@ -79,6 +79,27 @@ impl VectorIndex {
         self.queue.insert(owner);
     }
 
+    /// Says how many dimensions the model's vectors have now. Where that is news all are wanted anew: the model has changed
+    /// behind its name, and its old vectors lie in another space.
+    pub(super) fn settle_dimensions(&mut self, dimensions: usize) {
+        if self.is_of(dimensions) {
+            return;
+        }
+        for row in std::mem::take(&mut self.rows).into_iter().flatten() {
+            self.pending.insert(row.owner, (row.entity, row.text_hash));
+            self.queue.insert(row.owner);
+        }
+        self.codes.clear();
+        self.free.clear();
+        self.row_of.clear();
+        self.dimensions = dimensions;
+    }
+
+    /// Whether vectors of so many dimensions can be compared with these.
+    pub(super) fn is_of(&self, dimensions: usize) -> bool {
+        self.dimensions == 0 || self.dimensions == dimensions
+    }
+
     /// Takes a vector in, unless it is of another text than expected or nobody waits for it.
     pub(super) fn put(&mut self, owner: TextOwner, vector: &StoredVector) {
         let Some(&(entity, text_hash)) = self.pending.get(&owner) else { return };
@@ -178,53 +199,117 @@ impl VectorIndex {
     }
 }
 
+/// How many chosen vectors each entity is put beside, when pairs are looked for.
+const BESIDE: usize = 2;
+
+/// How many of those beside the same chosen vector an entity is compared with.
+const COMPARED: usize = 512;
+
+/// Pairs that one entity brings: thousands that are all alike are no pairs.
+const PAIRS_OF_ONE: usize = 16;
+
+/// An entity's vector, when pairs are looked for.
+#[derive(Clone, Copy)]
+struct Candidate<'a> {
+    entity: EntityId,
+    scale: f32,
+    codes: &'a [i8],
+    /// The first part of the codes, which most comparisons can do with.
+    head: &'a [i8],
+    /// The square of its length, and of its head's.
+    square: f32,
+    head_square: f32,
+}
+
+impl Candidate<'_> {
+    fn cosine(&self, other: &Self) -> f32 {
+        dot(self.codes, other.codes) as f32 * self.scale * other.scale
+    }
+
+    fn head_cosine(&self, other: &Self) -> f32 {
+        dot(self.head, other.head) as f32 * self.scale * other.scale
+    }
+
+    /// The cosine, if it is as great as this. Two vectors are never nearer than their heads are, so a look at those is enough
+    /// for most.
+    fn near(&self, other: &Self, at_least: f32) -> Option<f32> {
+        let apart = self.head_square + other.head_square - 2.0 * self.head_cosine(other);
+        let allowed = self.square + other.square - 2.0 * at_least;
+        if apart > allowed {
+            return None;
+        }
+        Some(self.cosine(other)).filter(|cosine| *cosine >= at_least)
+    }
+}
+
 impl VectorIndex {
     /// Pairs of entities whose vectors are nearer than this, the lower id first.
     ///
     /// Every entity is put beside the few of some chosen vectors that it is nearest to, and compared with those that stand
-    /// beside the same. Two that are near each other are near the same ones, but for a rare pair at an edge.
+    /// beside the same, about as near to it as itself. Two that are near each other are near the same ones, but for a rare
+    /// pair at an edge. So the work grows with the number of entities times its root, however they lie.
     pub(in crate::memory) fn near_pairs(&self, at_least: f32) -> Vec<(EntityId, EntityId, f32)> {
-        const BESIDE: usize = 2;
-        let entity = |row: &Option<Row>| row.filter(|row| matches!(row.owner, TextOwner::Entity(_)));
-        let rows: Vec<(usize, Row)> =
-            self.rows.iter().enumerate().filter_map(|(place, row)| Some((place, entity(row)?))).collect();
-        let codes = |place: usize| &self.codes[place * self.dimensions..(place + 1) * self.dimensions];
-        let cosine = |(a, a_row): &(usize, Row), (b, b_row): &(usize, Row)| {
-            dot(codes(*a), codes(*b)) as f32 * a_row.scale * b_row.scale
-        };
+        let rows: Vec<Candidate<'_>> = self.candidates().collect();
         let step = rows.len().isqrt().max(1);
-        let chosen: Vec<(usize, Row)> = rows.iter().step_by(step).copied().collect();
-        let beside = |row: &(usize, Row)| {
-            let mut nearest: Vec<(f32, usize)> =
-                chosen.iter().enumerate().map(|(place, other)| (cosine(row, other), place)).collect();
-            let count = BESIDE.min(nearest.len());
-            nearest.select_nth_unstable_by(count - 1, |a, b| b.0.total_cmp(&a.0));
-            nearest.truncate(count);
-            nearest.into_iter().map(|(_, place)| place).collect::<Vec<_>>()
+        let chosen: Vec<Candidate<'_>> = rows.iter().step_by(step).copied().collect();
+        let beside = |row: &Candidate<'_>| {
+            let nearness = |other: &Candidate<'_>| 2.0 * row.head_cosine(other) - other.head_square;
+            nearest_few(chosen.iter().enumerate().map(|(place, other)| (nearness(other), place)).collect(), BESIDE)
         };
-        let places: Vec<Vec<usize>> = rows.par_iter().map(beside).collect();
-        let mut cells: Vec<Vec<usize>> = vec![Vec::new(); chosen.len()];
+        let places: Vec<Vec<(f32, usize)>> = rows.par_iter().map(beside).collect();
+        let mut cells: Vec<Vec<(f32, usize)>> = vec![Vec::new(); chosen.len()];
         for (row, places) in places.iter().enumerate() {
-            places.iter().for_each(|place| cells[*place].push(row));
+            places.iter().for_each(|(nearness, place)| cells[*place].push((*nearness, row)));
         }
-        let look = |cell: Vec<usize>| {
+        let look = |mut cell: Vec<(f32, usize)>| {
+            cell.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            // Side by side in memory, since each is looked at hundreds of times.
+            let heads: Vec<i8> = cell.iter().flat_map(|(_, row)| rows[*row].head).copied().collect();
+            let heads = heads.chunks_exact(self.head());
+            let members = cell.iter().zip(heads).map(|((_, row), head)| Candidate { head, ..rows[*row] });
+            let members: Vec<Candidate<'_>> = members.collect();
             let mut pairs = Vec::new();
-            for (place, a) in cell.iter().enumerate() {
-                for b in &cell[place + 1..] {
-                    let cosine = cosine(&rows[*a], &rows[*b]);
-                    if cosine >= at_least {
-                        let (a, b) = (rows[*a].1.entity, rows[*b].1.entity);
-                        pairs.push((a.min(b), a.max(b), cosine));
-                    }
+            for (place, a) in members.iter().enumerate() {
+                let others = members.iter().enumerate().skip(place + 1).take(COMPARED);
+                let near = others.filter_map(|(place, b)| Some((a.near(b, at_least)?, place))).collect();
+                for (cosine, b) in nearest_few(near, PAIRS_OF_ONE) {
+                    let (a, b) = (a.entity, members[b].entity);
+                    pairs.push((a.min(b), a.max(b), cosine));
                 }
             }
             pairs
         };
         let mut pairs: Vec<(EntityId, EntityId, f32)> = cells.into_par_iter().flat_map_iter(look).collect();
-        pairs.sort_unstable_by_key(|(a, b, _)| (*a, *b));
+        pairs.par_sort_unstable_by_key(|(a, b, _)| (*a, *b));
         pairs.dedup_by_key(|(a, b, _)| (*a, *b));
         pairs
     }
+
+    /// How many of a vector's numbers make its head.
+    fn head(&self) -> usize {
+        self.dimensions.div_ceil(4).max(1)
+    }
+
+    /// The vectors of entities themselves.
+    fn candidates(&self) -> impl Iterator<Item = Candidate<'_>> {
+        let head = self.head();
+        let rows = self.rows.iter().zip(self.codes.chunks_exact(self.dimensions.max(1)));
+        rows.filter_map(move |(row, codes)| {
+            let Row { owner: TextOwner::Entity(_), entity, scale, .. } = (*row)? else { return None };
+            let square = |codes: &[i8]| dot(codes, codes) as f32 * scale * scale;
+            let (square, head_square) = (square(codes), square(&codes[..head]));
+            Some(Candidate { entity, scale, codes, head: &codes[..head], square, head_square })
+        })
+    }
+}
+
+/// The few with the greatest cosine; of equal ones those that come first.
+fn nearest_few(mut found: Vec<(f32, usize)>, count: usize) -> Vec<(f32, usize)> {
+    if found.len() > count {
+        found.select_nth_unstable_by(count - 1, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        found.truncate(count);
+    }
+    found
 }
 
 fn nearest_first(a: &Near, b: &Near) -> std::cmp::Ordering {
@@ -233,4 +318,69 @@ fn nearest_first(a: &Near, b: &Near) -> std::cmp::Ordering {
 
 fn dot(a: &[i8], b: &[i8]) -> i32 {
     a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIMENSIONS: usize = 64;
+
+    fn direction(seed: u64) -> Vec<f32> {
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let mut number = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 40) as f32 / (1_u32 << 24) as f32 - 0.5
+        };
+        (0..DIMENSIONS).map(|_| number()).collect()
+    }
+
+    /// A vector of length one for each entity.
+    fn index(vectors: impl Iterator<Item = Vec<f32>>) -> VectorIndex {
+        let mut index = VectorIndex::default();
+        for (id, vector) in (1..).map(EntityId).zip(vectors) {
+            let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
+            let vector: Vec<f32> = vector.into_iter().map(|number| number / length).collect();
+            index.expect(TextOwner::Entity(id), id, 0);
+            index.put(TextOwner::Entity(id), &stored(&vector, 0));
+        }
+        index
+    }
+
+    #[test]
+    fn every_two_of_one_direction_are_a_pair() {
+        let pairs = index((0..2000).chain(0..2000).map(direction)).near_pairs(0.98);
+        let is_expected = |(place, (a, b, _)): (i64, &(EntityId, EntityId, f32))| (a.0, b.0) == (place, place + 2000);
+        assert!((1..).zip(&pairs).all(is_expected) && pairs.len() == 2000, "{}", pairs.len());
+    }
+
+    #[test]
+    fn nearly_all_that_are_near_are_found_among_what_has_much_in_common() {
+        let common = direction(77_777);
+        let mixed = |own: u64, slip: u64, share: f32| {
+            let slip: Vec<f32> = direction(slip).into_iter().map(|number| number * share).collect();
+            let own = direction(own).into_iter().zip(&common).zip(slip);
+            own.map(|((own, common), slip)| own + common + slip).collect()
+        };
+        let index =
+            index((0..2000).map(|own| mixed(own, 0, 0.0)).chain((0..2000).map(|own| mixed(own, own + 9000, 0.4))));
+        let rows: Vec<Candidate<'_>> = index.candidates().collect();
+        let near = |a: usize| rows[a + 1..].iter().filter(|b| rows[a].cosine(b) >= 0.94).count();
+        let all: usize = (0..rows.len()).map(near).sum();
+        let found = index.near_pairs(0.94).len();
+        assert!(all > 1000 && found <= all && found * 100 >= all * 90, "{found} of {all}");
+    }
+
+    #[test]
+    fn thousands_that_are_all_alike_bring_a_bounded_number() {
+        let pairs = index(std::iter::repeat_n(direction(7), 5000)).near_pairs(0.9);
+        assert!(pairs.len() > 5000 && pairs.len() <= 5000 * BESIDE * PAIRS_OF_ONE, "{}", pairs.len());
+    }
+
+    #[test]
+    fn none_have_no_pairs() {
+        assert_eq!(VectorIndex::default().near_pairs(0.0), []);
+    }
 }

@@ -1,0 +1,67 @@
+//! Where words are looked for, and how much they count there.
+
+/// Where a word was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Field {
+    /// The name.
+    Name,
+    /// The type.
+    Type,
+    /// Other names.
+    Aliases,
+    /// What it is.
+    Description,
+    /// What was observed.
+    Observations,
+}
+
+impl Field {
+    /// Every field, in the order in which they are shown.
+    pub const ALL: [Self; 5] = [Self::Name, Self::Type, Self::Aliases, Self::Description, Self::Observations];
+
+    /// How much a word counts here. A name says more than a sentence.
+    pub(super) fn weight(self) -> f32 {
+        match self {
+            Self::Name => 2.5,
+            Self::Aliases => 2.0,
+            Self::Description => 1.2,
+            Self::Observations => 1.0,
+            Self::Type => 0.8,
+        }
+    }
+}
+
+/// A set of fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Fields(u8);
+
+impl Fields {
+    /// All of them.
+    pub const ALL: Self = Self(0b1_1111);
+
+    /// With one more.
+    pub fn with(self, field: Field) -> Self {
+        Self(self.0 | 1 << field as u8)
+    }
+
+    /// Whether a field is among them.
+    pub fn has(self, field: Field) -> bool {
+        self.0 & 1 << field as u8 != 0
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// In the order in which they are shown.
+    pub fn iter(self) -> impl Iterator<Item = Field> {
+        Field::ALL.into_iter().filter(move |field| self.has(*field))
+    }
+}
+
+impl FromIterator<Field> for Fields {
+    fn from_iter<I: IntoIterator<Item = Field>>(fields: I) -> Self {
+        fields.into_iter().fold(Self::default(), Self::with)
+    }
+}

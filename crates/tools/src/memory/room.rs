@@ -1,0 +1,68 @@
+//! How much of what is known fits into one answer. An agent pays for every character, and clients refuse answers that are
+//! much longer.
+
+/// Characters of observations in one answer.
+pub(super) const OBSERVATIONS: usize = 50_000;
+
+/// Characters of one observation, as many as it can be made with: only an import has longer ones.
+pub(super) const ONE_OBSERVATION: usize = 50_000;
+
+/// Relations in a part of the graph.
+pub(super) const RELATIONS: usize = 500;
+
+/// The least that an entity of many has for its observations.
+const LEAST: usize = 300;
+
+/// What stands around an observation: its number, its times, the names of its fields.
+const FRAME: usize = 100;
+
+/// Characters that an observation takes up.
+pub(super) fn cost(text: &str) -> usize {
+    text.chars().count() + FRAME
+}
+
+/// How many of these observations, by what they cost, fit from the last one back. The last one is shown in any case.
+pub(super) fn newest_that_fit(costs: &[usize], room: usize) -> usize {
+    let mut left = room;
+    let fits = |cost: &&usize| {
+        let fits = **cost <= left;
+        left = left.saturating_sub(**cost);
+        fits
+    };
+    costs.iter().rev().take_while(fits).count().max(1).min(costs.len())
+}
+
+/// Shares room out: who wants little gets it, the others get the same each.
+pub(super) fn shares(wanted: &[usize], room: usize) -> Vec<usize> {
+    let mut smallest_first: Vec<usize> = (0..wanted.len()).collect();
+    smallest_first.sort_by_key(|place| wanted[*place]);
+    let (mut shares, mut left) = (vec![0; wanted.len()], room);
+    for (done, place) in smallest_first.into_iter().enumerate() {
+        let equal = left / (wanted.len() - done);
+        shares[place] = wanted[place].min(equal.max(LEAST));
+        left = left.saturating_sub(shares[place]);
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_are_taken_until_the_room_is_full() {
+        assert_eq!(newest_that_fit(&[5, 5, 5], 15), 3);
+        assert_eq!(newest_that_fit(&[5, 5, 5], 14), 2);
+        assert_eq!(newest_that_fit(&[1, 9, 5], 10), 1, "no gaps");
+        assert_eq!(newest_that_fit(&[5, 99], 10), 1, "one is shown in any case");
+        assert_eq!(newest_that_fit(&[], 10), 0);
+    }
+
+    #[test]
+    fn who_wants_little_leaves_room_for_others() {
+        assert_eq!(shares(&[10, 20, 30], 100), [10, 20, 30]);
+        assert_eq!(shares(&[10_000, 100, 10_000], 5100), [2500, 100, 2500]);
+        assert_eq!(shares(&[10_000; 4], 400), [LEAST; 4], "nobody gets next to nothing");
+        assert_eq!(shares(&[], 100), [0; 0]);
+    }
+}
