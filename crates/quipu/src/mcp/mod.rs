@@ -20,6 +20,7 @@ mod lines;
 mod message;
 mod meter;
 mod notices;
+mod order;
 mod progress;
 mod request_id;
 mod resources;
@@ -74,7 +75,7 @@ where
 {
     let ending = watch::Sender::new(false);
     let in_flight = Arc::<InFlight>::default();
-    let transport = LineTransport::new(reader, writer, in_flight.clone(), ending.clone());
+    let transport = LineTransport::new(server.clone(), reader, writer, in_flight.clone(), ending.clone());
     let given_up = transport.given_up();
     // Not the library's own handshake: it turns away every call that comes before `initialize`.
     let running = serve_directly(Connection::over_stream(server, in_flight), transport, None);

@@ -15,6 +15,7 @@ mod calls;
 mod ending;
 mod handshake;
 mod http;
+mod order;
 mod over_http;
 mod provider_faults;
 mod resources;
