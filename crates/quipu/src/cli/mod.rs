@@ -49,7 +49,7 @@ use output::Output;
 use crate::compose::OpenVault;
 use crate::engine::Engine;
 use crate::mcp::Reading;
-use crate::share::{self, Looks, Passed, Printed};
+use crate::share::{self, Again, Looks, Passed, Printed};
 
 /// Gives AI agents a lasting, shared, searchable memory over a folder of Markdown notes.
 #[derive(Debug, Parser)]
@@ -147,8 +147,20 @@ impl Asking {
             Self::Status(command) => Ok(command.folder.take()),
             Self::Stale(command) => Ok(command.folder.take()),
             Self::Doctor(command) => Ok(command.folder.take()),
-            Self::Call(command) => command.read_stdin().map(|()| None),
+            Self::Call(command) => {
+                command.read_stdin()?;
+                command.give_key(share::new_key());
+                Ok(None)
+            }
             Self::Search(_) | Self::Restore(_) => Ok(None),
+        }
+    }
+
+    /// Whether nothing happens twice when it is run twice. What `restore` brings back may be what it replaced just before.
+    fn again(&self) -> Again {
+        match self {
+            Self::Restore(_) => Again::No,
+            _ => Again::Yes,
         }
     }
 
@@ -157,7 +169,7 @@ impl Asking {
         let folder = self.uproot()?;
         let located = opened::locate(folder.as_deref(), &shared)?;
         let command = serde_json::to_value(&self).map_err(|error| Failure::failed(error.to_string()))?;
-        match share::pass_on(&located.root, command, output.looks()) {
+        match share::pass_on(&located.root, command, self.again(), output.looks()) {
             Passed::Printed(Printed { stdout, stderr, code }) => {
                 output.print_kept(&stdout, &stderr)?;
                 Ok(Outcome::Elsewhere(code))

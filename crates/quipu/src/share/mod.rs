@@ -19,6 +19,15 @@ mod place;
 mod seat;
 mod wire;
 
-pub(crate) use pass_on::{Passed, pass_on};
+use quipu_core::RequestKey;
+
+pub(crate) use pass_on::{Again, Passed, pass_on};
 pub(crate) use seat::{Seat, SeatOptions};
 pub(crate) use wire::{Looks, Printed};
+
+/// A key that no other call of any process has.
+pub(crate) fn new_key() -> RequestKey {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the system has random numbers");
+    RequestKey(u128::from_le_bytes(bytes))
+}

@@ -11,6 +11,7 @@ use quipu_tools::{Called, Completion, Fault, FaultKind, Offer, RegistryOptions, 
 use serde_json::Value;
 
 use super::link::{Link, Lost, is_silence};
+use super::new_key;
 use super::place::{Alone, LATER, Place};
 use super::wire::{Answer, Question, SessionHere};
 use crate::cli::Failure;
@@ -73,7 +74,7 @@ impl Seat {
             located,
             own_folder,
             options,
-            process: random(),
+            process: new_key().0,
             calls: AtomicU64::new(0),
             place: Mutex::new(Place::Between),
             moved: Condvar::new(),
@@ -206,12 +207,6 @@ fn failed(answer: Result<Answer, String>) -> Fault {
         }
     };
     Fault::new(FaultKind::Provider, message)
-}
-
-fn random() -> u128 {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).expect("the system has random numbers");
-    u128::from_le_bytes(bytes)
 }
 
 impl Shared {
