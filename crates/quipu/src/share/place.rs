@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::claim::{self, Asked, Card, Claim, Hold};
+use super::claim::{Asked, Card, Claim, Hold};
 use super::host::Host;
 use super::link::{Link, NoLink, is_silence};
 use super::seat::Shared;
@@ -52,9 +52,9 @@ pub(super) enum Place {
 /// What goes with owning a vault.
 pub(super) struct Held {
     /// `None` where no socket could be made.
-    host: Option<Host>,
+    pub(super) host: Option<Host>,
     /// Let go of last.
-    claim: Claim,
+    pub(super) claim: Claim,
 }
 
 /// Whether a process may work without the vault's owner.
@@ -76,10 +76,15 @@ enum Found {
 }
 
 impl Shared {
-    /// Waits for the owner's end, then finds another place, until that is at the vault, for everybody, or the process ends.
-    /// Without a stream this process works alone for the time being, and looks for a better place.
+    /// Waits for the owner's end, then finds another place, until the process ends. Without a stream this process owns the
+    /// vault, or works alone for the time being and looks for a better place.
     pub(super) fn watch(self: Arc<Self>, mut stream: Option<UnixStream>) {
         loop {
+            if let Some((link, next)) = self.guard() {
+                self.sit(Place::Behind(Arc::new(link)));
+                self.listeners.tell(&Change::ANY);
+                stream = Some(next);
+            }
             let is_stopped = stream.as_mut().is_some_and(|stream| self.listen(stream));
             if matches!(*self.place(), Place::Left) {
                 return;
@@ -106,13 +111,9 @@ impl Shared {
                 }
             };
             tracing::info!("{}", place.words());
-            let is_settled = matches!(place, Place::Owner(_, Some(_)) | Place::Left);
             self.sit(place);
             // What happened in between was told to nobody.
             self.listeners.tell(&Change::ANY);
-            if is_settled {
-                return;
-            }
             stream = next;
         }
     }
@@ -182,7 +183,7 @@ impl Shared {
     fn own(&self, own_folder: &Path, mut claim: Claim) -> Result<Place, Failure> {
         let listener = claim.listen(own_folder);
         let engine = self.start(LAST_OWNER)?;
-        let hosted = listener.and_then(|listener| Host::open(&engine, listener, claim::identity(own_folder)?));
+        let hosted = listener.and_then(|listener| Host::open(&engine, listener, claim.identity()?));
         let host = match hosted {
             Ok(host) => Some(host),
             Err(error) => {
@@ -239,7 +240,7 @@ impl Place {
             if let Some(host) = host {
                 host.close(CLOSE_GRACE);
             }
-            // An owner is one to its end.
+            // An owner is one to its end, unless its lock was removed and another has one.
             claim.keep_to_the_end();
         }
         engine.rest();

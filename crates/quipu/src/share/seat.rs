@@ -46,7 +46,7 @@ pub(super) struct Shared {
     process: u128,
     calls: AtomicU64,
     place: Mutex<Place>,
-    moved: Condvar,
+    pub(super) moved: Condvar,
     pub(super) listeners: Arc<Listeners>,
 }
 
@@ -87,12 +87,11 @@ impl Seat {
             Place::Behind(link) => Offer::among(link.owner.tools.iter().map(String::as_str), options.clone()),
             Place::Between | Place::Nowhere(_) | Place::Left => unreachable!("a place was found"),
         };
-        let is_settled = matches!(&place, Place::Owner(_, held) if held.is_some() || shared.own_folder.is_none());
         shared.sit(place);
-        if !is_settled {
+        if shared.own_folder.is_some() {
             let watching = shared.clone();
             let started = std::thread::Builder::new().name("seat".into()).spawn(move || watching.watch(stream));
-            started.map_err(|error| Failure::failed(format!("cannot start to watch the vault's owner: {error}")))?;
+            started.map_err(|error| Failure::failed(format!("cannot start to watch who owns the vault: {error}")))?;
         }
         Ok(Self { shared, offer })
     }

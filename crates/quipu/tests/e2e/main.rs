@@ -18,6 +18,7 @@ mod http;
 mod order;
 mod over_http;
 mod provider_faults;
+mod removed_lock;
 mod resources;
 mod seed_docs;
 mod seed_memory;
