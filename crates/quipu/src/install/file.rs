@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "other programs' settings, changed because the user asked for it")]
 
 use std::fs::{File, Permissions};
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::{Client, Launch};
+use crate::own_files;
 
 /// A client's settings as they are.
 pub(crate) struct ConfigFile {
@@ -28,11 +29,7 @@ pub(crate) struct Change<'a> {
 
 impl ConfigFile {
     pub(crate) fn read(client: &'static Client, path: PathBuf) -> anyhow::Result<Self> {
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error).with_context(|| format!("{} cannot be read", path.display())),
-        };
+        let text = own_files::text(&path).with_context(|| format!("{} cannot be read", path.display()))?;
         Ok(Self { client, path, text })
     }
 
@@ -78,11 +75,7 @@ impl Change<'_> {
         let path = self.file.path.canonicalize().unwrap_or_else(|_| self.file.path.clone());
         let folder = path.parent().context("a file is in a folder")?;
         std::fs::create_dir_all(folder).with_context(|| format!("while making {}", folder.display()))?;
-        let current = match std::fs::read_to_string(&path) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error.into()),
-        };
+        let current = own_files::text(&path).with_context(|| format!("{} cannot be read", path.display()))?;
         if current != self.file.text {
             bail!("{} was changed by another program this moment; try again", path.display());
         }

@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
+use crate::own_files;
+
 /// Names in the vault's own folder.
 const LOCK: &str = "owner.lock";
 const FOLDER: &str = "share";
@@ -136,14 +138,10 @@ impl Claim {
     fn lock(own_folder: &Path) -> io::Result<Result<File, Card>> {
         let path = own_folder.join(LOCK);
         let mut options = OpenOptions::new();
-        // Whatever a cloned vault has in its place is neither followed nor waited for.
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        options.read(true).write(true).create(true).mode(0o600).custom_flags(flags.bits().cast_signed());
-        let file = options.open(&path)?;
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        // Whatever a cloned vault has in its place is not followed either.
+        let file = own_files::open(&path, &mut options, OFlags::NOFOLLOW)?;
         let opened = file.metadata()?;
-        if !opened.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{LOCK} is not a file")));
-        }
         match file.try_lock() {
             Ok(()) => {
                 // Somebody may have tidied the folder up meanwhile: then this is the lock of nothing.

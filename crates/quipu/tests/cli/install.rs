@@ -77,6 +77,16 @@ fn every_client_is_connected_and_taken_out_again() {
 }
 
 #[test]
+fn a_pipe_in_place_of_the_settings_is_not_waited_for() {
+    let desk = Desk::new();
+    std::fs::create_dir_all(desk.home(".cursor")).unwrap();
+    let pipe = desk.home(".cursor/mcp.json");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let ran = desk.run(&["cursor"]).expect(1);
+    assert!(ran.stderr.contains("mcp.json cannot be read: it is not a file"), "{ran}");
+}
+
+#[test]
 fn the_words_are_those_of_each_client() {
     let desk = Desk::new();
     let vault = desk.0.root().display().to_string();

@@ -62,7 +62,8 @@ fn a_removed_socket_is_made_anew() {
 fn an_owner_whose_lock_another_took_asks_there_and_loses_nothing() {
     let mut first = open();
     let mut follower = first.join(&["--no-watch"]);
-    let project = first.answer("create_entity", json!({ "name": "Boat", "entity_type": "Project" }))["entity_id"].clone();
+    let project =
+        first.answer("create_entity", json!({ "name": "Boat", "entity_type": "Project" }))["entity_id"].clone();
     first.answer("set_context", json!({ "project_id": project }));
     first.answer("get_node", json!({ "id": "a.md" }));
     std::fs::remove_file(first.root().join(".quipu/owner.lock")).unwrap();
