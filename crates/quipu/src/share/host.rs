@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::claim::{self, FileId};
+use super::porch::Porch;
 use super::wire::{
     Answer, Answered, Changes, HEARTBEAT, Hello, Notice, Purpose, Question, SessionHere, WIRE, Welcome, receive, send,
 };
@@ -34,8 +35,8 @@ const QUEUED: usize = 64;
 /// Copies of sessions that are kept: those of a process that lets many clients in over HTTP add up.
 const MAX_SESSIONS: usize = 4096;
 
-/// How long another process may take to say who it is.
-const GREETING: Duration = Duration::from_secs(10);
+/// How long another process may take to say who it is: longer than it waits for the answer.
+const GREETING: Duration = Duration::from_secs(3);
 
 /// How long the other end may leave an answer unread.
 const READ_PATIENCE: Duration = Duration::from_secs(60);
@@ -50,6 +51,7 @@ struct Shared {
     engine: Mutex<Option<Arc<Engine>>>,
     is_closing: AtomicBool,
     connections: AtomicUsize,
+    porch: Porch,
     at_work: Turns,
     /// Answers on their way out.
     sending: Turns,
@@ -77,6 +79,7 @@ impl Host {
             engine: Mutex::new(Some(engine.clone())),
             is_closing: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
+            porch: Porch::default(),
             at_work: Turns::of(MAX_AT_ONCE),
             sending: Turns::of(MAX_CONNECTIONS),
             vault: Mutex::new(vault),
@@ -230,7 +233,10 @@ impl Guest {
     fn converse(&self, stream: &mut UnixStream) -> io::Result<()> {
         stream.set_write_timeout(Some(READ_PATIENCE))?;
         stream.set_read_timeout(Some(GREETING))?;
-        let Some(hello) = receive::<Hello>(stream)? else { return Ok(()) };
+        let number = self.shared.porch.enter(stream)?;
+        let hello = receive::<Hello>(stream);
+        self.shared.porch.leave(number);
+        let Some(hello) = hello? else { return Ok(()) };
         let Some(engine) = self.shared.engine() else { return Ok(()) };
         let tools = engine.registry().tools().map(|tool| tool.name.to_owned()).collect();
         drop(engine);

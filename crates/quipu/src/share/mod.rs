@@ -17,6 +17,7 @@ mod host;
 mod link;
 mod pass_on;
 mod place;
+mod porch;
 mod seat;
 mod wire;
 

@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -354,4 +354,17 @@ fn one_that_worked_alone_joins_the_others_when_it_can() {
     let mut other = client.join(&[]);
     other.answer("create_node", json!({ "id": "b.md", "content": "b" }));
     assert_eq!(client.answer("list_nodes", json!({}))["total"], 2);
+}
+
+#[test]
+fn connections_that_say_nothing_shut_nobody_out() {
+    let mut owner = Client::open("//- a.md\nOld.\n");
+    let socket = owner.root().join(".quipu/share/owner.sock");
+    let mut silent: Vec<UnixStream> = (0..300).map(|_| UnixStream::connect(&socket).unwrap()).collect();
+    let started = Instant::now();
+    let mut other = owner.join(&[]);
+    assert_eq!(other.answer("get_node", json!({ "id": "a.md" }))["content"], "Old.\n");
+    assert_eq!(silent[0].read(&mut [0]).unwrap(), 0, "the longest silent had to go");
+    assert!(started.elapsed() < Duration::from_secs(2), "took {:?}", started.elapsed());
+    assert_eq!(owner.answer("get_node", json!({ "id": "a.md" }))["content"], "Old.\n");
 }
