@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -165,7 +166,7 @@ impl Shared {
             Asked::Impossible(error) => {
                 (format!("the vault cannot be shared with other processes: {error}"), !is_passing(&error))
             }
-            Asked::Taken(card) => match Link::open(own_folder, &self.process(), self.options.engine.watches) {
+            Asked::Taken(card) => match self.wait_for_owner(own_folder) {
                 Ok((link, stream)) => return Ok(Found::Place(Place::Behind(Arc::new(link)), Some(stream))),
                 Err(NoLink::Stranger(owner)) => return Err(Failure::failed(owner.is_a_stranger())),
                 Err(NoLink::Nobody(_)) if card.hold == Hold::Alone => (of(&card), true),
@@ -177,6 +178,14 @@ impl Shared {
             Alone::IfItMust if is_for_good => self.beside(&why),
             Alone::IfItMust | Alone::Never => Ok(Found::NotYet(why)),
         }
+    }
+
+    fn wait_for_owner(&self, own_folder: &Path) -> Result<(Link, UnixStream), NoLink> {
+        let is_waiting = &self.options.is_waiting;
+        is_waiting.store(true, Ordering::SeqCst);
+        let link = Link::open(own_folder, &self.process(), self.options.engine.watches);
+        is_waiting.store(false, Ordering::SeqCst);
+        link
     }
 
     /// Opens the vault for everybody. The socket is there first: whoever comes meanwhile waits at it.

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,8 @@ pub(crate) struct SeatOptions {
     pub(crate) engine: EngineOptions,
     /// What this process's clients may use.
     pub(crate) offer: RegistryOptions,
+    /// On while another process, which has the vault, is waited for.
+    pub(crate) is_waiting: Arc<AtomicBool>,
 }
 
 /// A place from which a vault can be asked.

@@ -368,3 +368,23 @@ fn connections_that_say_nothing_shut_nobody_out() {
     assert!(started.elapsed() < Duration::from_secs(2), "took {:?}", started.elapsed());
     assert_eq!(owner.answer("get_node", json!({ "id": "a.md" }))["content"], "Old.\n");
 }
+
+/// A server that waits for an owner which does not answer, and whose client leaves meanwhile, after having asked or not.
+#[test]
+fn a_client_that_leaves_while_the_owner_is_waited_for_ends_its_server() {
+    let owner = Client::open("//- a.md\nOld.\n");
+    owner.signal("STOP");
+    for asked in ["", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n"] {
+        let mut server = Command::new(QUIPU);
+        server.arg("serve").arg(owner.root()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut server = server.spawn().unwrap();
+        let mut stdin = server.stdin.take().unwrap();
+        stdin.write_all(asked.as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        drop(stdin);
+        let left = Instant::now();
+        assert!(server.wait().unwrap().success());
+        assert!(left.elapsed() < Duration::from_millis(1500), "took {:?}", left.elapsed());
+    }
+    owner.signal("CONT");
+}
