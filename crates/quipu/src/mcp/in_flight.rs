@@ -74,6 +74,11 @@ impl InFlight {
         true
     }
 
+    /// Whether a request of this id is yet to be answered.
+    pub(super) fn has(&self, id: &RequestId) -> bool {
+        self.lock().requests.contains_key(id)
+    }
+
     /// The request is answered or called off.
     pub(super) fn finish(&self, id: &RequestId) {
         let mut state = self.lock();

@@ -13,6 +13,7 @@ mod caller;
 mod connection;
 mod desk;
 mod http_answer;
+mod http_refusal;
 mod http_sessions;
 mod in_flight;
 mod instructions;
@@ -117,6 +118,7 @@ pub(crate) fn http_routes(server: Server) -> axum::Router {
     let service = StreamableHttpService::new(connect, sessions, config);
     axum::Router::new()
         .nest_service("/mcp", service)
+        .layer(axum::middleware::from_fn(http_refusal::say))
         .layer(axum::middleware::from_fn_with_state(owned, http_sessions::bind))
         .layer(axum::middleware::from_fn(http_answer::count))
 }

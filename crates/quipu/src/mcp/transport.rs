@@ -29,6 +29,7 @@ use super::in_flight::{InFlight, Kind};
 use super::lines::{Line, LineReader, MAX_LINE_BYTES};
 use super::message::{self, Incoming, Refusal};
 use super::order::{Order, Ticket};
+use super::request_id;
 use super::server::Server;
 use super::unsent::Held;
 
@@ -128,9 +129,11 @@ where
                 let (incoming, bytes) = (message::read(text, takes_batches), text.len());
                 Some(self.admit(incoming, bytes))
             }
-            Ok(Line::TooLong) => {
+            Ok(Line::TooLong(beginning)) => {
                 let message = format!("the line is longer than {MAX_LINE_BYTES} bytes");
-                Some(Incoming::Refused(vec![Refusal::invalid_request(None, message)]))
+                // One whose id stands in front is waited for.
+                let id = request_id::find(beginning).filter(|id| !self.output.in_flight.has(id));
+                Some(Incoming::Refused(vec![Refusal::invalid_request(id, message)]))
             }
             Ok(Line::End) => None,
             Err(error) => {
