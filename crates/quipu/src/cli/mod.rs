@@ -268,6 +268,24 @@ fn run_command(cli: Cli, output: &mut Output) -> Result<Outcome, Failure> {
     }
 }
 
+/// Refuses flags with which `serve` would not start, or not for the client that starts it.
+fn check_served(flags: &[String]) -> Result<(), Failure> {
+    let line = ["quipu", "serve", "."].into_iter().chain(flags.iter().map(String::as_str));
+    let hint = "`quipu serve --help` lists the flags";
+    match Cli::try_parse_from(line) {
+        Ok(Cli { command: Command::Serve(serve), .. }) if serve.is_over_http() => {
+            let message = "a client that starts the server speaks to it over standard input, not over HTTP";
+            Err(Failure::usage(message).hint("start `quipu serve --http` by hand, and give the client its address"))
+        }
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let said = error.to_string();
+            let what = said.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            Err(Failure::usage(format!("`quipu serve` would not start: {what}")).hint(hint))
+        }
+    }
+}
+
 /// Help and version go to stdout; a wrong command line, or none, to stderr with exit code 2.
 fn usage(error: &clap::Error, output: &mut Output) -> u8 {
     output.clap(error);

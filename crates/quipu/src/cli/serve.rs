@@ -58,6 +58,10 @@ fn toolset_parser() -> impl TypedValueParser<Value = Toolset> {
 }
 
 impl Serve {
+    pub(super) fn is_over_http(&self) -> bool {
+        self.http.settings().is_some()
+    }
+
     pub(super) fn run(self, shared: &Shared, output: &Output) -> Result<Outcome, Failure> {
         let located = opened::locate(self.folder.as_deref(), shared)?;
         let http = self.http.settings();

@@ -13,6 +13,9 @@ use jiff::tz::TimeZone;
 use super::{Client, Launch};
 use crate::own_files;
 
+/// The byte order mark.
+const MARK: &str = "\u{feff}";
+
 /// A client's settings as they are.
 pub(crate) struct ConfigFile {
     client: &'static Client,
@@ -37,8 +40,25 @@ impl ConfigFile {
         &self.path
     }
 
+    /// What it says, without the mark that some editors put in front.
     pub(crate) fn before(&self) -> &str {
-        self.text.as_deref().unwrap_or_default()
+        let text = self.text.as_deref().unwrap_or_default();
+        text.strip_prefix(MARK).unwrap_or(text)
+    }
+
+    /// The mark, where there is one: whoever wrote it may need it.
+    fn mark(&self) -> &'static str {
+        if self.text.as_deref().is_some_and(|text| text.starts_with(MARK)) { MARK } else { "" }
+    }
+
+    /// The server of this name, where it starts another program, or none that can be told.
+    pub(crate) fn stranger(&self, name: &str) -> anyhow::Result<Option<String>> {
+        let known = self.servers()?.into_iter().find(|(known, _)| known == name);
+        Ok(known.and_then(|(_, launch)| match launch {
+            Some(launch) if launch.is_quipu() => None,
+            Some(Launch { program, arguments }) => Some([vec![program], arguments].concat().join(" ")),
+            None => Some("something else".to_owned()),
+        }))
     }
 
     /// The servers in it, and how each is started.
@@ -82,6 +102,7 @@ impl Change<'_> {
         let backup = current.is_some().then(|| keep(&path, now)).transpose()?;
         let write = || {
             let mut new = tempfile::NamedTempFile::new_in(folder)?;
+            new.write_all(self.file.mark().as_bytes())?;
             new.write_all(self.after.as_bytes())?;
             let mode = path.metadata().map_or(0o600, |metadata| metadata.permissions().mode());
             new.as_file().set_permissions(Permissions::from_mode(mode))?;
