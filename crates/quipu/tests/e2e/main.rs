@@ -15,6 +15,8 @@ mod calls;
 mod ending;
 mod handshake;
 mod http;
+#[cfg(feature = "oauth")]
+mod oauth;
 mod order;
 mod over_http;
 mod provider_faults;
