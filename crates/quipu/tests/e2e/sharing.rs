@@ -388,3 +388,25 @@ fn a_client_that_leaves_while_the_owner_is_waited_for_ends_its_server() {
     }
     owner.signal("CONT");
 }
+
+/// Reading this vault takes the owner longer than a silent one would be waited for.
+#[test]
+fn an_owner_that_reads_a_big_vault_for_the_first_time_is_not_taken_for_stopped() {
+    let folder = tempfile::TempDir::new().unwrap();
+    for number in 0..8_000 {
+        let text = format!("See [[n{}]]. {}", number / 2, "Words about boats and sails. ".repeat(20));
+        std::fs::write(folder.path().join(format!("n{number}.md")), text).unwrap();
+    }
+    let mut owner = Client::open_in(folder, &["--no-watch"]);
+    let mut other = Command::new(QUIPU);
+    other.args(["-v", "serve"]).arg(owner.root()).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut other = other.spawn().unwrap();
+    while owner.answer("list_nodes", json!({ "limit": 1 }))["total"] != 8_000 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    drop(other.stdin.take());
+    let said = other.wait_with_output().unwrap();
+    assert!(said.status.success());
+    let said = String::from_utf8(said.stderr).unwrap();
+    assert!(!said.contains("owns the vault now"), "it found its owner once, and lost it never: {said}");
+}
