@@ -15,9 +15,6 @@ use quipu_tools::{Fault, Registry};
 use quipu_vault::{WatchEvent, WatchOptions, Watcher, watch};
 
 use crate::background::Background;
-use crate::cli::opened;
-use crate::cli::output::{Line, Output};
-use crate::cli::progress::seconds;
 use crate::compose::OpenVault;
 use crate::mcp::{Listener, Reading};
 
@@ -28,8 +25,8 @@ pub(crate) struct EngineOptions {
     pub(crate) watches: bool,
     /// 0: nothing is removed from the trash.
     pub(crate) trash_days: u32,
-    /// Whether a person sees what happens.
-    pub(crate) on_terminal: bool,
+    /// Reads the vault, and tells whoever is there how it goes.
+    pub(crate) read: fn(&OpenVault) -> Result<(), IndexError>,
 }
 
 /// A vault at work. It is brought to rest by [`Engine::rest`], or by the end of the process.
@@ -199,14 +196,8 @@ impl Keeper {
     }
 
     fn index(&self) {
-        let output = Output::new();
-        match opened::index(&self.open, &output) {
-            Ok((report, took)) if self.options.on_terminal => {
-                let notes = format!("{} notes, indexed in {}", report.total, seconds(took));
-                output.aside(&Line::new().plain(notes));
-            }
-            Ok((report, took)) => tracing::info!(notes = report.total, took = seconds(took), "indexed"),
-            Err(error) => self.herald.warn_of("the vault could not be indexed", error),
+        if let Err(error) = (self.options.read)(&self.open) {
+            self.herald.warn_of("the vault could not be indexed", error);
         }
     }
 

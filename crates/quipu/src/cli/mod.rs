@@ -2,7 +2,7 @@
 //!
 //! Only `output` prints, and only here are errors turned into words and exit codes.
 
-pub(crate) mod output;
+mod output;
 
 mod audit;
 mod backup;
@@ -25,14 +25,13 @@ mod undo;
 mod verify;
 
 mod change;
-mod failure;
 mod http_options;
 mod locate;
 mod logging;
 #[cfg(feature = "oauth")]
 mod oauth_options;
-pub(crate) mod opened;
-pub(crate) mod progress;
+mod opened;
+mod progress;
 mod snippet;
 
 use std::path::PathBuf;
@@ -43,11 +42,11 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use failure::Failure;
 use output::Output;
 
 use crate::compose::OpenVault;
 use crate::engine::Engine;
+use crate::failure::Failure;
 use crate::mcp::Reading;
 use crate::share::{self, Again, Looks, Passed, Printed};
 
@@ -186,7 +185,7 @@ impl Asking {
 }
 
 /// Runs a command that another process was given, over the vault that this one has open.
-pub(crate) fn run_for(engine: &Engine, command: Value, looks: Looks) -> Printed {
+fn run_for(engine: &Engine, command: Value, looks: Looks) -> Printed {
     let open = engine.open();
     let shared = Shared { vault: Some(open.vault.root().to_owned()), verbose: 0, served: Some(open.clone()) };
     let (code, stdout, stderr) = Output::kept(looks, |output| {

@@ -75,12 +75,13 @@ impl Serve {
             engine: EngineOptions {
                 watches: !self.no_watch,
                 trash_days: if self.read_only { 0 } else { located.config.trash_days },
-                on_terminal,
+                read: if on_terminal { opened::read_before_a_person } else { opened::read_for_a_client },
             },
             offer: RegistryOptions {
                 toolsets: toolsets.unwrap_or_else(|| Toolset::ALL.to_vec()),
                 read_only: self.read_only,
             },
+            run_command: super::run_for,
             is_waiting: is_waiting.clone(),
         };
         let root = located.root.clone();

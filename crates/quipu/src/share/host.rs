@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::claim::{self, FileId};
 use super::porch::Porch;
+use super::seat::RunCommand;
 use super::wire::{
     Answer, Answered, Changes, HEARTBEAT, Hello, Notice, Purpose, Question, SessionHere, WIRE, Welcome, receive, send,
 };
@@ -55,6 +56,7 @@ struct Shared {
     at_work: Turns,
     /// Answers on their way out.
     sending: Turns,
+    run_command: RunCommand,
     /// Which vault this is. A lock that was removed is made anew, and is another then.
     vault: Mutex<FileId>,
     /// Where others come in. One whose file was removed gives way to another.
@@ -73,7 +75,12 @@ struct Staying {
 
 impl Host {
     /// Starts to let others in.
-    pub(super) fn open(engine: &Arc<Engine>, listener: UnixListener, vault: FileId) -> io::Result<Self> {
+    pub(super) fn open(
+        engine: &Arc<Engine>,
+        listener: UnixListener,
+        vault: FileId,
+        run_command: RunCommand,
+    ) -> io::Result<Self> {
         let listener = Arc::new(listener);
         let shared = Arc::new(Shared {
             engine: Mutex::new(Some(engine.clone())),
@@ -82,6 +89,7 @@ impl Host {
             porch: Porch::default(),
             at_work: Turns::of(MAX_AT_ONCE),
             sending: Turns::of(MAX_CONNECTIONS),
+            run_command,
             vault: Mutex::new(vault),
             listener: Mutex::new(listener.clone()),
             sessions: Mutex::default(),
@@ -325,7 +333,7 @@ impl Shared {
             }
             Question::Reading => Answered::plain(Answer::Reading(engine.reading())),
             Question::Command { command, looks } => {
-                Answered::plain(Answer::Command(crate::cli::run_for(engine, command, looks)))
+                Answered::plain(Answer::Command((self.run_command)(engine, command, looks)))
             }
         }
     }

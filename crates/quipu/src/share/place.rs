@@ -15,9 +15,9 @@ use super::host::Host;
 use super::link::{Link, NoLink, is_silence};
 use super::seat::Shared;
 use super::wire::{Notice, receive};
-use crate::cli::Failure;
 use crate::compose::{IndexPlace, WhyMemory, Wish};
 use crate::engine::Engine;
+use crate::failure::Failure;
 use crate::mcp::Change;
 
 /// Between two looks for an owner, at first and at most.
@@ -192,7 +192,8 @@ impl Shared {
     fn own(&self, own_folder: &Path, mut claim: Claim) -> Result<Place, Failure> {
         let listener = claim.listen(own_folder);
         let engine = self.start(LAST_OWNER)?;
-        let hosted = listener.and_then(|listener| Host::open(&engine, listener, claim.identity()?));
+        let hosted =
+            listener.and_then(|listener| Host::open(&engine, listener, claim.identity()?, self.options.run_command));
         let host = match hosted {
             Ok(host) => Some(host),
             Err(error) => {

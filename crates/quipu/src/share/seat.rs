@@ -13,14 +13,17 @@ use serde_json::Value;
 use super::link::{Link, Lost, is_silence};
 use super::new_key;
 use super::place::{Alone, LATER, Place};
-use super::wire::{Answer, Question, SessionHere};
-use crate::cli::Failure;
-use crate::cli::opened::Located;
+use super::wire::{Answer, Looks, Printed, Question, SessionHere};
 use crate::engine::{Engine, EngineOptions};
+use crate::failure::Failure;
+use crate::located::Located;
 use crate::mcp::{Change, Desk, Listener, Reading};
 
 /// How long a call waits while one owner goes and the next one comes. A client gives up after a minute at the earliest.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How a command is run over an open vault.
+pub(crate) type RunCommand = fn(&Engine, Value, Looks) -> Printed;
 
 /// How a process takes its seat.
 #[derive(Debug, Clone)]
@@ -28,6 +31,8 @@ pub(crate) struct SeatOptions {
     pub(crate) engine: EngineOptions,
     /// What this process's clients may use.
     pub(crate) offer: RegistryOptions,
+    /// Runs a command that another process passes on.
+    pub(crate) run_command: RunCommand,
     /// On while another process, which has the vault, is waited for.
     pub(crate) is_waiting: Arc<AtomicBool>,
 }
