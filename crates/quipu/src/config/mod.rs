@@ -2,8 +2,6 @@
 //!
 //! Nothing is guessed: a key or value that is not known is an error that names its place and the nearest word.
 
-#![expect(clippy::disallowed_methods, reason = "the configuration file is the program's own, not a note")]
-
 mod file;
 mod keys;
 mod mistake;
