@@ -43,7 +43,8 @@ pub(crate) fn run(quick: bool) -> ExitCode {
     });
     steps.step("tokens of identity providers", |tally| {
         // Of the whole workspace, or all dependencies would be built once more with fewer features.
-        let feature = ["--workspace", "--bin", "quipu", "--features", "quipu/oauth", "--locked", "--quiet"];
+        let feature =
+            ["--workspace", "--bin", "quipu", "--test", "e2e", "--features", "quipu/oauth", "--locked", "--quiet"];
         shell::run(cargo(&["clippy"]).args(feature).args(["--", "-D", "warnings"]))?;
         shell::run_watched(cargo(&["test"]).args(feature).arg("oauth"), |line| tally.read(line))
     });

@@ -94,6 +94,15 @@ fn only_its_own_room_names_a_library() {
     }
 }
 
+/// Commands stand on the rest, and nothing of the rest on them.
+#[test]
+fn nothing_but_the_program_names_its_commands() {
+    for (path, text) in rust_files(&["crates/quipu/src"]) {
+        let may = path.starts_with("crates/quipu/src/cli/") || path == "crates/quipu/src/main.rs";
+        assert!(may || !text.contains("crate::cli"), "{path} names a command");
+    }
+}
+
 #[test]
 fn every_file_says_what_it_is_for() {
     for (path, text) in rust_files(&["crates", "xtask", "fuzz"]) {

@@ -1,7 +1,7 @@
 //! A vault at work: open, indexed, watched, its vectors made in the background. What the process that owns a vault has, and
 //! nobody else.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -15,9 +15,6 @@ use quipu_tools::{Fault, Registry};
 use quipu_vault::{WatchEvent, WatchOptions, Watcher, watch};
 
 use crate::background::Background;
-use crate::cli::opened;
-use crate::cli::output::{Line, Output};
-use crate::cli::progress::seconds;
 use crate::compose::OpenVault;
 use crate::mcp::{Listener, Reading};
 
@@ -28,8 +25,8 @@ pub(crate) struct EngineOptions {
     pub(crate) watches: bool,
     /// 0: nothing is removed from the trash.
     pub(crate) trash_days: u32,
-    /// Whether a person sees what happens.
-    pub(crate) on_terminal: bool,
+    /// Reads the vault, and tells whoever is there how it goes.
+    pub(crate) read: fn(&OpenVault) -> Result<(), IndexError>,
 }
 
 /// A vault at work. It is brought to rest by [`Engine::rest`], or by the end of the process.
@@ -64,7 +61,7 @@ impl Engine {
         let kept_current = std::thread::Builder::new().name("keeper".into()).spawn(move || keeping.keep_current());
         let kept_current = kept_current.context("while starting to index")?;
         if let Ok(remembered) = &open.memory {
-            let memory = remembered.memory.clone();
+            let memory = Arc::downgrade(&remembered.memory);
             let started = std::thread::Builder::new().name("memory".into()).spawn(move || make_vectors(&memory));
             drop(started.context("while starting to read memory")?);
         }
@@ -120,11 +117,13 @@ const VECTORS_AT_ONCE: usize = 16;
 const IDLE: Duration = Duration::from_secs(2);
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// Makes the vectors of what agents remember, for as long as the process lives. Words find everything meanwhile.
-fn make_vectors(memory: &Memory) {
+/// Makes the vectors of what agents remember, for as long as memory is open. Words find everything meanwhile.
+fn make_vectors(memory: &Weak<Memory>) {
     let mut missing_before = usize::MAX;
-    loop {
-        match memory.embed_some(VECTORS_AT_ONCE) {
+    while let Some(memory) = memory.upgrade() {
+        let embedded = memory.embed_some(VECTORS_AT_ONCE);
+        drop(memory);
+        match embedded {
             Ok(0) => std::thread::sleep(IDLE),
             // A provider whose vectors cannot be used must not be asked for them without end.
             Ok(missing) if missing >= missing_before => std::thread::sleep(AFTER_FAILURE),
@@ -197,14 +196,8 @@ impl Keeper {
     }
 
     fn index(&self) {
-        let output = Output::new();
-        match opened::index(&self.open, &output) {
-            Ok((report, took)) if self.options.on_terminal => {
-                let notes = format!("{} notes, indexed in {}", report.total, seconds(took));
-                output.aside(&Line::new().plain(notes));
-            }
-            Ok((report, took)) => tracing::info!(notes = report.total, took = seconds(took), "indexed"),
-            Err(error) => self.herald.warn_of("the vault could not be indexed", error),
+        if let Err(error) = (self.options.read)(&self.open) {
+            self.herald.warn_of("the vault could not be indexed", error);
         }
     }
 

@@ -4,11 +4,17 @@
 //! no vault can bring along. What decides whom to trust lies in the second.
 #![expect(clippy::disallowed_methods, reason = "none of these files is a note or an index")]
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+/// Its name in the folder whose files it guards.
+const LOCK: &str = "own-files.lock";
 
 /// Where the user's own folder is; `XDG_STATE_HOME` moves it.
 pub(crate) fn user_folder() -> anyhow::Result<PathBuf> {
@@ -17,13 +23,34 @@ pub(crate) fn user_folder() -> anyhow::Result<PathBuf> {
     Ok(state.context("there is no home folder to keep anything in; set HOME or XDG_STATE_HOME")?.join("quipu"))
 }
 
-/// The text of a file; `None` where there is none.
-pub(crate) fn read(file: &Path) -> anyhow::Result<Option<String>> {
-    match std::fs::read_to_string(file) {
-        Ok(text) => Ok(Some(text)),
+/// Opens what must be a file. Anything else that lies in its place, a pipe or a device, would be waited for without end: it
+/// is refused. A link is followed unless the flags say otherwise.
+pub(crate) fn open(path: &Path, options: &mut OpenOptions, flags: OFlags) -> io::Result<File> {
+    let refused =
+        || io::Error::new(io::ErrorKind::InvalidInput, "it is not a file: put one in its place, or remove it");
+    let file = match options.custom_flags((flags | OFlags::NONBLOCK).bits().cast_signed()).open(path) {
+        // A socket, or a pipe at whose other end there is nobody.
+        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => return Err(refused()),
+        file => file?,
+    };
+    if file.metadata()?.is_file() { Ok(file) } else { Err(refused()) }
+}
+
+/// The text of a file, whoever it belongs to; `None` where there is none.
+pub(crate) fn text(file: &Path) -> io::Result<Option<String>> {
+    let mut text = String::new();
+    match open(file, File::options().read(true), OFlags::empty())
+        .and_then(|mut opened| opened.read_to_string(&mut text))
+    {
+        Ok(_) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("while reading {}", file.display())),
+        Err(error) => Err(error),
     }
+}
+
+/// The text of one of our files; `None` where there is none.
+pub(crate) fn read(file: &Path) -> anyhow::Result<Option<String>> {
+    text(file).with_context(|| format!("while reading {}", file.display()))
 }
 
 /// Puts a text in a file's place, in one step. Its folder is made where there is none.
@@ -45,9 +72,42 @@ pub(crate) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
 pub(crate) fn lock(folder: &Path) -> anyhow::Result<File> {
     let take = || {
         std::fs::create_dir_all(folder)?;
-        let file = File::options().create(true).truncate(false).write(true).open(folder.join("own-files.lock"))?;
+        let mut options = File::options();
+        options.create(true).truncate(false).read(true).write(true);
+        let file = open(&folder.join(LOCK), &mut options, OFlags::empty())?;
         file.lock()?;
         Ok::<_, io::Error>(file)
     };
-    take().with_context(|| format!("while locking {}", folder.display()))
+    take().with_context(|| format!("while locking {}", folder.join(LOCK).display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each would be waited for without end, but for the folder.
+    #[test]
+    fn what_is_no_file_is_refused_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name| folder.path().join(name);
+        assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", at("device")).unwrap();
+        std::fs::create_dir(at("folder")).unwrap();
+        for name in ["pipe", "socket", "device", "folder"] {
+            let error = text(&at(name)).unwrap_err();
+            assert!(error.to_string().starts_with("it is not a file"), "{name}: {error}");
+        }
+        assert_eq!(text(&at("nothing")).unwrap(), None);
+        std::fs::write(at("file"), "x").unwrap();
+        assert_eq!(text(&at("file")).unwrap().as_deref(), Some("x"));
+    }
+
+    #[test]
+    fn a_pipe_in_place_of_the_lock_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(folder.path().join(LOCK)).status().unwrap().success());
+        let error = format!("{:#}", lock(folder.path()).unwrap_err());
+        assert!(error.contains(LOCK) && error.contains("not a file"), "{error}");
+    }
 }

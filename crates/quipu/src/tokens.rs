@@ -235,9 +235,18 @@ impl Tokens {
         Self { file, known: Mutex::default() }
     }
 
-    /// How many there are.
-    pub(crate) fn count(&self) -> anyhow::Result<usize> {
-        self.file.list().map(|tokens| tokens.len())
+    /// Fails where nobody could come in: there are no tokens, or what they were made with is lost.
+    pub(crate) fn ensure_some(&self) -> anyhow::Result<()> {
+        ensure!(!self.file.list()?.is_empty(), "there is none: `quipu token new` makes one");
+        if self.file.known_secret()?.is_none() {
+            let key = self.file.secret.as_ref().map_or("the user's folder".into(), |key| key.display().to_string());
+            bail!(
+                "those in {} are worth nothing, for the key they were made with is not at {key}: put it back, or \
+                 revoke them with `quipu token revoke` and make new ones with `quipu token new`",
+                self.file.file.display()
+            );
+        }
+        Ok(())
     }
 
     /// Whose token this is.
@@ -267,7 +276,10 @@ impl Tokens {
         let load = || {
             let tokens = self.file.list()?;
             let secret = self.file.known_secret()?;
-            ensure!(tokens.is_empty() || secret.is_some(), "the tokens of this vault were made by somebody else");
+            ensure!(
+                tokens.is_empty() || secret.is_some(),
+                "the tokens of this vault were made by somebody else, or with a key that is lost"
+            );
             let hashes = tokens.into_iter().filter_map(|token| {
                 let hash = blake3::Hash::from_hex(&token.hash).ok()?;
                 Some((hash, Arc::new(token)))

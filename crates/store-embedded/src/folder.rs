@@ -41,7 +41,7 @@ pub(crate) struct Folder {
 
 /// Opens both parts for this process alone; `empty` forgets first what they hold.
 pub(crate) fn open(folder: &Path, empty: bool) -> Result<Folder, OpenError> {
-    refuse_links(folder).map_err(|error| failed(folder, error))?;
+    refuse_odd_files(folder).map_err(|error| failed(folder, error))?;
     let lock = own(folder)?;
     if empty {
         Catalog::remove_file(&folder.join(CATALOG)).map_err(|error| failed(folder, error))?;
@@ -69,19 +69,21 @@ pub(crate) fn bytes_on_disk(folder: &Path) -> std::io::Result<u64> {
     Ok(sum)
 }
 
-/// A vault from elsewhere may hold links where its index would be: following them would write outside the vault.
-fn refuse_links(folder: &Path) -> std::io::Result<()> {
-    let is_link = |path: &Path| match std::fs::symlink_metadata(path) {
-        Ok(metadata) => Ok(metadata.is_symlink()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+/// A vault from elsewhere may hold links where its index would be: following them would write outside the vault. And what
+/// is neither file nor folder, a pipe, would be waited for without end.
+fn refuse_odd_files(folder: &Path) -> std::io::Result<()> {
+    let check = |path: &Path| match std::fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_file() || metadata.is_dir() => Ok(()),
+        Ok(metadata) => {
+            let what = if metadata.is_symlink() { "a link" } else { "not a file" };
+            Err(std::io::Error::other(format!("{} is {what}; remove it", path.display())))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     };
-    let refuse = |path: &Path| Err(std::io::Error::other(format!("{} is a link; remove it", path.display())));
     // Both parts keep their files flat, so nothing of the store lies deeper.
     for place in [folder.to_owned(), folder.join(TEXT)] {
-        if is_link(&place)? {
-            return refuse(&place);
-        }
+        check(&place)?;
         let entries = match std::fs::read_dir(&place) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
@@ -90,10 +92,7 @@ fn refuse_links(folder: &Path) -> std::io::Result<()> {
             Err(error) => return Err(error),
         };
         for entry in entries {
-            let path = entry?.path();
-            if is_link(&path)? {
-                return refuse(&path);
-            }
+            check(&entry?.path())?;
         }
     }
     Ok(())

@@ -1,8 +1,10 @@
 //! What tests of several crates share: strict implementations of the ports in memory, vaults written as one string or made
-//! from a seed, suites that every implementation of a port must pass, and a client for the built binary. For development
+//! from a seed, suites that every implementation of a port must pass, a client for the built binary, and an identity
+//! provider. For development
 //! only; nothing that ships depends on it.
 
 pub mod fixture;
+pub mod identity_provider;
 pub mod memory_conformance;
 pub mod store_conformance;
 pub mod vault_conformance;

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use clap::Args;
-use quipu_core::Session;
+use quipu_core::{NoKey, RequestKey, Session};
 use quipu_tools::{Access, Registry, Reply, ToolInfo, Toolset, nearest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -35,6 +35,9 @@ pub(crate) struct Call {
     /// Print the JSON Schema of the tool's arguments instead.
     #[arg(long, requires = "tool")]
     schema: bool,
+    /// Names this call, wherever and however often it is run: it is carried out once.
+    #[arg(skip)]
+    key: Option<String>,
 }
 
 impl Call {
@@ -71,7 +74,7 @@ impl Call {
         if shows_notes || open.index != IndexPlace::Memory(WhyMemory::NotYet) {
             opened::start(&open, output)?;
         }
-        let called = registry.call(tool, arguments, &Session::named(super::CLIENT));
+        let called = registry.call_for(self.key()?, tool, arguments, &Session::named(super::CLIENT));
         for warning in &called.warnings {
             tracing::info!("{warning}");
         }
@@ -90,6 +93,15 @@ impl Call {
                 Err(Failure::failed(format!("{tool}: {message}")))
             }
         }
+    }
+
+    /// Makes it a call that may be run again.
+    pub(super) fn give_key(&mut self, key: RequestKey) {
+        self.key = Some(key.to_string());
+    }
+
+    fn key(&self) -> Result<Option<RequestKey>, Failure> {
+        self.key.as_deref().map(str::parse).transpose().map_err(|error: NoKey| Failure::failed(error.to_string()))
     }
 
     /// Puts what stands in stdin in the place that was left for it.

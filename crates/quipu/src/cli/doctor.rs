@@ -91,7 +91,7 @@ impl Finding {
 
 impl Doctor {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let ready = opened::locate(self.folder.as_deref(), shared)?.ready(Wish::Look, output)?;
+        let ready = opened::ready(&opened::locate(self.folder.as_deref(), shared)?, Wish::Look, output)?;
         if let Some((message, advice)) = ready.unsaved() {
             output.warning(&message, Some(advice));
         }

@@ -67,7 +67,7 @@ impl Index {
             return Err(in_use());
         }
         let is_served = located.is_served();
-        let ready = located.ready(wish, output)?;
+        let ready = opened::ready(&located, wish, output)?;
         if self.rebuild && ready.open.index == IndexPlace::Memory(WhyMemory::Owned) {
             return Err(in_use());
         }

@@ -41,8 +41,11 @@ pub(crate) struct Install {
     /// Take the server out of the client's settings.
     #[arg(long)]
     remove: bool,
+    /// Replace, or take out, a server of that name that is another program.
+    #[arg(long)]
+    force: bool,
     /// List what is connected where.
-    #[arg(long, conflicts_with_all = ["client", "remove", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["client", "remove", "dry_run", "force"])]
     list: bool,
     /// Further flags for `quipu serve`, behind --.
     #[arg(last = true, value_name = "FLAGS", conflicts_with_all = ["list", "remove"])]
@@ -73,9 +76,16 @@ impl Install {
         let Some(client) = self.client else { return self.list(&home, output) };
         let file = ConfigFile::read(client, client.file(&home))?;
         let shown = home.shown(file.path());
+        if !self.force
+            && let Some(other) = file.stranger(&self.name)?
+        {
+            let message = format!("{} has a server called {} that starts {other}", client.title, self.name);
+            return Err(Failure::failed(message).hint("--name gives this one another name, --force replaces that one"));
+        }
         let (change, nothing) = if self.remove {
             (file.without(&self.name)?, format!("{} has no server called {}", client.title, self.name))
         } else {
+            super::check_served(&self.flags)?;
             let vault = locate::vault(None, shared)?;
             let arguments = ["serve".to_owned(), vault.display().to_string()].into_iter().chain(self.flags.clone());
             let launch = Launch { program: this_program()?, arguments: arguments.collect() };
@@ -153,11 +163,10 @@ struct Connected {
 
 impl Connected {
     fn of(client: &'static Client, name: String, launch: Launch) -> Option<Self> {
-        let Launch { program, arguments } = launch;
-        let is_quipu = Path::new(&program).file_name().is_some_and(|file| file == "quipu");
-        if !is_quipu || arguments.first().is_none_or(|verb| verb != "serve") {
+        if !launch.is_quipu() {
             return None;
         }
+        let Launch { program, arguments } = launch;
         let vault = arguments.get(1).filter(|word| !word.starts_with('-')).cloned();
         let is_gone = |path: &str| Path::new(path).is_absolute() && !Path::new(path).exists();
         let trouble = if is_gone(&program) {

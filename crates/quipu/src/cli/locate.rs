@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::Shared;
-use super::failure::Failure;
 use crate::compose::own_folder;
+use crate::failure::Failure;
 
 const VARIABLE: &str = "QUIPU_VAULT";
 

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 
-use super::failure::Failure;
+use crate::failure::Failure;
 
 const VARIABLE: &str = "QUIPU_LOG";
 

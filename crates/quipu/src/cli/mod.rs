@@ -2,7 +2,7 @@
 //!
 //! Only `output` prints, and only here are errors turned into words and exit codes.
 
-pub(crate) mod output;
+mod output;
 
 mod audit;
 mod backup;
@@ -25,14 +25,13 @@ mod undo;
 mod verify;
 
 mod change;
-mod failure;
 mod http_options;
 mod locate;
 mod logging;
 #[cfg(feature = "oauth")]
 mod oauth_options;
-pub(crate) mod opened;
-pub(crate) mod progress;
+mod opened;
+mod progress;
 mod snippet;
 
 use std::path::PathBuf;
@@ -43,13 +42,13 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use failure::Failure;
 use output::Output;
 
 use crate::compose::OpenVault;
 use crate::engine::Engine;
+use crate::failure::Failure;
 use crate::mcp::Reading;
-use crate::share::{self, Looks, Passed, Printed};
+use crate::share::{self, Again, Looks, Passed, Printed};
 
 /// Gives AI agents a lasting, shared, searchable memory over a folder of Markdown notes.
 #[derive(Debug, Parser)]
@@ -147,8 +146,20 @@ impl Asking {
             Self::Status(command) => Ok(command.folder.take()),
             Self::Stale(command) => Ok(command.folder.take()),
             Self::Doctor(command) => Ok(command.folder.take()),
-            Self::Call(command) => command.read_stdin().map(|()| None),
+            Self::Call(command) => {
+                command.read_stdin()?;
+                command.give_key(share::new_key());
+                Ok(None)
+            }
             Self::Search(_) | Self::Restore(_) => Ok(None),
+        }
+    }
+
+    /// Whether nothing happens twice when it is run twice. What `restore` brings back may be what it replaced just before.
+    fn again(&self) -> Again {
+        match self {
+            Self::Restore(_) => Again::No,
+            _ => Again::Yes,
         }
     }
 
@@ -157,7 +168,7 @@ impl Asking {
         let folder = self.uproot()?;
         let located = opened::locate(folder.as_deref(), &shared)?;
         let command = serde_json::to_value(&self).map_err(|error| Failure::failed(error.to_string()))?;
-        match share::pass_on(&located.root, command, output.looks()) {
+        match share::pass_on(&located.root, command, self.again(), output.looks()) {
             Passed::Printed(Printed { stdout, stderr, code }) => {
                 output.print_kept(&stdout, &stderr)?;
                 Ok(Outcome::Elsewhere(code))
@@ -174,7 +185,7 @@ impl Asking {
 }
 
 /// Runs a command that another process was given, over the vault that this one has open.
-pub(crate) fn run_for(engine: &Engine, command: Value, looks: Looks) -> Printed {
+fn run_for(engine: &Engine, command: Value, looks: Looks) -> Printed {
     let open = engine.open();
     let shared = Shared { vault: Some(open.vault.root().to_owned()), verbose: 0, served: Some(open.clone()) };
     let (code, stdout, stderr) = Output::kept(looks, |output| {
@@ -253,6 +264,24 @@ fn run_command(cli: Cli, output: &mut Output) -> Result<Outcome, Failure> {
         Command::Token(command) => command.run(&shared, output),
         Command::Trust(command) => command.run(&shared, output),
         Command::Completions(command) => command.run(Cli::command(), output),
+    }
+}
+
+/// Refuses flags with which `serve` would not start, or not for the client that starts it.
+fn check_served(flags: &[String]) -> Result<(), Failure> {
+    let line = ["quipu", "serve", "."].into_iter().chain(flags.iter().map(String::as_str));
+    let hint = "`quipu serve --help` lists the flags";
+    match Cli::try_parse_from(line) {
+        Ok(Cli { command: Command::Serve(serve), .. }) if serve.is_over_http() => {
+            let message = "a client that starts the server speaks to it over standard input, not over HTTP";
+            Err(Failure::usage(message).hint("start `quipu serve --http` by hand, and give the client its address"))
+        }
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let said = error.to_string();
+            let what = said.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            Err(Failure::usage(format!("`quipu serve` would not start: {what}")).hint(hint))
+        }
     }
 }
 

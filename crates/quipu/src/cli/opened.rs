@@ -1,29 +1,19 @@
 //! What most commands begin with: find the vault, read its settings, open it, and bring the index up to date.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quipu_core::index::{IndexError, Progress, Scope, SyncReport};
-use quipu_tools::{Registry, RegistryOptions, Toolset};
 
-use super::Shared;
-use super::failure::{Failure, advice_on_index};
 use super::output::{Line, Output};
-use super::progress::Meter;
-use crate::compose::{self, ComposeError, IndexPlace, OpenMemory, OpenVault, WhyMemory, Wish};
-use crate::config::Config;
+use super::progress::{Meter, seconds};
+use super::{Failure, Shared};
+use crate::compose::{IndexPlace, OpenVault, WhyMemory, Wish};
+use crate::located::Located;
 
 /// An index that takes longer to make is worth keeping.
 const NOTICEABLE: Duration = Duration::from_secs(2);
-
-/// A vault found and its settings read; nothing is open yet.
-pub(crate) struct Located {
-    pub(crate) root: PathBuf,
-    pub(crate) config: Config,
-    /// The vault, where this process has it open already: a command then runs over it.
-    served: Option<Arc<OpenVault>>,
-}
 
 /// A vault whose index is up to date.
 pub(crate) struct Ready {
@@ -44,53 +34,17 @@ impl Ready {
 
 /// Finds the vault and reads its settings.
 pub(crate) fn locate(given: Option<&Path>, shared: &Shared) -> Result<Located, Failure> {
-    let root = super::locate::vault(given, shared)?;
-    let config = Config::load(&root).map_err(|error| failure(error.into()))?;
-    Ok(Located { root, config, served: shared.served.clone() })
+    Located::at(super::locate::vault(given, shared)?, shared.served.clone())
 }
 
-impl Located {
-    /// The folder beside the notes that is ours, made where it can be. `None` where it cannot, or where something else has
-    /// its name: a link would lead out of the vault.
-    pub(crate) fn own_folder(&self) -> Result<Option<PathBuf>, Failure> {
-        let vault = compose::open_files(&self.root, &self.config, true).map_err(failure)?;
-        match vault.make_own_folder() {
-            Ok(()) => Ok(Some(compose::own_folder(vault.root()))),
-            Err(error) => {
-                tracing::debug!(%error, "there is no folder beside the notes");
-                Ok(None)
-            }
-        }
+/// Opens the vault and waits until the index is up to date.
+pub(crate) fn ready(located: &Located, wish: Wish, output: &Output) -> Result<Ready, Failure> {
+    let open = located.open(wish)?;
+    let (report, took) = start(&open, output)?;
+    if open.index == IndexPlace::Memory(WhyMemory::NotYet) && took > NOTICEABLE {
+        output.aside(&Line::new().dim("`quipu index` keeps an index in .quipu/, so that the next answer is quick"));
     }
-
-    /// Opens the vault without reading it.
-    pub(crate) fn open(&self, wish: Wish) -> Result<Arc<OpenVault>, Failure> {
-        match &self.served {
-            Some(open) => Ok(open.clone()),
-            None => compose::open(&self.root, &self.config, wish).map(Arc::new).map_err(failure),
-        }
-    }
-
-    /// Whether a server has the vault open, and this runs inside it.
-    pub(crate) fn is_served(&self) -> bool {
-        self.served.is_some()
-    }
-
-    /// Opens the vault's memory and nothing else.
-    pub(crate) fn memory(&self, wish: Wish) -> Result<OpenMemory, Failure> {
-        let opened = compose::open_memory_alone(&self.root, &self.config, wish).map_err(failure)?;
-        opened.map_err(|error| Failure::failed(error.to_string()))
-    }
-
-    /// Opens the vault and waits until the index is up to date.
-    pub(crate) fn ready(self, wish: Wish, output: &Output) -> Result<Ready, Failure> {
-        let open = self.open(wish)?;
-        let (report, took) = start(&open, output)?;
-        if open.index == IndexPlace::Memory(WhyMemory::NotYet) && took > NOTICEABLE {
-            output.aside(&Line::new().dim("`quipu index` keeps an index in .quipu/, so that the next answer is quick"));
-        }
-        Ok(Ready { open, report, took })
-    }
+    Ok(Ready { open, report, took })
 }
 
 /// Brings an open vault's index up to date, or says why not to the person who typed the command.
@@ -117,67 +71,17 @@ pub(crate) fn index(open: &OpenVault, output: &Output) -> Result<(SyncReport, Du
     Ok((report, took))
 }
 
-impl OpenVault {
-    /// Keeps for the next start what this one had to find out.
-    pub(crate) fn keep(&self) {
-        if let Err(error) = self.knowledge.keep() {
-            tracing::warn!("the next start will take longer: {error}: {}", error.source);
-        }
-    }
-
-    /// Leaves memory as one file, as far as other processes let it.
-    pub(crate) fn settle_memory(&self) {
-        if let Ok(open) = &self.memory
-            && let Err(error) = open.database.settle()
-        {
-            tracing::debug!("memory's log stays beside its file: {error}");
-        }
-    }
-
-    /// What to do so that the index is kept.
-    pub(crate) fn advice_on_keeping(&self) -> Option<&'static str> {
-        match &self.index {
-            IndexPlace::Memory(WhyMemory::Unwritable(reason)) => Some(advice_on_index(reason)),
-            IndexPlace::Memory(WhyMemory::Owned) => Some("stop that process to have this one keep it"),
-            IndexPlace::Memory(WhyMemory::NotYet) | IndexPlace::Folder(_) => None,
-        }
-    }
-
-    /// Says why the index is not kept, where that is a surprise.
-    pub(crate) fn why_not_kept(&self) -> Option<String> {
-        let IndexPlace::Memory(why) = &self.index else { return None };
-        let folder = compose::index_folder(self.vault.root());
-        match why {
-            WhyMemory::Owned => Some(format!(
-                "{} is in use by another quipu process; this one keeps its index in memory",
-                folder.display()
-            )),
-            WhyMemory::Unwritable(reason) => Some(format!(
-                "cannot keep the index in {}: {reason}; it lives in memory and is made anew at every start",
-                folder.display()
-            )),
-            WhyMemory::NotYet => None,
-        }
-    }
-
-    /// The tools over this vault.
-    pub(crate) fn registry(&self, toolsets: Option<&[Toolset]>) -> Registry {
-        let toolsets = toolsets.map_or_else(|| Toolset::ALL.to_vec(), <[Toolset]>::to_vec);
-        let options = RegistryOptions { toolsets, read_only: false };
-        match &self.memory {
-            Ok(open) => Registry::with_memory(self.knowledge.clone(), open.memory.clone(), options),
-            Err(error) => Registry::without_memory(self.knowledge.clone(), error.for_client(), options),
-        }
-    }
+/// Reads the vault for a server that somebody started by hand.
+pub(super) fn read_before_a_person(open: &OpenVault) -> Result<(), IndexError> {
+    let output = Output::new();
+    let (report, took) = index(open, &output)?;
+    output.aside(&Line::new().plain(format!("{} notes, indexed in {}", report.total, seconds(took))));
+    Ok(())
 }
 
-fn failure(error: ComposeError) -> Failure {
-    match error {
-        ComposeError::Config(error) => Failure::usage(error.to_string()).hint(error.hint),
-        ComposeError::Vault(error @ quipu_vault::OpenError::Unfinished { .. }) => {
-            Failure::failed(error.to_string()).hint("make room on the disk and the folder writable, then try again")
-        }
-        ComposeError::Vault(error) => Failure::usage(error.to_string()).hint("give the folder that holds the notes"),
-        ComposeError::Other(error) => error.into(),
-    }
+/// Reads the vault for a server that a client started.
+pub(super) fn read_for_a_client(open: &OpenVault) -> Result<(), IndexError> {
+    let (report, took) = index(open, &Output::new())?;
+    tracing::info!(notes = report.total, took = seconds(took), "indexed");
+    Ok(())
 }

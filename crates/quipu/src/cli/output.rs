@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
-use super::failure::Failure;
+use crate::failure::Failure;
 use crate::share::Looks;
 
 /// Where a command's words go.

@@ -65,7 +65,7 @@ impl Search {
         if query.trim().is_empty() {
             return Err(Failure::usage("the words to look for are empty").hint("try: quipu search frozen anemometer"));
         }
-        let ready = opened::locate(None, shared)?.ready(Wish::Look, output)?;
+        let ready = opened::ready(&opened::locate(None, shared)?, Wish::Look, output)?;
         let answer = look(&ready, query, usize::from(self.limit))?;
         if self.json {
             output.json(&answer)?;

@@ -5,6 +5,7 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -17,6 +18,7 @@ use super::{Failure, Outcome, Shared, opened};
 use crate::engine::EngineOptions;
 use crate::mcp::Desk;
 use crate::serve::http::Settings;
+use crate::serve::stdio;
 use crate::share::{Seat, SeatOptions};
 
 /// Give agents the vault, over standard input and output or over HTTP (MCP).
@@ -56,6 +58,10 @@ fn toolset_parser() -> impl TypedValueParser<Value = Toolset> {
 }
 
 impl Serve {
+    pub(super) fn is_over_http(&self) -> bool {
+        self.http.settings().is_some()
+    }
+
     pub(super) fn run(self, shared: &Shared, output: &Output) -> Result<Outcome, Failure> {
         let located = opened::locate(self.folder.as_deref(), shared)?;
         let http = self.http.settings();
@@ -64,24 +70,33 @@ impl Serve {
             Some(_) => std::io::stderr().is_terminal(),
         };
         let toolsets = self.toolsets.or_else(|| located.config.toolsets.clone());
+        let is_waiting = Arc::<AtomicBool>::default();
         let options = SeatOptions {
             engine: EngineOptions {
                 watches: !self.no_watch,
                 trash_days: if self.read_only { 0 } else { located.config.trash_days },
-                on_terminal,
+                read: if on_terminal { opened::read_before_a_person } else { opened::read_for_a_client },
             },
             offer: RegistryOptions {
                 toolsets: toolsets.unwrap_or_else(|| Toolset::ALL.to_vec()),
                 read_only: self.read_only,
             },
+            run_command: super::run_for,
+            is_waiting: is_waiting.clone(),
         };
         let root = located.root.clone();
-        let seat = Arc::new(Seat::take(located, options)?);
+        let take = move || Seat::take(located, options);
+        let seat = match http {
+            None => stdio::prepare(&is_waiting, take)?,
+            Some(_) => Some(take()),
+        };
+        let Some(seat) = seat.transpose()? else { return Ok(Outcome::Fine) };
+        let seat = Arc::new(seat);
         if on_terminal {
             greet(&root, &seat, http.as_ref(), output);
         }
         let outcome = match http {
-            None => crate::serve::stdio::serve(seat.clone()),
+            None => stdio::serve(seat.clone()),
             Some(settings) => crate::serve::http::serve(seat.clone(), &root, &settings),
         };
         seat.leave();

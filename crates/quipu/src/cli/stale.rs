@@ -93,7 +93,7 @@ struct Named {
 
 impl Stale {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let ready = opened::locate(self.folder.as_deref(), shared)?.ready(Wish::Look, output)?;
+        let ready = opened::ready(&opened::locate(self.folder.as_deref(), shared)?, Wish::Look, output)?;
         let answer = look(&ready, output);
         if self.json {
             output.json(&answer)?;

@@ -87,7 +87,7 @@ impl Status {
         // Looked at first: bringing the index up to date writes to it.
         let files = files_below(&compose::index_folder(&located.root));
         let is_served = located.is_served();
-        let ready = located.ready(Wish::Look, output)?;
+        let ready = opened::ready(&located, Wish::Look, output)?;
         let snapshot = ready.open.knowledge.snapshot();
         let index = Index {
             place: match &ready.open.index {

@@ -4,10 +4,11 @@
 
 use std::time::Duration;
 
+use quipu_core::memory::DuplicateRule;
 use quipu_core::parse::{TitleRule, TitleSource};
 use quipu_tools::Toolset;
 
-use super::mistake::{ConfigError, Place, unknown};
+use super::mistake::{ConfigError, Place, mistake, unknown};
 use super::{Config, Pattern, ProviderName};
 
 /// One setting: its key in the file, its variable, and how words become its value. A dot stands for a table:
@@ -28,8 +29,12 @@ pub(super) enum Form {
     FilledList,
     /// A whole number.
     Number,
+    /// A number from 0 to 1.
+    Fraction,
     /// One string.
     Text,
+    /// A table of lists of strings. In a variable each member follows the name of its list: `Paper=article,Paper=preprint`.
+    Groups,
 }
 
 /// One item of a list, and where it stands.
@@ -45,7 +50,7 @@ impl Word {
 }
 
 /// Every key there is.
-pub(super) const KEYS: [Key; 10] = [
+pub(super) const KEYS: [Key; 12] = [
     Key { name: "title_from", variable: "QUIPU_TITLE_FROM", form: Form::FilledList, set: set_title_from },
     Key { name: "include", variable: "QUIPU_INCLUDE", form: Form::List, set: set_include },
     Key { name: "exclude", variable: "QUIPU_EXCLUDE", form: Form::List, set: set_exclude },
@@ -61,6 +66,13 @@ pub(super) const KEYS: [Key; 10] = [
     Key { name: "embedding.model", variable: "QUIPU_EMBEDDING_MODEL", form: Form::Text, set: set_embedding_model },
     Key { name: "embedding.url", variable: "QUIPU_EMBEDDING_URL", form: Form::Text, set: set_embedding_url },
     Key { name: "trash_days", variable: "QUIPU_TRASH_DAYS", form: Form::Number, set: set_trash_days },
+    Key {
+        name: "memory.duplicate_distance",
+        variable: "QUIPU_MEMORY_DUPLICATE_DISTANCE",
+        form: Form::Fraction,
+        set: set_duplicate_distance,
+    },
+    Key { name: "memory.types", variable: "QUIPU_MEMORY_TYPES", form: Form::Groups, set: set_memory_types },
 ];
 
 /// Nobody waits longer than that for anything.
@@ -69,7 +81,7 @@ const MAX_DAYS: u32 = 36_500;
 impl Key {
     /// Takes the words of the setting over.
     pub(super) fn take(&self, config: &mut Config, words: &[Word], place: &Place) -> Result<(), ConfigError> {
-        if words.is_empty() && self.form != Form::List {
+        if words.is_empty() && !matches!(self.form, Form::List | Form::Groups) {
             return Err(ConfigError {
                 place: place.to_string(),
                 message: format!("`{}` is empty", self.name),
@@ -144,6 +156,35 @@ fn set_embedding_url(config: &mut Config, words: &[Word]) -> Result<(), ConfigEr
 
 fn set_trash_days(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
     config.trash_days = days("trash_days", words)?;
+    Ok(())
+}
+
+fn set_duplicate_distance(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    let word = &words[0];
+    match word.text.parse() {
+        Ok(distance) if (0.0..=1.0).contains(&distance) && words.len() == 1 => {
+            config.duplicates = DuplicateRule { distance };
+            Ok(())
+        }
+        _ => {
+            let hint = "0.25 is the default; 0 refuses nothing but a name or alias that is taken";
+            Err(mistake(&word.place, "`memory.duplicate_distance` must be a number from 0 to 1", hint))
+        }
+    }
+}
+
+fn set_memory_types(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    for word in words {
+        let (canonical, variant) = match word.text.split_once('=') {
+            Some((canonical, variant)) => (canonical.trim(), Some(variant.trim())),
+            None => (word.text.as_str(), None),
+        };
+        if canonical.is_empty() || variant.is_some_and(str::is_empty) {
+            let message = format!("`{}` names no type and word for it", word.text);
+            return Err(mistake(&word.place, &message, "write it as: Paper=article,Paper=preprint"));
+        }
+        config.memory_types.extend(canonical, variant);
+    }
     Ok(())
 }
 

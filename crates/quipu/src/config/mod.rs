@@ -2,8 +2,6 @@
 //!
 //! Nothing is guessed: a key or value that is not known is an error that names its place and the nearest word.
 
-#![expect(clippy::disallowed_methods, reason = "the configuration file is the program's own, not a note")]
-
 mod file;
 mod keys;
 mod mistake;
@@ -21,6 +19,8 @@ use quipu_tools::Toolset;
 
 use keys::{KEYS, Word};
 use mistake::unknown;
+
+use crate::own_files;
 pub(crate) use mistake::{ConfigError, Place};
 
 /// Where the file lies, from the vault's root.
@@ -132,19 +132,12 @@ impl Config {
     /// The settings of a vault.
     pub(crate) fn load(vault: &Path) -> Result<Self, ConfigError> {
         let file = vault.join(FILE);
-        // A pipe would be waited for without end.
-        if std::fs::metadata(&file).is_ok_and(|metadata| !metadata.is_file()) {
-            let hint = "put a text file in its place, or remove it".to_owned();
-            return Err(ConfigError { place: FILE.into(), message: "it is not a file".into(), hint });
-        }
-        let text = match std::fs::read_to_string(file) {
-            Ok(text) => text,
-            // `.quipu` itself may be a file: then there is no configuration either.
-            Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
-                String::new()
-            }
+        let text = match own_files::text(&file) {
+            Ok(text) => text.unwrap_or_default(),
+            // `.quipu` itself is a file: then there is no configuration either.
+            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => String::new(),
             Err(error) => {
-                let hint = "make the file readable UTF-8 text, or remove it".to_owned();
+                let hint = "it has to be UTF-8 text that can be read".to_owned();
                 return Err(ConfigError { place: FILE.into(), message: error.to_string(), hint });
             }
         };

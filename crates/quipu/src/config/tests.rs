@@ -41,16 +41,42 @@ fn a_number_stands_below_its_table_or_in_its_variable() {
 }
 
 #[test]
+fn memory_has_variables_as_the_rest_has() {
+    let text = "[memory]\nduplicate_distance = 0.1\n\n[memory.types]\nPaper = [\"article\"]\n";
+    let variables =
+        [("QUIPU_MEMORY_DUPLICATE_DISTANCE", "0.3"), ("QUIPU_MEMORY_TYPES", "Paper=preprint, Tool = gadget, Boat")];
+    let config = read(text, &variables).unwrap();
+    assert_eq!(config.duplicates, DuplicateRule { distance: 0.3 }, "the later wins");
+    for (word, canonical) in [("article", "Paper"), ("preprint", "Paper"), ("gadget", "Tool"), ("boat", "Boat")] {
+        assert_eq!(config.memory_types.canonical(word), canonical);
+    }
+    for (variable, value) in [
+        ("QUIPU_MEMORY_DUPLICATE_DISTANCE", "2"),
+        ("QUIPU_MEMORY_DUPLICATE_DISTANCE", "0.1,0.2"),
+        ("QUIPU_MEMORY_TYPES", "=x"),
+    ] {
+        let error = read("", &[(variable, value)]).unwrap_err();
+        assert!(error.starts_with(variable), "{error}");
+    }
+}
+
+#[test]
 fn memory_has_a_table_of_its_own() {
     let text = "[memory]\nduplicate_distance = 0.1\n\n[memory.types]\nPaper = [\"article\"]\n";
     let config = read(text, &[]).unwrap();
     assert_eq!(config.duplicates, DuplicateRule { distance: 0.1 });
     assert_eq!(config.memory_types.canonical("Article"), "Paper");
     for (text, expected) in [
-        ("[memory]\nduplicate_distance = 2\n", "line 2: `duplicate_distance` must be a number from 0 to 1"),
+        ("[memory]\nduplicate_distance = 2\n", "line 2: `memory.duplicate_distance` must be a number from 0 to 1"),
         ("[memory]\nduplicates = 2\n", "line 2: unknown key `memory.duplicates`"),
         ("[memory.types]\nPaper = \"article\"\n", "line 2: `Paper` must be a list of strings"),
-        ("memory = 1\n", "line 1: `memory` must be a table"),
+        (
+            "[memory]\nduplicate_distance = \"near\"\n",
+            "line 2: `memory.duplicate_distance` must be a number from 0 to 1",
+        ),
+        ("[memory]\ntypes = 1\n", "line 2: `memory.types` must be a table"),
+        ("[memory.types]\n\"a=b\" = []\n", "line 2: `a=b` has an equals sign in it"),
+        ("memory = 1\n", "line 1: unknown key `memory`"),
     ] {
         let error = read(text, &[]).unwrap_err();
         assert!(error.contains(expected), "{text:?} gave {error:?}");

@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "other programs' settings, changed because the user asked for it")]
 
 use std::fs::{File, Permissions};
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,10 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::{Client, Launch};
+use crate::own_files;
+
+/// The byte order mark.
+const MARK: &str = "\u{feff}";
 
 /// A client's settings as they are.
 pub(crate) struct ConfigFile {
@@ -28,11 +32,7 @@ pub(crate) struct Change<'a> {
 
 impl ConfigFile {
     pub(crate) fn read(client: &'static Client, path: PathBuf) -> anyhow::Result<Self> {
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error).with_context(|| format!("{} cannot be read", path.display())),
-        };
+        let text = own_files::text(&path).with_context(|| format!("{} cannot be read", path.display()))?;
         Ok(Self { client, path, text })
     }
 
@@ -40,8 +40,25 @@ impl ConfigFile {
         &self.path
     }
 
+    /// What it says, without the mark that some editors put in front.
     pub(crate) fn before(&self) -> &str {
-        self.text.as_deref().unwrap_or_default()
+        let text = self.text.as_deref().unwrap_or_default();
+        text.strip_prefix(MARK).unwrap_or(text)
+    }
+
+    /// The mark, where there is one: whoever wrote it may need it.
+    fn mark(&self) -> &'static str {
+        if self.text.as_deref().is_some_and(|text| text.starts_with(MARK)) { MARK } else { "" }
+    }
+
+    /// The server of this name, where it starts another program, or none that can be told.
+    pub(crate) fn stranger(&self, name: &str) -> anyhow::Result<Option<String>> {
+        let known = self.servers()?.into_iter().find(|(known, _)| known == name);
+        Ok(known.and_then(|(_, launch)| match launch {
+            Some(launch) if launch.is_quipu() => None,
+            Some(Launch { program, arguments }) => Some([vec![program], arguments].concat().join(" ")),
+            None => Some("something else".to_owned()),
+        }))
     }
 
     /// The servers in it, and how each is started.
@@ -78,17 +95,14 @@ impl Change<'_> {
         let path = self.file.path.canonicalize().unwrap_or_else(|_| self.file.path.clone());
         let folder = path.parent().context("a file is in a folder")?;
         std::fs::create_dir_all(folder).with_context(|| format!("while making {}", folder.display()))?;
-        let current = match std::fs::read_to_string(&path) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error.into()),
-        };
+        let current = own_files::text(&path).with_context(|| format!("{} cannot be read", path.display()))?;
         if current != self.file.text {
             bail!("{} was changed by another program this moment; try again", path.display());
         }
         let backup = current.is_some().then(|| keep(&path, now)).transpose()?;
         let write = || {
             let mut new = tempfile::NamedTempFile::new_in(folder)?;
+            new.write_all(self.file.mark().as_bytes())?;
             new.write_all(self.after.as_bytes())?;
             let mode = path.metadata().map_or(0o600, |metadata| metadata.permissions().mode());
             new.as_file().set_permissions(Permissions::from_mode(mode))?;

@@ -1,6 +1,8 @@
 //! Configurations in JSON, with comments and trailing commas where people have written some: one property is spliced in or
 //! out, and every other byte stays.
 
+use std::collections::HashSet;
+
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::{Map, Value};
@@ -38,6 +40,9 @@ impl Format for Json {
     }
 
     fn servers(&self, text: &str) -> Result<Vec<(String, Option<Launch>)>, EditError> {
+        if let Err(error @ EditError::Twice(_)) = self.object(&parse(text)?) {
+            return Err(error);
+        }
         let servers = match value(text)? {
             Value::Object(mut whole) => whole.remove(self.section),
             _ => None,
@@ -52,8 +57,11 @@ impl Json {
     fn object(&self, root: &CstRootNode) -> Result<Option<CstObject>, EditError> {
         let Some(value) = root.value() else { return Ok(None) };
         let whole = value.as_object().ok_or_else(|| unexpected("the file"))?;
+        refuse_twice(&whole, |name| name == self.section)?;
         let Some(section) = whole.get(self.section) else { return Ok(None) };
-        section.object_value().map(Some).ok_or_else(|| unexpected(self.section))
+        let servers = section.object_value().ok_or_else(|| unexpected(self.section))?;
+        refuse_twice(&servers, |_| true)?;
+        Ok(Some(servers))
     }
 
     /// The new text, once it is sure that nothing but this server is different in it.
@@ -70,6 +78,17 @@ impl Json {
         };
         if rest(before)? == rest(&after)? { Ok(after) } else { Err(EditError::TooMuch) }
     }
+}
+
+/// Refuses an object that has a name twice: programs differ in which of the two they take.
+fn refuse_twice(object: &CstObject, counts: impl Fn(&str) -> bool) -> Result<(), EditError> {
+    let mut names = HashSet::new();
+    for name in object.properties().iter().filter_map(|property| property.name()?.decoded_value().ok()) {
+        if counts(&name) && !names.insert(name.clone()) {
+            return Err(EditError::Twice(name));
+        }
+    }
+    Ok(())
 }
 
 /// Comments and trailing commas, which the editors take; nothing looser.
@@ -176,6 +195,18 @@ mod tests {
             ["{", "[]", "\"x\"", "{\"servers\": []}", "{\"servers\": null}", "{'servers': {}}", "{a: 1}", "{} x"]
         {
             assert!(FORMAT.with(text, "quipu", &quipu()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_there_twice_is_left_alone() {
+        let text = r#"{"servers": {}, "a": 1, "servers": {"quipu": {"command": "x"}}}"#;
+        let twice = r#"{"servers": {"x": {"command": "x"}, "x": {"command": "y"}}}"#;
+        for (text, name) in [(text, "servers"), (twice, "x")] {
+            let error = EditError::Twice(name.to_owned());
+            assert_eq!(FORMAT.with(text, "quipu", &quipu()), Err(error.clone()));
+            assert_eq!(FORMAT.without(text, "quipu"), Err(error.clone()));
+            assert_eq!(FORMAT.servers(text), Err(error));
         }
     }
 

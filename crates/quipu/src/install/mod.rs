@@ -9,6 +9,8 @@ mod toml;
 pub(crate) use clients::{CLIENTS, Client, Home};
 pub(crate) use file::{Change, ConfigFile};
 
+use std::path::Path;
+
 use serde_json::Value;
 
 /// How a client starts the server.
@@ -18,6 +20,14 @@ pub(crate) struct Launch {
     pub(crate) arguments: Vec<String>,
 }
 
+impl Launch {
+    /// Whether it starts a server of this program, whichever copy of it.
+    pub(crate) fn is_quipu(&self) -> bool {
+        let is_called = Path::new(&self.program).file_name().is_some_and(|file| file == "quipu");
+        is_called && self.arguments.first().is_some_and(|verb| verb == "serve")
+    }
+}
+
 /// Why a configuration is left as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EditError {
@@ -25,6 +35,8 @@ pub(crate) enum EditError {
     Unreadable(String),
     #[error("`{0}` in it is not what it should be")]
     Unexpected(String),
+    #[error("`{0}` is in it twice, and only one of them counts: remove the other")]
+    Twice(String),
     #[error("the change would touch more than this server")]
     TooMuch,
 }

@@ -93,17 +93,26 @@ impl Connection {
             Way::Stream { in_flight, unsent } => (Some(in_flight.clone()), unsent.clone()),
             Way::Http => (None, caller.map_or_else(|| self.server.unsent(), |caller| &caller.unsent).clone()),
         };
+        let in_order = match &in_flight {
+            None => None,
+            // One that was called off: the ticket under its id may be another's already.
+            Some(_) if context.ct.is_cancelled() => return Err(Interrupted::Cancelled),
+            Some(in_flight) => {
+                let ticket = in_flight.ticket(&context.id).ok_or(Interrupted::Cancelled)?;
+                Some(not_cancelled(context, ticket.turn()).await?)
+            }
+        };
         let turn = match caller {
             None => None,
-            Some(caller) => tokio::select! {
-                turn = caller.turns.clone().acquire_owned() => Some(turn.expect("the semaphore is never closed")),
-                () = context.ct.cancelled() => return Err(Interrupted::Cancelled),
-            },
+            Some(caller) => {
+                let turn = not_cancelled(context, caller.turns.clone().acquire_owned()).await?;
+                Some(turn.expect("the semaphore is never closed"))
+            }
         };
         let (id, answer) = (context.id.clone(), HttpAnswer::of(&context.extensions));
         let room = unsent.clone();
         let weighed = move |server: &Server| {
-            let _turn = turn;
+            let (_in_order, _turn) = (in_order, turn);
             let outcome = work(server);
             let held = unsent.hold(weigh(&outcome));
             match (in_flight, answer) {
@@ -318,6 +327,13 @@ impl ServerHandler for Connection {
     #[expect(deprecated, reason = "older clients set a log level all the same")]
     async fn set_level(&self, _: SetLevelRequestParams, _: Context) -> Result<(), ErrorData> {
         Ok(())
+    }
+}
+
+async fn not_cancelled<T>(context: &Context, waiting: impl Future<Output = T>) -> Result<T, Interrupted> {
+    tokio::select! {
+        turn = waiting => Ok(turn),
+        () = context.ct.cancelled() => Err(Interrupted::Cancelled),
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::batch::Batch;
+use super::order::Ticket;
 use super::unsent::Held;
 
 /// A client may have this many requests waiting. Some write a thousand before they read the first answer, and would
@@ -52,23 +53,30 @@ struct Request {
     /// Its own length.
     bytes: usize,
     kind: Kind,
+    /// Its place among the calls of the connection, until it is called in.
+    ticket: Option<Ticket>,
     /// Once it is made, and until it begins to leave.
     answer: Option<Held>,
 }
 
 impl InFlight {
     /// Takes a request in; `false` when its id is still in use.
-    pub(super) fn begin(&self, id: &RequestId, bytes: usize, kind: Kind) -> bool {
+    pub(super) fn begin(&self, id: &RequestId, bytes: usize, kind: Kind, ticket: Option<Ticket>) -> bool {
         let mut state = self.lock();
         if state.requests.contains_key(id) {
             return false;
         }
-        state.requests.insert(id.clone(), Request { bytes, kind, answer: None });
+        state.requests.insert(id.clone(), Request { bytes, kind, ticket, answer: None });
         state.bytes += bytes;
         if kind == Kind::Handshake {
             state.handshake = Some(id.clone());
         }
         true
+    }
+
+    /// Whether a request of this id is yet to be answered.
+    pub(super) fn has(&self, id: &RequestId) -> bool {
+        self.lock().requests.contains_key(id)
     }
 
     /// The request is answered or called off.
@@ -91,9 +99,18 @@ impl InFlight {
         }
     }
 
+    /// The place of a request in the queue. `None` when it was called off meanwhile.
+    pub(super) fn ticket(&self, id: &RequestId) -> Option<Ticket> {
+        self.lock().requests.get_mut(id)?.ticket.take()
+    }
+
     /// The answer begins to leave: from now on it is sent, even if it is called off.
     pub(super) fn leaves(&self, id: &RequestId) -> Option<Held> {
-        self.lock().requests.get_mut(id)?.answer.take()
+        let mut state = self.lock();
+        let request = state.requests.get_mut(id)?;
+        // One that was refused before its turn came.
+        request.ticket = None;
+        request.answer.take()
     }
 
     /// The client is offered something, or (with `false`) has taken all of it.

@@ -7,6 +7,9 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 /// The longest line taken, in bytes. Ten megabytes of arguments are fine; an endless line is not.
 pub(super) const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
+/// So much of a longer one is shown.
+const BEGINNING: usize = 64 * 1024;
+
 /// More than this is given back after a long line.
 const KEPT_CAPACITY: usize = 1024 * 1024;
 
@@ -25,8 +28,8 @@ pub(super) struct LineReader<R> {
 pub(super) enum Line<'a> {
     /// A line without its end. The last one of the stream need not have had one.
     Text(&'a [u8]),
-    /// A line longer than [`MAX_LINE_BYTES`]; its bytes are gone.
-    TooLong,
+    /// The beginning of a line longer than [`MAX_LINE_BYTES`]; the rest is thrown away.
+    TooLong(&'a [u8]),
     /// The stream is over.
     End,
 }
@@ -63,7 +66,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 (false, false, ended) => {
                     self.skipping = !ended;
                     self.taken = true;
-                    return Ok(Line::TooLong);
+                    return Ok(Line::TooLong(&self.line[..self.line.len().min(BEGINNING)]));
                 }
                 (false, true, true) => break,
                 (false, true, false) => {}
@@ -84,7 +87,10 @@ mod tests {
         loop {
             match reader.next().await.unwrap() {
                 Line::Text(text) => lines.push(String::from_utf8_lossy(text).into_owned()),
-                Line::TooLong => lines.push("<too long>".to_owned()),
+                Line::TooLong(beginning) => {
+                    assert!(beginning.len() == BEGINNING && beginning[0] == b'x');
+                    lines.push("<too long>".to_owned());
+                }
                 Line::End => return lines,
             }
         }

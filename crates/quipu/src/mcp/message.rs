@@ -59,12 +59,13 @@ pub(super) fn read(line: &[u8], takes_batches: bool) -> Incoming {
     match serde_json::from_slice(line) {
         Ok(Value::Object(object)) => read_object(object),
         Ok(Value::Array(messages)) if takes_batches => read_batch(messages),
-        Ok(Value::Array(messages)) => {
-            refuse_batch(messages, "batches are of protocol 2025-03-26 alone: send one message per line")
-        }
+        Ok(Value::Array(messages)) => refuse_batch(
+            messages,
+            "batches are of protocol 2025-03-26 on standard input alone: send one message at a time",
+        ),
         Ok(_) => refuse(None, "a message is a JSON object"),
         Err(error) => {
-            let error = ErrorData::new(ErrorCode::PARSE_ERROR, format!("the line is not valid JSON: {error}"), None);
+            let error = ErrorData::new(ErrorCode::PARSE_ERROR, format!("this is not valid JSON: {error}"), None);
             Incoming::Refused(vec![Refusal { id: request_id::find(line), error }])
         }
     }

@@ -13,6 +13,7 @@ mod caller;
 mod connection;
 mod desk;
 mod http_answer;
+mod http_refusal;
 mod http_sessions;
 mod in_flight;
 mod instructions;
@@ -20,6 +21,7 @@ mod lines;
 mod message;
 mod meter;
 mod notices;
+mod order;
 mod progress;
 mod request_id;
 mod resources;
@@ -74,7 +76,7 @@ where
 {
     let ending = watch::Sender::new(false);
     let in_flight = Arc::<InFlight>::default();
-    let transport = LineTransport::new(reader, writer, in_flight.clone(), ending.clone());
+    let transport = LineTransport::new(server.clone(), reader, writer, in_flight.clone(), ending.clone());
     let given_up = transport.given_up();
     // Not the library's own handshake: it turns away every call that comes before `initialize`.
     let running = serve_directly(Connection::over_stream(server, in_flight), transport, None);
@@ -116,6 +118,7 @@ pub(crate) fn http_routes(server: Server) -> axum::Router {
     let service = StreamableHttpService::new(connect, sessions, config);
     axum::Router::new()
         .nest_service("/mcp", service)
+        .layer(axum::middleware::from_fn(http_refusal::say))
         .layer(axum::middleware::from_fn_with_state(owned, http_sessions::bind))
         .layer(axum::middleware::from_fn(http_answer::count))
 }

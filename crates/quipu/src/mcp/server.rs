@@ -114,6 +114,11 @@ impl Server {
         self.0.desk.offer().tools().find(|known| known.name == tool).map(|known| known.access)
     }
 
+    /// Whether what comes behind a call of this tool must find it done.
+    pub(super) fn writes(&self, tool: &str) -> bool {
+        self.access(tool).is_some_and(|access| access != Access::Read)
+    }
+
     pub(super) fn instructions(&self, may_write: bool) -> &str {
         if may_write { &self.0.instructions } else { &self.0.reading_instructions }
     }

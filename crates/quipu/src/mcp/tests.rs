@@ -332,3 +332,22 @@ async fn a_client_that_closes_its_side_and_reads_nothing_is_left() {
     client.served.await.unwrap().unwrap();
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_waits_for_the_call_before_it_and_called_off_it_holds_up_nobody() {
+    let mut client = Client::connect();
+    client.call(1, "get_document").await;
+    let params = json!({ "name": "create_node", "arguments": { "id": "b.md", "content": "" } });
+    client.send(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params })).await;
+    client.call(3, "nodes_exist").await;
+    client.send(json!({ "jsonrpc": "2.0", "id": 4, "method": "ping" })).await;
+    assert_eq!(client.receive_id().await, 4, "the others wait for the first");
+    client.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 2 } })).await;
+    assert_eq!(client.receive_id().await, 3);
+    client.gate.open();
+    assert_eq!(client.receive_id().await, 1);
+    let params = json!({ "name": "nodes_exist", "arguments": { "ids": ["b.md"] } });
+    client.send(json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params })).await;
+    let answer = client.receive().await.unwrap();
+    assert_eq!(answer["result"]["structuredContent"], json!({ "b.md": false }), "it was never carried out");
+}

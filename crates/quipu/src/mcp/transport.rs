@@ -28,6 +28,9 @@ use super::batch::Batch;
 use super::in_flight::{InFlight, Kind};
 use super::lines::{Line, LineReader, MAX_LINE_BYTES};
 use super::message::{self, Incoming, Refusal};
+use super::order::{Order, Ticket};
+use super::request_id;
+use super::server::Server;
 use super::unsent::Held;
 
 /// How long calls in flight may still take once the client has closed its side.
@@ -52,6 +55,9 @@ pub(super) struct LineTransport<R, W> {
     deadline: Option<Instant>,
     /// Turned on when what is in flight will never be answered.
     given_up: watch::Sender<bool>,
+    /// Knows which calls write.
+    server: Server,
+    order: Order,
 }
 
 /// The way out, shared by all answers.
@@ -80,7 +86,13 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    pub(super) fn new(reader: R, writer: W, in_flight: Arc<InFlight>, ending: watch::Sender<bool>) -> Self {
+    pub(super) fn new(
+        server: Server,
+        reader: R,
+        writer: W,
+        in_flight: Arc<InFlight>,
+        ending: watch::Sender<bool>,
+    ) -> Self {
         let writer = Arc::new(Mutex::new(writer));
         Self {
             lines: LineReader::new(reader),
@@ -88,6 +100,8 @@ where
             waiting: VecDeque::new(),
             deadline: None,
             given_up: watch::Sender::new(false),
+            server,
+            order: Order::default(),
         }
     }
 
@@ -112,11 +126,14 @@ where
         match line {
             Ok(Line::Text(text)) => {
                 let takes_batches = self.output.takes_batches.load(Ordering::Acquire);
-                Some(self.output.admit(message::read(text, takes_batches), text.len()))
+                let (incoming, bytes) = (message::read(text, takes_batches), text.len());
+                Some(self.admit(incoming, bytes))
             }
-            Ok(Line::TooLong) => {
+            Ok(Line::TooLong(beginning)) => {
                 let message = format!("the line is longer than {MAX_LINE_BYTES} bytes");
-                Some(Incoming::Refused(vec![Refusal::invalid_request(None, message)]))
+                // One whose id stands in front is waited for.
+                let id = request_id::find(beginning).filter(|id| !self.output.in_flight.has(id));
+                Some(Incoming::Refused(vec![Refusal::invalid_request(id, message)]))
             }
             Ok(Line::End) => None,
             Err(error) => {
@@ -124,6 +141,70 @@ where
                 None
             }
         }
+    }
+
+    /// Notes a request as in flight and a cancelled one as done.
+    fn admit(&self, incoming: Incoming, bytes: usize) -> Incoming {
+        let Incoming::Message(message) = &incoming else { return incoming };
+        match &**message {
+            JsonRpcMessage::Request(request) => {
+                let kind = match request.request {
+                    ClientRequest::InitializeRequest(_) => Kind::Handshake,
+                    ClientRequest::SubscriptionsListenRequest(_) => Kind::Stream,
+                    _ => Kind::Call,
+                };
+                if !self.output.in_flight.begin(&request.id, bytes, kind, self.queue(&request.request)) {
+                    // Without its id: the answer that is still to come would be mistaken for this one.
+                    let id = echoed(&request.id.to_string());
+                    let message = format!("request {id} is still being worked on: use another id");
+                    return Incoming::Refused(vec![Refusal::invalid_request(None, message)]);
+                }
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification {
+                    cancelled.params.request_id.iter().for_each(|id| self.output.in_flight.finish(id));
+                }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+        }
+        incoming
+    }
+
+    /// A place for what runs on a worker. The rest is answered at once, whatever else is under way.
+    fn queue(&self, request: &ClientRequest) -> Option<Ticket> {
+        match request {
+            ClientRequest::CallToolRequest(call) => Some(self.order.queue(self.server.writes(&call.params.name))),
+            ClientRequest::ListResourcesRequest(_)
+            | ClientRequest::ReadResourceRequest(_)
+            | ClientRequest::CompleteRequest(_) => Some(self.order.queue(false)),
+            _ => None,
+        }
+    }
+
+    /// Takes in the requests of a batch and refuses what is none; gives what is to be handed over.
+    fn open_batch(&self, parts: Vec<Incoming>) -> VecDeque<Box<ClientJsonRpcMessage>> {
+        self.output.in_flight.begin_batch();
+        let mut messages = VecDeque::new();
+        for part in parts {
+            match self.admit(part, 0) {
+                Incoming::Message(message) => {
+                    if let JsonRpcMessage::Request(request) = &*message {
+                        self.output.in_flight.in_batch(|batch| batch.expect(request.id.clone()));
+                    }
+                    messages.push_back(message);
+                }
+                Incoming::Refused(refusals) => {
+                    self.output
+                        .in_flight
+                        .in_batch(|batch| refusals.into_iter().for_each(|refusal| batch.refuse(refusal)));
+                }
+                Incoming::Nothing | Incoming::Batch(_) => {}
+            }
+        }
+        let output = self.output.clone();
+        // Its own task, as for a refusal: there may be nothing to wait for.
+        tokio::spawn(async move { output.finish_batch().await });
+        messages
     }
 }
 
@@ -167,7 +248,7 @@ where
                 return Some(*message);
             }
             match self.next().await {
-                Some(Incoming::Batch(parts)) => self.waiting = self.output.open_batch(parts),
+                Some(Incoming::Batch(parts)) => self.waiting = self.open_batch(parts),
                 Some(Incoming::Message(message)) => return Some(*message),
                 Some(Incoming::Refused(refusals)) => self.output.refuse(refusals),
                 Some(Incoming::Nothing) => {}
@@ -197,33 +278,6 @@ where
 }
 
 impl<W: AsyncWrite + Send + Unpin + 'static> Output<W> {
-    /// Notes a request as in flight and a cancelled one as done.
-    fn admit(&self, incoming: Incoming, bytes: usize) -> Incoming {
-        let Incoming::Message(message) = &incoming else { return incoming };
-        match &**message {
-            JsonRpcMessage::Request(request) => {
-                let kind = match request.request {
-                    ClientRequest::InitializeRequest(_) => Kind::Handshake,
-                    ClientRequest::SubscriptionsListenRequest(_) => Kind::Stream,
-                    _ => Kind::Call,
-                };
-                if !self.in_flight.begin(&request.id, bytes, kind) {
-                    // Without its id: the answer that is still to come would be mistaken for this one.
-                    let id = echoed(&request.id.to_string());
-                    let message = format!("request {id} is still being worked on: use another id");
-                    return Incoming::Refused(vec![Refusal::invalid_request(None, message)]);
-                }
-            }
-            JsonRpcMessage::Notification(notification) => {
-                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification {
-                    cancelled.params.request_id.iter().for_each(|id| self.in_flight.finish(id));
-                }
-            }
-            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
-        }
-        incoming
-    }
-
     /// Answers a line that is no message, or several. On a task of its own, since [`LineTransport::receive`] may be dropped.
     fn refuse(&self, refusals: Vec<Refusal>) {
         self.in_flight.begin_refusal();
@@ -236,30 +290,6 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Output<W> {
             }
             output.in_flight.finish_refusal();
         });
-    }
-
-    /// Takes in the requests of a batch and refuses what is none; gives what is to be handed over.
-    fn open_batch(&self, parts: Vec<Incoming>) -> VecDeque<Box<ClientJsonRpcMessage>> {
-        self.in_flight.begin_batch();
-        let mut messages = VecDeque::new();
-        for part in parts {
-            match self.admit(part, 0) {
-                Incoming::Message(message) => {
-                    if let JsonRpcMessage::Request(request) = &*message {
-                        self.in_flight.in_batch(|batch| batch.expect(request.id.clone()));
-                    }
-                    messages.push_back(message);
-                }
-                Incoming::Refused(refusals) => {
-                    self.in_flight.in_batch(|batch| refusals.into_iter().for_each(|refusal| batch.refuse(refusal)));
-                }
-                Incoming::Nothing | Incoming::Batch(_) => {}
-            }
-        }
-        let output = self.clone();
-        // Its own task, as for a refusal: there may be nothing to wait for.
-        tokio::spawn(async move { output.finish_batch().await });
-        messages
     }
 
     async fn write_into_batch(

@@ -1,10 +1,69 @@
 //! One client over standard input and output. Standard output carries the protocol and nothing else.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use tokio::io::Interest;
 
 use crate::mcp::{self, Desk, Server};
+
+/// How long a client that has asked something and left is still worth an answer, while another process is waited for.
+const LEFT_GRACE: Duration = Duration::from_millis(700);
+
+/// How often it is looked whether that process came.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Does what must be done before a client can be served, unless it leaves meanwhile: then `None`. `is_waiting` says whether
+/// the work only waits for another process, which may never come.
+pub(crate) fn prepare<T: Send + 'static>(
+    is_waiting: &AtomicBool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> anyhow::Result<Option<T>> {
+    let (done, outcome) = tokio::sync::oneshot::channel();
+    let begin = move || {
+        // Nobody wants it any more if this fails.
+        let _ = done.send(work());
+    };
+    std::thread::Builder::new().name("prepare".into()).spawn(begin).context("while starting to open the vault")?;
+    super::front_runtime()?.block_on(async {
+        tokio::select! {
+            biased;
+            outcome = outcome => Ok(Some(outcome.context("opening the vault failed; the log says why")?)),
+            () = client_gone(is_waiting) => Ok(None),
+            () = super::parent_gone() => Ok(None),
+        }
+    })
+}
+
+/// Ready when the client has closed its side, and there is nothing to answer or nobody who could.
+async fn client_gone(is_waiting: &AtomicBool) {
+    if let Err(error) = input_closed().await {
+        // A file, say: the end of it is found by reading.
+        tracing::debug!(%error, "standard input cannot be watched");
+        return std::future::pending().await;
+    }
+    let closed = Instant::now();
+    loop {
+        let asks = rustix::io::ioctl_fionread(std::io::stdin()).is_ok_and(|bytes| bytes > 0);
+        if !asks || (is_waiting.load(Ordering::SeqCst) && closed.elapsed() > LEFT_GRACE) {
+            return tracing::info!("the client left before it could be served");
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Waits for the other end of a pipe to be closed, whatever lies in it still. Only Linux gives it to be watched beside
+/// whoever reads it.
+async fn input_closed() -> std::io::Result<()> {
+    let input = tokio::net::unix::pipe::OpenOptions::new().open_receiver("/proc/self/fd/0")?;
+    while !input.ready(Interest::READABLE).await?.is_read_closed() {
+        // What the client asked makes it ready for as long as it is not read.
+        tokio::time::sleep(LOOK).await;
+    }
+    Ok(())
+}
 
 /// Serves until the client closes its side or the process is asked to end, and answers what is in flight first.
 pub(crate) fn serve(desk: Arc<dyn Desk>) -> anyhow::Result<()> {

@@ -11,7 +11,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the lock and the socket are no notes")]
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
+
+use crate::own_files;
 
 /// Names in the vault's own folder.
 const LOCK: &str = "owner.lock";
@@ -57,7 +59,53 @@ pub(crate) enum Hold {
 pub(crate) struct Claim {
     lock: File,
     /// Where others are let in.
+    socket: Option<Socket>,
+}
+
+/// A socket that was made here.
+#[derive(Debug, Clone)]
+struct Socket {
+    path: PathBuf,
+    /// Another may have its path by now.
+    file: FileId,
+}
+
+/// Tells a file from every other of this machine.
+pub(crate) type FileId = (u64, u64);
+
+fn id(metadata: &Metadata) -> FileId {
+    (metadata.dev(), metadata.ino())
+}
+
+/// How a claim stands, seen from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Firm,
+    /// The locked file is no longer where others look for it: another process may get a lock.
+    NoLock,
+    /// Nobody finds the socket any more.
+    NoSocket,
+}
+
+/// What a claim looks like on disk, to be compared without it.
+#[derive(Debug, Clone)]
+pub(crate) struct Marks {
+    lock: FileId,
     socket: Option<PathBuf>,
+}
+
+impl Marks {
+    /// Compares it with what is there. A disk that says nothing changes nothing.
+    pub(crate) fn look(&self, own_folder: &Path) -> Standing {
+        let is_gone = |error: io::Error| error.kind() == io::ErrorKind::NotFound;
+        if identity(own_folder).map_or_else(is_gone, |there| there != self.lock) {
+            return Standing::NoLock;
+        }
+        match &self.socket {
+            Some(socket) if std::fs::symlink_metadata(socket).is_err_and(is_gone) => Standing::NoSocket,
+            _ => Standing::Firm,
+        }
+    }
 }
 
 /// What came of asking for a vault.
@@ -90,18 +138,14 @@ impl Claim {
     fn lock(own_folder: &Path) -> io::Result<Result<File, Card>> {
         let path = own_folder.join(LOCK);
         let mut options = OpenOptions::new();
-        // Whatever a cloned vault has in its place is neither followed nor waited for.
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        options.read(true).write(true).create(true).mode(0o600).custom_flags(flags.bits().cast_signed());
-        let file = options.open(&path)?;
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        // Whatever a cloned vault has in its place is not followed either.
+        let file = own_files::open(&path, &mut options, OFlags::NOFOLLOW)?;
         let opened = file.metadata()?;
-        if !opened.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{LOCK} is not a file")));
-        }
         match file.try_lock() {
             Ok(()) => {
                 // Somebody may have tidied the folder up meanwhile: then this is the lock of nothing.
-                let is_there = std::fs::symlink_metadata(&path).is_ok_and(|there| there.ino() == opened.ino());
+                let is_there = std::fs::symlink_metadata(&path).is_ok_and(|there| id(&there) == id(&opened));
                 Ok(if is_there { Ok(file) } else { Err(Card::default()) })
             }
             Err(TryLockError::WouldBlock) => {
@@ -116,9 +160,31 @@ impl Claim {
     /// Lets nobody in any more, and keeps the vault until the process has ended: what it has open is closed only then, and
     /// whoever came before would find it in use.
     pub(crate) fn keep_to_the_end(self) {
-        // One that stays is replaced by the next owner.
-        let _ = self.socket.as_ref().map(std::fs::remove_file);
+        self.close_socket();
         Box::leak(Box::new(self));
+    }
+
+    /// Lets nobody in any more. A socket that stays is replaced by the next owner; one of another owner's stays as it is.
+    pub(crate) fn close_socket(&self) {
+        if let Some(Socket { path, file }) = &self.socket
+            && std::fs::symlink_metadata(path).is_ok_and(|there| id(&there) == *file)
+        {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    /// Which vault this is: see [`identity`].
+    pub(crate) fn identity(&self) -> io::Result<FileId> {
+        Ok(id(&self.lock.metadata()?))
+    }
+
+    pub(crate) fn marks(&self) -> io::Result<Marks> {
+        Ok(Marks { lock: self.identity()?, socket: self.socket.as_ref().map(|socket| socket.path.clone()) })
+    }
+
+    /// Holds the vault by another lock from now on: the old one is no longer where others look for it.
+    pub(crate) fn move_to(&mut self, newer: Self) {
+        self.lock = newer.lock;
     }
 
     pub(crate) fn write_card(&mut self, hold: Hold) -> io::Result<()> {
@@ -134,7 +200,8 @@ impl Claim {
         for place in places(own_folder) {
             match place.listen() {
                 Ok(listener) => {
-                    self.socket = Some(place.socket);
+                    let file = id(&std::fs::symlink_metadata(&place.socket)?);
+                    self.socket = Some(Socket { path: place.socket, file });
                     return Ok(listener);
                 }
                 Err(error) => {
@@ -222,9 +289,8 @@ impl Place {
 }
 
 /// Tells one vault's lock from another's. Two vaults may have the same path, in two containers that share `/tmp`.
-pub(crate) fn identity(own_folder: &Path) -> io::Result<(u64, u64)> {
-    let metadata = std::fs::symlink_metadata(own_folder.join(LOCK))?;
-    Ok((metadata.dev(), metadata.ino()))
+pub(crate) fn identity(own_folder: &Path) -> io::Result<FileId> {
+    Ok(id(&std::fs::symlink_metadata(own_folder.join(LOCK))?))
 }
 
 #[cfg(test)]
@@ -295,6 +361,36 @@ mod tests {
         let listener = claim.listen(folder.path()).unwrap();
         assert_eq!(std::fs::metadata(&share).unwrap().permissions().mode() & 0o777, 0o755);
         std::fs::remove_file(listener.local_addr().unwrap().as_pathname().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_claim_whose_files_were_removed_is_told_from_one_that_stands_firm() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut claim = had(Claim::ask(folder.path(), Hold::Shared));
+        let _listener = claim.listen(folder.path()).unwrap();
+        let marks = claim.marks().unwrap();
+        assert_eq!(marks.look(folder.path()), Standing::Firm);
+        std::fs::remove_file(folder.path().join(FOLDER).join(SOCKET)).unwrap();
+        assert_eq!(marks.look(folder.path()), Standing::NoSocket);
+        std::fs::remove_file(folder.path().join(LOCK)).unwrap();
+        assert_eq!(marks.look(folder.path()), Standing::NoLock);
+        let newer = had(Claim::ask(folder.path(), Hold::Shared));
+        assert_eq!(marks.look(folder.path()), Standing::NoLock, "that is another's");
+        claim.move_to(newer);
+        let _listener = claim.listen(folder.path()).unwrap();
+        assert_eq!(claim.marks().unwrap().look(folder.path()), Standing::Firm);
+    }
+
+    #[test]
+    fn only_the_own_socket_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut first = had(Claim::ask(folder.path(), Hold::Shared));
+        let _listener = first.listen(folder.path()).unwrap();
+        std::fs::remove_file(folder.path().join(LOCK)).unwrap();
+        let mut second = had(Claim::ask(folder.path(), Hold::Shared));
+        let _listener = second.listen(folder.path()).unwrap();
+        first.close_socket();
+        connect(folder.path()).unwrap();
     }
 
     #[test]

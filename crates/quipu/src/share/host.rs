@@ -15,7 +15,9 @@ use quipu_core::{NoKey, Session};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-use super::claim;
+use super::claim::{self, FileId};
+use super::porch::Porch;
+use super::seat::RunCommand;
 use super::wire::{
     Answer, Answered, Changes, HEARTBEAT, Hello, Notice, Purpose, Question, SessionHere, WIRE, Welcome, receive, send,
 };
@@ -34,8 +36,8 @@ const QUEUED: usize = 64;
 /// Copies of sessions that are kept: those of a process that lets many clients in over HTTP add up.
 const MAX_SESSIONS: usize = 4096;
 
-/// How long another process may take to say who it is.
-const GREETING: Duration = Duration::from_secs(10);
+/// How long another process may take to say who it is: longer than it waits for the answer.
+const GREETING: Duration = Duration::from_secs(3);
 
 /// How long the other end may leave an answer unread.
 const READ_PATIENCE: Duration = Duration::from_secs(60);
@@ -50,10 +52,15 @@ struct Shared {
     engine: Mutex<Option<Arc<Engine>>>,
     is_closing: AtomicBool,
     connections: AtomicUsize,
+    porch: Porch,
     at_work: Turns,
     /// Answers on their way out.
     sending: Turns,
-    vault: (u64, u64),
+    run_command: RunCommand,
+    /// Which vault this is. A lock that was removed is made anew, and is another then.
+    vault: Mutex<FileId>,
+    /// Where others come in. One whose file was removed gives way to another.
+    listener: Mutex<Arc<UnixListener>>,
     sessions: Mutex<FxHashMap<(String, u64), Arc<Session>>>,
     staying: Mutex<Vec<Staying>>,
 }
@@ -68,14 +75,23 @@ struct Staying {
 
 impl Host {
     /// Starts to let others in.
-    pub(super) fn open(engine: &Arc<Engine>, listener: UnixListener, vault: (u64, u64)) -> io::Result<Self> {
+    pub(super) fn open(
+        engine: &Arc<Engine>,
+        listener: UnixListener,
+        vault: FileId,
+        run_command: RunCommand,
+    ) -> io::Result<Self> {
+        let listener = Arc::new(listener);
         let shared = Arc::new(Shared {
             engine: Mutex::new(Some(engine.clone())),
             is_closing: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
+            porch: Porch::default(),
             at_work: Turns::of(MAX_AT_ONCE),
             sending: Turns::of(MAX_CONNECTIONS),
-            vault,
+            run_command,
+            vault: Mutex::new(vault),
+            listener: Mutex::new(listener.clone()),
             sessions: Mutex::default(),
             staying: Mutex::default(),
         });
@@ -85,9 +101,20 @@ impl Host {
                 shared.tell(&change);
             }
         }));
-        let letting_in = shared.clone();
-        std::thread::Builder::new().name("share".into()).spawn(move || letting_in.let_in(&listener))?;
+        shared.clone().start(listener)?;
         Ok(Self { shared })
+    }
+
+    /// Lets others in elsewhere from now on.
+    pub(super) fn move_to(&self, listener: UnixListener) -> io::Result<()> {
+        let listener = Arc::new(listener);
+        let before = std::mem::replace(&mut *self.shared.listener(), listener.clone());
+        wake(&before);
+        self.shared.clone().start(listener)
+    }
+
+    pub(super) fn rename(&self, vault: FileId) {
+        *self.shared.vault.lock().unwrap_or_else(PoisonError::into_inner) = vault;
     }
 
     /// Begins nothing new, and waits a moment for what is under way. What is not answered by then is asked again of the
@@ -97,16 +124,36 @@ impl Host {
         let until = Instant::now() + patience;
         self.shared.at_work.wait_for_rest(until);
         self.shared.sending.wait_for_rest(until);
+        // Whoever stayed sees the end, and looks for another owner.
+        self.shared.staying().clear();
+        wake(&self.shared.listener());
         drop(self.shared.engine.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
+/// Ends the wait of whoever accepts connections there.
+fn wake(listener: &UnixListener) {
+    // A system that cannot do so leaves one thread waiting, at a socket that nobody finds.
+    let _ = rustix::net::shutdown(listener, rustix::net::Shutdown::Both);
+}
+
 impl Shared {
-    fn let_in(self: Arc<Self>, listener: &UnixListener) {
+    fn start(self: Arc<Self>, listener: Arc<UnixListener>) -> io::Result<()> {
+        std::thread::Builder::new().name("share".into()).spawn(move || self.let_in(&listener)).map(drop)
+    }
+
+    fn listener(&self) -> MutexGuard<'_, Arc<UnixListener>> {
+        self.listener.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn let_in(self: Arc<Self>, listener: &Arc<UnixListener>) {
         for stream in listener.incoming() {
             let stream = match stream {
                 Ok(stream) => stream,
                 Err(error) => {
+                    if self.is_closing.load(Ordering::SeqCst) || !Arc::ptr_eq(&self.listener(), listener) {
+                        return;
+                    }
                     tracing::warn!(%error, "another process could not be let in");
                     std::thread::sleep(Duration::from_millis(100));
                     continue;
@@ -140,7 +187,11 @@ impl Shared {
                     Ok(_) if missed.swap(false, Ordering::SeqCst) => Change::ANY,
                     Ok(change) => change,
                     Err(RecvTimeoutError::Timeout) => Change::NONE,
-                    Err(RecvTimeoutError::Disconnected) => return,
+                    Err(RecvTimeoutError::Disconnected) => {
+                        // The process is gone, or is to look for another owner.
+                        let _ = stream.shutdown(std::net::Shutdown::Both);
+                        return;
+                    }
                 };
                 // The connection's own thread sees its end.
                 if send(&mut stream, &Notice::from(change)).is_err() {
@@ -190,7 +241,10 @@ impl Guest {
     fn converse(&self, stream: &mut UnixStream) -> io::Result<()> {
         stream.set_write_timeout(Some(READ_PATIENCE))?;
         stream.set_read_timeout(Some(GREETING))?;
-        let Some(hello) = receive::<Hello>(stream)? else { return Ok(()) };
+        let number = self.shared.porch.enter(stream)?;
+        let hello = receive::<Hello>(stream);
+        self.shared.porch.leave(number);
+        let Some(hello) = hello? else { return Ok(()) };
         let Some(engine) = self.shared.engine() else { return Ok(()) };
         let tools = engine.registry().tools().map(|tool| tool.name.to_owned()).collect();
         drop(engine);
@@ -200,7 +254,7 @@ impl Guest {
                 wire: WIRE,
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 pid: std::process::id(),
-                vault: self.shared.vault,
+                vault: *self.shared.vault.lock().unwrap_or_else(PoisonError::into_inner),
                 tools,
             },
         )?;
@@ -279,7 +333,7 @@ impl Shared {
             }
             Question::Reading => Answered::plain(Answer::Reading(engine.reading())),
             Question::Command { command, looks } => {
-                Answered::plain(Answer::Command(crate::cli::run_for(engine, command, looks)))
+                Answered::plain(Answer::Command((self.run_command)(engine, command, looks)))
             }
         }
     }

@@ -4,7 +4,7 @@
 //! index, watches the files and answers the others ([`host`]) at a socket; who has not, asks there ([`link`]). When the
 //! owner ends, by its client's leaving or by being killed, the system lets go of the lock and closes the connections; the
 //! others see it at once, one of them gets the lock, and the calls that were under way are asked again, of the new owner
-//! or of oneself ([`place`], [`seat`]). A call carries a key that the stores remember together with what it did, so it is carried
+//! or of oneself ([`place`], [`seat`]). An owner sees to it that it stays the only one ([`guard`]). A call carries a key that the stores remember together with what it did, so it is carried
 //! out once however often it is asked.
 //!
 //! Why no process of its own in the background: nothing would tell it when it is no longer needed, or which of two
@@ -12,13 +12,24 @@
 //! warm start, of some tens of milliseconds, when an owner leaves.
 
 pub(crate) mod claim;
+mod guard;
 mod host;
 mod link;
 mod pass_on;
 mod place;
+mod porch;
 mod seat;
 mod wire;
 
-pub(crate) use pass_on::{Passed, pass_on};
+use quipu_core::RequestKey;
+
+pub(crate) use pass_on::{Again, Passed, pass_on};
 pub(crate) use seat::{Seat, SeatOptions};
 pub(crate) use wire::{Looks, Printed};
+
+/// A key that no other call of any process has.
+pub(crate) fn new_key() -> RequestKey {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the system has random numbers");
+    RequestKey(u128::from_le_bytes(bytes))
+}

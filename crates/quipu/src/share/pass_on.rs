@@ -1,13 +1,16 @@
 //! A command for the index, taken to where the index is.
 
+use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::claim::{Asked, Claim, Hold};
-use super::link::{Link, NoLink};
-use super::wire::{Answer, Looks, Printed, Question};
+use super::link::{Link, Lost, NoLink};
+use super::new_key;
+use super::wire::{Answer, Looks, Notice, Printed, Question, receive};
 use crate::compose::own_folder;
 
 /// How long an owner is waited for that is about to come or to go.
@@ -22,31 +25,42 @@ pub(crate) enum Passed {
     Back(Option<Claim>),
 }
 
+/// Whether a command may be asked of a second server when the first ended without an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// It only looks, or has a key by which it is done once.
+    Yes,
+    No,
+}
+
 /// Has a command run by the server that has a vault open, if one has. A vault without our folder is left without.
-pub(crate) fn pass_on(root: &Path, command: Value, looks: Looks) -> Passed {
+pub(crate) fn pass_on(root: &Path, command: Value, again: Again, looks: Looks) -> Passed {
     let own_folder = own_folder(root);
     if !own_folder.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
         return Passed::Back(None);
     }
     let question = Question::Command { command, looks };
-    let until = Instant::now() + PATIENCE;
+    let mut until = Instant::now() + PATIENCE;
     loop {
         let card = match Claim::ask(&own_folder, Hold::Passing) {
             Asked::Had(claim) => return Passed::Back(Some(claim)),
             Asked::Impossible(_) => return Passed::Back(None),
             Asked::Taken(card) => card,
         };
-        match Link::open(&own_folder, "command", false) {
-            Ok((link, _watching)) => {
-                return Passed::Printed(match link.ask_patiently(&question) {
-                    Ok(Answer::Command(printed)) => printed,
-                    // Not asked again: it may have been carried out.
-                    _ => Printed::error(
+        match Link::open(&own_folder, &new_key().to_string(), false) {
+            Ok((link, watching)) => match ask(link, watching, &question) {
+                Ok(printed) => return Passed::Printed(printed),
+                Err(Lost(error)) if again == Again::Yes => {
+                    tracing::debug!(%error, "the vault's owner ended before it answered");
+                    until = Instant::now() + PATIENCE;
+                }
+                Err(_) => {
+                    return Passed::Printed(Printed::error(
                         "the server that has this vault open ended before it answered; look whether the command was \
                          carried out, and run it again if not",
-                    ),
-                });
-            }
+                    ));
+                }
+            },
             Err(NoLink::Stranger(owner)) => return Passed::Printed(Printed::error(&owner.is_a_stranger())),
             Err(NoLink::Nobody(_)) => {}
         }
@@ -56,5 +70,26 @@ pub(crate) fn pass_on(root: &Path, command: Value, looks: Looks) -> Passed {
             return Passed::Back(None);
         }
         std::thread::sleep(AGAIN);
+    }
+}
+
+/// Asks the owner, for as long as it gives signs of life: a command may take as long as it takes.
+fn ask(link: Link, mut watching: UnixStream, question: &Question) -> Result<Printed, Lost> {
+    let link = Arc::new(link);
+    let asked = link.clone();
+    std::thread::Builder::new().name("watching".into()).spawn(move || {
+        while let Ok(Some(_)) = receive::<Notice>(&mut watching) {}
+        asked.give_up();
+    })?;
+    match link.ask_patiently(question)? {
+        Answer::Command(printed) => Ok(printed),
+        Answer::Failed(why) => Ok(Printed::error(&why)),
+        other => {
+            tracing::error!(?other, "the vault's owner answered something else");
+            Ok(Printed::error(
+                "the server that has this vault open answered something else; let all clients of this \
+                               vault use the same version of quipu",
+            ))
+        }
     }
 }

@@ -5,18 +5,19 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::claim::{self, Asked, Card, Claim, Hold};
+use super::claim::{Asked, Card, Claim, Hold};
 use super::host::Host;
 use super::link::{Link, NoLink, is_silence};
 use super::seat::Shared;
 use super::wire::{Notice, receive};
-use crate::cli::Failure;
 use crate::compose::{IndexPlace, WhyMemory, Wish};
 use crate::engine::Engine;
+use crate::failure::Failure;
 use crate::mcp::Change;
 
 /// Between two looks for an owner, at first and at most.
@@ -52,9 +53,9 @@ pub(super) enum Place {
 /// What goes with owning a vault.
 pub(super) struct Held {
     /// `None` where no socket could be made.
-    host: Option<Host>,
+    pub(super) host: Option<Host>,
     /// Let go of last.
-    claim: Claim,
+    pub(super) claim: Claim,
 }
 
 /// Whether a process may work without the vault's owner.
@@ -76,10 +77,15 @@ enum Found {
 }
 
 impl Shared {
-    /// Waits for the owner's end, then finds another place, until that is at the vault, for everybody, or the process ends.
-    /// Without a stream this process works alone for the time being, and looks for a better place.
+    /// Waits for the owner's end, then finds another place, until the process ends. Without a stream this process owns the
+    /// vault, or works alone for the time being and looks for a better place.
     pub(super) fn watch(self: Arc<Self>, mut stream: Option<UnixStream>) {
         loop {
+            if let Some((link, next)) = self.guard() {
+                self.sit(Place::Behind(Arc::new(link)));
+                self.listeners.tell(&Change::ANY);
+                stream = Some(next);
+            }
             let is_stopped = stream.as_mut().is_some_and(|stream| self.listen(stream));
             if matches!(*self.place(), Place::Left) {
                 return;
@@ -106,13 +112,9 @@ impl Shared {
                 }
             };
             tracing::info!("{}", place.words());
-            let is_settled = matches!(place, Place::Owner(_, Some(_)) | Place::Left);
             self.sit(place);
             // What happened in between was told to nobody.
             self.listeners.tell(&Change::ANY);
-            if is_settled {
-                return;
-            }
             stream = next;
         }
     }
@@ -164,7 +166,7 @@ impl Shared {
             Asked::Impossible(error) => {
                 (format!("the vault cannot be shared with other processes: {error}"), !is_passing(&error))
             }
-            Asked::Taken(card) => match Link::open(own_folder, &self.process(), self.options.engine.watches) {
+            Asked::Taken(card) => match self.wait_for_owner(own_folder) {
                 Ok((link, stream)) => return Ok(Found::Place(Place::Behind(Arc::new(link)), Some(stream))),
                 Err(NoLink::Stranger(owner)) => return Err(Failure::failed(owner.is_a_stranger())),
                 Err(NoLink::Nobody(_)) if card.hold == Hold::Alone => (of(&card), true),
@@ -178,11 +180,20 @@ impl Shared {
         }
     }
 
+    fn wait_for_owner(&self, own_folder: &Path) -> Result<(Link, UnixStream), NoLink> {
+        let is_waiting = &self.options.is_waiting;
+        is_waiting.store(true, Ordering::SeqCst);
+        let link = Link::open(own_folder, &self.process(), self.options.engine.watches);
+        is_waiting.store(false, Ordering::SeqCst);
+        link
+    }
+
     /// Opens the vault for everybody. The socket is there first: whoever comes meanwhile waits at it.
     fn own(&self, own_folder: &Path, mut claim: Claim) -> Result<Place, Failure> {
         let listener = claim.listen(own_folder);
         let engine = self.start(LAST_OWNER)?;
-        let hosted = listener.and_then(|listener| Host::open(&engine, listener, claim::identity(own_folder)?));
+        let hosted =
+            listener.and_then(|listener| Host::open(&engine, listener, claim.identity()?, self.options.run_command));
         let host = match hosted {
             Ok(host) => Some(host),
             Err(error) => {
@@ -239,7 +250,7 @@ impl Place {
             if let Some(host) = host {
                 host.close(CLOSE_GRACE);
             }
-            // An owner is one to its end.
+            // An owner is one to its end, unless its lock was removed and another has one.
             claim.keep_to_the_end();
         }
         engine.rest();

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -11,15 +11,19 @@ use quipu_tools::{Called, Completion, Fault, FaultKind, Offer, RegistryOptions, 
 use serde_json::Value;
 
 use super::link::{Link, Lost, is_silence};
+use super::new_key;
 use super::place::{Alone, LATER, Place};
-use super::wire::{Answer, Question, SessionHere};
-use crate::cli::Failure;
-use crate::cli::opened::Located;
+use super::wire::{Answer, Looks, Printed, Question, SessionHere};
 use crate::engine::{Engine, EngineOptions};
+use crate::failure::Failure;
+use crate::located::Located;
 use crate::mcp::{Change, Desk, Listener, Reading};
 
 /// How long a call waits while one owner goes and the next one comes. A client gives up after a minute at the earliest.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How a command is run over an open vault.
+pub(crate) type RunCommand = fn(&Engine, Value, Looks) -> Printed;
 
 /// How a process takes its seat.
 #[derive(Debug, Clone)]
@@ -27,6 +31,10 @@ pub(crate) struct SeatOptions {
     pub(crate) engine: EngineOptions,
     /// What this process's clients may use.
     pub(crate) offer: RegistryOptions,
+    /// Runs a command that another process passes on.
+    pub(crate) run_command: RunCommand,
+    /// On while another process, which has the vault, is waited for.
+    pub(crate) is_waiting: Arc<AtomicBool>,
 }
 
 /// A place from which a vault can be asked.
@@ -45,7 +53,7 @@ pub(super) struct Shared {
     process: u128,
     calls: AtomicU64,
     place: Mutex<Place>,
-    moved: Condvar,
+    pub(super) moved: Condvar,
     pub(super) listeners: Arc<Listeners>,
 }
 
@@ -73,7 +81,7 @@ impl Seat {
             located,
             own_folder,
             options,
-            process: random(),
+            process: new_key().0,
             calls: AtomicU64::new(0),
             place: Mutex::new(Place::Between),
             moved: Condvar::new(),
@@ -86,12 +94,11 @@ impl Seat {
             Place::Behind(link) => Offer::among(link.owner.tools.iter().map(String::as_str), options.clone()),
             Place::Between | Place::Nowhere(_) | Place::Left => unreachable!("a place was found"),
         };
-        let is_settled = matches!(&place, Place::Owner(_, held) if held.is_some() || shared.own_folder.is_none());
         shared.sit(place);
-        if !is_settled {
+        if shared.own_folder.is_some() {
             let watching = shared.clone();
             let started = std::thread::Builder::new().name("seat".into()).spawn(move || watching.watch(stream));
-            started.map_err(|error| Failure::failed(format!("cannot start to watch the vault's owner: {error}")))?;
+            started.map_err(|error| Failure::failed(format!("cannot start to watch who owns the vault: {error}")))?;
         }
         Ok(Self { shared, offer })
     }
@@ -206,12 +213,6 @@ fn failed(answer: Result<Answer, String>) -> Fault {
         }
     };
     Fault::new(FaultKind::Provider, message)
-}
-
-fn random() -> u128 {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).expect("the system has random numbers");
-    u128::from_le_bytes(bytes)
 }
 
 impl Shared {

@@ -26,6 +26,18 @@ fn a_token_is_shown_once_and_kept_as_a_hash() {
 }
 
 #[test]
+fn a_pipe_in_place_of_the_tokens_is_not_waited_for() {
+    for name in ["tokens.toml", "own-files.lock", "config.toml"] {
+        let vault = Sandbox::of("//- a.md\nx\n");
+        std::fs::create_dir_all(vault.root().join(".quipu")).unwrap();
+        let pipe = vault.root().join(".quipu").join(name);
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let ran = vault.run(&["token", "new", "--name", "laptop"]);
+        assert!(ran.stderr.contains(name) && ran.stderr.contains("it is not a file"), "{ran}");
+    }
+}
+
+#[test]
 fn a_provider_that_only_the_vault_names_gets_no_notes_until_it_is_allowed() {
     let vault = Sandbox::of("//- a.md\nx\n");
     // Nobody is there: a connection would fail, and take a while.

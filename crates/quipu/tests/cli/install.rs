@@ -77,6 +77,16 @@ fn every_client_is_connected_and_taken_out_again() {
 }
 
 #[test]
+fn a_pipe_in_place_of_the_settings_is_not_waited_for() {
+    let desk = Desk::new();
+    std::fs::create_dir_all(desk.home(".cursor")).unwrap();
+    let pipe = desk.home(".cursor/mcp.json");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let ran = desk.run(&["cursor"]).expect(1);
+    assert!(ran.stderr.contains("mcp.json cannot be read: it is not a file"), "{ran}");
+}
+
+#[test]
 fn the_words_are_those_of_each_client() {
     let desk = Desk::new();
     let vault = desk.0.root().display().to_string();
@@ -145,6 +155,62 @@ fn a_file_that_cannot_be_read_is_left_as_it_is() {
         }
         assert_eq!(desk.read(file), text);
         assert!(desk.backups(file).is_empty());
+    }
+}
+
+#[test]
+fn another_programs_server_of_that_name_is_not_replaced_unasked() {
+    let desk = Desk::new();
+    let theirs = json!({ "mcpServers": { "quipu": { "command": "npx", "args": ["-y", "other"] }, "url": { "url": "http://x" } } });
+    desk.put(".cursor/mcp.json", &theirs.to_string());
+    for arguments in [&["cursor"][..], &["--remove", "cursor"], &["cursor", "--name", "url"], &["cursor", "--dry-run"]]
+    {
+        let ran = desk.run(arguments).expect(1);
+        assert!(ran.stderr.contains("has a server called") && ran.stderr.contains("--force"), "{ran}");
+    }
+    assert_eq!(desk.read(".cursor/mcp.json"), theirs.to_string());
+    desk.run(&["cursor", "--force"]).expect(0);
+    assert!(desk.read(".cursor/mcp.json").contains(env!("CARGO_BIN_EXE_quipu")));
+    // One of ours, wherever it was, is replaced.
+    desk.put(".cursor/mcp.json", r#"{"mcpServers": {"quipu": {"command": "/old/quipu", "args": ["serve", "/old"]}}}"#);
+    desk.run(&["cursor"]).expect(0);
+}
+
+#[test]
+fn flags_with_which_no_server_would_start_are_refused() {
+    let desk = Desk::new();
+    for flags in
+        [&["--read-onyl"][..], &["--toolsets", "nonsense"], &["elsewhere"], &["--http", "127.0.0.1:1"], &["--help"]]
+    {
+        let ran = desk.run(&[&["cursor", "--"], flags].concat()).expect(2);
+        assert!(ran.stderr.contains("error: "), "{ran}");
+        assert!(!desk.home(".cursor/mcp.json").exists(), "{ran}");
+    }
+    desk.run(&["cursor", "--", "--read-only", "--toolsets", "notes,memory"]).expect(0);
+}
+
+#[test]
+fn settings_with_a_section_twice_are_left_as_they_are() {
+    let desk = Desk::new();
+    let text = r#"{"mcpServers": {"a": {"command": "x"}}, "mcpServers": {"b": {"command": "y"}}}"#;
+    desk.put(".cursor/mcp.json", text);
+    let ran = desk.run(&["cursor"]).expect(1);
+    assert!(ran.stderr.contains("`mcpServers` is in it twice"), "{ran}");
+    assert_eq!(desk.read(".cursor/mcp.json"), text);
+}
+
+#[test]
+fn the_mark_that_some_editors_put_in_front_stays() {
+    let desk = Desk::new();
+    for (client, file, text) in
+        [("cursor", ".cursor/mcp.json", "\u{feff}{ \"a\": 1 }\n"), ("codex", ".codex/config.toml", "\u{feff}a = 1\n")]
+    {
+        desk.put(file, text);
+        desk.run(&[client]).expect(0);
+        let with = desk.read(file);
+        assert!(with.starts_with('\u{feff}') && with.contains("quipu"), "{with:?}");
+        desk.run(&["--remove", client]).expect(0);
+        assert!(desk.read(file).starts_with('\u{feff}'));
     }
 }
 

@@ -11,24 +11,28 @@ use serde_json::{Value, json};
 
 use crate::client::Client;
 
-/// A man in the middle at the owner's socket: he passes everything on, and kills the owner when it has answered a call
-/// of one tool, before anybody hears the answer.
-fn swallow_the_answer_to(tool: &'static str, root: &Path, owner: u32) {
+/// A man in the middle at the owner's socket: he passes everything on, and kills the owner when it has answered a question
+/// with these words, before anybody hears the answer.
+fn swallow_the_answer_to(words: &str, root: &Path, owner: u32) {
+    let words = words.to_owned();
     let share = root.join(".quipu/share");
-    std::fs::rename(share.join("owner.sock"), share.join("real.sock")).unwrap();
-    let listener = UnixListener::bind(share.join("owner.sock")).unwrap();
+    std::fs::hard_link(share.join("owner.sock"), share.join("real.sock")).unwrap();
+    let listener = UnixListener::bind(share.join("false.sock")).unwrap();
+    // In one step: an owner whose socket is gone makes another.
+    std::fs::rename(share.join("false.sock"), share.join("owner.sock")).unwrap();
     std::thread::spawn(move || {
         for guest in listener.incoming() {
             let (guest, host) = (guest.unwrap(), UnixStream::connect(share.join("real.sock")));
             let Ok(host) = host else { return };
+            let words = words.clone();
             std::thread::spawn(move || {
-                let _ = pass_on(guest, host, tool, owner);
+                let _ = pass_on(guest, host, &words, owner);
             });
         }
     });
 }
 
-fn pass_on(mut guest: UnixStream, mut host: UnixStream, tool: &str, owner: u32) -> io::Result<()> {
+fn pass_on(mut guest: UnixStream, mut host: UnixStream, words: &str, owner: u32) -> io::Result<()> {
     let hello = frame(&mut guest)?;
     host.write_all(&hello)?;
     guest.write_all(&frame(&mut host)?)?;
@@ -41,7 +45,7 @@ fn pass_on(mut guest: UnixStream, mut host: UnixStream, tool: &str, owner: u32) 
         let question = frame(&mut guest)?;
         host.write_all(&question)?;
         let answer = frame(&mut host)?;
-        if text(&question).contains(&format!("\"tool\":\"{tool}\"")) {
+        if text(&question).contains(words) {
             let status = std::process::Command::new("kill").args(["-s", "KILL", &owner.to_string()]).status()?;
             assert!(status.success());
             return Ok(());
@@ -65,14 +69,20 @@ fn text(frame: &[u8]) -> String {
 
 const NOTES: &str = "//- a.md\n---\ntags: [old]\n---\nOld.\n//- linking.md\nSee [[a]].\n";
 
-/// Asks a tool whose answer is lost once. The client that asked is all that is left then; its answer is given too.
-fn ask(tool: &'static str, arguments: Value) -> (Client, Value) {
+/// A server whose answer to a tool will be lost, with its end.
+fn owner_who_will_not_answer(tool: &str) -> Client {
     let mut owner = Client::open(NOTES);
     for (name, kind) in [("Ada", "Person"), ("Boat", "Project")] {
         let observations = json!(["sails"]);
         owner.answer("create_entity", json!({ "name": name, "entity_type": kind, "observations": observations }));
     }
-    swallow_the_answer_to(tool, owner.root(), owner.pid());
+    swallow_the_answer_to(&format!("\"tool\":\"{tool}\""), owner.root(), owner.pid());
+    owner
+}
+
+/// Asks a tool whose answer is lost once. The client that asked is all that is left then; its answer is given too.
+fn ask(tool: &str, arguments: Value) -> (Client, Value) {
+    let mut owner = owner_who_will_not_answer(tool);
     let mut other = owner.join(&[]);
     other.answer("get_node", json!({ "id": "a.md" }));
     let answer = other.answer(tool, arguments);
@@ -153,4 +163,44 @@ fn memory_changes_once() {
         }
         assert_eq!(changes(&client), 3, "{tool}: two made the vault, and one is this");
     }
+}
+
+/// A command has its key too. What it asks for is answered by the next server, or where there is none by itself.
+#[test]
+fn a_command_is_carried_out_once_and_answered() {
+    for (tool, arguments) in [
+        ("create_node", json!({ "id": "new.md", "content": "New." })),
+        ("create_observation", json!({ "entity_id": 1, "text_content": "swims" })),
+    ] {
+        for is_alone in [true, false] {
+            let mut owner = owner_who_will_not_answer(tool);
+            let other = (!is_alone).then(|| owner.join(&[]));
+            let printed = owner.command(&["call", tool, &arguments.to_string()]);
+            assert!(printed.status.success(), "{tool}, alone {is_alone}: {printed:?}");
+            let answer: Value = serde_json::from_slice(&printed.stdout).unwrap();
+            let (status, _) = owner.wait();
+            assert!(!status.success(), "the owner was not killed: the call did not go through the socket");
+            if tool == "create_node" {
+                assert_eq!((&answer["id"], owner.read("new.md")), (&json!("new.md"), "New.".to_owned()));
+                assert_eq!(kept(&owner), 0);
+            } else {
+                assert_eq!(answer["observation_content"], "swims");
+                assert_eq!(changes(&owner), 3, "two made the vault, and one is this");
+            }
+            drop(other);
+        }
+    }
+}
+
+/// What brings a version back is not done twice: the second time it would take its own work back.
+#[test]
+fn a_command_that_cannot_be_asked_again_says_so() {
+    let mut owner = Client::open(NOTES);
+    owner.answer("get_node", json!({ "id": "a.md" }));
+    owner.answer("update_node", json!({ "id": "a.md", "content": "New." }));
+    swallow_the_answer_to("\"restore\":", owner.root(), owner.pid());
+    let printed = owner.command(&["restore", "a.md"]);
+    let said = String::from_utf8(printed.stderr).unwrap();
+    assert!(!printed.status.success() && said.contains("look whether the command was carried out"), "{said}");
+    assert!(owner.read("a.md").ends_with("Old.\n"));
 }

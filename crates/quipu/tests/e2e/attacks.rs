@@ -200,6 +200,18 @@ fn other_addresses_than_loopback_need_tokens() {
 }
 
 #[test]
+fn a_server_whose_tokens_let_nobody_in_does_not_start() {
+    let prepared = Server::prepare(vault("//- a.md\ntext\n"));
+    prepared.token("laptop", "read");
+    // Another user's folder, or one that was lost: the key is not there.
+    let mut command = crate::client::serve_command(prepared.vault.path(), &["--http", "0.0.0.0:0"]);
+    let output = command.env("XDG_STATE_HOME", prepared.vault.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("token.key") && said.contains("`quipu token revoke`"), "{said}");
+}
+
+#[test]
 fn oversized_bodies() {
     let server = server();
     let declared = Post::list().with("Content-Length", "99999999999").status(server.address);

@@ -17,8 +17,12 @@ mod handshake;
 mod http;
 mod memory_lasts;
 mod memory_size;
+#[cfg(feature = "oauth")]
+mod oauth;
+mod order;
 mod over_http;
 mod provider_faults;
+mod removed_lock;
 mod resources;
 mod seed_docs;
 mod seed_memory;

@@ -3,9 +3,12 @@
 #![expect(clippy::disallowed_methods, reason = "a test edits its vault behind the server's back")]
 #![expect(clippy::needless_pass_by_value, reason = "calls read better with `json!` in place")]
 
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
-use crate::client::{LEGACY, modern, vault};
+use crate::client::{LEGACY, PATIENCE, modern, serve_command, vault};
 use crate::http::{Answer, Events, Post, Server};
 
 /// A session of the older generation.
@@ -86,6 +89,98 @@ fn an_answer_is_json_where_nothing_comes_before_it_and_events_in_a_session() {
     let end = Post { line: "DELETE /mcp HTTP/1.1".into(), headers: vec![], body: String::new() };
     assert_eq!(session.dressed(end).status(server.address), 202);
     assert_eq!(session.post("tools/list", json!({})).status, 404, "a session that ended is not there");
+}
+
+#[test]
+fn a_body_that_is_no_message_is_refused_as_on_standard_input() {
+    let server = Server::start("//- a.md\nx\n");
+    let list = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" });
+    for (body, id, code) in [
+        ("{\"jsonrpc\": ".to_owned(), Value::Null, -32700),
+        ("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"x\",\"params\":{\"a\":\"\\ud83d\"}}".to_owned(), json!(7), -32700),
+        ("[]".to_owned(), Value::Null, -32600),
+        ("7".to_owned(), Value::Null, -32600),
+        (json!([list]).to_string(), json!(7), -32600),
+        (json!({ "jsonrpc": "1.0", "id": 7, "method": "tools/list" }).to_string(), json!(7), -32600),
+    ] {
+        let answer = Post { body: body.clone(), ..Post::list() }.send(server.address).unwrap();
+        assert_eq!(
+            (answer.status, answer.header("content-type").as_deref()),
+            (400, Some("application/json")),
+            "{body}"
+        );
+        let message = answer.message().unwrap();
+        assert_eq!((&message["id"], &message["error"]["code"]), (&id, &json!(code)), "{body}: {message}");
+    }
+    let two = Post { body: json!([list, list]).to_string(), ..Post::list() }.send(server.address).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&two.body).unwrap().as_array().unwrap().len(), 2, "each is answered");
+    let plain = Post { headers: vec![("Accept".into(), "application/json, text/event-stream".into())], ..Post::list() };
+    assert_eq!(plain.status(server.address), 415, "what is not said to be JSON is not looked at");
+}
+
+/// Eight calls of a client run at a time; the ninth waits, and can be called off. They run for as long as the vault's owner,
+/// another process, is stopped.
+#[test]
+fn a_call_that_waits_can_be_called_off_in_either_generation() {
+    let prepared = Server::prepare(vault("//- a.md\nx\n"));
+    let owner = Owner::start(prepared.vault.path());
+    let server = prepared.start(&[]);
+    let exists = json!({ "name": "nodes_exist", "arguments": { "ids": ["a.md"] } });
+    let make = |name: &str| json!({ "name": "create_entity", "arguments": { "name": name, "entity_type": "Task" } });
+    let session = Session::open(&server, None);
+    let in_session = |id: i64, params: &Value| {
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        session.dressed(Post::message(message)).open(server.address).unwrap()
+    };
+
+    owner.signal("STOP");
+    let waiting: Vec<_> = (0..8).map(|id| in_session(id, &exists)).collect();
+    std::thread::sleep(Duration::from_millis(200));
+    let (_old, new) = (in_session(8, &make("old")), Post::call("create_entity", &modern(make("new"))));
+    let new = new.open(server.address).unwrap();
+    let kept = in_session(9, &make("kept"));
+    std::thread::sleep(Duration::from_millis(200));
+    let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 8 } });
+    assert_eq!(session.dressed(Post::message(cancelled)).status(server.address), 202);
+    drop(new);
+    std::thread::sleep(Duration::from_millis(200));
+    owner.signal("CONT");
+
+    for stream in waiting.into_iter().chain([kept]) {
+        let answer = Answer::read(&mut std::io::BufReader::new(stream)).unwrap();
+        assert!(answer.message().unwrap()["result"].is_object(), "{answer:?}");
+    }
+    let there = server.call("ada", "list_entities", json!({}))["structuredContent"].to_string();
+    assert!(there.contains("kept") && !there.contains("old") && !there.contains("new"), "{there}");
+}
+
+/// A server over standard input that has the vault before the one over HTTP comes.
+struct Owner(std::process::Child);
+
+impl Owner {
+    fn start(root: &std::path::Path) -> Self {
+        let mut command = serve_command(root, &["--no-watch"]);
+        let owner = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let socket = root.join(".quipu/share/owner.sock");
+        let started = Instant::now();
+        while std::os::unix::net::UnixStream::connect(&socket).is_err() {
+            assert!(started.elapsed() < PATIENCE, "the owner does not listen");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Self(owner)
+    }
+
+    fn signal(&self, name: &str) {
+        let status = std::process::Command::new("kill").args(["-s", name, &self.0.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -354,4 +354,59 @@ fn one_that_worked_alone_joins_the_others_when_it_can() {
     let mut other = client.join(&[]);
     other.answer("create_node", json!({ "id": "b.md", "content": "b" }));
     assert_eq!(client.answer("list_nodes", json!({}))["total"], 2);
+}
+
+#[test]
+fn connections_that_say_nothing_shut_nobody_out() {
+    let mut owner = Client::open("//- a.md\nOld.\n");
+    let socket = owner.root().join(".quipu/share/owner.sock");
+    let mut silent: Vec<UnixStream> = (0..300).map(|_| UnixStream::connect(&socket).unwrap()).collect();
+    let started = Instant::now();
+    let mut other = owner.join(&[]);
+    assert_eq!(other.answer("get_node", json!({ "id": "a.md" }))["content"], "Old.\n");
+    assert_eq!(silent[0].read(&mut [0]).unwrap(), 0, "the longest silent had to go");
+    assert!(started.elapsed() < Duration::from_secs(2), "took {:?}", started.elapsed());
+    assert_eq!(owner.answer("get_node", json!({ "id": "a.md" }))["content"], "Old.\n");
+}
+
+/// A server that waits for an owner which does not answer, and whose client leaves meanwhile, after having asked or not.
+#[test]
+fn a_client_that_leaves_while_the_owner_is_waited_for_ends_its_server() {
+    let owner = Client::open("//- a.md\nOld.\n");
+    owner.signal("STOP");
+    for asked in ["", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n"] {
+        let mut server = Command::new(QUIPU);
+        server.arg("serve").arg(owner.root()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut server = server.spawn().unwrap();
+        let mut stdin = server.stdin.take().unwrap();
+        stdin.write_all(asked.as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        drop(stdin);
+        let left = Instant::now();
+        assert!(server.wait().unwrap().success());
+        assert!(left.elapsed() < Duration::from_millis(1500), "took {:?}", left.elapsed());
+    }
+    owner.signal("CONT");
+}
+
+/// Reading this vault takes the owner longer than a silent one would be waited for.
+#[test]
+fn an_owner_that_reads_a_big_vault_for_the_first_time_is_not_taken_for_stopped() {
+    let folder = tempfile::TempDir::new().unwrap();
+    for number in 0..8_000 {
+        let text = format!("See [[n{}]]. {}", number / 2, "Words about boats and sails. ".repeat(20));
+        std::fs::write(folder.path().join(format!("n{number}.md")), text).unwrap();
+    }
+    let mut owner = Client::open_in(folder, &["--no-watch"]);
+    let mut other = Command::new(QUIPU);
+    other.args(["-v", "serve"]).arg(owner.root()).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut other = other.spawn().unwrap();
+    while owner.answer("list_nodes", json!({ "limit": 1 }))["total"] != 8_000 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    drop(other.stdin.take());
+    let said = other.wait_with_output().unwrap();
+    assert!(said.status.success());
+    let said = String::from_utf8(said.stderr).unwrap();
+    assert!(!said.contains("owns the vault now"), "it found its owner once, and lost it never: {said}");
 }

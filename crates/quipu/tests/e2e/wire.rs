@@ -119,7 +119,12 @@ fn json_that_is_no_request_is_an_invalid_request() {
 #[test]
 fn an_endless_line_is_refused_and_the_next_one_is_read() {
     let mut client = Client::connect(VAULT, LEGACY);
-    assert_eq!(refusal(&mut client, &b"x".repeat(40 * 1024 * 1024)), (-32600, Value::Null));
+    let long = "x".repeat(17 * 1024 * 1024);
+    assert_eq!(refusal(&mut client, long.as_bytes()), (-32600, Value::Null));
+    let request = format!(r#"{{"jsonrpc":"2.0","id":"long","method":"tools/call","params":{{"name":"{long}"}}}}"#);
+    assert_eq!(refusal(&mut client, request.as_bytes()), (-32600, json!("long")), "its id stands in front");
+    let request = format!(r#"{{"method":"tools/call","params":{{"name":"{long}"}},"id":"long","jsonrpc":"2.0"}}"#);
+    assert_eq!(refusal(&mut client, request.as_bytes()), (-32600, Value::Null), "its id is thrown away");
     still_answers(&mut client);
 }
 

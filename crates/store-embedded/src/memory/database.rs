@@ -10,11 +10,13 @@ use quipu_core::ports::{
     Applied, ApplyError, Author, ChangeNumber, LoggedChange, MemoryChange, MemoryCounts, MemoryFailure, MemoryStore,
     NoteTie, RelationFilter, StoredVector, TextOwner, Touched, UndoError,
 };
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::apply::{StepError, Writing};
 use super::backup::{self, BackupError};
 use super::opening::{self, MemoryOpenError};
+use super::overwritten::Seen;
 use super::undo::UndoFault;
 use super::{check, log, migrate, read, requests, ties, undo, vectors};
 
@@ -32,6 +34,8 @@ pub struct MemoryDatabase {
     /// The log beside it, and which file that was when it was first written to.
     log: PathBuf,
     log_identity: Mutex<Option<(u64, u64)>>,
+    /// How the file was when this process last wrote to it.
+    seen: Mutex<Seen>,
 }
 
 impl MemoryDatabase {
@@ -39,6 +43,7 @@ impl MemoryDatabase {
     pub fn open(file: &Path) -> Result<Self, MemoryOpenError> {
         let writer = opening::open(file)?;
         let identity = identity(file);
+        let head = log::head(&writer).map_err(|source| opening::failed(file, source))?;
         Ok(Self {
             writer: Mutex::new(writer),
             readers: Mutex::default(),
@@ -46,13 +51,21 @@ impl MemoryDatabase {
             identity,
             log: opening::beside(file, "-wal"),
             log_identity: Mutex::default(),
+            seen: Mutex::new(Seen::now(file, head.0)),
         })
     }
 
     /// Moves what was written lately from the log into the file, so that a copy of the file alone has all of it. Worth
     /// doing at the end; nothing depends on it.
     pub fn settle(&self) -> Result<(), MemoryFailure> {
-        opening::checkpoint(&self.writer()).map_err(|error| MemoryFailure::new("settled", error))
+        let writer = self.writer();
+        let settle = || {
+            self.refuse_if_overwritten(&writer)?;
+            opening::checkpoint(&writer)?;
+            self.look(log::head(&writer)?.0);
+            Ok(())
+        };
+        settle().map_err(|error: rusqlite::Error| MemoryFailure::new("settled", error))
     }
 
     /// An empty memory that is gone with the process.
@@ -71,6 +84,7 @@ impl MemoryDatabase {
             identity: None,
             log: PathBuf::new(),
             log_identity: Mutex::default(),
+            seen: Mutex::default(),
         })
     }
 
@@ -122,7 +136,9 @@ impl MemoryDatabase {
     ) -> Result<T, E> {
         let mut writer = self.writer();
         let tx = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        self.refuse_if_overwritten(&tx)?;
         let outcome = change(&tx)?;
+        let head = log::head(&tx)?;
         // A file that was moved away or replaced takes writes that nobody would find again.
         if self.file.as_deref().is_some_and(|file| identity(file) != self.identity) || self.lost_its_log() {
             return Err(moved().into());
@@ -132,7 +148,27 @@ impl MemoryDatabase {
         if self.lost_its_log() {
             return Err(moved().into());
         }
+        self.look(head.0);
         Ok(outcome)
+    }
+
+    fn look(&self, head: i64) {
+        if let Some(file) = &self.file {
+            *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen::now(file, head);
+        }
+    }
+
+    /// Fails where another program wrote over the file. What is in the log is then kept from it, also when all is closed: it
+    /// belongs to what was there before.
+    fn refuse_if_overwritten(&self, writer: &Connection) -> rusqlite::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(fault) = seen.fault(file)? else { return Ok(()) };
+        let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        for connection in readers.iter().chain([writer]) {
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        }
+        Err(overwritten(&fault))
     }
 
     /// Whether the log is no longer the file it was: what is written to it then is found by nobody.
@@ -166,6 +202,16 @@ fn moved() -> rusqlite::Error {
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY_DBMOVED);
     let words = "memory's file, or the log beside it, was moved or removed while it was open; put it back, or start the server anew";
     rusqlite::Error::SqliteFailure(code, Some(words.to_owned()))
+}
+
+/// That the file is no longer what was written to.
+fn overwritten(fault: &str) -> rusqlite::Error {
+    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY_DBMOVED);
+    let words = format!(
+        "another program wrote over memory's file while it was open ({fault}); end every server of this vault, put the \
+         right file in its place, remove the -wal and -shm files beside it, and start anew"
+    );
+    rusqlite::Error::SqliteFailure(code, Some(words))
 }
 
 /// A step that failed, and which it was.

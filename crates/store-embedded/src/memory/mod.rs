@@ -9,6 +9,7 @@ mod check;
 mod log;
 mod migrate;
 mod opening;
+mod overwritten;
 mod read;
 mod requests;
 mod rows;

@@ -236,7 +236,7 @@ pub(super) fn beside(file: &Path, suffix: &str) -> PathBuf {
     path.into()
 }
 
-fn failed(file: &Path, error: rusqlite::Error) -> MemoryOpenError {
+pub(super) fn failed(file: &Path, error: rusqlite::Error) -> MemoryOpenError {
     let file = file.to_owned();
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => MemoryOpenError::Damaged { file, source: error },

@@ -226,3 +226,62 @@ fn a_log_that_is_removed_takes_no_more_writes() {
     let store = MemoryDatabase::open(&file).unwrap();
     assert_eq!(store.entity_count().unwrap(), 1);
 }
+
+/// A backup of the first of many changes, made as people do or by us, and copied over the open file.
+#[test]
+fn a_file_that_is_written_over_takes_no_more_writes() {
+    for is_settled in [true, false] {
+        let home = folder();
+        let (file, backup) = (home.path().join("memory.db"), home.path().join("backup.db"));
+        let store = MemoryDatabase::open(&file).unwrap();
+        store.apply(&[create("Ada")], &author(1)).unwrap();
+        store.backup(&backup).unwrap();
+        for number in 0..200 {
+            store.apply(&[create(&format!("{number}"))], &author(2)).unwrap();
+            if is_settled && number == 100 {
+                store.settle().unwrap();
+            }
+        }
+        copy_over(&backup, &file);
+        let refused = store.apply(&[create("Bo")], &author(3)).unwrap_err();
+        let quipu_core::ports::ApplyError::Failed(failure) = refused else { panic!("{refused:?}") };
+        assert!(failure.source.to_string().contains("wrote over memory's file"), "{}", failure.source);
+        let copied = std::fs::read(&file).unwrap();
+        assert!(store.settle().is_err());
+        drop(store);
+        assert_eq!(std::fs::read(&file).unwrap(), copied, "nothing of the log got into it");
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_off_takes_no_more_writes() {
+    let home = folder();
+    let file = home.path().join("memory.db");
+    let store = MemoryDatabase::open(&file).unwrap();
+    store.apply(&[create("Ada")], &author(1)).unwrap();
+    store.settle().unwrap();
+    std::fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(4096).unwrap();
+    store.apply(&[create("Bo")], &author(2)).expect_err("it would be lost");
+}
+
+/// Neither is a change of what is in it.
+#[test]
+fn a_file_that_another_process_settles_or_touches_goes_on() {
+    let home = folder();
+    let file = home.path().join("memory.db");
+    let (store, other) = (MemoryDatabase::open(&file).unwrap(), MemoryDatabase::open(&file).unwrap());
+    for number in 0..10 {
+        store.apply(&[create(&format!("{number}"))], &author(1)).unwrap();
+        other.apply(&[create(&format!("other {number}"))], &author(1)).unwrap();
+        other.settle().unwrap();
+    }
+    let touched = std::fs::OpenOptions::new().append(true).open(&file).unwrap();
+    touched.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    store.apply(&[create("Bo")], &author(2)).unwrap();
+    assert_eq!(store.entity_count().unwrap(), 21);
+}
+
+/// By another process, as in life: closing a file here would let go of the locks on it.
+fn copy_over(from: &Path, to: &Path) {
+    assert!(std::process::Command::new("cp").arg(from).arg(to).status().unwrap().success());
+}

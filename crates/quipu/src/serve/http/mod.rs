@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
@@ -82,11 +82,7 @@ impl Settings {
 pub(crate) fn serve(desk: Arc<dyn Desk>, vault: &Path, settings: &Settings) -> anyhow::Result<()> {
     let tokens = Tokens::new(TokenFile::of(vault));
     if settings.needs_token() && !settings.has_oauth() {
-        ensure!(
-            tokens.count()? > 0,
-            "{} needs tokens and there is none: `quipu token new` makes one",
-            settings.address
-        );
+        tokens.ensure_some().with_context(|| format!("{} needs tokens", settings.address))?;
     }
     if !settings.address.ip().is_loopback() && settings.tls.is_none() {
         tracing::warn!(

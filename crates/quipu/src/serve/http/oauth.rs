@@ -216,47 +216,15 @@ fn load(source: &KeySource) -> anyhow::Result<JwkSet> {
 
 #[cfg(test)]
 mod tests {
-    use jsonwebtoken::{EncodingKey, Header, encode};
+    use quipu_testkit::identity_provider::{ISSUER, RESOURCE, forged, keys, signed, token, token_with};
     use serde_json::Value;
 
     use super::*;
 
-    const PUBLIC: &str = "RiANuVxtSv7ytg7EQPGIFC7bpkukD8rag6Bn7_uubbE";
-    /// PKCS #8 of an Ed25519 key that is used nowhere but here.
-    const PRIVATE: &str = "302e020100300506032b657004220420513aa994c5e04626e1833077708\
-         2b8a0930fab0237d626bd0cce38227b21dbb8";
-
     fn settings(folder: &tempfile::TempDir) -> OAuthSettings {
         let file = folder.path().join("keys.json");
-        let key = json!({ "kty": "OKP", "crv": "Ed25519", "x": PUBLIC, "kid": "one", "alg": "EdDSA", "use": "sig" });
-        own_files::replace(&file, &json!({ "keys": [key] }).to_string()).unwrap();
-        OAuthSettings {
-            issuer: "https://login.example".into(),
-            resource: "https://notes.example/mcp".into(),
-            keys: KeySource::File(file),
-        }
-    }
-
-    fn bytes(hex: &str) -> Vec<u8> {
-        let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
-        digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
-    }
-
-    fn signed(change: impl FnOnce(&mut Value), header: Header) -> String {
-        let mut claims = json!({
-            "iss": "https://login.example", "aud": "https://notes.example/mcp", "sub": "ada",
-            "exp": 4_102_444_800_u64, "scope": "openid quipu:write",
-        });
-        change(&mut claims);
-        let key = match header.alg {
-            Algorithm::HS256 => EncodingKey::from_secret(PUBLIC.as_bytes()),
-            _ => EncodingKey::from_ed_der(&bytes(PRIVATE)),
-        };
-        encode(&header, &claims, &key).unwrap()
-    }
-
-    fn header() -> Header {
-        Header { kid: Some("one".into()), ..Header::new(Algorithm::EdDSA) }
+        own_files::replace(&file, &keys()).unwrap();
+        OAuthSettings { issuer: ISSUER.into(), resource: RESOURCE.into(), keys: KeySource::File(file) }
     }
 
     #[tokio::test]
@@ -267,11 +235,8 @@ mod tests {
             let validator = &validator;
             async move { validator.check(&token).await }
         };
-        assert_eq!(check(signed(|_| {}, header())).await, Ok(("ada".to_owned(), Scope::Write)));
-        assert_eq!(
-            check(signed(|claims| claims["scp"] = json!(["admin"]), header())).await,
-            Ok(("ada".to_owned(), Scope::Admin))
-        );
+        assert_eq!(check(token()).await, Ok(("ada".to_owned(), Scope::Write)));
+        assert_eq!(check(token_with("scp", json!(["admin"]))).await, Ok(("ada".to_owned(), Scope::Admin)));
         let wrong: [(&str, Value); 8] = [
             ("iss", json!("https://evil.example")),
             ("aud", json!("https://other.example/mcp")),
@@ -283,16 +248,13 @@ mod tests {
             ("scope", json!("openid email")),
         ];
         for (claim, value) in wrong {
-            let token = signed(|claims| claims[claim] = value.clone(), header());
-            assert!(check(token).await.is_err(), "{claim}: {value}");
+            assert!(check(token_with(claim, value.clone())).await.is_err(), "{claim}: {value}");
         }
-        let other_key = Header { kid: Some("two".into()), ..header() };
-        assert!(check(signed(|_| {}, other_key)).await.unwrap_err().contains("not known"));
-        let symmetric = Header { kid: Some("one".into()), ..Header::new(Algorithm::HS256) };
-        assert!(check(signed(|_| {}, symmetric)).await.unwrap_err().contains("private key"));
-        let mut forged = signed(|_| {}, header());
-        forged.replace_range(forged.len() - 4..forged.len() - 1, "AAA");
-        assert!(check(forged).await.is_err());
+        let other_key = signed("sub", json!("ada"), Algorithm::EdDSA, "two");
+        assert!(check(other_key).await.unwrap_err().contains("not known"));
+        let symmetric = signed("sub", json!("ada"), Algorithm::HS256, "one");
+        assert!(check(symmetric).await.unwrap_err().contains("private key"));
+        assert!(check(forged()).await.is_err());
         assert!(check("a.b.c".to_owned()).await.is_err());
     }
 

@@ -108,6 +108,20 @@ fn a_pipe_and_a_socket_with_a_notes_name_do_not_hold_the_server_up() {
 }
 
 #[test]
+fn a_pipe_among_the_files_of_the_index_does_not_hold_the_server_up() {
+    for name in ["index.lock", "catalog.db", "vectors.db", "text/meta.json", "text/.managed.json"] {
+        let folder = vault("//- a.md\na\n");
+        let place = folder.path().join(".quipu/index").join(name);
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        assert!(Command::new("mkfifo").arg(&place).status().unwrap().success());
+        let mut client = Client::open_in(folder, &[]);
+        assert_eq!(client.answer("list_nodes", json!({}))["total"], 1, "{name}");
+        let status = String::from_utf8(client.command(&["status"]).stdout).unwrap();
+        assert!(status.contains("not a file; remove it"), "{name}: {status}");
+    }
+}
+
+#[test]
 fn odd_notes_are_notes() {
     let deep_quote = "> ".repeat(5_000);
     let deep_list: String = (0..500).map(|depth| format!("{}- x\n", " ".repeat(2 * depth))).collect();

@@ -103,7 +103,7 @@ pub(crate) fn advice_on_index(reason: &str) -> &'static str {
         "make room on the disk, then run this again; no note was touched"
     } else if says(&["permission denied", "read-only", "readonly"]) {
         "make .quipu/ in the vault writable, then run this again; no note was touched"
-    } else if says(&["not a directory", "file exists", "is a link"]) {
+    } else if says(&["not a directory", "not a file", "file exists", "is a link"]) {
         "move what lies in the place of .quipu/ or its index aside, then run this again; no note was touched"
     } else {
         "`quipu index --rebuild` makes the index anew; no note was touched"

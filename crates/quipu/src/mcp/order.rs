@@ -1,0 +1,127 @@
+//! The order of one connection's calls, for a client that sends the next before the last is answered. It finds what it would
+//! find had it waited: a call that writes runs when all before it are through, and everything behind it after it. Calls
+//! that read run side by side.
+//!
+//! Places are given where requests are read, one after the other, and nobody holds a worker while it waits for its turn:
+//! so however many calls wait, the first of them can always run.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+use tokio::task::coop::unconstrained;
+
+/// One connection's queue. The library's lock serves whoever waits for it in the order in which they asked.
+#[derive(Default)]
+pub(super) struct Order(Arc<RwLock<()>>);
+
+/// A place in the queue. Dropped, it is free, and those behind move up.
+pub(super) struct Ticket(Pin<Box<dyn Future<Output = Turn> + Send>>);
+
+/// The right to run. To be held until the work is done, also when nobody wants its answer any more.
+#[expect(dead_code, reason = "they are held, not looked at")]
+pub(super) enum Turn {
+    Reading(OwnedRwLockReadGuard<()>),
+    Writing(OwnedRwLockWriteGuard<()>),
+}
+
+impl Order {
+    /// Takes the next place.
+    pub(super) fn queue(&self, writes: bool) -> Ticket {
+        let lock = self.0.clone();
+        let turn = async move {
+            if writes { Turn::Writing(lock.write_owned().await) } else { Turn::Reading(lock.read_owned().await) }
+        };
+        // The place is given at the first poll, which is here; not even a task that has worked for long is sent away then.
+        let mut turn: Pin<Box<dyn Future<Output = Turn> + Send>> = Box::pin(unconstrained(turn));
+        match turn.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(turn) => Ticket(Box::pin(std::future::ready(turn))),
+            Poll::Pending => Ticket(turn),
+        }
+    }
+}
+
+impl Ticket {
+    /// Waits until it is this one's turn.
+    pub(super) async fn turn(self) -> Turn {
+        self.0.await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Whether the turn has come. A ticket that waits is given back.
+    async fn has_come(ticket: Ticket) -> Result<Turn, Ticket> {
+        let mut waiting = ticket.0;
+        match tokio::time::timeout(Duration::from_millis(20), &mut waiting).await {
+            Ok(turn) => Ok(turn),
+            Err(_) => Err(Ticket(waiting)),
+        }
+    }
+
+    async fn comes(ticket: Ticket) -> Turn {
+        has_come(ticket).await.unwrap_or_else(|_| panic!("it still waits"))
+    }
+
+    async fn waits(ticket: Ticket) -> Ticket {
+        has_come(ticket).await.err().expect("it waits")
+    }
+
+    #[tokio::test]
+    async fn reads_run_side_by_side() {
+        let order = Order::default();
+        let (one, other) = (order.queue(false), order.queue(false));
+        let (_one, _other) = (comes(one).await, comes(other).await);
+    }
+
+    #[tokio::test]
+    async fn a_write_waits_for_all_before_it_and_all_behind_wait_for_it() {
+        let order = Order::default();
+        let (before, write, behind) = (order.queue(false), order.queue(true), order.queue(false));
+        let (behind, write) = (waits(behind).await, waits(write).await);
+        drop(comes(before).await);
+        let behind = waits(behind).await;
+        let writing = comes(write).await;
+        let behind = waits(behind).await;
+        drop(writing);
+        comes(behind).await;
+    }
+
+    #[tokio::test]
+    async fn whoever_leaves_the_queue_lets_the_others_move_up() {
+        let order = Order::default();
+        let [first, second, third] = [(); 3].map(|()| order.queue(true));
+        let third = waits(third).await;
+        drop(second);
+        drop(first);
+        comes(third).await;
+    }
+
+    #[tokio::test]
+    async fn a_turn_whose_work_panics_is_over() {
+        let order = Order::default();
+        let (first, second) = (order.queue(true), order.queue(true));
+        let first = first.turn().await;
+        let work = tokio::task::spawn_blocking(move || {
+            let _turn = first;
+            panic!("as a tool might");
+        });
+        assert!(work.await.is_err());
+        comes(second).await;
+    }
+
+    #[tokio::test]
+    async fn places_are_given_in_order_even_by_a_task_that_has_used_up_its_time() {
+        let order = Order::default();
+        let tickets: Vec<Ticket> = (0..2000).map(|_| order.queue(true)).collect();
+        for ticket in tickets {
+            drop(comes(ticket).await);
+        }
+        comes(order.queue(true)).await;
+    }
+}

@@ -1,0 +1,96 @@
+//! How an owner stays the only one. The lock and the socket are files, and files get removed: by a cleaning script, by
+//! `git clean`, by a sync of another machine's folder. A lock that is gone is taken anew, and a socket made anew; where
+//! another process has taken the lock meanwhile, this one asks there from now on.
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use super::claim::{Asked, Claim, Hold, Marks, Standing};
+use super::link::Link;
+use super::place::{Held, Place};
+use super::seat::Shared;
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(700);
+
+impl Shared {
+    /// Looks after lock and socket for as long as this process owns the vault. Gives the way to another owner, if there is
+    /// one now.
+    pub(super) fn guard(&self) -> Option<(Link, UnixStream)> {
+        let own_folder = self.own_folder.as_deref()?;
+        let mut said = Standing::Firm;
+        while let Some(marks) = self.marks() {
+            let standing = marks.look(own_folder);
+            if standing != said && standing != Standing::Firm {
+                tracing::warn!(folder = %own_folder.display(), "{}", standing.words());
+            }
+            said = standing;
+            match standing {
+                Standing::Firm => {}
+                Standing::NoSocket => self.listen_anew(own_folder),
+                Standing::NoLock => match Claim::ask(own_folder, Hold::Shared) {
+                    Asked::Had(claim) => self.lock_anew(claim),
+                    // A command is soon through; another owner answers.
+                    Asked::Taken(_) => match Link::open(own_folder, &self.process(), self.options.engine.watches) {
+                        Ok(other) => return Some(other),
+                        Err(_) => tracing::debug!("whoever has the vault's lock cannot be reached yet"),
+                    },
+                    Asked::Impossible(error) => tracing::debug!(%error, "the lock cannot be taken anew"),
+                },
+            }
+            self.wait_as_owner();
+        }
+        None
+    }
+
+    /// What to compare; `None` once this process does not own the vault.
+    fn marks(&self) -> Option<Marks> {
+        match &*self.place() {
+            Place::Owner(_, Some(held)) => {
+                held.claim.marks().inspect_err(|error| tracing::warn!(%error, "the vault's lock cannot be seen")).ok()
+            }
+            _ => None,
+        }
+    }
+
+    fn wait_as_owner(&self) {
+        let until = Instant::now() + LOOK;
+        let mut place = self.place();
+        while let (Place::Owner(_, Some(_)), Some(left)) = (&*place, until.checked_duration_since(Instant::now())) {
+            place = self.moved.wait_timeout(place, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn lock_anew(&self, claim: Claim) {
+        let Place::Owner(_, Some(Held { host, claim: held })) = &mut *self.place() else { return };
+        held.move_to(claim);
+        match (host, held.identity()) {
+            (Some(host), Ok(vault)) => host.rename(vault),
+            (None, _) => {
+                if let Err(error) = held.write_card(Hold::Alone) {
+                    tracing::debug!(%error, "who has the vault is not written down");
+                }
+            }
+            (Some(_), Err(error)) => tracing::warn!(%error, "the vault's new lock cannot be seen"),
+        }
+    }
+
+    fn listen_anew(&self, own_folder: &Path) {
+        let Place::Owner(_, Some(Held { host: Some(host), claim })) = &mut *self.place() else { return };
+        if let Err(error) = claim.listen(own_folder).and_then(|listener| host.move_to(listener)) {
+            tracing::warn!("other processes cannot share this vault's index: no socket can be made: {error}");
+        }
+    }
+}
+
+impl Standing {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Firm => "this process owns the vault",
+            Self::NoLock => "the vault's lock was removed under this process",
+            Self::NoSocket => "the vault's socket was removed under this process",
+        }
+    }
+}
