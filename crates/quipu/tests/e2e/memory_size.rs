@@ -39,8 +39,8 @@ fn an_entity_of_many_observations_is_read_in_parts_newest_first() {
     let mut client = Client::open("");
     remember(&mut client, "Diary", 450, 30);
     let (newest, told) = look(&mut client, json!({"entity_id": 1}));
-    assert_eq!(newest, (350..450).collect::<Vec<_>>());
-    let message = "entity 1 has 450 observations, of which 100 are shown; the 350 older ones follow with offset 100, and \
+    assert_eq!(newest, (66..450).collect::<Vec<_>>());
+    let message = "entity 1 has 450 observations, of which 384 are shown; the 66 older ones follow with offset 384, and \
         search_subgraph finds those on a subject";
     assert_eq!(told, [message]);
     let (older, _) = look(&mut client, json!({"entity_id": 1, "offset": 100, "limit": 300}));

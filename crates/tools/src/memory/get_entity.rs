@@ -26,8 +26,9 @@ pub(crate) struct Params {
     offset: u64,
 }
 
+/// Of short observations about as many as there is room for.
 fn default_limit() -> usize {
-    100
+    400
 }
 
 #[derive(Serialize, JsonSchema)]
