@@ -58,6 +58,8 @@ pub(crate) enum Hold {
 #[derive(Debug)]
 pub(crate) struct Claim {
     lock: File,
+    /// Which file that is.
+    file: FileId,
     /// Where others are let in.
     socket: Option<Socket>,
 }
@@ -122,8 +124,8 @@ impl Claim {
     /// Asks for a vault whose own folder is there.
     pub(crate) fn ask(own_folder: &Path, hold: Hold) -> Asked {
         match Self::lock(own_folder) {
-            Ok(Ok(lock)) => {
-                let mut claim = Self { lock, socket: None };
+            Ok(Ok((lock, file))) => {
+                let mut claim = Self { lock, file, socket: None };
                 // Nobody depends on the card: it is there to be told to people.
                 if let Err(error) = claim.write_card(hold) {
                     tracing::debug!(%error, "who has the vault is not written down");
@@ -135,18 +137,18 @@ impl Claim {
         }
     }
 
-    fn lock(own_folder: &Path) -> io::Result<Result<File, Card>> {
+    fn lock(own_folder: &Path) -> io::Result<Result<(File, FileId), Card>> {
         let path = own_folder.join(LOCK);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         // Whatever a cloned vault has in its place is not followed either.
         let file = own_files::open(&path, &mut options, OFlags::NOFOLLOW)?;
-        let opened = file.metadata()?;
+        let opened = id(&file.metadata()?);
         match file.try_lock() {
             Ok(()) => {
                 // Somebody may have tidied the folder up meanwhile: then this is the lock of nothing.
-                let is_there = std::fs::symlink_metadata(&path).is_ok_and(|there| id(&there) == id(&opened));
-                Ok(if is_there { Ok(file) } else { Err(Card::default()) })
+                let is_there = std::fs::symlink_metadata(&path).is_ok_and(|there| id(&there) == opened);
+                Ok(if is_there { Ok((file, opened)) } else { Err(Card::default()) })
             }
             Err(TryLockError::WouldBlock) => {
                 let mut text = Vec::new();
@@ -174,17 +176,17 @@ impl Claim {
     }
 
     /// Which vault this is: see [`identity`].
-    pub(crate) fn identity(&self) -> io::Result<FileId> {
-        Ok(id(&self.lock.metadata()?))
+    pub(crate) fn identity(&self) -> FileId {
+        self.file
     }
 
-    pub(crate) fn marks(&self) -> io::Result<Marks> {
-        Ok(Marks { lock: self.identity()?, socket: self.socket.as_ref().map(|socket| socket.path.clone()) })
+    pub(crate) fn marks(&self) -> Marks {
+        Marks { lock: self.file, socket: self.socket.as_ref().map(|socket| socket.path.clone()) }
     }
 
     /// Holds the vault by another lock from now on: the old one is no longer where others look for it.
     pub(crate) fn move_to(&mut self, newer: Self) {
-        self.lock = newer.lock;
+        (self.lock, self.file) = (newer.lock, newer.file);
     }
 
     pub(crate) fn write_card(&mut self, hold: Hold) -> io::Result<()> {
@@ -368,7 +370,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut claim = had(Claim::ask(folder.path(), Hold::Shared));
         let _listener = claim.listen(folder.path()).unwrap();
-        let marks = claim.marks().unwrap();
+        let marks = claim.marks();
         assert_eq!(marks.look(folder.path()), Standing::Firm);
         std::fs::remove_file(folder.path().join(FOLDER).join(SOCKET)).unwrap();
         assert_eq!(marks.look(folder.path()), Standing::NoSocket);
@@ -378,7 +380,7 @@ mod tests {
         assert_eq!(marks.look(folder.path()), Standing::NoLock, "that is another's");
         claim.move_to(newer);
         let _listener = claim.listen(folder.path()).unwrap();
-        assert_eq!(claim.marks().unwrap().look(folder.path()), Standing::Firm);
+        assert_eq!(claim.marks().look(folder.path()), Standing::Firm);
     }
 
     #[test]

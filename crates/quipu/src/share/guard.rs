@@ -48,9 +48,7 @@ impl Shared {
     /// What to compare; `None` once this process does not own the vault.
     fn marks(&self) -> Option<Marks> {
         match &*self.place() {
-            Place::Owner(_, Some(held)) => {
-                held.claim.marks().inspect_err(|error| tracing::warn!(%error, "the vault's lock cannot be seen")).ok()
-            }
+            Place::Owner(_, Some(held)) => Some(held.claim.marks()),
             _ => None,
         }
     }
@@ -66,14 +64,13 @@ impl Shared {
     fn lock_anew(&self, claim: Claim) {
         let Place::Owner(_, Some(Held { host, claim: held })) = &mut *self.place() else { return };
         held.move_to(claim);
-        match (host, held.identity()) {
-            (Some(host), Ok(vault)) => host.rename(vault),
-            (None, _) => {
+        match host {
+            Some(host) => host.rename(held.identity()),
+            None => {
                 if let Err(error) = held.write_card(Hold::Alone) {
                     tracing::debug!(%error, "who has the vault is not written down");
                 }
             }
-            (Some(_), Err(error)) => tracing::warn!(%error, "the vault's new lock cannot be seen"),
         }
     }
 

@@ -193,7 +193,7 @@ impl Shared {
         let listener = claim.listen(own_folder);
         let engine = self.start(LAST_OWNER)?;
         let hosted =
-            listener.and_then(|listener| Host::open(&engine, listener, claim.identity()?, self.options.run_command));
+            listener.and_then(|listener| Host::open(&engine, listener, claim.identity(), self.options.run_command));
         let host = match hosted {
             Ok(host) => Some(host),
             Err(error) => {

@@ -286,17 +286,16 @@ fn a_page_that_is_allowed_may_talk_to_the_server() {
     );
 }
 
-#[test]
-fn what_is_said_over_tls_is_said_in_private() {
+const TLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/tls");
+
+/// What the server says over TLS to somebody who trusts this certificate alone.
+fn over_tls(server: &Server, certificate: &str) -> std::io::Result<Answer> {
     use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject;
     use tokio_rustls::rustls;
 
-    const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/tls");
-    let (certificate, key) = (format!("{FOLDER}/cert.pem"), format!("{FOLDER}/key.pem"));
-    let server = Server::prepare(vault("//- a.md\nx\n")).start(&["--tls-cert", &certificate, "--tls-key", &key]);
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(&certificate).unwrap()).unwrap();
+    roots.add(CertificateDer::from_pem_file(format!("{TLS}/{certificate}")).unwrap()).unwrap();
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -304,10 +303,40 @@ fn what_is_said_over_tls_is_said_in_private() {
         .with_root_certificates(roots)
         .with_no_client_auth();
     let session = rustls::ClientConnection::new(config.into(), "localhost".try_into().unwrap()).unwrap();
-    let mut stream = rustls::StreamOwned::new(session, std::net::TcpStream::connect(server.address).unwrap());
-    std::io::Write::write_all(&mut stream, Post::list().text(server.address).as_bytes()).unwrap();
-    let answer = Answer::read(&mut std::io::BufReader::new(stream)).unwrap();
+    let mut stream = rustls::StreamOwned::new(session, std::net::TcpStream::connect(server.address)?);
+    std::io::Write::write_all(&mut stream, Post::list().text(server.address).as_bytes())?;
+    Answer::read(&mut std::io::BufReader::new(stream))
+}
+
+#[test]
+fn what_is_said_over_tls_is_said_in_private() {
+    let (certificate, key) = (format!("{TLS}/cert.pem"), format!("{TLS}/key.pem"));
+    let server = Server::prepare(vault("//- a.md\nx\n")).start(&["--tls-cert", &certificate, "--tls-key", &key]);
+    let answer = over_tls(&server, "cert.pem").unwrap();
     assert_eq!(answer.message().unwrap()["result"]["tools"].as_array().unwrap().len(), 42);
     let plain = Post::list().send(server.address);
     assert!(plain.is_err(), "nothing is said in the clear: {plain:?}");
+}
+
+#[test]
+fn a_renewed_certificate_is_shown_without_a_new_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let put = |from: &str, to: &str| std::fs::copy(format!("{TLS}/{from}"), at(to)).unwrap();
+    put("cert.pem", "cert.pem");
+    put("key.pem", "key.pem");
+    let server =
+        Server::prepare(vault("//- a.md\nx\n")).start(&["--tls-cert", &at("cert.pem"), "--tls-key", &at("key.pem")]);
+    over_tls(&server, "cert.pem").unwrap();
+    // One file after the other, as programs that renew do: meanwhile the old pair is good.
+    put("renewed-cert.pem", "cert.pem");
+    std::thread::sleep(Duration::from_millis(1100));
+    over_tls(&server, "cert.pem").unwrap();
+    put("renewed-key.pem", "key.pem");
+    std::thread::sleep(Duration::from_millis(1100));
+    over_tls(&server, "renewed-cert.pem").unwrap();
+    assert!(over_tls(&server, "cert.pem").is_err(), "the old one is no longer shown");
+    std::fs::write(at("cert.pem"), "nonsense").unwrap();
+    std::thread::sleep(Duration::from_millis(1100));
+    over_tls(&server, "renewed-cert.pem").unwrap();
 }

@@ -14,11 +14,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
-use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
 
 use super::counters::Counters;
 use super::stream::{IsShort, Watched};
+use super::tls::Tls;
 use crate::mcp::until_sent;
 
 /// How long a client may take to shake hands.
@@ -69,7 +69,7 @@ impl Connections {
     pub(super) async fn serve(
         self: &Arc<Self>,
         listener: TcpListener,
-        tls: Option<TlsAcceptor>,
+        tls: Option<Arc<Tls>>,
         router: Router,
         mut stop: watch::Receiver<bool>,
     ) {
@@ -135,7 +135,7 @@ impl Connections {
         &self,
         stream: TcpStream,
         peer: Peer,
-        tls: Option<TlsAcceptor>,
+        tls: Option<Arc<Tls>>,
         router: Router,
         seat: &Arc<Seat>,
         stop: watch::Receiver<bool>,
@@ -149,7 +149,7 @@ impl Connections {
         let stream = Watched::new(stream, self.is_short.clone(), is_busy);
         match tls {
             None => self.speak_http(stream, peer, router, seat, stop).await,
-            Some(tls) => match tokio::time::timeout(HANDSHAKE_PATIENCE, tls.accept(stream)).await {
+            Some(tls) => match tokio::time::timeout(HANDSHAKE_PATIENCE, tls.acceptor().accept(stream)).await {
                 Ok(Ok(stream)) => self.speak_http(stream, peer, router, seat, stop).await,
                 Ok(Err(error)) => tracing::debug!(%error, peer = %peer.0, "no TLS with a client"),
                 Err(_) => tracing::debug!(peer = %peer.0, "a client took too long to shake hands"),

@@ -36,6 +36,7 @@ use hosts::Hosts;
 use limits::Clients;
 #[cfg(feature = "oauth")]
 pub(crate) use oauth::{KeySource, OAuthSettings};
+use tls::Tls;
 
 /// How long answers may still take once the server is told to stop.
 const STOP_GRACE: Duration = Duration::from_millis(800);
@@ -113,7 +114,7 @@ pub(crate) fn serve(desk: Arc<dyn Desk>, vault: &Path, settings: &Settings) -> a
 
 async fn listen(server: Server, tokens: Tokens, settings: Settings, stop: watch::Receiver<bool>) -> anyhow::Result<()> {
     raise_file_limit(settings.max_connections);
-    let tls = settings.tls.as_ref().map(|(certificates, key)| tls::acceptor(certificates, key)).transpose()?;
+    let tls = settings.tls.clone().map(|(certificates, key)| Tls::new(certificates, key)).transpose()?.map(Arc::new);
     let address = settings.address;
     let listener = TcpListener::bind(address).await.with_context(|| format!("while listening at {address}"))?;
     let bound = listener.local_addr()?;

@@ -1,7 +1,9 @@
-//! TLS from two files. By rustls and its `ring` provider, which is in the program for the embedding providers anyway.
+//! TLS from two files, read again when they change: certificates are renewed every few weeks, and clients stay connected.
+//! By rustls and its `ring` provider, which is in the program for the embedding providers anyway.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use tokio_rustls::TlsAcceptor;
@@ -10,8 +12,60 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ServerConfig, version};
 
-/// What turns a connection into an encrypted one. The files are read once: a renewed certificate needs a new start.
-pub(super) fn acceptor(certificates: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
+/// How often it is looked whether the files changed, while clients come.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What turns connections into encrypted ones.
+pub(super) struct Tls {
+    certificates: PathBuf,
+    key: PathBuf,
+    known: Mutex<Known>,
+}
+
+struct Known {
+    acceptor: TlsAcceptor,
+    stamps: [Stamp; 2],
+    looked: Instant,
+}
+
+/// When a file changed last, and its length; `None` for what is no file.
+type Stamp = Option<(SystemTime, u64)>;
+
+impl Tls {
+    pub(super) fn new(certificates: PathBuf, key: PathBuf) -> anyhow::Result<Self> {
+        let stamps = [&certificates, &key].map(|file| stamp(file));
+        let known = Known { acceptor: acceptor(&certificates, &key)?, stamps, looked: Instant::now() };
+        Ok(Self { certificates, key, known: Mutex::new(known) })
+    }
+
+    /// For the next connection. Files that cannot be used, for one because only the first of the two is renewed yet, change
+    /// nothing.
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.looked.elapsed() >= LOOK {
+            known.looked = Instant::now();
+            let stamps = [&self.certificates, &self.key].map(|file| stamp(file));
+            if stamps != known.stamps && stamps.iter().all(Option::is_some) {
+                known.stamps = stamps;
+                match acceptor(&self.certificates, &self.key) {
+                    Ok(renewed) => {
+                        tracing::info!("the certificate was renewed");
+                        known.acceptor = renewed;
+                    }
+                    Err(error) => tracing::warn!("the certificate that was there is used on: {error:#}"),
+                }
+            }
+        }
+        known.acceptor.clone()
+    }
+}
+
+fn stamp(file: &Path) -> Stamp {
+    let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    Some((metadata.modified().ok()?, metadata.len()))
+}
+
+fn acceptor(certificates: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
     let chain = CertificateDer::pem_file_iter(certificates)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .with_context(|| format!("--tls-cert {}: a file of certificates in PEM is needed", certificates.display()))?;
