@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::memory::EntityId;
 use crate::model::{ContentHash, VaultPath};
+use crate::warnings::Told;
 
 /// Longer names are cut: they are kept in memory's log with every change.
 const MAX_NAME_CHARS: usize = 200;
@@ -34,7 +35,7 @@ struct State {
     shown: FxHashMap<VaultPath, Shown>,
     /// Counts what changed of the above and of the context, so that a copy elsewhere can be kept.
     edition: u64,
-    told: (u64, u64),
+    told: Told,
     client: String,
     /// `None` until it is set or asked for: then it is the one its name set last.
     context: Option<Option<EntityId>>,
@@ -144,9 +145,9 @@ impl Session {
         }
     }
 
-    /// Marks everything up to these counts of the two logs as told; returns what they were before.
-    pub(crate) fn told_until(&self, odd: u64, changed: u64) -> (u64, u64) {
-        std::mem::replace(&mut self.lock().told, (odd, changed))
+    /// Marks everything up to here as told; returns how far that was before.
+    pub(crate) fn told_until(&self, told: Told) -> Told {
+        std::mem::replace(&mut self.lock().told, told)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -1,6 +1,7 @@
 //! What is odd, told to each client once: kept in short logs that every session reads from where it left off.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::index::Snapshot;
@@ -13,10 +14,27 @@ const KEPT: usize = 1000;
 /// At most this many are told at once: an agent's context is precious.
 const TOLD_AT_ONCE: usize = 10;
 
-/// The newest warnings of a vault.
-#[derive(Debug, Default)]
+/// The newest warnings of a vault, for as long as it is open.
+#[derive(Debug)]
 pub struct WarningLog {
+    /// No other log of this process has it.
+    id: u64,
     inner: Mutex<Logs>,
+}
+
+impl Default for WarningLog {
+    fn default() -> Self {
+        static LOGS: AtomicU64 = AtomicU64::new(1);
+        Self { id: LOGS.fetch_add(1, Ordering::Relaxed), inner: Mutex::default() }
+    }
+}
+
+/// How far a session has been told of a log.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Told {
+    log: u64,
+    odd: u64,
+    changed: u64,
 }
 
 #[derive(Debug, Default)]
@@ -70,9 +88,12 @@ impl WarningLog {
     /// What this session has not been told yet, the first few in words and the rest as a number.
     pub fn take(&self, session: &Session) -> Vec<String> {
         let logs = self.lock();
-        let (told_odd, told_changed) = session.told_until(logs.odd.count, logs.changed.count);
-        let (odd, lost) = logs.odd.since(told_odd);
-        let (changed, _) = logs.changed.since(told_changed);
+        let all = Told { log: self.id, odd: logs.odd.count, changed: logs.changed.count };
+        let told = session.told_until(all);
+        // A session goes on when the vault is opened anew, and has heard nothing of that log.
+        let told = if told.log == self.id { told } else { Told::default() };
+        let (odd, lost) = logs.odd.since(told.odd);
+        let (changed, _) = logs.changed.since(told.changed);
         // The last word on a note counts, and only for who has seen another version of it.
         let mut lines: BTreeSet<String> = BTreeSet::new();
         for (path, now) in changed {
@@ -127,5 +148,35 @@ impl WarningLog {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Logs> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warning(message: &str) -> Warning {
+        Warning { path: "a.md".into(), message: message.into() }
+    }
+
+    #[test]
+    fn each_warning_is_told_once() {
+        let (log, session) = (WarningLog::default(), Session::default());
+        log.push(warning("odd"));
+        assert_eq!(log.take(&session), ["a.md: odd"]);
+        assert!(log.take(&session).is_empty());
+        log.push(warning("odder"));
+        assert_eq!(log.take(&session), ["a.md: odder"]);
+        assert_eq!(log.take(&Session::default()).len(), 2, "another session has heard nothing");
+    }
+
+    #[test]
+    fn a_session_that_goes_on_with_another_log_is_told_all_of_it() {
+        let (long, short, session) = (WarningLog::default(), WarningLog::default(), Session::default());
+        (0..5).for_each(|number| long.push(warning(&format!("odd {number}"))));
+        assert_eq!(long.take(&session).len(), 5);
+        short.push(warning("odd"));
+        assert_eq!(short.take(&session), ["a.md: odd"]);
+        assert_eq!(long.take(&session).len(), 5, "nobody remembers how far it was told of that one");
     }
 }

@@ -17,14 +17,15 @@ const ECHOED: usize = 200;
 
 const SUFFIX: &str = "... [truncated]";
 
-/// The text, or its beginning and a suffix that says so: at most `max_chars` characters.
+/// The text, or its beginning and a suffix that says so: at most `max_chars` characters. Where the suffix alone would be
+/// longer, there is none.
 pub(crate) fn truncate(text: &str, max_chars: usize) -> String {
     if text.char_indices().nth(max_chars).is_none() {
         return text.to_owned();
     }
-    let room = max_chars.saturating_sub(SUFFIX.len());
-    let cut = text.char_indices().nth(room).map_or(text.len(), |(at, _)| at);
-    format!("{}{SUFFIX}", &text[..grapheme_edge(text, cut)])
+    let suffix = if max_chars < SUFFIX.len() { "" } else { SUFFIX };
+    let cut = text.char_indices().nth(max_chars - suffix.len()).map_or(text.len(), |(at, _)| at);
+    format!("{}{suffix}", &text[..grapheme_edge(text, cut)])
 }
 
 /// What a caller gave, to be said back to it: whole when short, else its beginning. An error must not be as long as the
@@ -61,6 +62,7 @@ mod tests {
         let cut = truncate(&"é".repeat(501), LISTED);
         assert_eq!(cut.chars().count(), 500);
         assert_eq!(cut, format!("{}... [truncated]", "é".repeat(485)));
+        assert_eq!(truncate("more than fits", 4), "more", "there is no room for the suffix");
     }
 
     #[test]
@@ -75,7 +77,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_text_the_limit_holds(text in "\\PC{0,80}", max in 15..60_usize) {
+        fn whatever_the_text_the_limit_holds(text in "\\PC{0,80}", max in 0..60_usize) {
             let cut = truncate(&text, max);
             prop_assert!(cut.chars().count() <= max);
             let kept = cut.strip_suffix(SUFFIX).unwrap_or(&cut);

@@ -304,9 +304,14 @@ impl Indexer {
     pub(super) fn read_sourced(&self, path: &VaultPath, content: &FileContent, known: Option<&Note>) -> (Note, String) {
         let (mut note, text) = read_note(path, content, &self.title_rule);
         let refs = source_refs(&note);
-        note.sources = match known {
+        if refs.is_empty() {
+            return (note, text);
+        }
+        // A page that was moved or copied is no newer for it.
+        let snapshot = self.snapshot();
+        let twin = || snapshot.files().map(|key| snapshot.note(key)).find(|other| other.hash == note.hash);
+        note.sources = match known.or_else(twin) {
             Some(known) if known.hash == note.hash => known.sources.clone(),
-            _ if refs.is_empty() => Vec::new(),
             known => to_remember(&refs, self.sources.versions(&refs), known.map_or(&[], |known| &known.sources)),
         };
         (note, text)

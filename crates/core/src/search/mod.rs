@@ -15,4 +15,4 @@ pub use lines::{LineMatch, Lines};
 pub use meaning::{Effort, EmbeddingFailed, Meaning, Round};
 pub use passages::{PASSAGES_VERSION, Passage, passages};
 pub use slips::slips;
-pub use snippet::{has_match, snippet};
+pub use snippet::{best_line, excerpt, has_match, snippet};

@@ -2,11 +2,15 @@
 //!
 //! Counted in characters, cut between graphemes, compared without regard to case, width and Unicode form. What counts as
 //! a match here is a little wider than in the index, so that a word found by its stem or as part of another is marked too.
+//! Where no word is there as typed, those that nearly are it count: other accents, other endings, slips.
 
 use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
 use unicode_segmentation::UnicodeSegmentation;
+
+use super::slips::slips;
 
 const OPEN: &str = "<mark>";
 const CLOSE: &str = "</mark>";
@@ -18,23 +22,39 @@ const PIECE: usize = 2048;
 const MARGIN: usize = 512;
 /// More words of a query are not marked.
 const MAX_WORDS: usize = 32;
+/// So much of a text is looked through for words that are nearly those of the query.
+const NEARLY_BYTES: usize = 256 << 10;
 
 /// About `max_chars` characters around the best match of a query's words, marks not counted; the text's beginning where
 /// nothing matches. Line breaks become spaces.
 pub fn snippet(text: &str, query: &str, max_chars: usize) -> String {
+    around_best(text, query, max_chars, [OPEN, CLOSE])
+}
+
+/// The same without marks.
+pub fn excerpt(text: &str, query: &str, max_chars: usize) -> String {
+    around_best(text, query, max_chars, [""; 2])
+}
+
+fn around_best(text: &str, query: &str, max_chars: usize, marks: [&str; 2]) -> String {
     let words = words_of(query);
-    let region = best_region(text, &words);
+    let region = with_margin(text, best_piece(text, &words));
     let cut_before = !text[..region.start].trim().is_empty();
     let cut_after = !text[region.end..].trim().is_empty();
     let line = Line::new(&text[region]);
     let hits = line.hits(&words);
-    line.show(&line.window(&hits, max_chars, cut_before, cut_after), &hits, cut_before, cut_after)
+    line.show(&line.window(&hits, max_chars, cut_before, cut_after), &hits, marks, cut_before, cut_after)
+}
+
+/// The line of a text that has most of a query's words, or a part of it where it is very long; the first of several.
+pub fn best_line(text: &str, query: &str) -> Range<usize> {
+    best_piece(text, &words_of(query))
 }
 
 /// Whether a text has any of a query's words, in the way [`snippet`] marks them.
 pub fn has_match(text: &str, query: &str) -> bool {
     let words = words_of(query);
-    let region = best_region(text, &words);
+    let region = with_margin(text, best_piece(text, &words));
     !Line::new(&text[region]).hits(&words).is_empty()
 }
 
@@ -55,10 +75,28 @@ fn fold(grapheme: &str) -> String {
     if grapheme.is_ascii() {
         return grapheme.to_ascii_lowercase();
     }
-    let is_visible =
-        |c: &char| !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}');
-    let lower = grapheme.chars().filter(is_visible).nfkc().flat_map(char::to_lowercase);
+    let is_read = |c: &char| {
+        !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}')
+        // The vowels and the lengthening of Arabic, which are written or not.
+        && !matches!(c, '\u{640}' | '\u{64b}'..='\u{652}' | '\u{670}')
+    };
+    let lower = grapheme.chars().filter(is_read).nfkc().flat_map(char::to_lowercase);
     lower.map(|c| if c == 'ς' { 'σ' } else { c }).collect()
+}
+
+/// A folded word without its accents.
+fn plain(word: &str) -> String {
+    let bare = word.nfd().filter(|c| !is_combining_mark(*c)).collect::<String>();
+    bare.replace('ß', "ss")
+}
+
+/// Whether a word of a text is nearly one of the query: the same but for accents, its ending, or a slip or two.
+fn is_nearly(word: &str, of_text: &str) -> bool {
+    let (word, of_text) = (plain(word), plain(of_text));
+    let chars = |word: &str| word.chars().collect::<Vec<char>>();
+    let count = word.chars().count();
+    let most_slips = if count < 4 { 0 } else { 1 + usize::from(count > 7) };
+    count >= 3 && of_text.starts_with(stem(&word)) || slips(&chars(&word), &chars(&of_text), most_slips).is_some()
 }
 
 /// Letters, digits, marks and pictures; not what separates words.
@@ -78,8 +116,18 @@ fn is_unspaced(c: char) -> bool {
         | '\u{ac00}'..='\u{d7ff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// The piece of a text that has most of the words, with a margin. The first of several.
-fn best_region(text: &str, words: &[String]) -> Range<usize> {
+/// The piece of a text that has most of the words; the first of several.
+fn best_piece(text: &str, words: &[String]) -> Range<usize> {
+    let has = |folded: &str, word: &str| folded.contains(word) || folded.contains(stem(word));
+    let (count, piece) = piece_with_most(text, words, has);
+    if count > 0 {
+        return piece;
+    }
+    let has_nearly = |folded: &str, word: &str| folded.split(|c| !is_word(c)).any(|of_text| is_nearly(word, of_text));
+    piece_with_most(&text[..text.floor_char_boundary(NEARLY_BYTES)], words, has_nearly).1
+}
+
+fn piece_with_most(text: &str, words: &[String], has: impl Fn(&str, &str) -> bool) -> (usize, Range<usize>) {
     let mut best: Option<(usize, Range<usize>)> = None;
     for piece in pieces(text) {
         let part = &text[piece.clone()];
@@ -88,7 +136,7 @@ fn best_region(text: &str, words: &[String]) -> Range<usize> {
         }
         let folded: String =
             if part.is_ascii() { part.to_ascii_lowercase() } else { part.graphemes(true).map(fold).collect() };
-        let count = words.iter().filter(|word| folded.contains(word.as_str()) || folded.contains(stem(word))).count();
+        let count = words.iter().filter(|word| has(&folded, word)).count();
         if best.as_ref().is_none_or(|(most, _)| count > *most) {
             best = Some((count, piece));
             if count == words.len() {
@@ -96,7 +144,10 @@ fn best_region(text: &str, words: &[String]) -> Range<usize> {
             }
         }
     }
-    let piece = best.map_or(0..0, |(_, piece)| piece);
+    best.unwrap_or_default()
+}
+
+fn with_margin(text: &str, piece: Range<usize>) -> Range<usize> {
     let start = text.floor_char_boundary(piece.start.saturating_sub(MARGIN));
     start..text.ceil_char_boundary(piece.end.saturating_add(MARGIN))
 }
@@ -177,6 +228,9 @@ impl<'t> Line<'t> {
             }
             all.extend(found);
         }
+        if all.is_empty() {
+            all = self.nearly(words);
+        }
         all.sort();
         let mut kept: Vec<Hit> = Vec::new();
         for hit in all {
@@ -192,7 +246,8 @@ impl<'t> Line<'t> {
     fn find(&self, folded: &str, word: usize, at_word: bool) -> Vec<Hit> {
         let hit = |(at, _): (usize, &str)| {
             let start = self.starts.binary_search(&at).ok()?;
-            let end = self.starts.binary_search(&(at + folded.len())).ok()?;
+            // A skin tone or an accent of its own goes with what it is on.
+            let end = self.starts.partition_point(|start| *start < at + folded.len());
             let before = self.folded[..at].chars().next_back();
             let after = self.folded[at + folded.len()..].chars().next();
             let joins = |c: Option<char>| c.is_some_and(|c| is_word(c) && !is_unspaced(c));
@@ -200,6 +255,21 @@ impl<'t> Line<'t> {
             (start < end && (stands_alone || !at_word)).then_some(Hit { start, end, word })
         };
         self.folded.match_indices(folded).filter_map(hit).collect()
+    }
+
+    /// Where words stand that are nearly those of the query.
+    fn nearly(&self, words: &[String]) -> Vec<Hit> {
+        let is_in_word: Vec<bool> = self.shown.iter().map(|grapheme| grapheme.chars().all(is_word)).collect();
+        let mut hits = Vec::new();
+        let mut end = 0;
+        for stretch in is_in_word.chunk_by(|a, b| a == b) {
+            let start = end;
+            end += stretch.len();
+            let of_text = &self.folded[self.starts[start]..self.starts[end]];
+            let word = words.iter().position(|word| stretch[0] && is_nearly(word, of_text));
+            hits.extend(word.map(|word| Hit { start, end, word }));
+        }
+        hits
     }
 
     fn whole_word(&self, hit: Hit) -> Hit {
@@ -214,6 +284,9 @@ impl<'t> Line<'t> {
 
     /// The graphemes to show: the stretch with most different words, with what fits around it.
     fn window(&self, hits: &[Hit], max_chars: usize, cut_before: bool, cut_after: bool) -> Range<usize> {
+        if !cut_before && !cut_after && self.chars(0..self.shown.len()) <= max_chars {
+            return 0..self.shown.len();
+        }
         let room = max_chars.saturating_sub(2);
         let mut best: Option<(usize, usize, Range<usize>)> = None;
         for (first, hit) in hits.iter().enumerate() {
@@ -242,13 +315,13 @@ impl<'t> Line<'t> {
             led += self.shown[start].chars().count();
         }
         // Not in the middle of a word, where there are words.
-        if (start > 0 || cut_before) && start < core.start {
-            let space = (start..core.start).find(|at| self.shown[*at] == " ");
-            if let Some(space) = space.filter(|_| start == 0 || self.shown[start - 1] != " ") {
-                led -= self.chars(start..space + 1);
-                start = space + 1;
-            }
-        }
+        let at_word = |start: usize| {
+            let is_whole = if start == 0 { !cut_before } else { self.shown[start - 1] == " " };
+            let space = (start..core.start).find(|at| !is_whole && self.shown[*at] == " ");
+            space.map_or(start, |space| space + 1)
+        };
+        led -= self.chars(start..at_word(start));
+        start = at_word(start);
         left -= led;
         while end < self.shown.len() && self.shown[end].chars().count() <= left {
             left -= self.shown[end].chars().count();
@@ -260,11 +333,19 @@ impl<'t> Line<'t> {
                 start -= 1;
                 left -= self.shown[start].chars().count();
             }
+            start = at_word(start);
         }
         start..end
     }
 
-    fn show(&self, window: &Range<usize>, hits: &[Hit], cut_before: bool, cut_after: bool) -> String {
+    fn show(
+        &self,
+        window: &Range<usize>,
+        hits: &[Hit],
+        [open, close]: [&str; 2],
+        cut_before: bool,
+        cut_after: bool,
+    ) -> String {
         let mut shown = String::new();
         if window.start > 0 || cut_before {
             shown.push_str(ELLIPSIS);
@@ -272,9 +353,9 @@ impl<'t> Line<'t> {
         let mut at = window.start;
         for hit in hits.iter().filter(|hit| hit.start >= window.start && hit.end <= window.end) {
             shown.extend(self.shown[at..hit.start].iter().copied());
-            shown.push_str(OPEN);
+            shown.push_str(open);
             shown.extend(self.shown[hit.start..hit.end].iter().copied());
-            shown.push_str(CLOSE);
+            shown.push_str(close);
             at = hit.end;
         }
         shown.extend(self.shown[at..window.end].iter().copied());
@@ -307,6 +388,14 @@ mod tests {
             ("parse getUserName here", "user", "parse get<mark>User</mark>Name here"),
             ("concatenate a cat", "cat", "concatenate a <mark>cat</mark>"),
             ("it was indexing", "indexed", "it was <mark>indexing</mark>"),
+            ("قال السَّلامُ عليكم", "السلام", "قال <mark>السَّلامُ</mark> عليكم"),
+            ("ok 👍🏽 then", "👍", "ok <mark>👍🏽</mark> then"),
+            ("the Fußball match", "fussball", "the <mark>Fußball</mark> match"),
+            ("zwei Häuser am See", "haus", "zwei <mark>Häuser</mark> am See"),
+            ("in Zürich", "zurich", "in <mark>Zürich</mark>"),
+            ("ловил рыбу", "рыба", "ловил <mark>рыбу</mark>"),
+            ("two universities", "unversities", "two <mark>universities</mark>"),
+            ("a book on rice", "cook rice", "a book on <mark>rice</mark>"),
             ("nothing of it", "absent", "nothing of it"),
             ("two\n\n  lines", "lines", "two <mark>lines</mark>"),
             ("", "x", ""),

@@ -8,9 +8,7 @@ mod source_ref;
 
 pub use judge::{Change, Freshness, Offender, Staleness, judge};
 pub use remembered::{since_remembered, to_remember};
-pub use source_ref::{SourceRef, source_refs};
-
-pub(crate) use source_ref::unusable_refs;
+pub use source_ref::{SourceRef, source_refs, unusable_refs};
 
 use crate::Knowledge;
 use crate::index::Snapshot;

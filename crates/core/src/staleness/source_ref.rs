@@ -40,7 +40,7 @@ pub fn source_refs(note: &Note) -> Vec<SourceRef> {
 }
 
 /// What is wrong with a note's `source_refs`.
-pub(crate) fn unusable_refs(value: &Value) -> Vec<String> {
+pub fn unusable_refs(value: &Value) -> Vec<String> {
     let texts = texts(value);
     let mut warnings: Vec<String> = texts
         .iter()
@@ -50,8 +50,12 @@ pub(crate) fn unusable_refs(value: &Value) -> Vec<String> {
         })
         .take(10)
         .collect();
+    let is_no_path = |value: &Value| matches!(value, Value::Map(_) | Value::List(_));
+    let has_others = matches!(value, Value::List(items) if items.iter().any(is_no_path));
     if matches!(value, Value::Map(_)) {
         warnings.push("source_refs is left out: it must be a list of paths".to_owned());
+    } else if has_others {
+        warnings.push("source_refs: what is no path is left out: it must be a list of paths".to_owned());
     }
     if texts.len() > MAX_REFS {
         warnings.push(format!("source_refs: the first {MAX_REFS} of {} are looked at", texts.len()));

@@ -24,7 +24,7 @@ Examples:
 
 JSON fields:
   query
-  matched   \"phrase\", \"all_words\", \"any_word\", or \"nothing\"
+  matched   \"phrase\", \"all_words\", \"similar_words\", \"any_word\", or \"nothing\"
   hits[]    {path, title, heading, line, snippet, score}; heading is null before a note's first one,
             scores compare within one answer only
 
@@ -114,6 +114,9 @@ fn look(ready: &Ready, query: String, limit: usize) -> Result<Answer, Failure> {
 impl Answer {
     fn print(&self, output: &mut Output) -> Result<(), Failure> {
         let relaxed = match self.matched {
+            "all_words" if !self.query.contains(char::is_whitespace) => {
+                Some("no section has this word as typed; these have other forms of it")
+            }
             "all_words" => Some("no section has these words together; these have all of them"),
             "similar_words" => Some("some of these words are not in the vault; these sections have similar ones"),
             "any_word" => Some("no section has all of these words; these have some"),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use jiff::Timestamp;
 use quipu_core::model::NoteKey;
-use quipu_core::staleness::{Change, Freshness, Offender, Staleness, source_refs};
+use quipu_core::staleness::{Change, Freshness, Offender, Staleness, source_refs, unusable_refs};
 use serde::{Deserialize, Serialize};
 
 use super::opened::Ready;
@@ -118,6 +118,10 @@ fn look(ready: &Ready, output: &Output) -> Answer {
     if !has_history && !sourced.is_empty() && ready.open.index == IndexPlace::Memory(WhyMemory::NotYet) {
         warnings
             .push("there is neither git nor an index to remember the past; `quipu index` begins to remember".into());
+    }
+    for note in snapshot.files().map(|key| snapshot.note(key)) {
+        let unusable = note.property("source_refs").map(unusable_refs).unwrap_or_default();
+        warnings.extend(unusable.into_iter().map(|what| format!("{}: {what}", note.path)));
     }
     let mut counts = Counts { untracked: others.len(), ..Counts::default() };
     let (mut pages, mut never_seen, mut unknown) = (Vec::new(), Vec::new(), Vec::new());

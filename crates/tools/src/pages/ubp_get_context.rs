@@ -107,7 +107,9 @@ impl Tool for GetContext {
         let read = read_page(call, &params.filepath)?;
         let note = read.note();
         let content = truncate(read.body(), params.max_size);
-        if content.len() != read.body().len() {
+        if content.len() == read.body().len() {
+            call.knowledge.show_whole(call.session, &read);
+        } else {
             call.warn(format!("{}: its text is cut at `max_size`", note.path));
         }
         let around: Vec<Related> = read.snapshot.around(read.key, params.depth).into_iter().flatten().collect();

@@ -51,6 +51,7 @@ impl Tool for GetPage {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let read = read_page(call, &params.filepath)?;
+        call.knowledge.show_whole(call.session, &read);
         let (snapshot, key, note) = (&read.snapshot, read.key, read.note());
         let freshness = freshness(call, snapshot, &[key]).swap_remove(0);
         let mut stale_refs: Vec<String> = freshness.offenders.into_iter().map(|offender| offender.path).collect();
@@ -165,6 +166,33 @@ By path.
         desk.sources.put("a.rs", "3");
         desk.vault.put("doc.md", "---\nsource_refs: a.rs\n---\nIt is back.");
         assert_eq!(level("doc.md"), ("fresh".into(), json!([])), "a changed page starts anew");
+    }
+
+    #[test]
+    fn a_stale_page_that_is_moved_or_copied_stays_stale() {
+        let doc = "---\nsource_refs: a.rs\n---\n";
+        let desk = Desk::not_started("");
+        desk.vault.put("doc.md", doc);
+        desk.sources.put("a.rs", "1");
+        desk.knowledge.start(&|_| {}).unwrap();
+        desk.sources.put("a.rs", "2");
+        desk.vault.put("copy.md", doc);
+        desk.vault.remove("doc.md");
+        desk.vault.put("moved.md", doc);
+        for path in ["copy.md", "moved.md"] {
+            let answer = desk.call("ubp_get_page", json!({"filepath": path}));
+            assert_eq!(answer["stale_refs"], json!(["a.rs"]), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_was_read_may_be_replaced() {
+        let desk = Desk::new("//- a.md\nOne.\n//- b.md\nTwo.\n");
+        desk.call("ubp_get_page", json!({"filepath": "a.md"}));
+        desk.call("ubp_get_context", json!({"filepath": "b.md"}));
+        for path in ["a.md", "b.md"] {
+            desk.call("update_node", json!({"id": path, "content": "Three."}));
+        }
     }
 
     #[test]

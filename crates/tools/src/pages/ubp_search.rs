@@ -158,8 +158,11 @@ impl Tool for SearchPages {
                 doc_id: id,
             }
         });
+        let mut results: Vec<Page> = results.collect();
+        // Rounded parts may add up to a little more than those of the one before.
+        results.sort_by(|a, b| b.score.total_cmp(&a.score));
         Ok(Output {
-            results: results.collect(),
+            results,
             total_found: findings.total,
             search_type: if findings.by_meaning { SearchType::Hybrid } else { SearchType::FulltextFallback },
         })
