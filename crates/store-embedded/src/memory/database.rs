@@ -10,7 +10,6 @@ use quipu_core::ports::{
     Applied, ApplyError, Author, ChangeNumber, LoggedChange, MemoryChange, MemoryCounts, MemoryFailure, MemoryStore,
     NoteTie, RelationFilter, StoredVector, TextOwner, Touched, UndoError,
 };
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::apply::{StepError, Writing};
@@ -25,8 +24,9 @@ const READERS: usize = 4;
 
 /// Memory in a SQLite file, or for a while without one.
 pub struct MemoryDatabase {
-    writer: Mutex<Connection>,
+    /// Before the writer, which must be the last to close: it alone moves the log into the file.
     readers: Mutex<Vec<Connection>>,
+    writer: Mutex<Connection>,
     /// `None` in memory: then the writer reads too.
     file: Option<PathBuf>,
     /// Which file it was when it was opened.
@@ -45,8 +45,8 @@ impl MemoryDatabase {
         let identity = identity(file);
         let head = log::head(&writer).map_err(|source| opening::failed(file, source))?;
         Ok(Self {
-            writer: Mutex::new(writer),
             readers: Mutex::default(),
+            writer: Mutex::new(writer),
             file: Some(file.to_owned()),
             identity,
             log: opening::beside(file, "-wal"),
@@ -78,8 +78,8 @@ impl MemoryDatabase {
         };
         let writer = open().map_err(|error: rusqlite::Error| MemoryFailure::new("opened", error))?;
         Ok(Self {
-            writer: Mutex::new(writer),
             readers: Mutex::default(),
+            writer: Mutex::new(writer),
             file: None,
             identity: None,
             log: PathBuf::new(),
@@ -98,7 +98,7 @@ impl MemoryDatabase {
         let failed = |source: rusqlite::Error| BackupError::Failed { file: to.to_owned(), source: source.into() };
         match &self.file {
             // A connection of its own, since it must not be forbidden to write the copy.
-            Some(file) => backup::copy(&Connection::open(file).map_err(failed)?, to),
+            Some(file) => backup::copy(&opening::beside_writer(file).map_err(failed)?, to),
             None => backup::copy(&self.writer(), to),
         }
     }
@@ -164,10 +164,7 @@ impl MemoryDatabase {
         let Some(file) = &self.file else { return Ok(()) };
         let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(fault) = seen.fault(file)? else { return Ok(()) };
-        let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        for connection in readers.iter().chain([writer]) {
-            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-        }
+        opening::leave_log(writer)?;
         Err(overwritten(&fault))
     }
 
@@ -208,8 +205,8 @@ fn moved() -> rusqlite::Error {
 fn overwritten(fault: &str) -> rusqlite::Error {
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY_DBMOVED);
     let words = format!(
-        "another program wrote over memory's file while it was open ({fault}); end every server of this vault, put the \
-         right file in its place, remove the -wal and -shm files beside it, and start anew"
+        "another program wrote over memory's file while it was open ({fault}); end every server of this vault, move the file \
+         and the -wal and -shm files beside it to another folder, put the right file in its place, and start anew"
     );
     rusqlite::Error::SqliteFailure(code, Some(words))
 }
