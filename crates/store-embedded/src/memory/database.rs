@@ -27,7 +27,7 @@ pub struct MemoryDatabase {
     /// Before the writer, which must be the last to close: it alone moves the log into the file.
     readers: Mutex<Vec<Connection>>,
     writer: Mutex<Connection>,
-    /// `None` in memory: then the writer reads too.
+    /// `None` where all is asked through the writer: in memory, or of one view.
     file: Option<PathBuf>,
     /// Which file it was when it was opened.
     identity: Option<(u64, u64)>,
@@ -76,16 +76,38 @@ impl MemoryDatabase {
             migrate::run(&mut db)?;
             Ok(db)
         };
-        let writer = open().map_err(|error: rusqlite::Error| MemoryFailure::new("opened", error))?;
-        Ok(Self {
+        open().map(Self::of_one).map_err(|error: rusqlite::Error| MemoryFailure::new("opened", error))
+    }
+
+    /// A memory of which everything is asked through one connection.
+    fn of_one(connection: Connection) -> Self {
+        Self {
             readers: Mutex::default(),
-            writer: Mutex::new(writer),
+            writer: Mutex::new(connection),
             file: None,
             identity: None,
             log: PathBuf::new(),
             log_identity: Mutex::default(),
             seen: Mutex::default(),
-        })
+        }
+    }
+
+    /// Asks many things of memory as it is at one moment, whatever others change meanwhile. What is given to `ask` takes no
+    /// changes. A memory without a file is given as it is: nobody but its holder can change it.
+    pub fn at_one_moment<T, E: From<MemoryFailure>>(
+        &self,
+        ask: impl FnOnce(&dyn MemoryStore) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let Some(file) = &self.file else { return ask(self) };
+        let view = || {
+            let db = opening::reader(file)?;
+            db.execute_batch("BEGIN")?;
+            // The moment is that of the first question.
+            log::head(&db)?;
+            Ok(db)
+        };
+        let view = view().map_err(|error: rusqlite::Error| MemoryFailure::new("read", error))?;
+        ask(&Self::of_one(view))
     }
 
     /// Where it is kept.
@@ -295,6 +317,10 @@ impl MemoryStore for MemoryDatabase {
         self.read(|db| read::relations(db, ids))
     }
 
+    fn relations_after(&self, after: RelationId, limit: usize) -> Result<Vec<Relation>, MemoryFailure> {
+        self.read(|db| read::relations_after(db, after, limit))
+    }
+
     fn relations_where(
         &self,
         filter: &RelationFilter,
@@ -326,9 +352,9 @@ impl MemoryStore for MemoryDatabase {
 
     fn touched_since(&self, change: ChangeNumber) -> Result<Touched, MemoryFailure> {
         self.read(|db| {
-            // One view of both questions in it.
-            let tx = db.unchecked_transaction()?;
-            log::touched_since(&tx, change)
+            // One view of both questions in it, unless all is asked of one view.
+            let _view = db.is_autocommit().then(|| db.unchecked_transaction()).transpose()?;
+            log::touched_since(db, change)
         })
     }
 

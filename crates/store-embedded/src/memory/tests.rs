@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use quipu_core::memory::EntityId;
-use quipu_core::ports::MemoryStore;
+use quipu_core::ports::{ChangeNumber, MemoryStore};
 use quipu_testkit::memory_conformance::{author, create, observe};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -119,6 +119,21 @@ fn a_copy_holds_what_was_acknowledged_and_is_never_written_over() {
     copied.apply(&[create("c")], &author(3)).unwrap();
     assert!(copied.entities(&[EntityId(2)]).unwrap()[0].is_some(), "ids go on where they were");
     assert!(!names(home.path()).iter().any(|name| name.contains("unfinished")));
+}
+
+#[test]
+fn one_moment_is_shown_whatever_changes_and_takes_no_changes() {
+    let home = folder();
+    let store = MemoryDatabase::open(&home.path().join("memory.db")).unwrap();
+    store.apply(&[create("a"), observe(1, "x")], &author(1)).unwrap();
+    let counted = store.at_one_moment(|still| {
+        store.apply(&[create("b"), observe(1, "y")], &author(2))?;
+        assert_eq!(still.touched_since(ChangeNumber(0))?.entities, [EntityId(1)]);
+        still.apply(&[create("c")], &author(3)).expect_err("it is a moment that has passed");
+        Ok::<_, Box<dyn std::error::Error>>((still.counts()?, store.counts()?))
+    });
+    let (then, now) = counted.unwrap();
+    assert_eq!((then.entities, then.observations, now.entities, now.observations), (1, 1, 2, 2));
 }
 
 #[test]
