@@ -105,6 +105,20 @@ fn what_words_miss_is_found_by_meaning_once_there_are_vectors() {
     assert_eq!(found(&memory, "the kitten"), [(2, true)]);
 }
 
+/// Every invoice lies as near to the bill as its own.
+#[test]
+fn one_thing_is_suggested_among_many_that_look_like_it() {
+    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
+    let memory = memory(&shelf, &embedder);
+    let invoices: Vec<EntityId> = (100..200).map(|number| create(&memory, &format!("Invoice {number}"), "x")).collect();
+    let wish = EntityWish { name: "Bill no 142".into(), entity_type: "Thing".into(), ..EntityWish::default() };
+    let Creation::Created(bill) = memory.create_entity(wish, true, &author()).unwrap() else { panic!("it is forced") };
+    make_all(&memory);
+    let suggested = memory.suggest_merges(0.3, 20, None).unwrap();
+    let suggested: Vec<_> = suggested.into_iter().map(|pair| (pair.a.id, pair.b.id)).collect();
+    assert_eq!(suggested, [(invoices[42], bill.id)]);
+}
+
 #[test]
 fn vectors_are_kept_and_made_again_when_a_text_changes() {
     let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));

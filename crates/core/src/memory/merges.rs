@@ -1,6 +1,5 @@
 //! Two entities that are one: which they may be, and making them one.
 
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::duplicates::{cosine_at, meaning_distance};
@@ -8,6 +7,7 @@ use super::error::MemoryError;
 use super::memory::Memory;
 use super::model::{Entity, EntityId};
 use super::names::Comparison;
+use super::search::Names;
 use super::write::into_entity;
 use crate::ports::{Author, ChangeNumber, MemoryChange, RelationFilter};
 
@@ -78,14 +78,16 @@ impl Memory {
             *known = known.min(distance);
         };
         let unrelated = self.follower.unrelated();
-        let may_be_one = |a: EntityId, b: EntityId| !view.names.tell_apart(a, b);
-        let near = view.vectors.near_pairs(cosine_at(threshold, unrelated)).into_par_iter();
-        let near: Vec<_> = near.filter(|(a, b, _)| may_be_one(*a, *b)).collect();
-        for (a, b, cosine) in near {
+        let names_of = |id: EntityId| view.names.names_of(id);
+        let may_be_one = |a: &Option<Names<'_>>, b: &Option<Names<'_>>| match (a, b) {
+            (Some(a), Some(b)) => !a.tell_apart(b),
+            _ => false,
+        };
+        for (a, b, cosine) in view.vectors.near_pairs(cosine_at(threshold, unrelated), names_of, may_be_one) {
             note(a, b, meaning_distance(cosine, unrelated));
         }
         let named = view.names.pairs(1.0 - threshold.max(LIKE_NAMES)).into_iter();
-        for (a, b, said, alike) in named.filter(|(a, b, ..)| may_be_one(*a, *b)) {
+        for (a, b, said, alike) in named.filter(|(a, b, ..)| may_be_one(&names_of(*a), &names_of(*b))) {
             match said {
                 Comparison::Same { distance } => note(a, b, distance),
                 _ => note(a, b, 1.0 - alike),

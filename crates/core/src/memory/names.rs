@@ -32,66 +32,28 @@ const SHORTEST_SLIP: usize = 5;
 
 /// Compares two names.
 pub(super) fn compare(a: &str, b: &str) -> Comparison {
-    let (a, b) = (Words::of(a), Words::of(b));
-    // Numbers tell in their order: 5/1 is another day than 1/5.
-    if a.telling != b.telling {
-        let is_cut_otherwise = a.spelled == b.spelled;
-        return if is_cut_otherwise { Comparison::Same { distance: 0.0 } } else { Comparison::Apart };
-    }
-    if a.together() == b.together() {
-        return Comparison::Same { distance: 0.0 };
-    }
-    let mut unmatched: Vec<&str> = b.plain.iter().map(String::as_str).collect();
-    let (mut alone, mut slips) = (0_usize, 0_usize);
-    for word in &a.plain {
-        let same = unmatched.iter().position(|other| other == word);
-        let alike = || unmatched.iter().position(|other| is_slip(word, other));
-        match same.map(|place| (place, 0)).or_else(|| alike().map(|place| (place, 1))) {
-            Some((place, slip)) => {
-                unmatched.swap_remove(place);
-                slips += slip;
-            }
-            None => alone += 1,
-        }
-    }
-    match (alone, unmatched.len()) {
-        (0, 0) => Comparison::Same { distance: SLIP * slips as f32 / a.plain.len().max(1) as f32 },
-        // A model number or an error's code names a thing by itself: a word more beside it is a remark.
-        (0, 1) | (1, 0) if a.telling.iter().any(|word| identifies(word)) => Comparison::Open,
-        (0 | 1, 0 | 1) => Comparison::Apart,
-        _ => Comparison::Open,
-    }
+    Words::of(a).compare(&Words::of(b))
 }
 
-/// Whether two names leave no doubt that they mean two things. A letter doubled or not, as in `Apolo` and `Apollo`, leaves
-/// some: too little to hold back what is new, enough for a person to look at.
+/// Whether two names leave no doubt that they mean two things: see [`Words::tell_apart`].
 pub(super) fn tells_apart(a: &str, b: &str) -> bool {
-    compare(a, b) == Comparison::Apart && !differ_in_doubling(a, b)
+    Words::of(a).tell_apart(&Words::of(b))
 }
 
-/// Whether two names are the same but for letters that stand twice in a row in one of them. Digits do not count twice.
-fn differ_in_doubling(a: &str, b: &str) -> bool {
-    let undoubled = |name: &str| {
-        let mut letters: Vec<char> = name_key(name).chars().collect();
-        letters.dedup_by(|a, b| a == b && a.is_alphabetic());
-        letters
-    };
-    let (a_letters, b_letters) = (undoubled(a), undoubled(b));
-    a_letters.len() >= SHORTEST_SLIP && a_letters == b_letters
-}
-
-/// The words of a name.
-struct Words {
+/// The words of a name, ready to be compared with those of many.
+pub(super) struct Words {
     /// Those with digits, and single letters, in their order.
     telling: Vec<String>,
     /// The others, sorted.
     plain: Vec<String>,
     /// Letters and digits in their order, a mark between two numbers: however a name is cut into words, it is the same.
     spelled: String,
+    /// The whole name with each letter once that stands twice in a row. Digits do not count twice.
+    undoubled: Vec<char>,
 }
 
 impl Words {
-    fn of(name: &str) -> Self {
+    pub(super) fn of(name: &str) -> Self {
         let key = name_key(name);
         let mut words: Vec<String> =
             key.split(|c: char| c.is_whitespace() || "/|,;:()[]{}\"_".contains(c)).map(bare).collect();
@@ -107,7 +69,47 @@ impl Words {
         }
         let (telling, mut plain): (Vec<String>, Vec<String>) = words.into_iter().partition(|word| tells(word));
         plain.sort_unstable();
-        Self { telling, plain, spelled }
+        let mut undoubled: Vec<char> = key.chars().collect();
+        undoubled.dedup_by(|a, b| a == b && a.is_alphabetic());
+        Self { telling, plain, spelled, undoubled }
+    }
+
+    fn compare(&self, other: &Self) -> Comparison {
+        // Numbers tell in their order: 5/1 is another day than 1/5.
+        if self.telling != other.telling {
+            let is_cut_otherwise = self.spelled == other.spelled;
+            return if is_cut_otherwise { Comparison::Same { distance: 0.0 } } else { Comparison::Apart };
+        }
+        if self.together() == other.together() {
+            return Comparison::Same { distance: 0.0 };
+        }
+        let mut unmatched: Vec<&str> = other.plain.iter().map(String::as_str).collect();
+        let (mut alone, mut slips) = (0_usize, 0_usize);
+        for word in &self.plain {
+            let same = unmatched.iter().position(|other| other == word);
+            let alike = || unmatched.iter().position(|other| is_slip(word, other));
+            match same.map(|place| (place, 0)).or_else(|| alike().map(|place| (place, 1))) {
+                Some((place, slip)) => {
+                    unmatched.swap_remove(place);
+                    slips += slip;
+                }
+                None => alone += 1,
+            }
+        }
+        match (alone, unmatched.len()) {
+            (0, 0) => Comparison::Same { distance: SLIP * slips as f32 / self.plain.len().max(1) as f32 },
+            // A model number or an error's code names a thing by itself: a word more beside it is a remark.
+            (0, 1) | (1, 0) if self.telling.iter().any(|word| identifies(word)) => Comparison::Open,
+            (0 | 1, 0 | 1) => Comparison::Apart,
+            _ => Comparison::Open,
+        }
+    }
+
+    /// Whether two names leave no doubt that they mean two things. A letter doubled or not, as in `Apolo` and `Apollo`,
+    /// leaves some: too little to hold back what is new, enough for a person to look at.
+    pub(super) fn tell_apart(&self, other: &Self) -> bool {
+        let differ_in_doubling = self.undoubled.len() >= SHORTEST_SLIP && self.undoubled == other.undoubled;
+        !differ_in_doubling && self.compare(other) == Comparison::Apart
     }
 
     /// Every letter, however it is cut into words.

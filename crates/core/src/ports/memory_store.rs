@@ -50,6 +50,9 @@ pub trait MemoryStore: Send + Sync {
     /// Relations; `None` where there is none.
     fn relations(&self, ids: &[RelationId]) -> Result<Vec<Option<Relation>>, MemoryFailure>;
 
+    /// At most `limit` relations behind an id.
+    fn relations_after(&self, after: RelationId, limit: usize) -> Result<Vec<Relation>, MemoryFailure>;
+
     /// At most `limit` relations that pass a filter, the first `offset` left out.
     fn relations_where(
         &self,

@@ -25,7 +25,10 @@ pub(crate) struct Export {
 impl Export {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let open = opened::locate(None, shared)?.memory(Wish::Look)?;
-        exchange::export(&**open.memory.store(), self.format, &mut output.writer()).map_err(|error| match error {
+        let mut out = output.writer();
+        // Agents may go on writing: half of a change would be a relation without its entity.
+        let written = open.database.at_one_moment(|store| exchange::export(store, self.format, &mut out));
+        written.map_err(|error| match error {
             ExportError::Write(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Failure::PipeClosed,
             error => Failure::failed(error.to_string()),
         })?;

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation};
-use quipu_core::ports::{MemoryFailure, MemoryStore, RelationFilter, TextOwner};
+use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
+use quipu_core::ports::{MemoryFailure, MemoryStore, NoteTie, TextOwner};
 use serde_json::{Value, json};
 
 /// The first line of our own form.
@@ -32,7 +32,7 @@ pub(crate) enum ExportError {
     Write(#[from] io::Error),
 }
 
-/// Writes all of memory; returns how many lines or items.
+/// Writes all of memory; returns how many lines or items. The store must not change meanwhile: it is asked many times.
 pub(crate) fn export(store: &dyn MemoryStore, format: Format, out: &mut dyn Write) -> Result<u64, ExportError> {
     match format {
         Format::Quipu => quipu(store, out),
@@ -44,51 +44,65 @@ pub(crate) fn export(store: &dyn MemoryStore, format: Format, out: &mut dyn Writ
 fn quipu(store: &dyn MemoryStore, out: &mut dyn Write) -> Result<u64, ExportError> {
     line(out, &json!({"type": HEADER, "version": 1}))?;
     let mut count = 0;
-    for_each_entity(store, |entity| {
-        count += 1;
-        let Entity { id, name, entity_type, aliases, description, created_ns, updated_ns, .. } = entity;
-        let mut row = json!({"type": "entity", "id": id.0, "name": name, "entity_type": entity_type, "aliases": aliases,
-            "description": description, "created_ns": created_ns, "updated_ns": updated_ns});
-        add_ties(store, TextOwner::Entity(id), &mut row)?;
-        line(out, &row)
-    })?;
-    let mut after = ObservationId(0);
-    loop {
-        let batch = store.observations_after(after, BATCH)?;
-        let Some(last) = batch.last() else { break };
-        after = last.id;
-        for Observation { id, entity, text, created_ns, updated_ns } in batch {
+    entities_in_batches(store, |entities| {
+        let owners: Vec<TextOwner> = entities.iter().map(|entity| TextOwner::Entity(entity.id)).collect();
+        for (entity, ties) in entities.into_iter().zip(store.ties_of(&owners)?) {
             count += 1;
-            let mut row = json!({"type": "observation", "id": id.0, "entity": entity.0, "text": text,
-                "created_ns": created_ns, "updated_ns": updated_ns});
-            add_ties(store, TextOwner::Observation(id), &mut row)?;
+            let Entity { id, name, entity_type, aliases, description, created_ns, updated_ns, .. } = entity;
+            let mut row = json!({"type": "entity", "id": id.0, "name": name, "entity_type": entity_type,
+                "aliases": aliases, "description": description, "created_ns": created_ns, "updated_ns": updated_ns});
+            add_ties(ties, &mut row);
             line(out, &row)?;
         }
-    }
-    for_each_relation(store, |Relation { id, from, to, relation_type, created_ns, updated_ns }| {
-        count += 1;
-        let row = json!({"type": "relation", "id": id.0, "from": from.0, "to": to.0, "relation_type": relation_type,
-            "created_ns": created_ns, "updated_ns": updated_ns});
-        line(out, &row)
+        Ok(())
+    })?;
+    observations_in_batches(store, |observations| {
+        let owners: Vec<TextOwner> = observations.iter().map(|seen| TextOwner::Observation(seen.id)).collect();
+        for (seen, ties) in observations.into_iter().zip(store.ties_of(&owners)?) {
+            count += 1;
+            let Observation { id, entity, text, created_ns, updated_ns } = seen;
+            let mut row = json!({"type": "observation", "id": id.0, "entity": entity.0, "text": text,
+                "created_ns": created_ns, "updated_ns": updated_ns});
+            add_ties(ties, &mut row);
+            line(out, &row)?;
+        }
+        Ok(())
+    })?;
+    relations_in_batches(store, |relations| {
+        for Relation { id, from, to, relation_type, created_ns, updated_ns } in relations {
+            count += 1;
+            let row = json!({"type": "relation", "id": id.0, "from": from.0, "to": to.0,
+                "relation_type": relation_type, "created_ns": created_ns, "updated_ns": updated_ns});
+            line(out, &row)?;
+        }
+        Ok(())
     })?;
     Ok(count)
 }
 
 fn reference(store: &dyn MemoryStore, out: &mut dyn Write) -> Result<u64, ExportError> {
     let mut count = 0;
-    for_each_entity(store, |entity| {
-        count += 1;
-        let observations = texts(store, entity.id)?;
-        let row = json!({"type": "entity", "name": entity.name, "entityType": entity.entity_type,
-            "observations": observations});
-        line(out, &row)
+    entities_in_batches(store, |entities| {
+        let observations = observations_of(store, &entities)?;
+        for (entity, observations) in entities.into_iter().zip(observations) {
+            count += 1;
+            let observations: Vec<String> = observations.into_iter().map(|seen| seen.text).collect();
+            let row = json!({"type": "entity", "name": entity.name, "entityType": entity.entity_type,
+                "observations": observations});
+            line(out, &row)?;
+        }
+        Ok(())
     })?;
-    for_each_relation(store, |relation| {
-        count += 1;
-        let ends = store.entities(&[relation.from, relation.to])?;
-        let name = |place: usize| ends[place].as_ref().map(|entity| entity.name.clone());
-        let row = json!({"type": "relation", "from": name(0), "to": name(1), "relationType": relation.relation_type});
-        line(out, &row)
+    relations_in_batches(store, |relations| {
+        let ends: Vec<EntityId> = relations.iter().flat_map(|relation| [relation.from, relation.to]).collect();
+        let mut names = store.entities(&ends)?.into_iter().map(|end| end.map(|entity| entity.name));
+        for relation in relations {
+            count += 1;
+            let (from, to) = (names.next().flatten(), names.next().flatten());
+            let row = json!({"type": "relation", "from": from, "to": to, "relationType": relation.relation_type});
+            line(out, &row)?;
+        }
+        Ok(())
     })?;
     Ok(count)
 }
@@ -97,25 +111,30 @@ fn graphmem(store: &dyn MemoryStore, out: &mut dyn Write) -> Result<u64, ExportE
     let mut count = 0;
     out.write_all(b"{\"memory_entities\":[")?;
     let mut separator = "";
-    for_each_entity(store, |entity| {
-        count += 1;
-        let observations: Vec<Value> =
-            texts(store, entity.id)?.into_iter().map(|content| json!({ "content": content })).collect();
-        let row = json!({"id": entity.id.0, "name": entity.name, "entity_type": entity.entity_type,
-            "aliases": entity.aliases.join("|"), "description": entity.description,
-            "memory_observations": observations});
-        write!(out, "{separator}\n{row}")?;
-        separator = ",";
+    entities_in_batches(store, |entities| {
+        let observations = observations_of(store, &entities)?;
+        for (entity, observations) in entities.into_iter().zip(observations) {
+            count += 1;
+            let observations: Vec<Value> =
+                observations.into_iter().map(|seen| json!({ "content": seen.text })).collect();
+            let row = json!({"id": entity.id.0, "name": entity.name, "entity_type": entity.entity_type,
+                "aliases": entity.aliases.join("|"), "description": entity.description,
+                "memory_observations": observations});
+            write!(out, "{separator}\n{row}")?;
+            separator = ",";
+        }
         Ok(())
     })?;
     out.write_all(b"\n],\"memory_relations\":[")?;
     separator = "";
-    for_each_relation(store, |relation| {
-        count += 1;
-        let row = json!({"from_entity_id": relation.from.0, "to_entity_id": relation.to.0,
-            "relation_type": relation.relation_type});
-        write!(out, "{separator}\n{row}")?;
-        separator = ",";
+    relations_in_batches(store, |relations| {
+        for relation in relations {
+            count += 1;
+            let row = json!({"from_entity_id": relation.from.0, "to_entity_id": relation.to.0,
+                "relation_type": relation.relation_type});
+            write!(out, "{separator}\n{row}")?;
+            separator = ",";
+        }
         Ok(())
     })?;
     out.write_all(b"\n]}\n")?;
@@ -123,45 +142,50 @@ fn graphmem(store: &dyn MemoryStore, out: &mut dyn Write) -> Result<u64, ExportE
 }
 
 /// What the links of a text are tied to, by what is written between their brackets; nothing where none is.
-fn add_ties(store: &dyn MemoryStore, owner: TextOwner, row: &mut Value) -> Result<(), MemoryFailure> {
-    let ties = store.ties_of(&[owner])?.pop().unwrap_or_default();
+fn add_ties(ties: Vec<NoteTie>, row: &mut Value) {
     if !ties.is_empty() {
         let ties = ties.into_iter().map(|tie| (tie.target, Value::from(tie.path.as_str())));
         row["ties"] = Value::Object(ties.collect());
     }
-    Ok(())
 }
 
-fn texts(store: &dyn MemoryStore, entity: EntityId) -> Result<Vec<String>, MemoryFailure> {
-    let seen = store.observations_of(&[entity])?.pop().unwrap_or_default();
-    Ok(seen.into_iter().map(|seen| seen.text).collect())
+fn observations_of(store: &dyn MemoryStore, entities: &[Entity]) -> Result<Vec<Vec<Observation>>, MemoryFailure> {
+    store.observations_of(&entities.iter().map(|entity| entity.id).collect::<Vec<_>>())
 }
 
-fn for_each_entity(
+fn entities_in_batches(
     store: &dyn MemoryStore,
-    mut write: impl FnMut(Entity) -> Result<(), ExportError>,
+    write: impl FnMut(Vec<Entity>) -> Result<(), ExportError>,
 ) -> Result<(), ExportError> {
-    let mut after = EntityId(0);
+    in_batches(EntityId(0), |after| store.entities_after(after, BATCH), |entity| entity.id, write)
+}
+
+fn observations_in_batches(
+    store: &dyn MemoryStore,
+    write: impl FnMut(Vec<Observation>) -> Result<(), ExportError>,
+) -> Result<(), ExportError> {
+    in_batches(ObservationId(0), |after| store.observations_after(after, BATCH), |seen| seen.id, write)
+}
+
+fn relations_in_batches(
+    store: &dyn MemoryStore,
+    write: impl FnMut(Vec<Relation>) -> Result<(), ExportError>,
+) -> Result<(), ExportError> {
+    in_batches(RelationId(0), |after| store.relations_after(after, BATCH), |relation| relation.id, write)
+}
+
+/// Reads rows behind an id, then behind the last of those, to the end.
+fn in_batches<Id: Copy, T>(
+    mut after: Id,
+    read: impl Fn(Id) -> Result<Vec<T>, MemoryFailure>,
+    id: impl Fn(&T) -> Id,
+    mut write: impl FnMut(Vec<T>) -> Result<(), ExportError>,
+) -> Result<(), ExportError> {
     loop {
-        let batch = store.entities_after(after, BATCH)?;
+        let batch = read(after)?;
         let Some(last) = batch.last() else { return Ok(()) };
-        after = last.id;
-        batch.into_iter().try_for_each(&mut write)?;
-    }
-}
-
-fn for_each_relation(
-    store: &dyn MemoryStore,
-    mut write: impl FnMut(Relation) -> Result<(), ExportError>,
-) -> Result<(), ExportError> {
-    let mut offset = 0;
-    loop {
-        let batch = store.relations_where(&RelationFilter::default(), offset, BATCH)?;
-        if batch.is_empty() {
-            return Ok(());
-        }
-        offset += batch.len() as u64;
-        batch.into_iter().try_for_each(&mut write)?;
+        after = id(last);
+        write(batch)?;
     }
 }
 

@@ -2,14 +2,15 @@
 
 use quipu_core::memory::{EntityTypes, ObservationId};
 use quipu_core::model::VaultPath;
-use quipu_core::ports::{ChangeNumber, MemoryStore, NoteTie, TextOwner};
+use quipu_core::ports::{ChangeNumber, MemoryChange, MemoryStore, NoteTie, TextOwner};
+use quipu_store_embedded::MemoryDatabase;
 use quipu_testkit::MemMemory;
-use quipu_testkit::memory_conformance::{author, memory_with_a_past};
+use quipu_testkit::memory_conformance::{author, create, memory_with_a_past, observe, relate};
 
 use super::import::{Imported, Problem};
 use super::{Format, Import, export};
 
-fn lines(store: &MemMemory) -> String {
+fn lines(store: &dyn MemoryStore) -> String {
     let mut out = Vec::new();
     export(store, Format::Quipu, &mut out).unwrap();
     String::from_utf8(out).unwrap()
@@ -48,6 +49,48 @@ fn any_memory_comes_back_byte_for_byte() {
         import(&copy, &written);
         assert_eq!((lines(&copy), copy.head().unwrap()), (written, head), "twice is once");
     }
+}
+
+/// Takes what is written. Now and then an agent deletes the oldest entity with all that hangs on it, and makes another.
+struct Meddled<'a> {
+    store: &'a MemoryDatabase,
+    out: Vec<u8>,
+    writes: usize,
+}
+
+impl std::io::Write for Meddled<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.writes.is_multiple_of(2000) {
+            let oldest = self.store.entities_from(0, 1).unwrap()[0].id;
+            let changes = [MemoryChange::DeleteEntity { id: oldest }, create(&format!("instead of {}", oldest.0))];
+            self.store.apply(&changes, &author(2)).unwrap();
+        }
+        self.writes += 1;
+        self.out.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_changes_meanwhile_is_not_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = MemoryDatabase::open(&folder.path().join("memory.db")).unwrap();
+    let mut changes: Vec<MemoryChange> = (1..=1500).map(|number| create(&format!("e{number}"))).collect();
+    changes.extend((1..=1500).map(|number| observe(number, "seen")));
+    changes.extend((1..1500).map(|number| relate(number, number + 1, "before")));
+    store.apply(&changes, &author(1)).unwrap();
+    for format in [Format::Quipu, Format::Reference, Format::Graphmem] {
+        let mut expected = Vec::new();
+        export(&store, format, &mut expected).unwrap();
+        let mut meddled = Meddled { store: &store, out: Vec::new(), writes: 0 };
+        store.at_one_moment(|still| export(still, format, &mut meddled)).unwrap();
+        assert!(meddled.out == expected, "{format:?}");
+    }
+    assert!(store.head().unwrap() > ChangeNumber(20), "much changed meanwhile");
 }
 
 #[test]

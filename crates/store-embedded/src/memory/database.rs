@@ -10,7 +10,6 @@ use quipu_core::ports::{
     Applied, ApplyError, Author, ChangeNumber, LoggedChange, MemoryChange, MemoryCounts, MemoryFailure, MemoryStore,
     NoteTie, RelationFilter, StoredVector, TextOwner, Touched, UndoError,
 };
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::apply::{StepError, Writing};
@@ -25,9 +24,10 @@ const READERS: usize = 4;
 
 /// Memory in a SQLite file, or for a while without one.
 pub struct MemoryDatabase {
-    writer: Mutex<Connection>,
+    /// Before the writer, which must be the last to close: it alone moves the log into the file.
     readers: Mutex<Vec<Connection>>,
-    /// `None` in memory: then the writer reads too.
+    writer: Mutex<Connection>,
+    /// `None` where all is asked through the writer: in memory, or of one view.
     file: Option<PathBuf>,
     /// Which file it was when it was opened.
     identity: Option<(u64, u64)>,
@@ -45,8 +45,8 @@ impl MemoryDatabase {
         let identity = identity(file);
         let head = log::head(&writer).map_err(|source| opening::failed(file, source))?;
         Ok(Self {
-            writer: Mutex::new(writer),
             readers: Mutex::default(),
+            writer: Mutex::new(writer),
             file: Some(file.to_owned()),
             identity,
             log: opening::beside(file, "-wal"),
@@ -76,16 +76,38 @@ impl MemoryDatabase {
             migrate::run(&mut db)?;
             Ok(db)
         };
-        let writer = open().map_err(|error: rusqlite::Error| MemoryFailure::new("opened", error))?;
-        Ok(Self {
-            writer: Mutex::new(writer),
+        open().map(Self::of_one).map_err(|error: rusqlite::Error| MemoryFailure::new("opened", error))
+    }
+
+    /// A memory of which everything is asked through one connection.
+    fn of_one(connection: Connection) -> Self {
+        Self {
             readers: Mutex::default(),
+            writer: Mutex::new(connection),
             file: None,
             identity: None,
             log: PathBuf::new(),
             log_identity: Mutex::default(),
             seen: Mutex::default(),
-        })
+        }
+    }
+
+    /// Asks many things of memory as it is at one moment, whatever others change meanwhile. What is given to `ask` takes no
+    /// changes. A memory without a file is given as it is: nobody but its holder can change it.
+    pub fn at_one_moment<T, E: From<MemoryFailure>>(
+        &self,
+        ask: impl FnOnce(&dyn MemoryStore) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let Some(file) = &self.file else { return ask(self) };
+        let view = || {
+            let db = opening::reader(file)?;
+            db.execute_batch("BEGIN")?;
+            // The moment is that of the first question.
+            log::head(&db)?;
+            Ok(db)
+        };
+        let view = view().map_err(|error: rusqlite::Error| MemoryFailure::new("read", error))?;
+        ask(&Self::of_one(view))
     }
 
     /// Where it is kept.
@@ -98,7 +120,7 @@ impl MemoryDatabase {
         let failed = |source: rusqlite::Error| BackupError::Failed { file: to.to_owned(), source: source.into() };
         match &self.file {
             // A connection of its own, since it must not be forbidden to write the copy.
-            Some(file) => backup::copy(&Connection::open(file).map_err(failed)?, to),
+            Some(file) => backup::copy(&opening::beside_writer(file).map_err(failed)?, to),
             None => backup::copy(&self.writer(), to),
         }
     }
@@ -164,10 +186,7 @@ impl MemoryDatabase {
         let Some(file) = &self.file else { return Ok(()) };
         let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(fault) = seen.fault(file)? else { return Ok(()) };
-        let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        for connection in readers.iter().chain([writer]) {
-            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-        }
+        opening::leave_log(writer)?;
         Err(overwritten(&fault))
     }
 
@@ -208,8 +227,8 @@ fn moved() -> rusqlite::Error {
 fn overwritten(fault: &str) -> rusqlite::Error {
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY_DBMOVED);
     let words = format!(
-        "another program wrote over memory's file while it was open ({fault}); end every server of this vault, put the \
-         right file in its place, remove the -wal and -shm files beside it, and start anew"
+        "another program wrote over memory's file while it was open ({fault}); end every server of this vault, move the file \
+         and the -wal and -shm files beside it to another folder, put the right file in its place, and start anew"
     );
     rusqlite::Error::SqliteFailure(code, Some(words))
 }
@@ -298,6 +317,10 @@ impl MemoryStore for MemoryDatabase {
         self.read(|db| read::relations(db, ids))
     }
 
+    fn relations_after(&self, after: RelationId, limit: usize) -> Result<Vec<Relation>, MemoryFailure> {
+        self.read(|db| read::relations_after(db, after, limit))
+    }
+
     fn relations_where(
         &self,
         filter: &RelationFilter,
@@ -329,9 +352,9 @@ impl MemoryStore for MemoryDatabase {
 
     fn touched_since(&self, change: ChangeNumber) -> Result<Touched, MemoryFailure> {
         self.read(|db| {
-            // One view of both questions in it.
-            let tx = db.unchecked_transaction()?;
-            log::touched_since(&tx, change)
+            // One view of both questions in it, unless all is asked of one view.
+            let _view = db.is_autocommit().then(|| db.unchecked_transaction()).transpose()?;
+            log::touched_since(db, change)
         })
     }
 

@@ -1,13 +1,14 @@
 //! Opening the file: whether it is ours, whole, of a schema we know, on a disk that keeps locks. Where it is not, nothing in
 //! it is touched.
+//!
+//! Only SQLite ever opens it. Whoever else does lets go, on closing it, of every lock that this process has on it; another
+//! process may then take it for closed and remove the log beside it.
 
-#![expect(clippy::disallowed_methods, reason = "reads the first bytes of memory's own file")]
-
-use std::fs::File;
-use std::io::Read;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::backup::{self, BackupError};
@@ -108,6 +109,7 @@ fn reason(source: &(dyn std::error::Error + 'static)) -> Option<String> {
         ErrorCode::ReadOnly => Some("it is read-only".to_owned()),
         ErrorCode::DiskFull => Some("the disk is full".to_owned()),
         ErrorCode::PermissionDenied => Some("permission denied".to_owned()),
+        ErrorCode::CannotOpen => Some("it cannot be read".to_owned()),
         _ => None,
     }
 }
@@ -148,10 +150,23 @@ pub(super) fn checkpoint(db: &Connection) -> rusqlite::Result<()> {
 
 /// A further connection to a file that is open, for reading.
 pub(super) fn reader(file: &Path) -> rusqlite::Result<Connection> {
-    let db = connect(file, OpenFlags::empty())?;
-    db.busy_timeout(PATIENCE)?;
+    let db = beside_writer(file)?;
     db.pragma_update(None, "query_only", true)?;
     Ok(db)
+}
+
+/// A further connection to a file that is open. It leaves the log where it is: to move it into the file is for the writer,
+/// which knows whether the two still belong together.
+pub(super) fn beside_writer(file: &Path) -> rusqlite::Result<Connection> {
+    let db = connect(file, OpenFlags::empty())?;
+    db.busy_timeout(PATIENCE)?;
+    leave_log(&db)?;
+    Ok(db)
+}
+
+/// Keeps a connection from moving the log into the file when it is closed.
+pub(super) fn leave_log(db: &Connection) -> rusqlite::Result<()> {
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(drop)
 }
 
 /// What every writing connection needs.
@@ -192,14 +207,43 @@ fn is_empty(db: &Connection) -> rusqlite::Result<bool> {
 
 /// Whether there is nothing in it yet. What is there must at least begin as a database does.
 fn is_new(file: &Path) -> Result<bool, MemoryOpenError> {
-    let mut start = Vec::new();
-    match File::open(file).and_then(|opened| opened.take(16).read_to_end(&mut start)) {
-        Ok(0) => Ok(true),
-        Ok(_) if start.as_slice() == b"SQLite format 3\0" => Ok(false),
-        Ok(_) => Err(MemoryOpenError::Foreign { file: file.to_owned(), reason: "it is no SQLite database".to_owned() }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
-        Err(error) => Err(MemoryOpenError::Failed { file: file.to_owned(), source: error.into() }),
+    match std::fs::symlink_metadata(file) {
+        Ok(metadata) if metadata.len() == 0 => return Ok(true),
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(MemoryOpenError::Failed { file: file.to_owned(), source: error.into() }),
     }
+    match read_header(file) {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            Err(MemoryOpenError::Foreign { file: file.to_owned(), reason: "it is no SQLite database".to_owned() })
+        }
+        // It begins as one. A page that is missing may still be in the log.
+        Ok(()) => Ok(false),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => Ok(false),
+        Err(error) => Err(failed(file, error)),
+    }
+}
+
+/// Reads how the file itself begins. With the log, which a usual connection looks into first, anything would look like the
+/// database that the log is of.
+fn read_header(file: &Path) -> rusqlite::Result<()> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let db = Connection::open_with_flags(without_log(file), flags | OpenFlags::SQLITE_OPEN_URI)?;
+    db.query_row("PRAGMA application_id", [], |_| Ok(()))
+}
+
+/// The address by which SQLite reads a file as if nothing belonged to it and nobody changed it.
+fn without_log(file: &Path) -> String {
+    // An empty host, or the beginning of some paths would be taken for one.
+    let mut address = if file.is_absolute() { "file://".to_owned() } else { "file:".to_owned() };
+    for byte in file.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'-' | b'.' | b'_' => address.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => address.push(char::from(*byte)),
+            byte => write!(address, "%{byte:02x}").expect("a text takes everything"),
+        }
+    }
+    address + "?immutable=1"
 }
 
 /// A vault from elsewhere may hold a link where memory would be: following it would write outside the vault. What is no

@@ -101,6 +101,11 @@ pub(super) fn relations_touching(db: &Connection, entity: EntityId) -> rusqlite:
     list(db, &sql, [entity.0], rows::relation)
 }
 
+pub(super) fn relations_after(db: &Connection, after: RelationId, limit: usize) -> rusqlite::Result<Vec<Relation>> {
+    let sql = format!("SELECT {RELATION} FROM relation WHERE id > ?1 ORDER BY id LIMIT ?2");
+    list(db, &sql, (after.0, bounded(limit)), rows::relation)
+}
+
 pub(super) fn relations_where(
     db: &Connection,
     filter: &RelationFilter,

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use quipu_core::memory::EntityId;
-use quipu_core::ports::MemoryStore;
+use quipu_core::ports::{ChangeNumber, MemoryStore};
 use quipu_testkit::memory_conformance::{author, create, observe};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -35,7 +35,12 @@ fn what_is_not_ours_is_refused_and_left_as_it_is() {
         error
     };
     assert!(refused(b"notes of somebody").contains("it is no SQLite database"));
-    assert!(refused(b"SQLite format 3\0and no more").contains("is damaged"));
+    assert!(refused(b"SQLite format 3\0and no more").contains("it is no SQLite database"));
+    let ours = home.path().join("ours.db");
+    MemoryDatabase::open(&ours).unwrap();
+    let bytes = std::fs::read(&ours).unwrap();
+    std::fs::remove_file(&ours).unwrap();
+    assert!(refused(&bytes[..bytes.len() / 2]).contains("is damaged"));
 
     let other = home.path().join("other.db");
     Connection::open(&other).unwrap().execute_batch("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)").unwrap();
@@ -114,6 +119,21 @@ fn a_copy_holds_what_was_acknowledged_and_is_never_written_over() {
     copied.apply(&[create("c")], &author(3)).unwrap();
     assert!(copied.entities(&[EntityId(2)]).unwrap()[0].is_some(), "ids go on where they were");
     assert!(!names(home.path()).iter().any(|name| name.contains("unfinished")));
+}
+
+#[test]
+fn one_moment_is_shown_whatever_changes_and_takes_no_changes() {
+    let home = folder();
+    let store = MemoryDatabase::open(&home.path().join("memory.db")).unwrap();
+    store.apply(&[create("a"), observe(1, "x")], &author(1)).unwrap();
+    let counted = store.at_one_moment(|still| {
+        store.apply(&[create("b"), observe(1, "y")], &author(2))?;
+        assert_eq!(still.touched_since(ChangeNumber(0))?.entities, [EntityId(1)]);
+        still.apply(&[create("c")], &author(3)).expect_err("it is a moment that has passed");
+        Ok::<_, Box<dyn std::error::Error>>((still.counts()?, store.counts()?))
+    });
+    let (then, now) = counted.unwrap();
+    assert_eq!((then.entities, then.observations, now.entities, now.observations), (1, 1, 2, 2));
 }
 
 #[test]
@@ -248,8 +268,10 @@ fn a_file_that_is_written_over_takes_no_more_writes() {
         assert!(failure.source.to_string().contains("wrote over memory's file"), "{}", failure.source);
         let copied = std::fs::read(&file).unwrap();
         assert!(store.settle().is_err());
+        // Whatever it says: a connection for reading comes up, and is closed with the others.
+        drop(store.entity_count());
         drop(store);
-        assert_eq!(std::fs::read(&file).unwrap(), copied, "nothing of the log got into it");
+        assert!(std::fs::read(&file).unwrap() == copied, "nothing of the log got into it");
     }
 }
 
@@ -279,6 +301,49 @@ fn a_file_that_another_process_settles_or_touches_goes_on() {
     touched.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
     store.apply(&[create("Bo")], &author(2)).unwrap();
     assert_eq!(store.entity_count().unwrap(), 21);
+}
+
+/// A file that begins as no database does, beside a log of ours that was left there.
+#[test]
+fn a_log_does_not_make_a_memory_of_somebody_elses_file() {
+    let home = folder();
+    let file = home.path().join("memory.db");
+    let memory = MemoryDatabase::open(&file).unwrap();
+    memory.apply(&[create("Ada")], &author(1)).unwrap();
+    let log = std::fs::read(home.path().join("memory.db-wal")).unwrap();
+    drop(memory);
+    let theirs = vec![b'x'; 20_000];
+    std::fs::write(&file, &theirs).unwrap();
+    std::fs::write(home.path().join("memory.db-wal"), &log).unwrap();
+    let error = MemoryDatabase::open(&file).err().expect("it is not ours").to_string();
+    assert!(error.contains("it is no SQLite database"), "{error}");
+    assert_eq!(std::fs::read(&file).unwrap(), theirs);
+    assert_eq!(std::fs::read(home.path().join("memory.db-wal")).unwrap(), log);
+}
+
+/// As when a server that works alone takes the vault over: the new engine opens memory before the old one lets go of it. A
+/// process without its locks is one whose log another may remove.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_is_opened_once_more_stays_locked() {
+    use std::os::unix::fs::MetadataExt;
+
+    let home = folder();
+    // A name of which an address has to write some letters otherwise.
+    let file = home.path().join("50% of? #1 é.db");
+    let store = MemoryDatabase::open(&file).unwrap();
+    store.apply(&[create("Ada")], &author(1)).unwrap();
+    let locks = || {
+        let (process, number) = (format!(" {} ", std::process::id()), format!(":{} ", file.metadata().unwrap().ino()));
+        let all = std::fs::read_to_string("/proc/locks").unwrap();
+        all.lines().filter(|lock| lock.contains(&process) && lock.contains(&number)).count()
+    };
+    assert_eq!(locks(), 1);
+    let again = MemoryDatabase::open(&file).unwrap();
+    assert_eq!(locks(), 1);
+    assert_eq!(again.entity_count().unwrap(), 1);
+    drop(again);
+    assert_eq!(locks(), 1);
 }
 
 /// By another process, as in life: closing a file here would let go of the locks on it.

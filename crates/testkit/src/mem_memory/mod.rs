@@ -160,6 +160,10 @@ impl MemoryStore for MemMemory {
         Ok(ids.iter().map(|id| state.relations.get(id).cloned()).collect())
     }
 
+    fn relations_after(&self, after: RelationId, limit: usize) -> Result<Vec<Relation>, MemoryFailure> {
+        Ok(self.state().relations.values().filter(|relation| relation.id > after).take(limit).cloned().collect())
+    }
+
     fn relations_where(
         &self,
         filter: &RelationFilter,

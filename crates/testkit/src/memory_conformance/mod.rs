@@ -427,6 +427,8 @@ pub fn lists_come_in_order_and_in_parts<S: MemoryShelf>(shelf: &S) {
     assert_eq!(seen.iter().map(|seen| seen.text.as_str()).collect::<Vec<_>>(), ["o3", "o4"]);
     let of = store.observations_of(&[EntityId(3), EntityId(9), EntityId(1)]).unwrap();
     assert_eq!(of.iter().map(Vec::len).collect::<Vec<_>>(), [1, 0, 1]);
+    let relations = store.relations_after(RelationId(1), 2).unwrap();
+    assert_eq!(relations.iter().map(|relation| relation.id.0).collect::<Vec<_>>(), [2, 3]);
     let filter = RelationFilter::default();
     let relations = store.relations_where(&filter, 1, 2).unwrap();
     assert_eq!(relations.iter().map(|relation| relation.id.0).collect::<Vec<_>>(), [2, 3]);

@@ -41,7 +41,7 @@ pub(crate) struct Output {
     relations_from: Vec<RelationFrom>,
     /// This entity is the target.
     relations_to: Vec<RelationTo>,
-    /// Notes that the description and the observations link to; absent where there are none.
+    /// Notes that the description and the observations shown link to; absent where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<LinkedNote>,
 }

@@ -161,7 +161,8 @@ pub(super) fn show_subgraph(call: &Call<'_>, subgraph: Subgraph) -> (Vec<GraphEn
     let mut entities = Vec::with_capacity(subgraph.entities.len());
     for (((entity, observations), costs), room) in subgraph.entities.into_iter().zip(costs).zip(rooms) {
         let cut = observations.len() - newest_that_fit(&costs, room);
-        if cut > 0 || costs.last().is_some_and(|cost| *cost > room) {
+        let newest_is_cut = observations.last().is_some_and(|newest| newest.text.chars().nth(room).is_some());
+        if cut > 0 || newest_is_cut {
             shortened.push(entity.id);
         }
         let shown = observations.into_iter().skip(cut).map(|observation| GraphObservation {
@@ -202,4 +203,33 @@ pub(super) fn rounded(number: f32) -> f64 {
 /// Ids in a sentence.
 pub(super) fn listed(ids: &[EntityId]) -> String {
     ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::Reply;
+    use crate::testing::Desk;
+
+    /// Two share the room out, half for each.
+    #[test]
+    fn an_observation_that_just_fits_is_whole_and_nothing_is_told_of_it() {
+        for (length, is_whole) in [(25_000, true), (25_001, false)] {
+            let desk = Desk::new("");
+            for name in ["Letter", "Postcard"] {
+                let text = "x".repeat(length);
+                desk.call("create_entity", json!({"name": name, "entity_type": "x", "observations": [text]}));
+            }
+            let called = desk.called("get_subgraph_by_ids", json!({"entity_ids": [1, 2]}));
+            let Reply::Answer(answer) = called.reply else { panic!("it answers") };
+            let shown = answer["entities"][1]["observations"][0]["content"].as_str().unwrap();
+            assert_eq!(
+                (shown.ends_with('x'), called.warnings.is_empty()),
+                (is_whole, is_whole),
+                "{:?}",
+                called.warnings
+            );
+        }
+    }
 }

@@ -18,3 +18,4 @@ pub use follower::VectorError;
 pub use found::{Found, FoundPage, SearchBy, SearchQuery, SubgraphQuery};
 
 pub(super) use follower::Follower;
+pub(super) use names::Names;

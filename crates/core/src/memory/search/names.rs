@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::memory::model::{Entity, EntityId, name_key};
-use crate::memory::names::{Comparison, compare, tells_apart};
+use crate::memory::names::{Comparison, Words, compare, tells_apart};
 
 /// Names looked at for one question. Beyond it the pieces are so common that nothing is told by them.
 const MAX_LOOKED_AT: usize = 4000;
@@ -125,16 +125,27 @@ impl NameIndex {
     }
 }
 
+/// The names of one entity, ready to be compared with those of many.
+pub(in crate::memory) struct Names<'a> {
+    words: Words,
+    /// Its name and its aliases.
+    labels: Vec<&'a Label>,
+}
+
 impl NameIndex {
+    /// What an entity is called; `None` where it is gone.
+    pub(in crate::memory) fn names_of(&self, entity: EntityId) -> Option<Names<'_>> {
+        let labels: Vec<&Label> = self.of.get(&entity)?.iter().map(|label| &self.labels[*label as usize]).collect();
+        Some(Names { words: Words::of(&labels.first()?.name), labels })
+    }
+}
+
+impl Names<'_> {
     /// Whether the names of two entities say that they are different things. A name or alias that both have says otherwise.
-    pub(in crate::memory) fn tell_apart(&self, a: EntityId, b: EntityId) -> bool {
-        let (Some(a), Some(b)) = (self.of.get(&a), self.of.get(&b)) else { return false };
-        let (Some(first_a), Some(first_b)) = (a.first(), b.first()) else { return false };
-        let label = |label: &u32| &self.labels[*label as usize];
+    pub(in crate::memory) fn tell_apart(&self, other: &Self) -> bool {
         // What is the same has the same pieces, and these are at hand.
         let is_shared = |a: &Label, b: &Label| a.pieces == b.pieces && name_key(&a.name) == name_key(&b.name);
-        tells_apart(&label(first_a).name, &label(first_b).name)
-            && !a.iter().any(|a| b.iter().any(|b| is_shared(label(a), label(b))))
+        self.words.tell_apart(&other.words) && !self.labels.iter().any(|a| other.labels.iter().any(|b| is_shared(a, b)))
     }
 }
 
