@@ -17,6 +17,7 @@ use super::backup::{self, BackupError};
 use super::opening::{self, MemoryOpenError};
 use super::overwritten::Seen;
 use super::undo::UndoFault;
+use super::wal::{Wal, identity};
 use super::{check, log, migrate, read, requests, ties, undo, vectors};
 
 /// Connections for reading that are kept open.
@@ -31,9 +32,7 @@ pub struct MemoryDatabase {
     file: Option<PathBuf>,
     /// Which file it was when it was opened.
     identity: Option<(u64, u64)>,
-    /// The log beside it, and which file that was when it was first written to.
-    log: PathBuf,
-    log_identity: Mutex<Option<(u64, u64)>>,
+    wal: Wal,
     /// How the file was when this process last wrote to it.
     seen: Mutex<Seen>,
 }
@@ -49,8 +48,7 @@ impl MemoryDatabase {
             writer: Mutex::new(writer),
             file: Some(file.to_owned()),
             identity,
-            log: opening::beside(file, "-wal"),
-            log_identity: Mutex::default(),
+            wal: Wal::beside(file),
             seen: Mutex::new(Seen::now(file, head.0)),
         })
     }
@@ -86,8 +84,7 @@ impl MemoryDatabase {
             writer: Mutex::new(connection),
             file: None,
             identity: None,
-            log: PathBuf::new(),
-            log_identity: Mutex::default(),
+            wal: Wal::default(),
             seen: Mutex::default(),
         }
     }
@@ -162,12 +159,12 @@ impl MemoryDatabase {
         let outcome = change(&tx)?;
         let head = log::head(&tx)?;
         // A file that was moved away or replaced takes writes that nobody would find again.
-        if self.file.as_deref().is_some_and(|file| identity(file) != self.identity) || self.lost_its_log() {
+        if self.file.as_deref().is_some_and(|file| identity(file) != self.identity || self.wal.is_lost()) {
             return Err(moved().into());
         }
         tx.commit()?;
         // What was committed is in the log alone until it is moved into the file.
-        if self.lost_its_log() {
+        if self.file.is_some() && self.wal.is_lost() {
             return Err(moved().into());
         }
         self.look(head.0);
@@ -189,37 +186,12 @@ impl MemoryDatabase {
         opening::leave_log(writer)?;
         Err(overwritten(&fault))
     }
-
-    /// Whether the log is no longer the file it was: what is written to it then is found by nobody.
-    fn lost_its_log(&self) -> bool {
-        if self.file.is_none() {
-            return false;
-        }
-        let now = identity(&self.log);
-        let mut known = self.log_identity.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.is_none() {
-            *known = now;
-        }
-        *known != now
-    }
-}
-
-/// Device and number of the file at a path.
-#[cfg(unix)]
-fn identity(file: &Path) -> Option<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(file).ok().map(|metadata| (metadata.dev(), metadata.ino()))
-}
-
-#[cfg(not(unix))]
-fn identity(_file: &Path) -> Option<(u64, u64)> {
-    None
 }
 
 /// That the file is not where it was, in the words of the database, as which it is handled.
 fn moved() -> rusqlite::Error {
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY_DBMOVED);
-    let words = "memory's file, or the log beside it, was moved or removed while it was open; put it back, or start the server anew";
+    let words = "memory's file, or the log beside it, was moved, removed or cut while it was open; put it back, or start the server anew";
     rusqlite::Error::SqliteFailure(code, Some(words.to_owned()))
 }
 

@@ -18,6 +18,7 @@ mod tests;
 mod ties;
 mod undo;
 mod vectors;
+mod wal;
 
 pub use backup::BackupError;
 pub use database::MemoryDatabase;

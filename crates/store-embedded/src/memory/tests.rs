@@ -247,6 +247,22 @@ fn a_log_that_is_removed_takes_no_more_writes() {
     assert_eq!(store.entity_count().unwrap(), 1);
 }
 
+#[test]
+fn a_log_that_is_emptied_or_rewound_takes_no_more_writes() {
+    for is_rewound in [true, false] {
+        let home = folder();
+        let (file, log) = (home.path().join("memory.db"), home.path().join("memory.db-wal"));
+        let store = MemoryDatabase::open(&file).unwrap();
+        store.apply(&[create("Ada")], &author(1)).unwrap();
+        let earlier = std::fs::read(&log).unwrap();
+        (0..30).for_each(|number| drop(store.apply(&[create(&format!("{number}"))], &author(2)).unwrap()));
+        std::fs::write(&log, if is_rewound { &earlier } else { &[][..] }).unwrap();
+        let acknowledged =
+            (0..20).filter(|number| store.apply(&[create(&format!("late {number}"))], &author(3)).is_ok());
+        assert_eq!(acknowledged.count(), 0, "rewound: {is_rewound}");
+    }
+}
+
 /// A backup of the first of many changes, made as people do or by us, and copied over the open file.
 #[test]
 fn a_file_that_is_written_over_takes_no_more_writes() {
