@@ -13,7 +13,7 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 use tokio::task::coop::unconstrained;
 
 /// One connection's queue. The library's lock serves whoever waits for it in the order in which they asked.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Order(Arc<RwLock<()>>);
 
 /// A place in the queue. Dropped, it is free, and those behind move up.
