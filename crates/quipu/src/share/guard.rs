@@ -77,6 +77,8 @@ impl Shared {
     fn listen_anew(&self, own_folder: &Path) {
         let Place::Owner(_, Some(Held { host: Some(host), claim })) = &mut *self.place() else { return };
         if let Err(error) = claim.listen(own_folder).and_then(|listener| host.move_to(listener)) {
+            // Nobody listens there: the next look is to find it missing.
+            claim.close_socket();
             tracing::warn!("other processes cannot share this vault's index: no socket can be made: {error}");
         }
     }
