@@ -233,6 +233,7 @@ impl Entry {
             description: T::DESCRIPTION,
             access: T::ACCESS,
             idempotent: T::IDEMPOTENT,
+            shows_notes: T::SHOWS_NOTES,
             input_schema: input_schema::<T::Params>(),
             answers_object: output_schema.get("type").and_then(Value::as_str) == Some("object"),
             output_schema,

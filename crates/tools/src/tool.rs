@@ -27,6 +27,8 @@ pub(crate) trait Tool: 'static {
     const ACCESS: Access;
     /// Whether calling it twice with the same arguments does no more than calling it once.
     const IDEMPOTENT: bool;
+    /// Whether its answers show notes: then the vault should have been read.
+    const SHOWS_NOTES: bool = true;
 
     /// Whether the vault has all it needs. A tool whose need is missing does not exist.
     fn needs_met(_knowledge: &Knowledge) -> bool {
@@ -99,6 +101,8 @@ pub struct ToolInfo {
     pub access: Access,
     /// Whether a repetition does no more.
     pub idempotent: bool,
+    /// Whether its answers show notes. Others can be asked of a vault that nobody has read.
+    pub shows_notes: bool,
     /// JSON Schema of its arguments. Everything it says is checked.
     pub input_schema: Value,
     /// JSON Schema of its answers.

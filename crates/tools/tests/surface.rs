@@ -8,7 +8,7 @@ use quipu_core::{Knowledge, Parts};
 use quipu_embed::Builtin;
 use quipu_testkit::store_conformance::Shelf;
 use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault, mem_memory};
-use quipu_tools::{Registry, RegistryOptions, ToolInfo, reference};
+use quipu_tools::{Registry, RegistryOptions, ToolInfo, Toolset, reference};
 use serde_json::{Value, json};
 
 fn registry() -> Registry {
@@ -41,6 +41,16 @@ fn every_tool_is_as_reviewed() {
         });
         insta::assert_json_snapshot!(tool.name, shown);
     }
+}
+
+#[test]
+fn of_memory_one_tool_shows_notes_and_of_the_rest_all() {
+    let registry = registry();
+    let (remembering, others): (Vec<&ToolInfo>, Vec<&ToolInfo>) =
+        registry.tools().partition(|tool| tool.toolset == Toolset::Memory);
+    let showing = remembering.iter().filter(|tool| tool.shows_notes).map(|tool| tool.name);
+    assert_eq!(showing.collect::<Vec<_>>(), ["get_entity"]);
+    assert!(others.iter().all(|tool| tool.shows_notes));
 }
 
 #[test]

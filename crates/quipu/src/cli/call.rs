@@ -69,9 +69,8 @@ impl Call {
             output.json(&info.input_schema)?;
             return Ok(Outcome::Fine);
         }
-        // Of memory only this one shows notes; for the others a vault that was never indexed need not be read.
-        let shows_notes = info.toolset != Toolset::Memory || tool == "get_entity";
-        if shows_notes || open.index != IndexPlace::Memory(WhyMemory::NotYet) {
+        // For what shows none, a vault that was never indexed need not be read.
+        if info.shows_notes || open.index != IndexPlace::Memory(WhyMemory::NotYet) {
             opened::start(&open, output)?;
         }
         let called = registry.call_for(self.key()?, tool, arguments, &Session::named(super::CLIENT));

@@ -155,11 +155,14 @@ impl Asking {
         }
     }
 
-    /// Whether nothing happens twice when it is run twice. What `restore` brings back may be what it replaced just before.
+    /// Whether nothing happens twice when it is run twice. `call` has a key by which it is carried out once; what `restore`
+    /// brings back may be what it replaced just before.
     fn again(&self) -> Again {
         match self {
             Self::Restore(_) => Again::No,
-            _ => Again::Yes,
+            Self::Index(_) | Self::Status(_) | Self::Search(_) | Self::Call(_) | Self::Stale(_) | Self::Doctor(_) => {
+                Again::Yes
+            }
         }
     }
 

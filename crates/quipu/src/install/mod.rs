@@ -21,11 +21,18 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// Whether it starts a server of this program, whichever copy of it.
+    /// Whether it starts a server of this program, whichever copy of it. A copy of another name is known only to itself.
     pub(crate) fn is_quipu(&self) -> bool {
-        let is_called = Path::new(&self.program).file_name().is_some_and(|file| file == "quipu");
-        is_called && self.arguments.first().is_some_and(|verb| verb == "serve")
+        let program = Path::new(&self.program);
+        let is_called = program.file_name().is_some_and(|file| file == "quipu");
+        (is_called || is_this(program)) && self.arguments.first().is_some_and(|verb| verb == "serve")
     }
+}
+
+/// Whether a path leads to the program that runs. A relative one may lead elsewhere for the client that reads it.
+fn is_this(program: &Path) -> bool {
+    let here = std::env::current_exe().and_then(|here| here.canonicalize());
+    program.is_absolute() && here.is_ok_and(|here| program.canonicalize().is_ok_and(|there| there == here))
 }
 
 /// Why a configuration is left as it is.

@@ -23,9 +23,9 @@ use serde_json::Value;
 
 use super::caller::Caller;
 use super::http_answer::HttpAnswer;
-use super::in_flight::InFlight;
+use super::in_flight::Docket;
 use super::notices::Followed;
-use super::server::{Interrupted, Server};
+use super::server::{Interrupted, Server, unless_cancelled};
 use super::unsent::Unsent;
 use super::{answer, progress, resources};
 
@@ -54,7 +54,7 @@ impl Drop for Telling {
 
 /// How the client comes in, and where its answers are counted until they have left.
 enum Way {
-    Stream { in_flight: Arc<InFlight>, unsent: Arc<Unsent> },
+    Stream { unsent: Arc<Unsent> },
     Http,
 }
 
@@ -62,8 +62,8 @@ enum Way {
 const MAX_UNSENT_BYTES: usize = 64 * 1024 * 1024;
 
 impl Connection {
-    pub(super) fn over_stream(server: Server, in_flight: Arc<InFlight>) -> Self {
-        Self::new(server, Way::Stream { in_flight, unsent: Unsent::new(MAX_UNSENT_BYTES) })
+    pub(super) fn over_stream(server: Server) -> Self {
+        Self::new(server, Way::Stream { unsent: Unsent::new(MAX_UNSENT_BYTES) })
     }
 
     pub(super) fn over_http(server: Server) -> Self {
@@ -89,34 +89,30 @@ impl Connection {
         work: impl FnOnce(&Server) -> T + Send + 'static,
     ) -> Result<T, Interrupted> {
         let caller = Caller::of(&context.extensions);
-        let (in_flight, unsent) = match &self.way {
-            Way::Stream { in_flight, unsent } => (Some(in_flight.clone()), unsent.clone()),
-            Way::Http => (None, caller.map_or_else(|| self.server.unsent(), |caller| &caller.unsent).clone()),
+        let unsent = match &self.way {
+            Way::Stream { unsent } => unsent.clone(),
+            Way::Http => caller.map_or_else(|| self.server.unsent(), |caller| &caller.unsent).clone(),
         };
-        let in_order = match &in_flight {
+        let docket = Docket::of(&context.extensions).cloned();
+        let in_order = match &docket {
             None => None,
-            // One that was called off: the ticket under its id may be another's already.
-            Some(_) if context.ct.is_cancelled() => return Err(Interrupted::Cancelled),
-            Some(in_flight) => {
-                let ticket = in_flight.ticket(&context.id).ok_or(Interrupted::Cancelled)?;
-                Some(not_cancelled(context, ticket.turn()).await?)
-            }
+            Some(docket) => Some(unless_cancelled(context.ct.cancelled(), docket.place().turn()).await?),
         };
         let turn = match caller {
             None => None,
             Some(caller) => {
-                let turn = not_cancelled(context, caller.turns.clone().acquire_owned()).await?;
+                let turn = unless_cancelled(context.ct.cancelled(), caller.turns.clone().acquire_owned()).await?;
                 Some(turn.expect("the semaphore is never closed"))
             }
         };
-        let (id, answer) = (context.id.clone(), HttpAnswer::of(&context.extensions));
+        let answer = HttpAnswer::of(&context.extensions);
         let room = unsent.clone();
         let weighed = move |server: &Server| {
             let (_in_order, _turn) = (in_order, turn);
             let outcome = work(server);
             let held = unsent.hold(weigh(&outcome));
-            match (in_flight, answer) {
-                (Some(in_flight), _) => in_flight.answered(&id, held),
+            match (docket, answer) {
+                (Some(docket), _) => docket.answered(held),
                 (None, Some(answer)) => answer.made(held),
                 (None, None) => {}
             }
@@ -327,13 +323,6 @@ impl ServerHandler for Connection {
     #[expect(deprecated, reason = "older clients set a log level all the same")]
     async fn set_level(&self, _: SetLevelRequestParams, _: Context) -> Result<(), ErrorData> {
         Ok(())
-    }
-}
-
-async fn not_cancelled<T>(context: &Context, waiting: impl Future<Output = T>) -> Result<T, Interrupted> {
-    tokio::select! {
-        turn = waiting => Ok(turn),
-        () = context.ct.cancelled() => Err(Interrupted::Cancelled),
     }
 }
 

@@ -51,7 +51,6 @@ pub(crate) use unsent::Unsent;
 
 use connection::Connection;
 use http_sessions::OwnedSessions;
-use in_flight::InFlight;
 use transport::LineTransport;
 
 /// How long calls in flight may still take once the server is told to stop.
@@ -75,11 +74,10 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let ending = watch::Sender::new(false);
-    let in_flight = Arc::<InFlight>::default();
-    let transport = LineTransport::new(server.clone(), reader, writer, in_flight.clone(), ending.clone());
+    let transport = LineTransport::new(server.clone(), reader, writer, ending.clone());
     let given_up = transport.given_up();
     // Not the library's own handshake: it turns away every call that comes before `initialize`.
-    let running = serve_directly(Connection::over_stream(server, in_flight), transport, None);
+    let running = serve_directly(Connection::over_stream(server), transport, None);
     let mut finished = std::pin::pin!(running.waiting());
     let reason = tokio::select! {
         reason = &mut finished => reason?,

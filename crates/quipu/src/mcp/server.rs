@@ -174,10 +174,7 @@ impl Server {
         work: impl FnOnce(&Server) -> T + Send + 'static,
     ) -> Result<T, Interrupted> {
         let mut cancelled = std::pin::pin!(cancelled);
-        let permit = tokio::select! {
-            permit = self.turn(unsent) => permit,
-            () = &mut cancelled => return Err(Interrupted::Cancelled),
-        };
+        let permit = unless_cancelled(&mut cancelled, self.turn(unsent)).await?;
         let server = self.clone();
         let running = tokio::task::spawn_blocking(move || {
             let _permit = permit;
@@ -201,6 +198,32 @@ impl Server {
             if unsent.has_room() {
                 return permit;
             }
+        }
+    }
+}
+
+/// Waits for something that is to be begun then. The cancellation is looked at first: where both are there, nothing begins.
+pub(super) async fn unless_cancelled<T>(
+    cancelled: impl Future<Output = ()>,
+    waiting: impl Future<Output = T>,
+) -> Result<T, Interrupted> {
+    tokio::select! {
+        biased;
+        () = cancelled => Err(Interrupted::Cancelled),
+        outcome = waiting => Ok(outcome),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_called_off_before_its_turn_came_is_not_begun() {
+        for _ in 0..50 {
+            assert!(matches!(unless_cancelled(ready(()), ready(())).await, Err(Interrupted::Cancelled)));
         }
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use quipu_tools::echoed;
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientRequest, JsonRpcMessage, ProtocolVersion, RequestId,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions, JsonRpcMessage, ProtocolVersion, RequestId,
     ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::Transport;
@@ -25,7 +25,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
 use super::batch::Batch;
-use super::in_flight::{InFlight, Kind};
+use super::in_flight::{Docket, InFlight, Kind};
 use super::lines::{Line, LineReader, MAX_LINE_BYTES};
 use super::message::{self, Incoming, Refusal};
 use super::order::{Order, Ticket};
@@ -86,17 +86,11 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    pub(super) fn new(
-        server: Server,
-        reader: R,
-        writer: W,
-        in_flight: Arc<InFlight>,
-        ending: watch::Sender<bool>,
-    ) -> Self {
+    pub(super) fn new(server: Server, reader: R, writer: W, ending: watch::Sender<bool>) -> Self {
         let writer = Arc::new(Mutex::new(writer));
         Self {
             lines: LineReader::new(reader),
-            output: Output { writer, in_flight, takes_batches: Arc::default(), ending },
+            output: Output { writer, in_flight: Arc::default(), takes_batches: Arc::default(), ending },
             waiting: VecDeque::new(),
             deadline: None,
             given_up: watch::Sender::new(false),
@@ -144,16 +138,18 @@ where
     }
 
     /// Notes a request as in flight and a cancelled one as done.
-    fn admit(&self, incoming: Incoming, bytes: usize) -> Incoming {
-        let Incoming::Message(message) = &incoming else { return incoming };
-        match &**message {
+    fn admit(&self, mut incoming: Incoming, bytes: usize) -> Incoming {
+        let Incoming::Message(message) = &mut incoming else { return incoming };
+        match &mut **message {
             JsonRpcMessage::Request(request) => {
                 let kind = match request.request {
                     ClientRequest::InitializeRequest(_) => Kind::Handshake,
                     ClientRequest::SubscriptionsListenRequest(_) => Kind::Stream,
                     _ => Kind::Call,
                 };
-                if !self.output.in_flight.begin(&request.id, bytes, kind, self.queue(&request.request)) {
+                let docket = Docket::new(&self.order, self.queue(&request.request));
+                request.request.extensions_mut().insert(docket.clone());
+                if !self.output.in_flight.begin(&request.id, bytes, kind, docket) {
                     // Without its id: the answer that is still to come would be mistaken for this one.
                     let id = echoed(&request.id.to_string());
                     let message = format!("request {id} is still being worked on: use another id");
@@ -170,7 +166,8 @@ where
         incoming
     }
 
-    /// A place for what runs on a worker. The rest is answered at once, whatever else is under way.
+    /// A place for what runs on a worker: what is not listed here takes its place late, see [`Docket::place`]. The rest is
+    /// answered at once, whatever else is under way.
     fn queue(&self, request: &ClientRequest) -> Option<Ticket> {
         match request {
             ClientRequest::CallToolRequest(call) => Some(self.order.queue(self.server.writes(&call.params.name))),

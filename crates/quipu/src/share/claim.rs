@@ -79,13 +79,17 @@ fn id(metadata: &Metadata) -> FileId {
     (metadata.dev(), metadata.ino())
 }
 
+fn file_at(path: &Path) -> io::Result<FileId> {
+    Ok(id(&std::fs::symlink_metadata(path)?))
+}
+
 /// How a claim stands, seen from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
     Firm,
     /// The locked file is no longer where others look for it: another process may get a lock.
     NoLock,
-    /// Nobody finds the socket any more.
+    /// The socket is no longer where others look for it.
     NoSocket,
 }
 
@@ -93,18 +97,21 @@ pub(crate) enum Standing {
 #[derive(Debug, Clone)]
 pub(crate) struct Marks {
     lock: FileId,
-    socket: Option<PathBuf>,
+    socket: Option<Socket>,
 }
 
 impl Marks {
     /// Compares it with what is there. A disk that says nothing changes nothing.
     pub(crate) fn look(&self, own_folder: &Path) -> Standing {
-        let is_gone = |error: io::Error| error.kind() == io::ErrorKind::NotFound;
-        if identity(own_folder).map_or_else(is_gone, |there| there != self.lock) {
+        let is_another = |there: io::Result<FileId>, own: FileId| match there {
+            Ok(there) => there != own,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        if is_another(identity(own_folder), self.lock) {
             return Standing::NoLock;
         }
         match &self.socket {
-            Some(socket) if std::fs::symlink_metadata(socket).is_err_and(is_gone) => Standing::NoSocket,
+            Some(socket) if is_another(file_at(&socket.path), socket.file) => Standing::NoSocket,
             _ => Standing::Firm,
         }
     }
@@ -147,7 +154,7 @@ impl Claim {
         match file.try_lock() {
             Ok(()) => {
                 // Somebody may have tidied the folder up meanwhile: then this is the lock of nothing.
-                let is_there = std::fs::symlink_metadata(&path).is_ok_and(|there| id(&there) == opened);
+                let is_there = file_at(&path).is_ok_and(|there| there == opened);
                 Ok(if is_there { Ok((file, opened)) } else { Err(Card::default()) })
             }
             Err(TryLockError::WouldBlock) => {
@@ -169,7 +176,7 @@ impl Claim {
     /// Lets nobody in any more. A socket that stays is replaced by the next owner; one of another owner's stays as it is.
     pub(crate) fn close_socket(&self) {
         if let Some(Socket { path, file }) = &self.socket
-            && std::fs::symlink_metadata(path).is_ok_and(|there| id(&there) == *file)
+            && file_at(path).is_ok_and(|there| there == *file)
         {
             let _ = std::fs::remove_file(path);
         }
@@ -181,7 +188,7 @@ impl Claim {
     }
 
     pub(crate) fn marks(&self) -> Marks {
-        Marks { lock: self.file, socket: self.socket.as_ref().map(|socket| socket.path.clone()) }
+        Marks { lock: self.file, socket: self.socket.clone() }
     }
 
     /// Holds the vault by another lock from now on: the old one is no longer where others look for it.
@@ -202,7 +209,7 @@ impl Claim {
         for place in places(own_folder) {
             match place.listen() {
                 Ok(listener) => {
-                    let file = id(&std::fs::symlink_metadata(&place.socket)?);
+                    let file = file_at(&place.socket)?;
                     self.socket = Some(Socket { path: place.socket, file });
                     return Ok(listener);
                 }
@@ -292,7 +299,7 @@ impl Place {
 
 /// Tells one vault's lock from another's. Two vaults may have the same path, in two containers that share `/tmp`.
 pub(crate) fn identity(own_folder: &Path) -> io::Result<FileId> {
-    Ok(id(&std::fs::symlink_metadata(own_folder.join(LOCK))?))
+    file_at(&own_folder.join(LOCK))
 }
 
 #[cfg(test)]
@@ -372,8 +379,16 @@ mod tests {
         let _listener = claim.listen(folder.path()).unwrap();
         let marks = claim.marks();
         assert_eq!(marks.look(folder.path()), Standing::Firm);
-        std::fs::remove_file(folder.path().join(FOLDER).join(SOCKET)).unwrap();
+        let socket = folder.path().join(FOLDER).join(SOCKET);
+        std::fs::remove_file(&socket).unwrap();
         assert_eq!(marks.look(folder.path()), Standing::NoSocket);
+        let _stranger = UnixListener::bind(&socket).unwrap();
+        assert_eq!(marks.look(folder.path()), Standing::NoSocket, "that is another's");
+        let _listener = claim.listen(folder.path()).unwrap();
+        let marks = claim.marks();
+        assert_eq!(marks.look(folder.path()), Standing::Firm);
+        claim.close_socket();
+        assert_eq!(marks.look(folder.path()), Standing::NoSocket, "it was given up, and is wanted again");
         std::fs::remove_file(folder.path().join(LOCK)).unwrap();
         assert_eq!(marks.look(folder.path()), Standing::NoLock);
         let newer = had(Claim::ask(folder.path(), Hold::Shared));

@@ -1,14 +1,12 @@
 //! How an owner stays the only one. The lock and the socket are files, and files get removed: by a cleaning script, by
 //! `git clean`, by a sync of another machine's folder. A lock that is gone is taken anew, and a socket made anew; where
-//! another process has taken the lock meanwhile, this one asks there from now on.
+//! another process has taken the lock meanwhile, this one steps down.
 
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use super::claim::{Asked, Claim, Hold, Marks, Standing};
-use super::link::Link;
+use super::claim::{Asked, Card, Claim, Hold, Marks, Standing};
 use super::place::{Held, Place};
 use super::seat::Shared;
 
@@ -16,11 +14,12 @@ use super::seat::Shared;
 const LOOK: Duration = Duration::from_millis(700);
 
 impl Shared {
-    /// Looks after lock and socket for as long as this process owns the vault. Gives the way to another owner, if there is
-    /// one now.
-    pub(super) fn guard(&self) -> Option<(Link, UnixStream)> {
+    /// Looks after lock and socket for as long as this process owns the vault. Says who owns it, where that is another now:
+    /// it waits for the index, which this one is to close before anything else.
+    pub(super) fn guard(&self) -> Option<Card> {
         let own_folder = self.own_folder.as_deref()?;
         let mut said = Standing::Firm;
+        let mut is_unknown = false;
         while let Some(marks) = self.marks() {
             let standing = marks.look(own_folder);
             if standing != said && standing != Standing::Firm {
@@ -28,14 +27,16 @@ impl Shared {
             }
             said = standing;
             match standing {
-                Standing::Firm => {}
+                Standing::Firm => is_unknown = false,
                 Standing::NoSocket => self.listen_anew(own_folder),
                 Standing::NoLock => match Claim::ask(own_folder, Hold::Shared) {
                     Asked::Had(claim) => self.lock_anew(claim),
-                    // A command is soon through; another owner answers.
-                    Asked::Taken(_) => match Link::open(own_folder, &self.process(), self.options.engine.watches) {
-                        Ok(other) => return Some(other),
-                        Err(_) => tracing::debug!("whoever has the vault's lock cannot be reached yet"),
+                    // Whoever has just taken the lock may be about to write its card.
+                    Asked::Taken(card) if card == Card::default() && !is_unknown => is_unknown = true,
+                    Asked::Taken(card) => match card.hold {
+                        Hold::Shared => return Some(card),
+                        // It is soon through, or nobody could ask it.
+                        Hold::Passing | Hold::Alone => tracing::debug!(?card, "another process has the vault's lock"),
                     },
                     Asked::Impossible(error) => tracing::debug!(%error, "the lock cannot be taken anew"),
                 },
@@ -77,6 +78,8 @@ impl Shared {
     fn listen_anew(&self, own_folder: &Path) {
         let Place::Owner(_, Some(Held { host: Some(host), claim })) = &mut *self.place() else { return };
         if let Err(error) = claim.listen(own_folder).and_then(|listener| host.move_to(listener)) {
+            // Nobody listens there: the next look is to find it missing.
+            claim.close_socket();
             tracing::warn!("other processes cannot share this vault's index: no socket can be made: {error}");
         }
     }

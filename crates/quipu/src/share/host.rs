@@ -105,12 +105,15 @@ impl Host {
         Ok(Self { shared })
     }
 
-    /// Lets others in elsewhere from now on.
+    /// Lets others in elsewhere from now on; where that fails, all stays as it was.
     pub(super) fn move_to(&self, listener: UnixListener) -> io::Result<()> {
         let listener = Arc::new(listener);
-        let before = std::mem::replace(&mut *self.shared.listener(), listener.clone());
+        // Held meanwhile: the thread that starts here may want to know whether it is still the one.
+        let mut current = self.shared.listener();
+        self.shared.clone().start(listener.clone())?;
+        let before = std::mem::replace(&mut *current, listener);
         wake(&before);
-        self.shared.clone().start(listener)
+        Ok(())
     }
 
     pub(super) fn rename(&self, vault: FileId) {

@@ -24,8 +24,9 @@ use crate::mcp::Change;
 const SOON: Duration = Duration::from_millis(2);
 pub(super) const LATER: Duration = Duration::from_millis(50);
 
-/// How long an owner that let go of the vault may need to close its index.
-const LAST_OWNER: Duration = Duration::from_secs(1);
+/// How long an owner that let go of the vault, or whose lock was removed, may need to see it and to close its index. Less
+/// than [`REACH`]: whoever wants to ask this process is not to go away meanwhile.
+const LAST_OWNER: Duration = Duration::from_millis(2500);
 
 /// Between two tries to open a vault that could not be opened.
 const NEXT_TRY: Duration = Duration::from_secs(1);
@@ -81,30 +82,28 @@ impl Shared {
     /// vault, or works alone for the time being and looks for a better place.
     pub(super) fn watch(self: Arc<Self>, mut stream: Option<UnixStream>) {
         loop {
-            if let Some((link, next)) = self.guard() {
-                self.sit(Place::Behind(Arc::new(link)));
-                self.listeners.tell(&Change::ANY);
-                stream = Some(next);
-            }
-            let is_stopped = stream.as_mut().is_some_and(|stream| self.listen(stream));
+            let alone = if let Some(card) = self.guard() {
+                tracing::warn!("{}, and not in this one any more", of(&card));
+                Alone::IfItMust
+            } else {
+                match &mut stream {
+                    Some(stream) => self.listen(stream),
+                    // One that works alone goes on so until it has something better.
+                    None => Alone::Never,
+                }
+            };
             if matches!(*self.place(), Place::Left) {
                 return;
             }
-            if stream.is_some() {
+            if alone != Alone::Never {
                 self.sit(Place::Between);
             }
             let (place, next) = loop {
-                // One that works alone goes on so until it has something better.
-                let alone = match stream {
-                    Some(_) if is_stopped => Alone::Already,
-                    Some(_) => Alone::IfItMust,
-                    None => Alone::Never,
-                };
                 match self.look_until_found(alone) {
                     Ok(found) => break found,
                     Err(failure) => {
                         tracing::warn!("this process cannot take its place at the vault: {failure}");
-                        if stream.is_some() {
+                        if alone != Alone::Never {
                             self.sit(Place::Nowhere(failure.to_string()));
                         }
                         std::thread::sleep(NEXT_TRY);
@@ -120,19 +119,19 @@ impl Shared {
     }
 
     /// Hears the owner out: it speaks of changes, and says now and then that it is there. Returns when it says something
-    /// else, ends, or is silent, and whether it was that: then it is stopped, or hangs.
-    fn listen(&self, stream: &mut UnixStream) -> bool {
-        let is_stopped = loop {
+    /// else, ends, or is silent: one that is silent is stopped, or hangs, and is not waited for.
+    fn listen(&self, stream: &mut UnixStream) -> Alone {
+        let alone = loop {
             match receive::<Notice>(stream) {
                 Ok(Some(notice)) => self.tell(&notice.into()),
-                Ok(None) => break false,
-                Err(error) => break is_silence(&error),
+                Err(error) if is_silence(&error) => break Alone::Already,
+                Ok(None) | Err(_) => break Alone::IfItMust,
             }
         };
         if let Place::Behind(link) = &*self.place() {
             link.give_up();
         }
-        is_stopped
+        alone
     }
 
     fn tell(&self, change: &Change) {

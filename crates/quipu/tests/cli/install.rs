@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -81,7 +82,7 @@ fn a_pipe_in_place_of_the_settings_is_not_waited_for() {
     let desk = Desk::new();
     std::fs::create_dir_all(desk.home(".cursor")).unwrap();
     let pipe = desk.home(".cursor/mcp.json");
-    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let ran = desk.run(&["cursor"]).expect(1);
     assert!(ran.stderr.contains("mcp.json cannot be read: it is not a file"), "{ran}");
 }
@@ -174,6 +175,26 @@ fn another_programs_server_of_that_name_is_not_replaced_unasked() {
     // One of ours, wherever it was, is replaced.
     desk.put(".cursor/mcp.json", r#"{"mcpServers": {"quipu": {"command": "/old/quipu", "args": ["serve", "/old"]}}}"#);
     desk.run(&["cursor"]).expect(0);
+}
+
+#[test]
+fn a_program_of_another_name_knows_its_own_server() {
+    let desk = Desk::new();
+    let ours = PathBuf::from(env!("CARGO_BIN_EXE_quipu"));
+    // Beside the program: a second name for a file must be on the same disk.
+    let folder = tempfile::tempdir_in(ours.parent().unwrap()).unwrap();
+    let program = folder.path().join("quipu-1.2");
+    std::fs::hard_link(ours, &program).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        command.arg("install").args(arguments).current_dir(desk.0.root()).env_clear().env("HOME", desk.home(""));
+        desk.0.ran(command.output().unwrap())
+    };
+    run(&["cursor"]).expect(0);
+    run(&["cursor", "--", "--read-only"]).expect(0);
+    assert!(desk.read(".cursor/mcp.json").contains("--read-only"));
+    assert_eq!(run(&["--list", "--json"]).expect(0).json()[0]["program"], json!(program));
+    run(&["--remove", "cursor"]).expect(0);
 }
 
 #[test]

@@ -4,35 +4,49 @@
 #![expect(clippy::disallowed_methods, reason = "a test's vault is made here")]
 
 use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use crate::client::Client;
 
-/// A man in the middle at the owner's socket: he passes everything on, and kills the owner when it has answered a question
-/// with these words, before anybody hears the answer.
+/// With a file where the folder of the socket would be: the owner's socket lies elsewhere.
+const NOTES: &str = "//- a.md\n---\ntags: [old]\n---\nOld.\n//- linking.md\nSee [[a]].\n//- .quipu/share\n";
+
+fn elsewhere(root: &Path) -> PathBuf {
+    let own_folder = root.canonicalize().unwrap().join(".quipu");
+    let user = std::fs::metadata(&own_folder).unwrap().uid();
+    let name = blake3::hash(own_folder.as_os_str().as_encoded_bytes()).to_hex();
+    PathBuf::from(format!("/tmp/quipu-{user}/{}.sock", &name[..32]))
+}
+
+/// A man in the middle, where others look for the owner's socket first: he passes everything on, and kills the owner when
+/// it has answered a question with these words, before anybody hears the answer.
 fn swallow_the_answer_to(words: &str, root: &Path, owner: u32) {
     let words = words.to_owned();
-    let share = root.join(".quipu/share");
-    std::fs::hard_link(share.join("owner.sock"), share.join("real.sock")).unwrap();
-    let listener = UnixListener::bind(share.join("false.sock")).unwrap();
-    // In one step: an owner whose socket is gone makes another.
-    std::fs::rename(share.join("false.sock"), share.join("owner.sock")).unwrap();
+    let (share, real) = (root.join(".quipu/share"), elsewhere(root));
+    std::fs::remove_file(&share).unwrap();
+    std::fs::DirBuilder::new().mode(0o700).create(&share).unwrap();
+    let listener = UnixListener::bind(share.join("owner.sock")).unwrap();
     std::thread::spawn(move || {
         for guest in listener.incoming() {
-            let (guest, host) = (guest.unwrap(), UnixStream::connect(share.join("real.sock")));
-            let Ok(host) = host else { return };
-            let words = words.clone();
+            let guest = guest.unwrap();
+            let Ok(host) = UnixStream::connect(&real) else { return };
+            let (words, real) = (words.clone(), real.clone());
             std::thread::spawn(move || {
-                let _ = pass_on(guest, host, &words, owner);
+                let _ = pass_on(guest, host, &words, || {
+                    let killed = std::process::Command::new("kill").args(["-s", "KILL", &owner.to_string()]).status();
+                    assert!(killed.unwrap().success());
+                    std::fs::remove_file(&real).unwrap();
+                });
             });
         }
     });
 }
 
-fn pass_on(mut guest: UnixStream, mut host: UnixStream, words: &str, owner: u32) -> io::Result<()> {
+fn pass_on(mut guest: UnixStream, mut host: UnixStream, words: &str, kill: impl FnOnce()) -> io::Result<()> {
     let hello = frame(&mut guest)?;
     host.write_all(&hello)?;
     guest.write_all(&frame(&mut host)?)?;
@@ -46,15 +60,15 @@ fn pass_on(mut guest: UnixStream, mut host: UnixStream, words: &str, owner: u32)
         host.write_all(&question)?;
         let answer = frame(&mut host)?;
         if text(&question).contains(words) {
-            let status = std::process::Command::new("kill").args(["-s", "KILL", &owner.to_string()]).status()?;
-            assert!(status.success());
+            kill();
             return Ok(());
         }
         guest.write_all(&answer)?;
     }
 }
 
-fn frame(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
+/// What one process says to the other at once: its length, then JSON.
+pub(crate) fn frame(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     let mut frame = vec![0; 4];
     stream.read_exact(&mut frame)?;
     let length = u32::from_le_bytes([frame[0], frame[1], frame[2], frame[3]]) as usize;
@@ -66,8 +80,6 @@ fn frame(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
 fn text(frame: &[u8]) -> String {
     String::from_utf8_lossy(&frame[4..]).into_owned()
 }
-
-const NOTES: &str = "//- a.md\n---\ntags: [old]\n---\nOld.\n//- linking.md\nSee [[a]].\n";
 
 /// A server whose answer to a tool will be lost, with its end.
 fn owner_who_will_not_answer(tool: &str) -> Client {

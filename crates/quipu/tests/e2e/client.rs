@@ -70,7 +70,12 @@ impl Client {
 
     /// Another server on the same vault, as another client would start it.
     pub(crate) fn join(&self, arguments: &[&str]) -> Self {
-        Self::start_beside(self.vault.clone(), serve_command(self.root(), arguments)).shake_hands(LEGACY)
+        self.start_join(arguments).shake_hands(LEGACY)
+    }
+
+    /// The same without its handshake: nothing is waited for.
+    pub(crate) fn start_join(&self, arguments: &[&str]) -> Self {
+        Self::start_beside(self.vault.clone(), serve_command(self.root(), arguments))
     }
 
     fn start_beside(vault: Arc<TempDir>, mut command: Command) -> Self {

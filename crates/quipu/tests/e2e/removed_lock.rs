@@ -3,12 +3,16 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test's vault is made here")]
 
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, PATIENCE, vault};
+use crate::asked_again::frame;
+use crate::client::{Client, LEGACY, PATIENCE, vault};
 
 /// Who has the vault, by the card in the lock.
 fn owner(root: &Path) -> Option<u64> {
@@ -34,6 +38,22 @@ fn share_one_index(one: &mut Client, other: &mut Client, note: &str) {
     one.answer("create_node", json!({ "id": note, "content": "x" }));
     let there = json!({ note: true });
     other.wait_for("nodes_exist", json!({ "ids": [note] }), &there);
+}
+
+/// Removes an owner's lock and does something before the owner can see it.
+fn without_its_lock<T>(owner: &Client, meanwhile: impl FnOnce() -> T) -> T {
+    owner.signal("STOP");
+    std::fs::remove_file(owner.root().join(".quipu/owner.lock")).unwrap();
+    let done = meanwhile();
+    owner.signal("CONT");
+    done
+}
+
+/// Where whoever owns the vault has its index; null where that is in its memory alone.
+fn index_place(client: &Client) -> Value {
+    let status = client.command(&["status", "--json"]);
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    status["index"]["place"].clone()
 }
 
 #[test]
@@ -66,13 +86,15 @@ fn an_owner_whose_lock_another_took_asks_there_and_loses_nothing() {
         first.answer("create_entity", json!({ "name": "Boat", "entity_type": "Project" }))["entity_id"].clone();
     first.answer("set_context", json!({ "project_id": project }));
     first.answer("get_node", json!({ "id": "a.md" }));
-    std::fs::remove_file(first.root().join(".quipu/owner.lock")).unwrap();
-    let mut second = first.join(&["--no-watch"]);
-    if owner(first.root()) == Some(u64::from(first.pid())) {
-        // It was quicker than the second could start.
-        return;
-    }
+    let second = without_its_lock(&first, || {
+        let second = first.start_join(&["--no-watch"]);
+        wait_until("the second has the lock", || owner(first.root()) == Some(u64::from(second.pid())));
+        second
+    });
+    let mut second = second.shake_hands(LEGACY);
     share_one_index(&mut second, &mut first, "b.md");
+    assert!(index_place(&first).is_string(), "the first let go of the index, and the second has it");
+    assert_eq!(owner(first.root()), Some(u64::from(second.pid())));
     share_one_index(&mut first, &mut second, "c.md");
     share_one_index(&mut second, &mut follower, "d.md");
     assert_eq!(first.answer("get_context", json!({}))["project_id"], project);
@@ -80,7 +102,37 @@ fn an_owner_whose_lock_another_took_asks_there_and_loses_nothing() {
     second.signal("KILL");
     second.wait();
     share_one_index(&mut follower, &mut first, "e.md");
-    let status = first.command(&["status", "--json"]);
-    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
-    assert!(status["index"]["place"].is_string(), "whoever stepped down let go of the index: {status}");
+    assert!(index_place(&first).is_string(), "and so does the next");
+}
+
+#[test]
+fn an_owner_whose_lock_a_stranger_took_steps_down_and_says_why() {
+    let mut first = open();
+    let own_folder = first.root().join(".quipu");
+    let (lock, socket) = (own_folder.join("owner.lock"), own_folder.join("share/owner.sock"));
+    let stranger = without_its_lock(&first, || {
+        let mut held = File::create_new(&lock).unwrap();
+        held.lock().unwrap();
+        write!(held, "{}", json!({ "pid": 1, "version": "99.0.0", "hold": "shared" })).unwrap();
+        std::fs::remove_file(&socket).unwrap();
+        let listener = UnixListener::bind(&socket).unwrap();
+        std::thread::spawn(move || {
+            for guest in listener.incoming() {
+                let mut guest = guest.unwrap();
+                frame(&mut guest).unwrap();
+                let welcome = json!({ "wire": 99, "version": "99.0.0", "pid": 1 }).to_string();
+                let length = u32::try_from(welcome.len()).unwrap().to_le_bytes();
+                guest.write_all(&[&length, welcome.as_bytes()].concat()).unwrap();
+            }
+        });
+        held
+    });
+    wait_until("it no longer works on the vault", || {
+        let result = first.call("get_node", json!({ "id": "a.md" }));
+        let said = result["content"][0]["text"].as_str().unwrap_or_default();
+        result["isError"] == true && said.contains("process 1 of quipu 99.0.0, with which this one")
+    });
+    drop(stranger);
+    wait_until("it works on the vault again", || first.call("get_node", json!({ "id": "a.md" }))["isError"] != true);
+    assert_eq!(owner(first.root()), Some(u64::from(first.pid())));
 }

@@ -115,6 +115,7 @@ impl Tool for BulkUpdate {
         an entity created in the same call. Use it to save what you learned at the end of a session.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = false;
+    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let entity = |new: NewEntity| BulkEntity {

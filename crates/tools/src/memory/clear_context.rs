@@ -25,6 +25,7 @@ impl Tool for ClearContext {
     const DESCRIPTION: &'static str = "Leave the project you work in: searches rank everything alike again.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = true;
+    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, _params: Params) -> Result<Output, Fault> {
         call.memory()?.clear_context(call.session)?;

@@ -81,6 +81,7 @@ impl Tool for CreateEntity {
         is returned with a warning: add to that one, or pass force. Several at once: bulk_update.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = false;
+    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let wish = EntityWish {

@@ -28,6 +28,7 @@ impl Tool for CreateObservation {
         "Add a fact to an entity. One fact each: they are found better. Several at once: bulk_update.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = false;
+    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<ObservationOutput, Fault> {
         let author = call.author(Self::NAME)?;

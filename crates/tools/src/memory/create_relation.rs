@@ -30,6 +30,7 @@ impl Tool for CreateRelation {
         relation twice is an error.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = false;
+    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<RelationOutput, Fault> {
         let (from, to) = (EntityId(params.from_entity_id), EntityId(params.to_entity_id));

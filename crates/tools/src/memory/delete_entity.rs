@@ -32,6 +32,7 @@ impl Tool for DeleteEntity {
         two entities, move the facts first.";
     const ACCESS: Access = Access::Destroy;
     const IDEMPOTENT: bool = false;
+    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let author = call.author(Self::NAME)?;

@@ -31,6 +31,7 @@ impl Tool for DeleteObservation {
     const DESCRIPTION: &'static str = "Delete one observation, for example one that is no longer true.";
     const ACCESS: Access = Access::Destroy;
     const IDEMPOTENT: bool = false;
+    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let author = call.author(Self::NAME)?;

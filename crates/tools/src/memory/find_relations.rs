@@ -41,6 +41,7 @@ impl Tool for FindRelations {
         "List relations by source, target or type; without any of them all relations, oldest first.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
+    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<RelationOutput>, Fault> {
         let filter = RelationFilter {

@@ -34,6 +34,7 @@ impl Tool for GetContext {
     const DESCRIPTION: &'static str = "The project you work in, as set by set_context, or that there is none.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
+    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, _params: Params) -> Result<Output, Fault> {
         Ok(match call.memory()?.context(call.session)? {

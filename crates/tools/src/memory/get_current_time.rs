@@ -26,6 +26,7 @@ impl Tool for GetCurrentTime {
     const DESCRIPTION: &'static str = "The server's time now, ISO 8601 in UTC. Use it to date what you remember.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = false;
+    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, _params: Params) -> Result<Output, Fault> {
         Ok(Output { timestamp: iso_utc(call.knowledge.now_ns()) })

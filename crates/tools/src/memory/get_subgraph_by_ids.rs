@@ -32,6 +32,7 @@ impl Tool for GetSubgraphByIds {
     const DESCRIPTION: &'static str = "Entities by their numbers, with their observations and the relations among them. Numbers of nothing are left out.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
+    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let ids: Vec<EntityId> = params.entity_ids.into_iter().map(EntityId).collect();

@@ -24,6 +24,7 @@ impl Tool for GetVersion {
     const DESCRIPTION: &'static str = "The version of this server.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
+    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, _params: Params) -> Result<Output, Fault> {
         let _ = call;

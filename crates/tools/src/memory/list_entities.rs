@@ -37,6 +37,7 @@ impl Tool for ListEntities {
         "All entities in the order of their making, page by page. To find something use search_entities.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
+    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let page = Page { number: params.page, size: params.per_page };

@@ -62,6 +62,7 @@ impl Tool for SearchEntities {
         you create. For the facts themselves use get_entity or search_subgraph.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
+    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Hit>, Fault> {
         let query = SearchQuery {

@@ -60,6 +60,7 @@ impl Tool for SearchSubgraph {
         everything about a topic in one call.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
+    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let wanted = [

@@ -33,6 +33,7 @@ impl Tool for SetContext {
         It is remembered for your next session.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = true;
+    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let project = call.memory()?.set_context(call.session, EntityId(params.project_id))?;

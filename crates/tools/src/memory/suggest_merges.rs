@@ -52,6 +52,7 @@ impl Tool for SuggestMerges {
     const DESCRIPTION: &'static str = "Pairs of entities that may be the same thing, closest first. Nothing is changed. Look at both before you join them.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
+    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Suggestion>, Fault> {
         let wanted = params.entity_type.as_deref();

@@ -38,6 +38,7 @@ impl Tool for UpdateEntity {
         create_observation instead.";
     const ACCESS: Access = Access::Destroy;
     const IDEMPOTENT: bool = true;
+    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<EntityOutput, Fault> {
         let update = EntityUpdate {

@@ -24,7 +24,11 @@ pub(super) struct Tls {
 
 struct Known {
     acceptor: TlsAcceptor,
+    /// Of the files it was made of.
     stamps: [Stamp; 2],
+    /// Of files that could not be used, and of which that was said. They are tried again: what failed may have been the
+    /// reading.
+    unusable: Option<[Stamp; 2]>,
     looked: Instant,
 }
 
@@ -34,7 +38,7 @@ type Stamp = Option<(SystemTime, u64)>;
 impl Tls {
     pub(super) fn new(certificates: PathBuf, key: PathBuf) -> anyhow::Result<Self> {
         let stamps = [&certificates, &key].map(|file| stamp(file));
-        let known = Known { acceptor: acceptor(&certificates, &key)?, stamps, looked: Instant::now() };
+        let known = Known { acceptor: acceptor(&certificates, &key)?, stamps, unusable: None, looked: Instant::now() };
         Ok(Self { certificates, key, known: Mutex::new(known) })
     }
 
@@ -46,13 +50,18 @@ impl Tls {
             known.looked = Instant::now();
             let stamps = [&self.certificates, &self.key].map(|file| stamp(file));
             if stamps != known.stamps && stamps.iter().all(Option::is_some) {
-                known.stamps = stamps;
                 match acceptor(&self.certificates, &self.key) {
                     Ok(renewed) => {
                         tracing::info!("the certificate was renewed");
                         known.acceptor = renewed;
+                        known.stamps = stamps;
+                        known.unusable = None;
                     }
-                    Err(error) => tracing::warn!("the certificate that was there is used on: {error:#}"),
+                    Err(error) => {
+                        if known.unusable.replace(stamps) != Some(stamps) {
+                            tracing::warn!("the certificate that was there is used on: {error:#}");
+                        }
+                    }
                 }
             }
         }
@@ -80,4 +89,40 @@ fn acceptor(certificates: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
     // No HTTP/2: clients of this protocol gain nothing by it, and its streams would need limits of their own.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test's certificates are put in their place here")]
+mod tests {
+    use super::*;
+
+    const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/tls");
+
+    /// A certificate is read at a bad moment, and is whole at the next look, with the time and length it had.
+    #[test]
+    fn files_that_could_not_be_used_are_tried_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let [certificates, key] = ["cert.pem", "key.pem"].map(|name| folder.path().join(name));
+        let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        let put = |path: &Path, bytes: &[u8]| {
+            std::fs::write(path, bytes).unwrap();
+            std::fs::File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+        };
+        std::fs::copy(format!("{FILES}/cert.pem"), &certificates).unwrap();
+        std::fs::copy(format!("{FILES}/key.pem"), &key).unwrap();
+        let tls = Tls::new(certificates.clone(), key.clone()).unwrap();
+        let shown_after_a_while = || {
+            tls.known.lock().unwrap().looked = Instant::now().checked_sub(LOOK).unwrap();
+            tls.acceptor().config().clone()
+        };
+        let first = shown_after_a_while();
+        let renewed = std::fs::read(format!("{FILES}/renewed-cert.pem")).unwrap();
+        put(&certificates, &vec![b' '; renewed.len()]);
+        put(&key, &std::fs::read(format!("{FILES}/renewed-key.pem")).unwrap());
+        assert!(Arc::ptr_eq(&shown_after_a_while(), &first), "there is no other yet");
+        put(&certificates, &renewed);
+        let second = shown_after_a_while();
+        assert!(!Arc::ptr_eq(&second, &first), "it was renewed");
+        assert!(Arc::ptr_eq(&shown_after_a_while(), &second), "what is known is not read again");
+    }
 }
