@@ -154,10 +154,23 @@ pub(crate) fn open_memory_alone(
 fn open_embedder(provider: Provider, with_key: bool) -> Result<Option<Arc<dyn Embedder>>, ComposeError> {
     let keys = if with_key { Keys::from_environment() } else { Keys::default() };
     let settings = quipu_embed::Settings { provider, keys, ..quipu_embed::Settings::default() };
-    quipu_embed::open(&settings).map_err(|error| {
-        let hint = "look at [embedding]; provider = \"builtin\" needs neither an address nor a key".to_owned();
-        ConfigError { place: crate::config::FILE.to_owned(), message: error.to_string(), hint }.into()
-    })
+    quipu_embed::open(&settings).map_err(|error| no_embedder(&error))
+}
+
+/// Fails where no command could ask this provider. Nobody is asked here.
+pub(crate) fn check_provider(provider: Provider) -> Result<(), ComposeError> {
+    let keys = Keys::from_environment();
+    let settings = quipu_embed::Settings { provider, keys, ..quipu_embed::Settings::default() };
+    match quipu_embed::open(&settings) {
+        // The key may be set only where the server is started.
+        Ok(_) | Err(quipu_embed::OpenError::NoKey) => Ok(()),
+        Err(error) => Err(no_embedder(&error)),
+    }
+}
+
+fn no_embedder(error: &quipu_embed::OpenError) -> ComposeError {
+    let hint = "look at [embedding]; provider = \"builtin\" needs neither an address nor a key".to_owned();
+    ConfigError { place: crate::config::FILE.to_owned(), message: error.to_string(), hint }.into()
 }
 
 /// Memory is the one thing here that cannot be made anew: where its file cannot be used, there is none, and the rest works.

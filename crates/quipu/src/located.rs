@@ -24,6 +24,11 @@ impl Located {
         Ok(Self { root, config, served })
     }
 
+    /// Fails where no command could ask the embedding provider that the settings name.
+    pub(crate) fn check_provider(&self) -> Result<(), Failure> {
+        compose::check_provider(self.config.embedding.provider()).map_err(failure)
+    }
+
     /// The folder beside the notes that is ours, made where it can be. `None` where it cannot, or where something else has
     /// its name: a link would lead out of the vault.
     pub(crate) fn own_folder(&self) -> Result<Option<PathBuf>, Failure> {

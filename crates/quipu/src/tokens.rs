@@ -164,6 +164,8 @@ impl TokenFile {
         let file = self.file.display();
         let metadata = self.file.symlink_metadata().with_context(|| format!("while looking at {file}"))?;
         ensure!(metadata.is_file(), "{file} is not a file");
+        let (owner, we) = (metadata.uid(), rustix::process::geteuid().as_raw());
+        ensure!(owner == we || owner == 0, "{file} is another user's: `chown` it, if the tokens in it are yours");
         let mode = metadata.permissions().mode();
         ensure!(mode & 0o022 == 0, "others may write {file}: `chmod 600` it, if the tokens in it are yours");
         Ok(())
@@ -190,10 +192,36 @@ impl TokenFile {
         self.known_secret()?.context("the secret was written and is not there")
     }
 
-    /// Changes whenever the file does: it is always replaced by another.
-    fn stamp(&self) -> Option<(u64, i64, i64, u64)> {
-        let metadata = self.file.symlink_metadata().ok()?;
-        Some((metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.len()))
+    /// Changes whenever something does on which it depends who is let in.
+    fn stamps(&self) -> [Option<Stamp>; 2] {
+        [Stamp::of(&self.file), self.secret.as_deref().and_then(Stamp::of)]
+    }
+}
+
+/// A file as it is: its place on the disk, its text, and who may change it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    file: (u64, u64),
+    length: u64,
+    modified: (i64, i64),
+    mode: u32,
+    owner: (u32, u32),
+    /// When any of this was last set, which nobody can choose.
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    /// `None` where there is no file.
+    fn of(file: &Path) -> Option<Self> {
+        let metadata = file.symlink_metadata().ok()?;
+        Some(Self {
+            file: (metadata.dev(), metadata.ino()),
+            length: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            mode: metadata.mode(),
+            owner: (metadata.uid(), metadata.gid()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        })
     }
 }
 
@@ -225,7 +253,7 @@ pub(crate) struct Tokens {
 
 #[derive(Default)]
 struct Known {
-    stamp: Option<(u64, i64, i64, u64)>,
+    stamps: [Option<Stamp>; 2],
     secret: [u8; 32],
     tokens: Vec<(blake3::Hash, Arc<Token>)>,
 }
@@ -252,9 +280,9 @@ impl Tokens {
     /// Whose token this is.
     pub(crate) fn check(&self, presented: &str, now: Timestamp) -> Result<Arc<Token>, Denied> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamp = self.file.stamp();
-        if known.stamp != stamp {
-            *known = self.load(stamp);
+        let stamps = self.file.stamps();
+        if known.stamps != stamps {
+            *known = self.load(stamps);
         }
         let presented = hashed(presented, &known.secret);
         let mut found = None;
@@ -272,7 +300,7 @@ impl Tokens {
     }
 
     /// A file that cannot be read lets nobody in.
-    fn load(&self, stamp: Option<(u64, i64, i64, u64)>) -> Known {
+    fn load(&self, stamps: [Option<Stamp>; 2]) -> Known {
         let load = || {
             let tokens = self.file.list()?;
             let secret = self.file.known_secret()?;
@@ -290,7 +318,7 @@ impl Tokens {
             tracing::warn!("no token is taken: {error:#}");
             ([0; 32], Vec::new())
         });
-        Known { stamp, secret, tokens }
+        Known { stamps, secret, tokens }
     }
 }
 
@@ -346,6 +374,34 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
         assert_eq!(Tokens::new(files(&folder, "ada")).check(&text, at(0)), Err(Denied::Unknown));
+    }
+
+    #[test]
+    fn what_others_may_do_to_the_files_counts_from_the_next_request_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let (text, _) = files(&folder, "ada").add("laptop", Scope::Read, at(0), None).unwrap();
+        let TokenFile { file, secret } = files(&folder, "ada");
+        let tokens = Tokens::new(files(&folder, "ada"));
+        let lets_in = || tokens.check(&text, at(0)).is_ok();
+        let allow = |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        assert!(lets_in());
+        allow(0o666);
+        assert!(!lets_in(), "others could have put a token there");
+        allow(0o600);
+        assert!(lets_in(), "as the message advises");
+        // Only root may give a file away.
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&file, Some(65534), None).unwrap();
+            assert!(!lets_in(), "another may write it");
+            std::os::unix::fs::chown(&file, Some(0), None).unwrap();
+            assert!(lets_in());
+        }
+        let key = secret.unwrap();
+        let kept = own_files::read(&key).unwrap().unwrap();
+        own_files::replace(&key, "damaged").unwrap();
+        assert!(!lets_in());
+        own_files::replace(&key, &kept).unwrap();
+        assert!(lets_in(), "the key is back");
     }
 
     #[test]

@@ -11,12 +11,13 @@ use similar::{ChangeTag, TextDiff};
 
 use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared, locate};
-use crate::install::{CLIENTS, Change, Client, ConfigFile, Home, Launch};
+use crate::install::{self, CLIENTS, Change, Client, ConfigFile, Home, Launch};
 
 /// Connect a client to a vault, or list what is connected.
 ///
 /// Puts this program and the vault into the client's own settings, with absolute paths, and shows what it changed. All else
-/// in them stays as it is, comments included, and a copy of what was there is kept beside.
+/// in them stays as it is, comments included, and a copy of what was there is kept beside. A server that is there already
+/// keeps its flags and whatever else its entry says.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -27,7 +28,7 @@ Examples:
   quipu install --list                            what is connected where, and whether it still is right
 
 JSON fields:
-  {client, file, changed, backup}; for --list [{client, file, name, program, vault, state}]")]
+  {client, file, changed, backup, kept_flags}; for --list [{client, file, name, program, vault, state}]")]
 pub(crate) struct Install {
     /// The client to connect.
     #[arg(value_name = "CLIENT", value_parser = client_parser(), required_unless_present = "list")]
@@ -41,13 +42,13 @@ pub(crate) struct Install {
     /// Take the server out of the client's settings.
     #[arg(long)]
     remove: bool,
-    /// Replace, or take out, a server of that name that is another program.
+    /// Replace a server of that name as a whole, or take it out, also when it is another program.
     #[arg(long)]
     force: bool,
     /// List what is connected where.
     #[arg(long, conflicts_with_all = ["client", "remove", "dry_run", "force"])]
     list: bool,
-    /// Further flags for `quipu serve`, behind --.
+    /// Flags for `quipu serve`, behind --; without any, a server that is there keeps its own.
     #[arg(last = true, value_name = "FLAGS", conflicts_with_all = ["list", "remove"])]
     flags: Vec<String>,
     /// Answer as JSON.
@@ -74,6 +75,7 @@ impl Install {
             );
         };
         let Some(client) = self.client else { return self.list(&home, output) };
+        let _lock = if self.dry_run { None } else { Some(install::lock()?) };
         let file = ConfigFile::read(client, client.file(&home))?;
         let shown = home.shown(file.path());
         if !self.force
@@ -82,26 +84,37 @@ impl Install {
             let message = format!("{} has a server called {} that starts {other}", client.title, self.name);
             return Err(Failure::failed(message).hint("--name gives this one another name, --force replaces that one"));
         }
+        let mut kept = Vec::new();
         let (change, nothing) = if self.remove {
             (file.without(&self.name)?, format!("{} has no server called {}", client.title, self.name))
         } else {
             super::check_served(&self.flags)?;
-            let vault = locate::vault(None, shared)?;
-            let arguments = ["serve".to_owned(), vault.display().to_string()].into_iter().chain(self.flags.clone());
+            if self.flags.is_empty() && !self.force {
+                kept = flags_so_far(&file, &self.name)?;
+            }
+            let vault = as_text(&locate::vault(None, shared)?)?;
+            let arguments = ["serve".to_owned(), vault].into_iter().chain(self.flags.clone()).chain(kept.clone());
             let launch = Launch { program: this_program()?, arguments: arguments.collect() };
-            (file.with(&self.name, &launch)?, format!("{} is connected already", client.title))
+            let change =
+                if self.force { file.with_instead(&self.name, &launch)? } else { file.with(&self.name, &launch)? };
+            (change, format!("{} is connected already", client.title))
         };
+        let still = Line::new()
+            .dim(format!("its flags stay: {}; others behind -- replace them, --force leaves them out", kept.join(" ")));
         let Some(change) = change else {
             if self.json {
-                output.json(&told(client, &file, false, None))?;
+                output.json(&told(client, &file, false, None, &kept))?;
             } else {
                 output.line(&Line::new().plain(format!("{nothing}: ")).dim(shown))?;
+                if !kept.is_empty() {
+                    output.line(&still)?;
+                }
             }
             return Ok(Outcome::Fine);
         };
         let backup = if self.dry_run { None } else { change.make(now())? };
         if self.json {
-            output.json(&told(client, &file, !self.dry_run, backup.as_deref()))?;
+            output.json(&told(client, &file, !self.dry_run, backup.as_deref(), &kept))?;
             return Ok(Outcome::Fine);
         }
         show(&file, &change, &shown, output)?;
@@ -111,6 +124,9 @@ impl Install {
             (false, false) => format!("{} is connected; {}", client.title, client.afterwards),
         };
         output.line(&Line::new().bold(said))?;
+        if !kept.is_empty() {
+            output.line(&still)?;
+        }
         if let Some(backup) = backup {
             output.line(&Line::new().dim(format!("what was there is kept in {}", home.shown(&backup))))?;
         }
@@ -204,8 +220,45 @@ impl Connected {
     }
 }
 
-fn told(client: &Client, file: &ConfigFile, changed: bool, backup: Option<&Path>) -> Value {
-    json!({ "client": client.name, "file": file.path(), "changed": changed, "backup": backup })
+fn told(client: &Client, file: &ConfigFile, changed: bool, backup: Option<&Path>, kept: &[String]) -> Value {
+    json!({
+        "client": client.name,
+        "file": file.path(),
+        "changed": changed,
+        "backup": backup,
+        "kept_flags": kept,
+    })
+}
+
+/// The flags of the server of that name. Not to ask for them again is not to want them gone: one may be `--read-only`.
+fn flags_so_far(file: &ConfigFile, name: &str) -> Result<Vec<String>, Failure> {
+    let known = file.servers()?.into_iter().find(|(known, _)| known == name).and_then(|(_, launch)| launch);
+    let words = known.filter(Launch::is_quipu).map(|launch| launch.arguments).unwrap_or_default();
+    let mut words = words.into_iter().skip_while(|word| word != "serve").skip(1).peekable();
+    // The vault: this time it is the one that was asked for.
+    words.next_if(|word| !word.starts_with('-'));
+    let mut flags = Vec::new();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--vault" => drop(words.next()),
+            _ if word.starts_with("--vault=") => {}
+            _ => flags.push(word),
+        }
+    }
+    super::check_served(&flags).map_err(|failure| {
+        failure
+            .about(&format!("the flags that {name} has in {} cannot stay", file.path().display()))
+            .hint("give others behind --, or leave them out with --force")
+    })?;
+    Ok(flags)
+}
+
+/// A path as settings can hold it.
+fn as_text(path: &Path) -> Result<String, Failure> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        let message = format!("{} has a name that is not UTF-8, and settings can hold no other", path.display());
+        Failure::usage(message).hint("rename it")
+    })
 }
 
 /// The lines that are different, and a few around them.
@@ -232,7 +285,7 @@ fn this_program() -> Result<String, Failure> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let links_here = |link: &PathBuf| link.is_absolute() && link.canonicalize().is_ok_and(|file| file == program);
     let named = std::env::split_paths(&path).map(|folder| folder.join("quipu")).find(links_here);
-    Ok(named.unwrap_or(program).display().to_string())
+    as_text(&named.unwrap_or(program))
 }
 
 fn now() -> Timestamp {

@@ -48,6 +48,7 @@ impl Trust {
                     let hint = "there is nothing to allow: the model is inside the program or on this machine";
                     return Err(Failure::failed("the settings name no provider on another machine").hint(hint));
                 };
+                located.check_provider()?;
                 let trusted = Trusted { vault, url: url.to_owned() };
                 file.add(trusted.clone())?;
                 ("may be sent to", vec![trusted])

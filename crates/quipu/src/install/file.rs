@@ -2,13 +2,15 @@
 #![expect(clippy::disallowed_methods, reason = "other programs' settings, changed because the user asked for it")]
 
 use std::fs::{File, Permissions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use similar::{ChangeTag, TextDiff};
+use tempfile::NamedTempFile;
 
 use super::{Client, Launch};
 use crate::own_files;
@@ -27,7 +29,15 @@ pub(crate) struct ConfigFile {
 /// A change that has not been made yet.
 pub(crate) struct Change<'a> {
     file: &'a ConfigFile,
+    /// The file itself, where people have put a link to it.
+    place: PathBuf,
     pub(crate) after: String,
+}
+
+/// Held while settings are read and changed, whichever client's: of two commands at once, one would lose what the other
+/// put in.
+pub(crate) fn lock() -> anyhow::Result<File> {
+    own_files::lock(&own_files::user_folder()?)
 }
 
 impl ConfigFile {
@@ -66,61 +76,147 @@ impl ConfigFile {
         self.client.format.servers(self.before()).with_context(|| self.path.display().to_string())
     }
 
-    /// Puts a server in; `None` when it is there just so.
+    /// Puts a server in; `None` when it is there just so. What people have added to the one of that name stays.
     pub(crate) fn with(&self, name: &str, launch: &Launch) -> anyhow::Result<Option<Change<'_>>> {
         let is_there = |known: &(String, Option<Launch>)| known.0 == name && known.1.as_ref() == Some(launch);
         if self.servers()?.iter().any(is_there) {
             return Ok(None);
         }
         let after = self.client.format.with(self.before(), name, launch);
-        let mut after = after.with_context(|| format!("{} is left as it is", self.path.display()))?;
-        if self.text.is_none() && !after.ends_with('\n') {
-            after.push('\n');
-        }
-        Ok(Some(Change { file: self, after }))
+        self.change(after.with_context(|| self.as_it_is())?).map(Some)
+    }
+
+    /// Puts a server in the place of whatever has that name; `None` when it is there just so.
+    pub(crate) fn with_instead(&self, name: &str, launch: &Launch) -> anyhow::Result<Option<Change<'_>>> {
+        let format = self.client.format;
+        let before = format.without(self.before(), name).with_context(|| self.as_it_is())?;
+        let before = before.as_deref().unwrap_or(self.before());
+        let after = format.with(before, name, launch).with_context(|| self.as_it_is())?;
+        if after == self.before() { Ok(None) } else { self.change(after).map(Some) }
     }
 
     /// Takes a server out; `None` when there is none.
     pub(crate) fn without(&self, name: &str) -> anyhow::Result<Option<Change<'_>>> {
         let after = self.client.format.without(self.before(), name);
-        let after = after.with_context(|| format!("{} is left as it is", self.path.display()))?;
-        Ok(after.map(|after| Change { file: self, after }))
+        after.with_context(|| self.as_it_is())?.map(|after| self.change(after)).transpose()
+    }
+
+    fn change(&self, mut after: String) -> anyhow::Result<Change<'_>> {
+        if self.text.is_none() && !after.ends_with('\n') {
+            after.push('\n');
+        }
+        Ok(Change { file: self, place: self.place()?, after: with_line_ends_of(self.before(), after) })
+    }
+
+    fn as_it_is(&self) -> String {
+        format!("{} is left as it is", self.path.display())
+    }
+
+    /// Where it is written. A link that leads nowhere is left: nobody knows what is to come at its end.
+    fn place(&self) -> anyhow::Result<PathBuf> {
+        match self.path.canonicalize() {
+            Ok(place) => Ok(place),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match std::fs::read_link(&self.path) {
+                Ok(end) => bail!(
+                    "{} is a link to {}, where there is nothing: make that file, or remove the link",
+                    self.path.display(),
+                    end.display()
+                ),
+                Err(_) => Ok(self.path.clone()),
+            },
+            Err(error) => Err(error).with_context(|| format!("{} cannot be read", self.path.display())),
+        }
     }
 }
 
 impl Change<'_> {
     /// Makes it. Says where what was there is kept, if there was anything.
     pub(crate) fn make(&self, now: Timestamp) -> anyhow::Result<Option<PathBuf>> {
-        // The file itself, where people have put a link to it.
-        let path = self.file.path.canonicalize().unwrap_or_else(|_| self.file.path.clone());
-        let folder = path.parent().context("a file is in a folder")?;
+        let Self { file, place, after } = self;
+        let folder = place.parent().context("a file is in a folder")?;
         std::fs::create_dir_all(folder).with_context(|| format!("while making {}", folder.display()))?;
-        let current = own_files::text(&path).with_context(|| format!("{} cannot be read", path.display()))?;
-        if current != self.file.text {
-            bail!("{} was changed by another program this moment; try again", path.display());
+        let mode = place.metadata().map_or(0o600, |metadata| metadata.permissions().mode());
+        let new = beside(folder, &[file.mark(), after].concat(), mode)
+            .with_context(|| format!("while writing {}", place.display()))?;
+        let backup = file.text.as_ref().map(|text| keep(place, text, mode, now)).transpose()?;
+        // As late as can be: the program whose settings these are takes no lock of ours.
+        let current = own_files::text(place).with_context(|| format!("{} cannot be read", place.display()))?;
+        if current != file.text {
+            if let Some(backup) = &backup {
+                std::fs::remove_file(backup).with_context(|| format!("while removing {}", backup.display()))?;
+            }
+            bail!("{} was changed by another program this moment; try again", place.display());
         }
-        let backup = current.is_some().then(|| keep(&path, now)).transpose()?;
-        let write = || {
-            let mut new = tempfile::NamedTempFile::new_in(folder)?;
-            new.write_all(self.file.mark().as_bytes())?;
-            new.write_all(self.after.as_bytes())?;
-            let mode = path.metadata().map_or(0o600, |metadata| metadata.permissions().mode());
-            new.as_file().set_permissions(Permissions::from_mode(mode))?;
-            new.as_file().sync_all()?;
-            new.persist(&path)?;
+        let replace = || {
+            new.persist(place)?;
             File::open(folder)?.sync_all()
         };
-        write().with_context(|| format!("while writing {}", path.display()))?;
+        replace().with_context(|| format!("while writing {}", place.display()))?;
         Ok(backup)
     }
 }
 
-/// Copies a file beside itself, under a name that is free.
-fn keep(path: &Path, now: Timestamp) -> anyhow::Result<PathBuf> {
+/// A text in a new file of no name yet, on the disk.
+fn beside(folder: &Path, text: &str, mode: u32) -> io::Result<NamedTempFile> {
+    let mut new = NamedTempFile::new_in(folder)?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().set_permissions(Permissions::from_mode(mode))?;
+    new.as_file().sync_all()?;
+    Ok(new)
+}
+
+/// Keeps what a file says beside it, under a name that is free.
+fn keep(path: &Path, text: &str, mode: u32, now: Timestamp) -> anyhow::Result<PathBuf> {
     let name = path.file_name().context("a file has a name")?.to_string_lossy().into_owned();
     let stamp = now.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%S%3fZ").to_string();
-    let backup = path.with_file_name(format!("{name}.{stamp}.bak"));
-    ensure!(!backup.exists(), "{} is there already; try again", backup.display());
-    std::fs::copy(path, &backup).with_context(|| format!("while keeping a copy at {}", backup.display()))?;
-    Ok(backup)
+    let context = || format!("while keeping a copy of {}", path.display());
+    let mut copy = beside(path.parent().unwrap_or(Path::new(".")), text, mode).with_context(context)?;
+    for number in 1.. {
+        let number = if number == 1 { String::new() } else { format!("-{number}") };
+        let backup = path.with_file_name(format!("{name}.{stamp}{number}.bak"));
+        match copy.persist_noclobber(&backup) {
+            Ok(_) => return Ok(backup),
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => copy = error.file,
+            Err(error) => return Err(error.error).with_context(context),
+        }
+    }
+    unreachable!("some number is free")
+}
+
+/// Gives lines that were there the ends they had, and new ones that of the first: not every writer knows both kinds.
+fn with_line_ends_of(before: &str, after: String) -> String {
+    if !before.contains("\r\n") {
+        return after;
+    }
+    let ends: Vec<&str> =
+        before.split_inclusive('\n').map(|line| if line.ends_with("\r\n") { "\r\n" } else { "\n" }).collect();
+    let (old, new) = (before.replace("\r\n", "\n"), after.replace("\r\n", "\n"));
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
+    let mut text = String::with_capacity(after.len());
+    for line in TextDiff::from_slices(&old, &new).iter_all_changes() {
+        let end = match (line.tag(), line.old_index()) {
+            (ChangeTag::Delete, _) => continue,
+            (ChangeTag::Equal, Some(number)) => ends[number],
+            _ => ends[0],
+        };
+        match line.value().strip_suffix('\n') {
+            Some(line) => text.extend([line, end]),
+            None => text.push_str(line.value()),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_keep_their_ends() {
+        let given = |before: &str, after: &str| with_line_ends_of(before, after.to_owned());
+        assert_eq!(given("a\r\nb\r\n", "a\nx\nb\n"), "a\r\nx\r\nb\r\n");
+        assert_eq!(given("a\r\nb\nc\r\n", "a\nb\nc\nx\n"), "a\r\nb\nc\r\nx\r\n", "each its own");
+        assert_eq!(given("a\r\nb", "a\r\nb"), "a\r\nb");
+        assert_eq!(given("a\nb\n", "a\nx\n"), "a\nx\n");
+    }
 }

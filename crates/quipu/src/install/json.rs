@@ -24,10 +24,10 @@ impl Format for Json {
             whole.object_value_or_create(self.section).ok_or_else(|| unexpected(self.section))
         })?;
         servers.ensure_multiline();
-        let entry = input((self.entry)(launch));
+        let entry = (self.entry)(launch);
         match servers.get(name) {
-            Some(known) => known.set_value(entry),
-            None => drop(servers.append(name, entry)),
+            Some(known) => start_so(&known.object_value().ok_or_else(|| unexpected(name))?, entry)?,
+            None => drop(servers.append(name, input(entry))),
         }
         self.checked(text, root.to_string(), name)
     }
@@ -78,6 +78,24 @@ impl Json {
         };
         if rest(before)? == rest(&after)? { Ok(after) } else { Err(EditError::TooMuch) }
     }
+}
+
+/// What of a server says how it is started.
+const START: [&str; 2] = ["command", "args"];
+
+/// Has a server that is there started as an entry says. The rest is for people to choose: of it only what is missing is
+/// added.
+fn start_so(known: &CstObject, entry: Value) -> Result<(), EditError> {
+    refuse_twice(known, |_| true)?;
+    let Value::Object(entry) = entry else { return Err(unexpected("the server")) };
+    for (name, value) in entry {
+        match known.get(&name) {
+            Some(there) if START.contains(&name.as_str()) => there.set_value(input(value)),
+            Some(_) => {}
+            None => drop(known.append(&name, input(value))),
+        }
+    }
+    Ok(())
 }
 
 /// Refuses an object that has a name twice: programs differ in which of the two they take.
@@ -177,6 +195,20 @@ mod tests {
         assert_eq!(FORMAT.servers(&without).unwrap().len(), 1);
         assert!(without.contains("/* other */") && without.contains("// one"));
         assert_eq!(FORMAT.without(&without, "quipu").unwrap(), None);
+    }
+
+    #[test]
+    fn settings_a_person_added_to_the_server_stay() {
+        let typed = Json { entry: |launch| json!({ "type": "stdio", "command": launch.program }), ..FORMAT };
+        let text = "{\"servers\": {\"quipu\": {\n  \"command\": \"old\",\n  \"env\": {\"A\": \"1\"}, // mine\n  \"disabled\": true\n}}}";
+        let with = typed.with(text, "quipu", &quipu()).unwrap();
+        assert!(with.contains("// mine"), "{with}");
+        let server = json!({ "type": "stdio", "command": "/bin/quipu", "env": { "A": "1" }, "disabled": true });
+        assert_eq!(value(&with).unwrap()["servers"]["quipu"], server);
+        let other = text.replace("\"disabled\"", "\"type\": \"other\", \"disabled\"");
+        assert!(typed.with(&other, "quipu", &quipu()).unwrap().contains("\"other\""));
+        let twice = text.replace("\"disabled\"", "\"command\": \"x\", \"disabled\"");
+        assert_eq!(typed.with(&twice, "quipu", &quipu()), Err(EditError::Twice("command".to_owned())));
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod json;
 mod toml;
 
 pub(crate) use clients::{CLIENTS, Client, Home};
-pub(crate) use file::{Change, ConfigFile};
+pub(crate) use file::{Change, ConfigFile, lock};
 
 use std::path::Path;
 
@@ -50,7 +50,7 @@ pub(crate) enum EditError {
 
 /// A format of configuration: a text with a table of servers by name.
 trait Format {
-    /// A text with the server in it, new or in the place of the one of that name.
+    /// A text with the server in it. Where there is one of that name, it is started so from now on, and the rest of it stays.
     fn with(&self, text: &str, name: &str, launch: &Launch) -> Result<String, EditError>;
     /// A text without it; `None` when it is not there.
     fn without(&self, text: &str, name: &str) -> Result<Option<String>, EditError>;

@@ -27,7 +27,7 @@ use super::in_flight::Docket;
 use super::notices::Followed;
 use super::server::{Interrupted, Server, unless_cancelled};
 use super::unsent::Unsent;
-use super::{answer, progress, resources};
+use super::{answer, message, progress, resources};
 
 pub(super) type Context = RequestContext<RoleServer>;
 
@@ -315,8 +315,11 @@ impl ServerHandler for Connection {
         Err(no_such_method(GetPromptRequestMethod::VALUE))
     }
 
+    /// A method that is not known, or over HTTP one whose parameters the library could not read.
     async fn on_custom_request(&self, request: CustomRequest, _: Context) -> Result<CustomResult, ErrorData> {
-        Err(no_such_method(&request.method))
+        let CustomRequest { method, params, .. } = request;
+        let unknown = no_such_method(&method);
+        Err(message::request(method, params).err().unwrap_or(unknown))
     }
 
     /// Taken and not followed: this server sends its clients no log messages.

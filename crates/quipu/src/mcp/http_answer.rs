@@ -62,7 +62,7 @@ pub(super) async fn count(mut request: Request, next: Next) -> Response {
 /// Keeps something for as long as a response is on its way.
 pub(crate) fn until_sent(response: Response, kept: impl Send + 'static) -> Response {
     // Nothing in it is ever pinned or shared: what is kept is only waited for.
-    response.map(|body| Body::new(SentBody { body, rest: Bytes::new(), _kept: Mutex::new(Some(Box::new(kept))) }))
+    response.map(|body| Body::new(SentBody { body, rest: Bytes::new(), kept: Mutex::new(Some(Box::new(kept))) }))
 }
 
 /// A body in pieces that does not say which is the last: the connection asks for the next only when it has sent most of
@@ -71,7 +71,7 @@ struct SentBody {
     body: Body,
     rest: Bytes,
     /// Behind a lock for its type alone: bodies are shared between threads by name, and this by nobody.
-    _kept: Mutex<Option<Box<dyn Send>>>,
+    kept: Mutex<Option<Box<dyn Send>>>,
 }
 
 const PIECE_BYTES: usize = 64 * 1024;
@@ -90,7 +90,11 @@ impl hyper::body::Body for SentBody {
                     Ok(data) => self.rest = data,
                     Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
                 },
-                end => return Poll::Ready(end),
+                end => {
+                    // Now, not when the connection forgets the body: by then its client may have asked for more.
+                    self.kept = Mutex::default();
+                    return Poll::Ready(end);
+                }
             }
         }
         let length = self.rest.len().min(PIECE_BYTES);

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -15,7 +15,8 @@ use rmcp::transport::streamable_http_server::session::{SessionId, SessionManager
 
 use super::caller::Caller;
 
-const HEADER: &str = "mcp-session-id";
+/// Names the session of a request.
+pub(super) const HEADER: &str = "mcp-session-id";
 
 /// Sessions one client may have open. One more, and its oldest is closed: a client that starts again and again has
 /// forgotten that one.
@@ -86,7 +87,12 @@ pub(super) async fn bind(State(sessions): State<Arc<OwnedSessions>>, mut request
         };
         request.headers_mut().insert(HEADER, id);
     }
+    let is_end = request.method() == Method::DELETE;
     let mut response = next.run(request).await;
+    if is_end && response.status() == StatusCode::ACCEPTED {
+        // It is done, not only accepted: some clients take any other word for a failure.
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
     let opened = response.headers().get(HEADER).and_then(|id| id.to_str().ok()).map(str::to_owned);
     if let Some(id) = opened {
         sessions.open(&id, &owner).await;

@@ -44,6 +44,12 @@ impl Refusal {
         Self { id, error: ErrorData::new(ErrorCode::INVALID_REQUEST, message.into(), None) }
     }
 
+    /// Without its id: the answer that is still to come would be mistaken for this one.
+    pub(super) fn id_in_use(id: &RequestId) -> Self {
+        let id = echoed(&id.to_string());
+        Self::invalid_request(None, format!("request {id} is still being worked on: use another id"))
+    }
+
     /// The error as a message. Without an id it is `null`, as JSON-RPC has it; the library would leave it out.
     pub(super) fn into_json(self) -> Value {
         serde_json::json!({ "jsonrpc": "2.0", "id": self.id, "error": self.error })
@@ -130,7 +136,8 @@ fn read_object(mut object: Map<String, Value>) -> Incoming {
     message.map_or(Incoming::Nothing, |message| Incoming::Message(Box::new(message)))
 }
 
-fn request(method: String, params: Option<Value>) -> Result<ClientRequest, ErrorData> {
+/// Reads a request as what its method is.
+pub(super) fn request(method: String, params: Option<Value>) -> Result<ClientRequest, ErrorData> {
     if params.as_ref().is_some_and(|params| !params.is_object()) {
         return Err(ErrorData::invalid_params("`params` must be an object", None));
     }

@@ -13,6 +13,7 @@ mod caller;
 mod connection;
 mod desk;
 mod http_answer;
+mod http_ids;
 mod http_refusal;
 mod http_sessions;
 mod in_flight;
@@ -50,6 +51,7 @@ pub(crate) use server::Server;
 pub(crate) use unsent::Unsent;
 
 use connection::Connection;
+use http_ids::IdsInUse;
 use http_sessions::OwnedSessions;
 use transport::LineTransport;
 
@@ -116,7 +118,7 @@ pub(crate) fn http_routes(server: Server) -> axum::Router {
     let service = StreamableHttpService::new(connect, sessions, config);
     axum::Router::new()
         .nest_service("/mcp", service)
-        .layer(axum::middleware::from_fn(http_refusal::say))
+        .layer(axum::middleware::from_fn_with_state(IdsInUse::default(), http_refusal::say))
         .layer(axum::middleware::from_fn_with_state(owned, http_sessions::bind))
         .layer(axum::middleware::from_fn(http_answer::count))
 }

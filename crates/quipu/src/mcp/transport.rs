@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use quipu_tools::echoed;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions, JsonRpcMessage, ProtocolVersion, RequestId,
@@ -150,10 +149,7 @@ where
                 let docket = Docket::new(&self.order, self.queue(&request.request));
                 request.request.extensions_mut().insert(docket.clone());
                 if !self.output.in_flight.begin(&request.id, bytes, kind, docket) {
-                    // Without its id: the answer that is still to come would be mistaken for this one.
-                    let id = echoed(&request.id.to_string());
-                    let message = format!("request {id} is still being worked on: use another id");
-                    return Incoming::Refused(vec![Refusal::invalid_request(None, message)]);
+                    return Incoming::Refused(vec![Refusal::id_in_use(&request.id)]);
                 }
             }
             JsonRpcMessage::Notification(notification) => {

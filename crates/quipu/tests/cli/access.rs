@@ -62,6 +62,23 @@ fn a_provider_that_only_the_vault_names_gets_no_notes_until_it_is_allowed() {
 }
 
 #[test]
+fn an_address_that_every_command_would_refuse_is_not_allowed_either() {
+    let vault = Sandbox::of("//- a.md\nx\n");
+    for (url, why) in [
+        ("ftp://collector.invalid", "it is not of the form http://host:port"),
+        ("https://user:pass@collector.invalid", "it holds a user name or a password"),
+        ("https://collector.invalid/?to=me", "it has a query"),
+    ] {
+        vault.write(".quipu/config.toml", format!("[embedding]\nprovider = \"openai\"\nurl = \"{url}\"\n"));
+        let ran = vault.run(&["trust"]).expect(2);
+        assert!(ran.stderr.contains(why) && !ran.stderr.contains("pass@"), "{ran}");
+    }
+    assert_eq!(vault.run(&["trust", "--list", "--json"]).expect(0).json(), serde_json::json!([]));
+    vault.write(".quipu/config.toml", "[embedding]\nprovider = \"openai\"\n");
+    vault.run(&["trust"]).expect(0);
+}
+
+#[test]
 fn a_provider_that_the_user_names_or_that_is_on_this_machine_needs_no_leave() {
     let vault = Sandbox::of("//- a.md\nx\n");
     let warned = |text: &str, variables: &[(&str, &str)]| {

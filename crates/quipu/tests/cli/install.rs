@@ -198,6 +198,117 @@ fn a_program_of_another_name_knows_its_own_server() {
 }
 
 #[test]
+fn a_server_that_is_there_keeps_its_flags_and_what_people_added() {
+    let desk = Desk::new();
+    let vault = desk.0.root().display().to_string();
+    let entry = |file: &str| -> Value {
+        let text = desk.read(file);
+        serde_json::from_str::<Value>(&text).unwrap()["mcpServers"]["quipu"].clone()
+    };
+    let file = ".cursor/mcp.json";
+    let args = json!(["serve", "/old", "--vault", "/older", "--toolsets", "notes", "--read-only"]);
+    let theirs = json!({ "command": "/old/quipu", "args": args, "env": { "A": "1" }, "disabled": true });
+    desk.put(file, &json!({ "mcpServers": { "quipu": theirs } }).to_string());
+
+    let ran = desk.run(&["cursor"]).expect(0);
+    assert!(ran.stdout.contains("its flags stay: --toolsets notes --read-only;"), "{ran}");
+    let args = json!(["serve", vault, "--toolsets", "notes", "--read-only"]);
+    let program = env!("CARGO_BIN_EXE_quipu");
+    assert_eq!(entry(file), json!({ "command": program, "args": args, "env": { "A": "1" }, "disabled": true }));
+    let again = desk.run(&["cursor", "--json"]).expect(0).json();
+    assert_eq!(
+        (&again["changed"], &again["kept_flags"]),
+        (&json!(false), &json!(["--toolsets", "notes", "--read-only"]))
+    );
+
+    desk.run(&["cursor", "--", "--no-watch"]).expect(0);
+    assert_eq!(entry(file)["args"], json!(["serve", vault, "--no-watch"]), "others that were asked for");
+    desk.run(&["cursor", "--force"]).expect(0);
+    assert_eq!(entry(file), json!({ "command": program, "args": ["serve", vault] }));
+
+    // As no server starts: neither dropped nor kept without a word.
+    let odd = json!({ "command": "quipu", "args": ["serve", "--read-only", "/old"] });
+    desk.put(file, &json!({ "mcpServers": { "quipu": odd } }).to_string());
+    let ran = desk.run(&["cursor"]).expect(2);
+    assert!(ran.stderr.contains("cannot stay") && ran.stderr.contains("--force"), "{ran}");
+
+    desk.put(
+        ".codex/config.toml",
+        "[mcp_servers.quipu]\ncommand = \"quipu\"\nargs = [\"serve\", \"/old\", \"--read-only\"]\n",
+    );
+    desk.run(&["codex"]).expect(0);
+    assert!(desk.read(".codex/config.toml").contains(&format!("args = [\"serve\", \"{vault}\", \"--read-only\"]")));
+    desk.put(
+        ".config/opencode/opencode.json",
+        r#"{"mcp": {"quipu": {"type": "local", "command": ["quipu", "serve", "/old"], "enabled": false}}}"#,
+    );
+    desk.run(&["opencode"]).expect(0);
+    assert!(desk.read(".config/opencode/opencode.json").contains("\"enabled\": false"));
+}
+
+#[test]
+fn commands_at_once_lose_nothing_of_each_other() {
+    let desk = Desk::new();
+    desk.put(".cursor/mcp.json", "{}\n");
+    let names: Vec<String> = (0..10).map(|number| format!("vault{number}")).collect();
+    let install = |name: &String| {
+        let mut command = desk.0.command(&["install", "cursor", "--name", name]);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
+    };
+    let running: Vec<_> = names.iter().map(install).collect();
+    for child in running {
+        desk.0.ran(child.wait_with_output().unwrap()).expect(0);
+    }
+    let settings: Value = serde_json::from_str(&desk.read(".cursor/mcp.json")).unwrap();
+    let mut there: Vec<&String> = settings["mcpServers"].as_object().unwrap().keys().collect();
+    there.sort();
+    assert_eq!(there, names.iter().collect::<Vec<_>>());
+    assert_eq!(desk.backups(".cursor/mcp.json").len(), 10, "what each of them replaced");
+}
+
+#[test]
+fn lines_keep_their_ends() {
+    let desk = Desk::new();
+    for (client, file, text) in [
+        ("codex", ".codex/config.toml", "# mine\r\nmodel = \"o\"\r\n\r\n[z]\r\na = 1\r\n"),
+        ("cursor", ".cursor/mcp.json", "{\r\n  \"a\": 1\r\n}\r\n"),
+    ] {
+        desk.put(file, text);
+        desk.run(&[client]).expect(0);
+        let with = desk.read(file);
+        assert!(with.contains("quipu") && !with.replace("\r\n", "").contains('\n'), "{with:?}");
+        desk.run(&["--remove", client]).expect(0);
+        assert!(!desk.read(file).replace("\r\n", "").contains('\n'));
+    }
+    assert_eq!(desk.read(".codex/config.toml"), "# mine\r\nmodel = \"o\"\r\n\r\n[z]\r\na = 1\r\n");
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_left_as_it_is() {
+    let desk = Desk::new();
+    std::fs::create_dir_all(desk.home(".cursor")).unwrap();
+    let link = desk.home(".cursor/mcp.json");
+    std::os::unix::fs::symlink("../dotfiles/mcp.json", &link).unwrap();
+    for arguments in [&["cursor"][..], &["cursor", "--dry-run"], &["cursor", "--force"]] {
+        let ran = desk.run(arguments).expect(1);
+        assert!(ran.stderr.contains("is a link to ../dotfiles/mcp.json, where there is nothing"), "{ran}");
+    }
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_vault_whose_name_is_no_text_is_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    let desk = Desk::new();
+    let vault = desk.home("x").with_file_name(std::ffi::OsStr::from_bytes(b"n\xf6tes"));
+    std::fs::create_dir(&vault).unwrap();
+    let ran = desk.0.ran(desk.0.command(&["install", "cursor", "--vault"]).arg(&vault).output().unwrap()).expect(2);
+    assert!(ran.stderr.contains("has a name that is not UTF-8") && ran.stderr.contains("hint: rename it"), "{ran}");
+    assert!(!desk.home(".cursor/mcp.json").exists());
+}
+
+#[test]
 fn flags_with_which_no_server_would_start_are_refused() {
     let desk = Desk::new();
     for flags in

@@ -87,7 +87,7 @@ fn an_answer_is_json_where_nothing_comes_before_it_and_events_in_a_session() {
     assert_eq!(found["structuredContent"]["id"], "a.md");
 
     let end = Post { line: "DELETE /mcp HTTP/1.1".into(), headers: vec![], body: String::new() };
-    assert_eq!(session.dressed(end).status(server.address), 202);
+    assert_eq!(session.dressed(end).status(server.address), 204, "the official Python client takes 202 for a failure");
     assert_eq!(session.post("tools/list", json!({})).status, 404, "a session that ended is not there");
 }
 
@@ -97,6 +97,7 @@ fn a_body_that_is_no_message_is_refused_as_on_standard_input() {
     let list = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" });
     for (body, id, code) in [
         ("{\"jsonrpc\": ".to_owned(), Value::Null, -32700),
+        (String::new(), Value::Null, -32700),
         ("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"x\",\"params\":{\"a\":\"\\ud83d\"}}".to_owned(), json!(7), -32700),
         ("[]".to_owned(), Value::Null, -32600),
         ("7".to_owned(), Value::Null, -32600),
@@ -116,6 +117,64 @@ fn a_body_that_is_no_message_is_refused_as_on_standard_input() {
     assert_eq!(serde_json::from_str::<Value>(&two.body).unwrap().as_array().unwrap().len(), 2, "each is answered");
     let plain = Post { headers: vec![("Accept".into(), "application/json, text/event-stream".into())], ..Post::list() };
     assert_eq!(plain.status(server.address), 415, "what is not said to be JSON is not looked at");
+}
+
+#[test]
+fn parameters_that_cannot_be_read_are_refused_as_on_standard_input() {
+    let server = Server::start("//- a.md\nx\n");
+    let session = Session::open(&server, None);
+    for (params, why) in [
+        (Value::Null, "missing field `params`"),
+        (json!({ "name": "get_version", "arguments": "x" }), "invalid type: string \"x\", expected a map"),
+        (json!({ "name": "get_version", "arguments": [] }), "expected a map"),
+        (json!([]), "`params` must be an object"),
+    ] {
+        let refused = session.post("tools/call", params.clone()).message().unwrap();
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(1), &json!(-32602)), "{params}: {refused}");
+        assert!(refused["error"]["message"].as_str().unwrap().contains(why), "{params}: {refused}");
+    }
+    let alone = Post::call("get_version", &modern(json!({ "name": "get_version", "arguments": "x" })));
+    assert_eq!(alone.send(server.address).unwrap().message().unwrap()["error"]["code"], -32602);
+    assert_eq!(session.post("tools/kall", json!({})).message().unwrap()["error"]["code"], -32601);
+}
+
+/// The first call lasts for as long as the vault's owner, another process, is stopped.
+#[test]
+fn an_id_that_is_in_use_in_a_session_is_refused_until_it_is_answered() {
+    let prepared = Server::prepare(vault("//- a.md\nx\n"));
+    let owner = Owner::start(prepared.vault.path());
+    let server = prepared.start(&[]);
+    let (session, other) = (Session::open(&server, None), Session::open(&server, None));
+    let message = |tool: &str, arguments: Value| {
+        let params = json!({ "name": tool, "arguments": arguments });
+        Post::message(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }))
+    };
+    let make = |id: &str| session.dressed(message("create_node", json!({ "id": id, "content": "x" })));
+    let ping = |session: &Session| session.post("ping", json!({}));
+
+    owner.signal("STOP");
+    let mut first = std::io::BufReader::new(make("first.md").open(server.address).unwrap());
+    // Its head comes at once, the answer when there is one.
+    assert!(Answer::read_head(&mut first).unwrap().starts_with("HTTP/1.1 200"));
+    let refused = make("second.md").send(server.address).unwrap();
+    let error = refused.message().unwrap();
+    assert_eq!((refused.status, &error["id"], &error["error"]["code"]), (400, &Value::Null, &json!(-32600)));
+    assert_eq!(error["error"]["message"], "request 1 is still being worked on: use another id");
+    assert_eq!(ping(&other).status, 200, "another session has ids of its own");
+    // The answer to a call goes by its id, also when its client has hung up.
+    drop(first);
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(ping(&session).status, 400);
+    owner.signal("CONT");
+
+    let started = Instant::now();
+    while ping(&session).status != 200 {
+        assert!(started.elapsed() < PATIENCE, "the id is not given free");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(ping(&session).message().unwrap()["result"].is_object());
+    let there = server.call("ada", "nodes_exist", json!({ "ids": ["first.md", "second.md"] }));
+    assert_eq!(there["structuredContent"], json!({ "first.md": true, "second.md": false }), "{there}");
 }
 
 /// Eight calls of a client run at a time; the ninth waits, and can be called off. They run for as long as the vault's owner,
