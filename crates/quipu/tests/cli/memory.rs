@@ -81,6 +81,21 @@ fn two_entities_become_one_and_two_again() {
     vault.run(&["undo"]).expect(0);
     assert_eq!(call(&vault, "get_entity", &json!({"entity_id": 2}))["memory_observations_count"], 1);
 
+    for (id, description) in [(1, "Who you are"), (2, "Tokens\nand keys")] {
+        call(&vault, "update_entity", &json!({"entity_id": id, "description": description}));
+    }
+    let dry = vault.run(&["merge", "2", "1", "--dry-run"]).expect(0).stdout;
+    assert!(dry.contains("    its description would become an observation: Tokens and keys\n"), "{dry}");
+    call(&vault, "set_context", &json!({"project_id": 2}));
+    let done = vault.run(&["merge", "2", "1", "--json"]).expect(0).json();
+    assert_eq!(done["description_observed"], "Tokens\nand keys");
+    let merged = call(&vault, "get_entity", &json!({"entity_id": 1}));
+    assert_eq!((&merged["description"], &merged["memory_observations_count"]), (&json!("Who you are"), &json!(3)));
+    assert_eq!(call(&vault, "get_context", &json!({}))["project_id"], 1, "the context goes with it");
+    vault.run(&["undo"]).expect(0);
+    let back = call(&vault, "get_entity", &json!({"entity_id": 2}));
+    assert_eq!((&back["description"], &back["memory_observations_count"]), (&json!("Tokens\nand keys"), &json!(1)));
+
     for (from, into, message) in [
         ("2", "2", "entity 2 cannot be merged into itself"),
         ("Nobody", "1", "there is no entity \"Nobody\""),
