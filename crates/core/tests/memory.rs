@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use quipu_core::Session;
 use quipu_core::memory::{
-    Creation, DuplicateRule, EntityId, EntityTypes, EntityWish, Memory, MemoryParts, SearchBy, SearchQuery,
+    Creation, DuplicateRule, EntityId, EntityTypes, EntityWish, Field, Fields, Memory, MemoryParts, Page, SearchBy,
+    SearchQuery, SubgraphQuery,
 };
 use quipu_core::ports::{Author, EmbedError, Embedder, EntityUpdate, Role};
 use quipu_testkit::memory_conformance::MemoryShelf;
@@ -45,7 +46,13 @@ impl Embedder for Subjects {
         let vector = |text: &&str| {
             let has = |words: &&[&str]| words.iter().any(|word| text.to_lowercase().contains(word));
             let subject = SUBJECTS.iter().position(has).unwrap_or(3);
-            (0..4 + self.more.load(Ordering::Relaxed)).map(|place| if place == subject { 1.0 } else { 0.0 }).collect()
+            let mut vector = vec![0.0; 4 + self.more.load(Ordering::Relaxed)];
+            vector[subject] = 1.0;
+            // What means nothing is a little near to everything.
+            if text.contains("zzz") {
+                vector.fill(0.13);
+            }
+            vector
         };
         Ok(texts.iter().map(vector).collect())
     }
@@ -117,6 +124,49 @@ fn one_thing_is_suggested_among_many_that_look_like_it() {
     let suggested = memory.suggest_merges(0.3, 20, None).unwrap();
     let suggested: Vec<_> = suggested.into_iter().map(|pair| (pair.a.id, pair.b.id)).collect();
     assert_eq!(suggested, [(invoices[42], bill.id)]);
+}
+
+#[test]
+fn what_means_nothing_finds_nothing() {
+    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
+    let memory = memory(&shelf, &embedder);
+    create(&memory, "Garage", "holds one automobile");
+    create(&memory, "Sofa", "the kitten sleeps there");
+    make_all(&memory);
+    assert_eq!(found(&memory, "zzzq zzz"), [], "nearness alone must be greater");
+    assert_eq!(found(&memory, "zzzq sofa"), [(2, true)]);
+}
+
+/// What a search in some fields finds, and of each the observations that fit.
+fn found_in(memory: &Memory, text: &str, fields: &[Field]) -> Vec<(i64, Vec<i64>)> {
+    let page = Page { number: 1, size: 10 };
+    let query =
+        SubgraphQuery { text: text.into(), fields: fields.iter().copied().collect::<Fields>(), page, project: None };
+    let found = memory.search_subgraph(&Session::default(), &query).unwrap();
+    let fitting = found.fitting.into_iter().map(|fitting| fitting.into_iter().map(|id| id.0).collect());
+    found.subgraph.entities.into_iter().map(|(entity, _)| entity.id.0).zip(fitting).collect()
+}
+
+#[test]
+fn a_search_in_some_fields_goes_by_nothing_else() {
+    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
+    let memory = memory(&shelf, &embedder);
+    create(&memory, "Automobile", "red");
+    let observed = create(&memory, "Sofa", "red");
+    for text in ["the kitten sleeps there", "blue"] {
+        memory.create_observation(observed, text, &author()).unwrap();
+    }
+    make_all(&memory);
+    let own = [Field::Name, Field::Type, Field::Aliases, Field::Description];
+    for field in own {
+        assert_eq!(found_in(&memory, "vehicle", &[field]), [], "{field:?} has no such word");
+    }
+    assert_eq!(found_in(&memory, "vehicle", &[Field::Observations]), []);
+    assert_eq!(found_in(&memory, "automobile", &[Field::Type]), []);
+    assert_eq!(found_in(&memory, "automobile", &[Field::Name]), [(1, vec![])]);
+    assert_eq!(found_in(&memory, "vehicle", &own), [(1, vec![])], "all that the vector is made of");
+    assert_eq!(found_in(&memory, "feline", &[Field::Observations]), [(2, vec![3])], "by meaning, and which it is");
+    assert_eq!(found_in(&memory, "blue kitten", &Field::ALL), [(2, vec![4, 3])]);
 }
 
 #[test]

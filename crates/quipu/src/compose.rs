@@ -187,6 +187,14 @@ fn open_memory(
         if let Err(error) = vault.make_own_folder() {
             return Ok(Err(MemoryOpenError::Failed { file, source: error.into() }));
         }
+        // A file that was cut to nothing looks like one that was just made: whoever had a memory must hear of it.
+        if file.symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0) {
+            tracing::warn!(
+                "{} has nothing in it, so memory begins anew; if there was something, end the servers, put a backup in its \
+                 place (.quipu/backups has those of Quipu), and start again",
+                file.display()
+            );
+        }
         match MemoryDatabase::open(&file) {
             Ok(database) => database,
             Err(error) => return Ok(Err(error)),

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use super::error::MemoryError;
 use super::memory::Memory;
 use super::model::{Entity, EntityId, Observation, Relation, name_key};
+use super::names::{Comparison, compare};
 use super::write::{Creation, EntityWish, creation, text_of};
 use crate::ports::{ApplyError, Author, EntityRef, MemoryChange, MemoryItem};
 
@@ -60,7 +61,8 @@ pub struct Made {
     pub observations: Vec<Observation>,
     /// In the order given.
     pub relations: Vec<Relation>,
-    /// New entities, by their place, beside the ones that were there before and are likely the same.
+    /// New entities, by their place, beside the ones that were there before, or come before them in the bulk, and are likely
+    /// the same.
     pub likely_twins: Vec<(usize, Entity)>,
 }
 
@@ -85,7 +87,7 @@ impl Memory {
             }
             ApplyError::Failed(failure) => failure.into(),
         })?;
-        let mut made = Made { likely_twins, ..Made::default() };
+        let mut made = Made::default();
         for outcome in applied.outcomes {
             match outcome {
                 MemoryItem::Entity(entity) => made.entities.push(entity),
@@ -96,19 +98,41 @@ impl Memory {
         for entity in &mut made.entities {
             entity.observation_count = made.observations.iter().filter(|made| made.entity == entity.id).count() as u64;
         }
+        let twin = |twin: Twin| match twin {
+            Twin::There(entity) => entity,
+            Twin::Before(place) => made.entities[place].clone(),
+        };
+        made.likely_twins = likely_twins.into_iter().map(|(place, found)| (place, twin(found))).collect();
         Ok(made)
     }
 
-    fn likely_twins(&self, wishes: &[EntityWish]) -> Result<Vec<(usize, Entity)>, MemoryError> {
+    fn likely_twins(&self, wishes: &[EntityWish]) -> Result<Vec<(usize, Twin)>, MemoryError> {
         let mut twins = Vec::new();
         for (place, wish) in wishes.iter().enumerate() {
             match self.duplicate_of(wish, false, None)? {
-                // Refused by the store in its own words.
-                Some(Creation::Duplicate { name_taken: true, .. }) | None | Some(Creation::Created(_)) => {}
-                Some(Creation::Duplicate { existing, .. }) => twins.push((place, existing)),
+                Some(Creation::Duplicate { name_taken: false, existing, .. }) => {
+                    twins.push((place, Twin::There(existing)));
+                }
+                // A name that is taken is refused by the store in its own words.
+                _ => {
+                    let before = wishes[..place].iter().position(|before| self.is_twin(wish, before));
+                    twins.extend(before.map(|before| (place, Twin::Before(before))));
+                }
             }
         }
         Ok(twins)
+    }
+
+    /// Whether two wishes are likely of one thing, by their names and aliases.
+    fn is_twin(&self, wish: &EntityWish, before: &EntityWish) -> bool {
+        fn names(wish: &EntityWish) -> impl Iterator<Item = &String> {
+            [&wish.name].into_iter().chain(&wish.aliases)
+        }
+        names(before).any(|other| {
+            let is_shared = names(wish).any(|name| name_key(name) == name_key(other));
+            let same = compare(&wish.name, other);
+            is_shared || matches!(same, Comparison::Same { distance } if distance < self.rule.distance)
+        })
     }
 
     fn plan(&self, bulk: Bulk) -> Result<Plan, MemoryError> {
@@ -156,6 +180,13 @@ impl Memory {
         }
         Ok(plan)
     }
+}
+
+/// What a wish of a bulk is likely the same as.
+enum Twin {
+    There(Entity),
+    /// At this place of the same bulk.
+    Before(usize),
 }
 
 #[derive(Default)]

@@ -30,7 +30,16 @@ impl Memory {
             }
         };
         let Some(project) = known else { return Ok(None) };
-        Ok(self.store.entities(&[project])?.into_iter().next().flatten())
+        let there = self.store.entities(&[project])?.into_iter().next().flatten();
+        if there.is_some() {
+            return Ok(there);
+        }
+        // It may have become part of another: then the store knows where it went.
+        let client = session.client();
+        let heir = if client.is_empty() { None } else { self.store.context(&client)? };
+        let Some(heir) = heir.filter(|heir| *heir != project) else { return Ok(None) };
+        session.set_context(Some(heir));
+        Ok(self.store.entities(&[heir])?.into_iter().next().flatten())
     }
 
     /// Leaves the context; returns what it was.

@@ -1,5 +1,7 @@
 //! Why memory was not changed or could not answer. The words reach clients: what happened, to what, what to do.
 
+use std::borrow::Cow;
+
 use super::model::{EntityId, RelationId};
 use crate::ports::{ApplyError, MemoryFailure, Refusal};
 
@@ -28,8 +30,8 @@ pub enum MemoryError {
     /// A text has nothing in it.
     #[error("`{field}` is blank")]
     Blank {
-        /// Which argument.
-        field: &'static str,
+        /// Which argument, with its place where it is of a list.
+        field: Cow<'static, str>,
     },
     /// An update that names no field.
     #[error("nothing to change: give `name`, `entity_type`, `aliases` or `description`")]

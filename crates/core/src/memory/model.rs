@@ -112,7 +112,7 @@ impl Entity {
     }
 
     /// The aliases and the description of this entity once another has become part of it: its name and aliases are kept
-    /// as aliases, its description where there was none.
+    /// as aliases, its description where there was none; else see [`Entity::observing_of`].
     pub fn absorbing(&self, other: &Self) -> (Vec<String>, Option<String>) {
         let mut aliases = self.aliases.clone();
         for name in [&other.name].into_iter().chain(&other.aliases) {
@@ -122,5 +122,12 @@ impl Entity {
             }
         }
         (aliases, self.description.clone().or_else(|| other.description.clone()))
+    }
+
+    /// What becomes an observation of this entity once another has become part of it: the other's description, where this
+    /// one has its own and it says something else.
+    pub fn observing_of<'o>(&self, other: &'o Self) -> Option<&'o str> {
+        let own = self.description.as_deref()?;
+        other.description.as_deref().filter(|description| *description != own)
     }
 }

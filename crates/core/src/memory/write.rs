@@ -134,7 +134,9 @@ impl Memory {
     /// The wish as it can be kept: texts without the space around them, the type canonical.
     pub(super) fn checked(&self, wish: EntityWish) -> Result<EntityWish, MemoryError> {
         let name = text_of("name", &wish.name)?;
-        let observations = wish.observations.iter().map(|text| text_of("observations", text));
+        let in_list = |place: usize| MemoryError::Blank { field: format!("observations[{place}]").into() };
+        let observations = wish.observations.iter().enumerate();
+        let observations = observations.map(|(place, text)| text_of("observations", text).map_err(|_| in_list(place)));
         Ok(EntityWish {
             entity_type: self.types.canonical(&text_of("entity_type", &wish.entity_type)?),
             aliases: tidy_aliases(wish.aliases, Some(&name)),
@@ -164,7 +166,7 @@ pub(super) fn named<T>(outcome: Result<T, ApplyError>, name: &str) -> Result<T, 
 /// A text without the space around it, which must leave something.
 pub(super) fn text_of(field: &'static str, text: &str) -> Result<String, MemoryError> {
     let text = text.trim();
-    if text.is_empty() { Err(MemoryError::Blank { field }) } else { Ok(text.to_owned()) }
+    if text.is_empty() { Err(MemoryError::Blank { field: field.into() }) } else { Ok(text.to_owned()) }
 }
 
 /// Without blanks, repetitions and the name itself.

@@ -64,7 +64,8 @@ pub trait MemoryStore: Send + Sync {
     /// All relations with both ends among these entities.
     fn relations_among(&self, entities: &[EntityId]) -> Result<Vec<Relation>, MemoryFailure>;
 
-    /// The sources of all relations of one type into any of these entities. May repeat.
+    /// The sources of all relations of one type, in whatever case its ASCII letters are, into any of these entities. May
+    /// repeat.
     fn sources_into(&self, targets: &[EntityId], relation_type: &str) -> Result<Vec<EntityId>, MemoryFailure>;
 
     /// How many entities there are.
@@ -113,8 +114,8 @@ pub trait MemoryStore: Send + Sync {
     fn linking_texts_gone(&self) -> Result<Vec<(TextOwner, String)>, MemoryFailure>;
 
     /// Takes some ties away and then makes others, in place of any of the same owner and target; all or nothing. Not
-    /// logged: no text changes by it. A tie stays when its owner goes, since the owner may come back; an entity that takes
-    /// over another's description in a merge gets its ties.
+    /// logged: no text changes by it. A tie stays when its owner goes, since the owner may come back; what takes
+    /// over an entity's description in a merge, another entity or an observation, gets its ties.
     fn retie(&self, gone: &[NoteTie], made: &[NoteTie]) -> Result<(), MemoryFailure>;
 
     /// Looks for damage; each finding is a sentence. Slow: reads everything.
@@ -139,7 +140,7 @@ pub enum MemoryChange {
         id: EntityId,
     },
     /// One entity becomes part of another: see [`Entity::absorbing`]. Observations move; relations move unless they would
-    /// stand between the two or be there already, then they go.
+    /// stand between the two or be there already, then they go. Whose context it was has the other for it.
     MergeEntity {
         /// Goes.
         from: EntityId,

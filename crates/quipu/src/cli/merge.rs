@@ -11,9 +11,9 @@ use crate::compose::Wish;
 
 /// Make one entity of two that are the same thing.
 ///
-/// The first becomes part of the second: its name and aliases become aliases, its description is kept where there was none,
-/// its observations and relations move. Relations that would say nothing new go. One change in the log, which `quipu undo`
-/// takes back.
+/// The first becomes part of the second: its name and aliases become aliases, its description is kept where there was none and
+/// becomes an observation where there is another, its observations and relations move. Relations that would say nothing new
+/// go. Clients whose context it was have the second for it. One change in the log, which `quipu undo` takes back.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -23,7 +23,8 @@ Examples:
 
 JSON fields:
   {dry_run, change, from: {entity_id, name, entity_type}, into: {entity_id, name, entity_type, aliases, description},
-   observations, relations}; change is null for a dry run
+   observations, relations, description_observed}; change is null for a dry run, and description_observed is the
+   description that becomes an observation, or null
 
 `quipu call suggest_merges` lists pairs that may be the same.")]
 pub(crate) struct Merge {
@@ -63,6 +64,7 @@ impl Merge {
                 },
                 "observations": plan.observations,
                 "relations": plan.relations,
+                "description_observed": into.observing_of(from),
             }))?;
             return Ok(Outcome::Fine);
         }
@@ -73,6 +75,10 @@ impl Merge {
         let (observations, relations) = (plan.observations, plan.relations);
         output
             .line(&Line::new().plain(format!("    {observations} observations and {relations} relations with it")))?;
+        if let Some(description) = into.observing_of(from) {
+            let verb = if self.dry_run { "would become" } else { "is now" };
+            output.line(&Line::new().plain(format!("    its description {verb} an observation: {description}")))?;
+        }
         if let Some(change) = change {
             output.aside(&Line::new().dim(format!("`quipu undo {}` takes it back", change.0)));
         }

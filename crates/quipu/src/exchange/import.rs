@@ -12,10 +12,16 @@ use quipu_core::ports::{
 };
 use serde_json::Value;
 
-use super::record::{Origin, Record, Reference, records};
+use super::record::{Origin, Record, Reference, records, says_what_it_is};
 
 /// The greatest number that is kept: every reader of JSON knows it exactly, and counting can go on from there.
 const GREATEST_KEPT: i64 = 1 << 53;
+
+/// The newest version of our own form that can be read.
+const NEWEST_FORM: i64 = 1;
+
+/// The type of what comes without one.
+const UNTYPED: &str = "Thing";
 
 /// Something in the file that was not taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +50,11 @@ pub(crate) enum ImportError {
     Store(#[from] MemoryFailure),
     #[error("the file cannot be taken in: {0}")]
     Refused(#[from] ApplyError),
+    #[error(
+        "line {line}: the file was written by a newer Quipu, in version {version} of its form, and this one knows \
+         {NEWEST_FORM}; import it with a newer one"
+    )]
+    Newer { line: usize, version: i64 },
 }
 
 /// An import on its way.
@@ -61,8 +72,13 @@ pub(crate) struct Import<'a> {
     by_id: HashMap<i64, EntityRef>,
     /// By name: those of the file, and those of the store once asked for.
     by_name: HashMap<String, EntityRef>,
-    /// How often each text is still there to be matched.
-    texts: HashMap<EntityId, HashMap<String, usize>>,
+    /// The type that the file first gave an entity, and its line.
+    typed: HashMap<RefKey, (String, usize)>,
+    /// How often each text is there, in the store and in the file so far.
+    texts: HashMap<RefKey, HashMap<String, usize>>,
+    /// How often each text is still there to be matched, by the same line or by observations that stand alone: these repeat
+    /// what they mean to repeat, another line does not.
+    unmatched: HashMap<RefKey, HashMap<String, usize>>,
     /// Relations of the file so far.
     related: std::collections::HashSet<(RefKey, RefKey, String)>,
     /// Relations and loose observations, with their lines: their entities may come later in the file.
@@ -87,7 +103,9 @@ impl<'a> Import<'a> {
             problems: Vec::new(),
             by_id: HashMap::new(),
             by_name: HashMap::new(),
+            typed: HashMap::new(),
             texts: HashMap::new(),
+            unmatched: HashMap::new(),
             related: std::collections::HashSet::new(),
             waiting: Vec::new(),
         }
@@ -104,14 +122,19 @@ impl<'a> Import<'a> {
             }
             number += 1;
             progress(number);
-            let mut text = String::from_utf8_lossy(&bytes).into_owned();
-            if number == 1 && is_unfinished(&text) {
+            if number == 1 && is_unfinished(&bytes) {
                 // Not lines but one document, written over many of them.
-                let mut rest = Vec::new();
-                file.read_to_end(&mut rest)?;
-                text.push_str(&String::from_utf8_lossy(&rest));
+                file.read_to_end(&mut bytes)?;
             }
-            self.take_line(number, text.trim_start_matches('\u{feff}'))?;
+            match str::from_utf8(&bytes) {
+                Ok(text) => self.take_line(number, text.trim_start_matches('\u{feff}').trim_end())?,
+                Err(error) => {
+                    // A guess at what was meant would be another text.
+                    let (read, rest) = bytes.split_at(error.valid_up_to());
+                    let line = number + read.iter().filter(|byte| **byte == b'\n').count();
+                    self.problem(line, format!("not UTF-8 (byte 0x{:02x}); save the file as UTF-8", rest[0]));
+                }
+            }
         }
         self.take_all_waiting()
     }
@@ -130,25 +153,31 @@ impl<'a> Import<'a> {
         Ok(self.imported)
     }
 
-    /// Every object on a line: two processes may have written one each without a break.
+    /// Every object on a line: two processes may have written one each without a break, or one into the other.
     fn take_line(&mut self, number: usize, text: &str) -> Result<(), ImportError> {
-        let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        let mut rest = text;
         loop {
-            let at = values.byte_offset();
+            let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
             match values.next() {
                 None => return Ok(()),
-                Some(Ok(value)) => match records(&value) {
-                    Ok(records) => {
-                        for record in records {
-                            self.take(number, record)?;
+                Some(Ok(value)) => {
+                    rest = &rest[values.byte_offset()..];
+                    match records(&value) {
+                        Ok(records) => {
+                            for record in records {
+                                self.take(number, record)?;
+                            }
                         }
+                        Err(message) => self.problem(number, message),
                     }
-                    Err(message) => self.problem(number, message),
-                },
+                }
                 Some(Err(error)) => {
-                    let rest: String = text[at..].trim().chars().take(40).collect();
-                    self.problem(number, format!("not JSON ({}) from {rest:?} on", reason(&error)));
-                    return Ok(());
+                    let whole = next_whole(rest);
+                    self.problem(number, damage(rest, &error, whole.is_some()));
+                    match whole {
+                        Some(whole) => rest = whole,
+                        None => return Ok(()),
+                    }
                 }
             }
         }
@@ -159,13 +188,15 @@ impl<'a> Import<'a> {
             Record::Entity { name, entity_type, aliases, description, observations, origin } => {
                 let id = origin.id;
                 let name = name.trim().to_owned();
+                let entity_type = entity_type
+                    .map(|written| if self.is_ours { written } else { self.types.canonical(written.trim()) });
                 let place = match self.named(&name)? {
                     Some(known) => {
                         self.imported.known += 1;
                         known
                     }
                     None => {
-                        let entity_type = if self.is_ours { entity_type } else { self.types.canonical(&entity_type) };
+                        let entity_type = entity_type.clone().unwrap_or_else(|| UNTYPED.to_owned());
                         let new = NewEntity { name: name.clone(), entity_type, aliases, description };
                         let made = EntityRef::Made(self.push(MemoryChange::CreateEntity(new), origin));
                         self.imported.entities += 1;
@@ -176,12 +207,24 @@ impl<'a> Import<'a> {
                 if let Some(id) = id {
                     self.by_id.insert(id, place);
                 }
+                if let Some(given) = entity_type {
+                    let (first, at) = self.typed.entry(key(place)).or_insert_with(|| (given.clone(), line));
+                    if *first != given {
+                        let message =
+                            format!("{name:?} has the type {first} on line {at}, and {given} here; the first counts");
+                        self.problem(line, message);
+                    }
+                }
+                self.unmatched.remove(&key(place));
                 for (text, origin) in observations {
                     self.observe(place, &text, origin)?;
                 }
             }
             // Another export may stand before this one: its numbers mean other things.
-            Record::Header => {
+            Record::Header { version } => {
+                if version > NEWEST_FORM {
+                    return Err(ImportError::Newer { line, version });
+                }
                 self.take_all_waiting()?;
                 self.by_id.clear();
                 self.is_ours = true;
@@ -192,6 +235,7 @@ impl<'a> Import<'a> {
     }
 
     fn take_all_waiting(&mut self) -> Result<(), ImportError> {
+        self.unmatched.clear();
         for (line, record) in std::mem::take(&mut self.waiting) {
             self.take_waiting(line, record)?;
         }
@@ -202,38 +246,40 @@ impl<'a> Import<'a> {
         match record {
             Record::Observation { entity, text, origin } => match self.find(&entity)? {
                 Some(place) => self.observe(place, &text, origin)?,
-                None => self.problem(line, missing("observation", &entity)),
+                None => self.problem(line, missing("an observation", &entity)),
             },
             Record::Relation { from, to, relation_type, origin } => {
                 let (source, target) = (self.find(&from)?, self.find(&to)?);
                 match (source, target) {
                     (Some(source), Some(target)) => self.relate(source, target, relation_type.trim(), origin)?,
-                    (None, _) => self.problem(line, missing("relation", &from)),
-                    (_, None) => self.problem(line, missing("relation", &to)),
+                    (None, _) => self.problem(line, missing("a relation", &from)),
+                    (_, None) => self.problem(line, missing("a relation", &to)),
                 }
             }
-            Record::Entity { .. } | Record::Header => {}
+            Record::Entity { .. } | Record::Header { .. } => {}
         }
         Ok(())
     }
 
     fn observe(&mut self, place: EntityRef, text: &str, origin: Origin) -> Result<(), ImportError> {
-        let text = text.trim().to_owned();
-        if let EntityRef::Id(id) = place {
-            if !self.texts.contains_key(&id) {
-                let mut there: HashMap<String, usize> = HashMap::new();
-                for seen in self.store.observations_of(&[id])?.pop().unwrap_or_default() {
-                    *there.entry(seen.text).or_default() += 1;
-                }
-                self.texts.insert(id, there);
+        let (text, key) = (text.trim().to_owned(), key(place));
+        if let RefKey::Id(id) = key
+            && !self.texts.contains_key(&key)
+        {
+            let mut there: HashMap<String, usize> = HashMap::new();
+            for seen in self.store.observations_of(&[id])?.pop().unwrap_or_default() {
+                *there.entry(seen.text).or_default() += 1;
             }
-            let there = self.texts.get_mut(&id).and_then(|there| there.get_mut(&text));
-            if let Some(left) = there.filter(|left| **left > 0) {
-                *left -= 1;
-                self.imported.known += 1;
-                return Ok(());
-            }
+            self.texts.insert(key, there);
         }
+        let there = self.texts.entry(key).or_default();
+        let unmatched = self.unmatched.entry(key).or_insert_with(|| there.clone());
+        if let Some(left) = unmatched.get_mut(&text).filter(|left| **left > 0) {
+            *left -= 1;
+            self.imported.known += 1;
+            return Ok(());
+        }
+        *there.entry(text.clone()).or_default() += 1;
         self.push(MemoryChange::AddObservation { entity: place, text }, origin);
         self.imported.observations += 1;
         Ok(())
@@ -343,18 +389,41 @@ fn key(entity: EntityRef) -> RefKey {
 
 fn missing(what: &str, reference: &Reference) -> String {
     match reference {
-        Reference::Id(id) => format!("a {what} of entity {id}, which the file does not have"),
-        Reference::Name(name) => format!("a {what} of {name:?}, which is neither in the file nor in memory"),
+        Reference::Id(id) => format!("{what} of entity {id}, which the file does not have"),
+        Reference::Name(name) => format!("{what} of {name:?}, which is neither in the file nor in memory"),
     }
 }
 
 /// Whether a line opens a document that goes on below it, unlike a line that was cut off.
-fn is_unfinished(text: &str) -> bool {
+fn is_unfinished(line: &[u8]) -> bool {
+    let Ok(text) = str::from_utf8(line) else { return false };
     if !text.trim_end().ends_with(['{', '[']) {
         return false;
     }
     let first = serde_json::Deserializer::from_str(text.trim_start_matches('\u{feff}')).into_iter::<Value>().next();
     first.is_some_and(|first| first.is_err_and(|error| error.is_eof()))
+}
+
+/// The rest of a damaged line from the next thing on that is whole and says what it is. Objects inside of what is damaged do
+/// not say so, and are no things of their own.
+fn next_whole(damaged: &str) -> Option<&str> {
+    let starts = damaged.match_indices('{').map(|(at, _)| at).filter(|at| *at > 0);
+    starts.map(|at| &damaged[at..]).find(|rest| {
+        let value = serde_json::Deserializer::from_str(rest).into_iter::<Value>().next();
+        value.is_some_and(|value| value.is_ok_and(|value| says_what_it_is(&value)))
+    })
+}
+
+/// What is wrong with a line from here on, or up to something whole.
+fn damage(rest: &str, error: &serde_json::Error, is_followed: bool) -> String {
+    let shown: String = rest.trim().chars().take(40).collect();
+    if is_followed {
+        format!("not JSON ({}) from {shown:?} up to something whole, which was read", reason(error))
+    } else if error.is_eof() {
+        format!("not JSON: the line breaks off in what begins with {shown:?}")
+    } else {
+        format!("not JSON ({}) from {shown:?} on", reason(error))
+    }
 }
 
 /// What the parser says, without its place: that is the line's, not the file's.

@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 pub(super) enum Record {
     Entity {
         name: String,
-        entity_type: String,
+        /// As written; some files of the reference server have entities without one.
+        entity_type: Option<String>,
         aliases: Vec<String>,
         description: Option<String>,
         observations: Vec<(String, Origin)>,
@@ -29,8 +30,10 @@ pub(super) enum Record {
         relation_type: String,
         origin: Origin,
     },
-    /// The first line of our own form.
-    Header,
+    /// The first line of our own form, of this version.
+    Header {
+        version: i64,
+    },
 }
 
 /// What a thing was where the file was written, as far as the file says.
@@ -75,12 +78,28 @@ fn is_list(value: Option<&Value>) -> bool {
     matches!(value, Some(Value::Array(_) | Value::Object(_)))
 }
 
+/// What a thing may say it is.
+const KINDS: [&str; 4] = ["entity", "observation", "relation", super::export::HEADER];
+
+/// Whether a value says of itself that it is a whole thing of a file, not a part of one.
+pub(super) fn says_what_it_is(value: &Value) -> bool {
+    value.get("type").and_then(Value::as_str).is_some_and(|kind| KINDS.contains(&kind))
+}
+
 fn record(object: &Map<String, Value>) -> Result<Record, String> {
-    if object.get("type").and_then(Value::as_str) == Some(super::export::HEADER) {
-        return Ok(Record::Header);
+    let kind = object.get("type").and_then(Value::as_str);
+    if kind == Some(super::export::HEADER) {
+        // Those of the first version may go without saying.
+        return Ok(Record::Header { version: number(object, &["version"]).unwrap_or(1) });
+    }
+    if let Some(other) = kind.filter(|kind| !KINDS.contains(kind)) {
+        return Err(format!("its `type` is {other:?}, and should be \"entity\", \"observation\" or \"relation\""));
     }
     let relation_type = text(object, &["relation_type", "relationType"]);
     if let Some(relation_type) = relation_type {
+        if relation_type.trim().is_empty() {
+            return Err("it is a relation, and its type is blank".into());
+        }
         return Ok(Record::Relation {
             from: reference(object, &["from_entity_id", "from"])?,
             to: reference(object, &["to_entity_id", "to"])?,
@@ -92,12 +111,18 @@ fn record(object: &Map<String, Value>) -> Result<Record, String> {
         return entity(object, name);
     }
     match text(object, &OBSERVATION_TEXTS) {
+        Some(text) if text.trim().is_empty() => Err("it is an observation, and its text is blank".into()),
         Some(text) => Ok(Record::Observation {
             entity: reference(object, &["entity", "memory_entity_id", "entity_id", "entityName"])?,
             text,
             origin: origin(object)?,
         }),
-        None => Err("it has neither a `name`, nor a relation's type, nor an observation's text".into()),
+        None => Err(match kind {
+            Some("entity") => "it is an entity without a `name`".into(),
+            Some("observation") => "it is an observation without a `text`".into(),
+            Some("relation") => "it is a relation without a `relationType`".into(),
+            _ => "it has neither a `name`, nor a relation's type, nor an observation's text".into(),
+        }),
     }
 }
 
@@ -120,10 +145,7 @@ fn entity(object: &Map<String, Value>, name: String) -> Result<Record, String> {
         Some(other) => return Err(format!("its `aliases` are {}, not a list", shown(other))),
     };
     Ok(Record::Entity {
-        // Some files of the reference server have entities without a type.
-        entity_type: text(object, &["entity_type", "entityType"])
-            .filter(|written| !written.trim().is_empty())
-            .unwrap_or_else(|| "Thing".to_owned()),
+        entity_type: text(object, &["entity_type", "entityType"]).filter(|written| !written.trim().is_empty()),
         aliases: aliases.into_iter().filter(|alias| !alias.is_empty()).collect(),
         description: text(object, &["description"]),
         observations: observations.into_iter().filter(|(text, _)| !text.trim().is_empty()).collect(),

@@ -140,3 +140,94 @@ fn a_tie_that_leaves_the_vault_is_refused_with_its_line() {
     let message = r#"its link "plan" is tied to no path of a vault"#.to_owned();
     assert_eq!((imported.entities, problems), (0, vec![Problem { line: 2, message }]));
 }
+
+/// The names in a memory, and of each line that was not taken its number and why.
+fn taken(file: &[u8]) -> (Vec<String>, Vec<(usize, String)>) {
+    let (store, types) = (MemMemory::default(), EntityTypes::default());
+    let mut import = Import::new(&store, &types);
+    import.read(&mut &*file, &|_| {}).unwrap();
+    let problems = import.problems().iter().map(|problem| (problem.line, problem.message.clone())).collect();
+    import.apply(&author(1)).unwrap();
+    let entities = store.entities_from(0, usize::MAX).unwrap();
+    (entities.into_iter().map(|entity| entity.name).collect(), problems)
+}
+
+#[test]
+fn a_whole_object_on_a_damaged_line_is_kept() {
+    let bob = r#"{"type":"entity","name":"Bob","entityType":"x","observations":["{"]}"#;
+    for (damage, problems) in [
+        (r#"ser","observations":["x"]}"#, 1),
+        (r#"{"type":"entity","name":"Al"#, 1),
+        (r#"{"type":"entity","name":"Al","observations":[{"text":"a part"},"#, 1),
+        (r#""]}{{}"#, 2),
+    ] {
+        let (names, told) = taken(format!("{damage}{bob}{bob}\n").as_bytes());
+        assert_eq!((names.as_slice(), told.len()), (&["Bob".to_owned()][..], problems), "{damage}: {told:?}");
+        assert!(told.iter().any(|(line, message)| *line == 1 && message.contains("up to something whole")), "{told:?}");
+    }
+    let (names, told) = taken(br#"{"type":"entity","name":"Al","observations":[{"name":"no entity"}, {"#);
+    assert_eq!(names, [""; 0], "a part of what is damaged is nothing of its own");
+    assert_eq!(told[0].1.split(" in ").next(), Some("not JSON: the line breaks off"));
+}
+
+#[test]
+fn bytes_that_are_not_utf_8_are_refused_with_their_line() {
+    let line = |name: &[u8]| [br#"{"type":"entity","name":""#.as_slice(), name, b"\"}\n"].concat();
+    let (names, told) = taken(&[line(b"tea"), line(b"caf\xe9"), line("café".as_bytes())].concat());
+    assert_eq!(names, ["tea", "café"]);
+    assert_eq!(told, [(2, "not UTF-8 (byte 0xe9); save the file as UTF-8".to_owned())]);
+    let document = [b"{\n\"entities\": [\n".to_vec(), line(b"caf\xe9"), b"]}\n".to_vec()].concat();
+    let (names, told) = taken(&document);
+    assert_eq!((names.len(), told[0].0), (0, 3), "{told:?}");
+}
+
+#[test]
+fn the_same_line_twice_in_one_file_counts_once() {
+    let store = MemMemory::default();
+    let line = r#"{"type":"entity","name":"Alice","observations":["likes tea","likes tea","sails"]}"#;
+    let more = r#"{"type":"entity","name":"Alice","observations":["likes tea","sings"]}"#;
+    for (file, observations) in [(format!("{line}\n{line}\n{more}\n"), 4), (format!("{more}\n{line}\n"), 0)] {
+        assert_eq!(import(&store, &file).0.observations, observations);
+    }
+    let written = lines(&store);
+    let head = store.head().unwrap();
+    import(&store, &(written.clone() + &written));
+    assert_eq!((lines(&store), store.head().unwrap()), (written, head), "one export behind the other");
+}
+
+#[test]
+fn what_is_no_thing_of_memory_is_told() {
+    for (line, message) in [
+        (r#"{"type":"wat","name":"Q"}"#, r#"its `type` is "wat", and should be "entity", "observation" or "relation""#),
+        (r#"{"type":"entity","entityType":"x"}"#, "it is an entity without a `name`"),
+        (r#"{"type":"relation","from":"A","to":"A"}"#, "it is a relation without a `relationType`"),
+        (r#"{"type":"relation","from":"A","to":"A","relationType":" "}"#, "it is a relation, and its type is blank"),
+        (r#"{"type":"observation","entity":"A","text":" "}"#, "it is an observation, and its text is blank"),
+        (
+            r#"{"type":"observation","entity":"B","text":"x"}"#,
+            r#"an observation of "B", which is neither in the file nor in memory"#,
+        ),
+        (
+            r#"{"type":"entity","name":"a","entityType":"company"}"#,
+            r#""a" has the type Task on line 1, and company here; the first counts"#,
+        ),
+    ] {
+        let (names, told) =
+            taken(format!("{{\"type\":\"entity\",\"name\":\"A\",\"entityType\":\"todo\"}}\n{line}\n").as_bytes());
+        assert_eq!((names, told), (vec!["A".to_owned()], vec![(2, message.to_owned())]));
+    }
+    let (_, told) =
+        taken(b"{\"type\":\"entity\",\"name\":\"A\",\"entityType\":\"todo\"}\n{\"type\":\"entity\",\"name\":\"A\"}\n");
+    assert_eq!(told, [], "no type is no other type");
+}
+
+#[test]
+fn a_file_of_a_newer_form_is_refused() {
+    let (store, types) = (MemMemory::default(), EntityTypes::default());
+    let mut import = Import::new(&store, &types);
+    let file = b"{\"type\":\"quipu-memory\",\"version\":2}\n{\"type\":\"entity\",\"name\":\"A\"}\n";
+    let refused = import.read(&mut file.as_slice(), &|_| {}).unwrap_err().to_string();
+    let message = "line 1: the file was written by a newer Quipu, in version 2 of its form, and this one knows 1; import it \
+                   with a newer one";
+    assert_eq!(refused, message);
+}

@@ -81,6 +81,21 @@ fn two_entities_become_one_and_two_again() {
     vault.run(&["undo"]).expect(0);
     assert_eq!(call(&vault, "get_entity", &json!({"entity_id": 2}))["memory_observations_count"], 1);
 
+    for (id, description) in [(1, "Who you are"), (2, "Tokens\nand keys")] {
+        call(&vault, "update_entity", &json!({"entity_id": id, "description": description}));
+    }
+    let dry = vault.run(&["merge", "2", "1", "--dry-run"]).expect(0).stdout;
+    assert!(dry.contains("    its description would become an observation: Tokens and keys\n"), "{dry}");
+    call(&vault, "set_context", &json!({"project_id": 2}));
+    let done = vault.run(&["merge", "2", "1", "--json"]).expect(0).json();
+    assert_eq!(done["description_observed"], "Tokens\nand keys");
+    let merged = call(&vault, "get_entity", &json!({"entity_id": 1}));
+    assert_eq!((&merged["description"], &merged["memory_observations_count"]), (&json!("Who you are"), &json!(3)));
+    assert_eq!(call(&vault, "get_context", &json!({}))["project_id"], 1, "the context goes with it");
+    vault.run(&["undo"]).expect(0);
+    let back = call(&vault, "get_entity", &json!({"entity_id": 2}));
+    assert_eq!((&back["description"], &back["memory_observations_count"]), (&json!("Tokens\nand keys"), &json!(1)));
+
     for (from, into, message) in [
         ("2", "2", "entity 2 cannot be merged into itself"),
         ("Nobody", "1", "there is no entity \"Nobody\""),
@@ -146,6 +161,17 @@ fn damage_is_named_and_nothing_is_touched() {
     assert_eq!(std::fs::read(&file).unwrap(), b"SQLite format 3\0 and then nothing of the kind");
 }
 
+#[test]
+fn an_empty_file_is_a_new_memory_and_is_said_to_be() {
+    let vault = Sandbox::of("//- .quipu/memory.db\n");
+    let file = vault.root().join(".quipu/memory.db");
+    std::fs::write(&file, "").unwrap();
+    let ran = vault.run(&["call", "create_entity", r#"{"name": "Ada", "entity_type": "person"}"#]).expect(0);
+    assert!(ran.stderr.contains("memory.db has nothing in it, so memory begins anew; if there was something"), "{ran}");
+    let ran = vault.run(&["verify"]).expect(0);
+    assert!(!ran.stderr.contains("nothing in it"), "{ran}");
+}
+
 const REFERENCE: &str = r#"{"type":"entity","name":"Alice","entityType":"person","observations":["likes tea","likes tea","works at Acme"]}
 {"type":"entity","name":"Acme","entityType":"company","observations":[]}{"type":"relation","from":"Alice","to":"Acme","relationType":"works_at"}
 
@@ -179,7 +205,8 @@ fn the_reference_servers_file_with_its_damage() {
 fn strict_takes_all_or_nothing() {
     let vault = Sandbox::of("");
     let ran = import(&vault, REFERENCE, &["--strict"]).expect(1);
-    assert!(ran.stderr.contains("line 7: not JSON"), "{ran}");
+    let broken = r#"line 7: not JSON: the line breaks off in what begins with "{\"type\":\"entity\",\"name\":\"Bo\""#;
+    assert!(ran.stderr.contains(broken), "{ran}");
     assert!(ran.stderr.contains("nothing was taken: 2 lines cannot be read"), "{ran}");
     assert_eq!(content(&vault), [json!(null); 0]);
 }

@@ -87,9 +87,28 @@ fn a_part_of_the_graph_leaves_room_for_every_entity() {
         let letter = found[1]["observations"][0]["content"].as_str().unwrap();
         assert!(letter.len() > 20_000 && letter.ends_with("... [truncated]"), "{}", letter.len());
         assert_eq!((lengths(&found[2]), &found[0]["memory_observations_count"]), (vec![50; 3], &json!(400)));
-        let message = "only the newest observations of entities ";
-        assert!(warnings(&result).iter().any(|told| told.starts_with(message)), "{:?}", warnings(&result));
+        let message = "newest observations of entities ";
+        assert!(warnings(&result).iter().any(|told| told.contains(message)), "{:?}", warnings(&result));
     }
+}
+
+#[test]
+fn what_was_asked_for_is_shown_before_what_is_new() {
+    let mut client = Client::open("");
+    let asked = "the pelican delivered the invoice to Marrakesh";
+    client.answer("create_entity", json!({"name": "Errands", "entity_type": "x", "observations": [asked]}));
+    for part in 0..3 {
+        let filler = |number: usize| format!("{:05} {}", part * 50 + number, "x".repeat(970));
+        let more: Vec<Value> = (0..50).map(|n| json!({"entity_id": 1, "text_content": filler(n)})).collect();
+        client.answer("bulk_update", json!({ "observations": more }));
+    }
+    let result = client.call("search_subgraph", json!({"query": "pelican invoice Marrakesh"}));
+    let observations = first_block(&result)["entities"][0]["observations"].as_array().unwrap().clone();
+    let texts: Vec<&str> = observations.iter().map(|seen| seen["content"].as_str().unwrap()).collect();
+    assert_eq!(texts[0], asked);
+    assert!(texts.len() > 40 && texts[1..].is_sorted() && texts[texts.len() - 1].starts_with("00149"), "{texts:?}");
+    let told = "only the best fitting and the newest observations of entities 1 are shown; get_entity has all of them";
+    assert_eq!(warnings(&result), [told]);
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn every_error_of_an_entity() {
     for (arguments, message) in [
         (json!({"name": "  ", "entity_type": "x"}), "`name` is blank"),
         (json!({"name": "x", "entity_type": " "}), "`entity_type` is blank"),
-        (json!({"name": "x", "entity_type": "y", "observations": [" "]}), "`observations` is blank"),
+        (json!({"name": "x", "entity_type": "y", "observations": ["ok", " "]}), "`observations[1]` is blank"),
         (json!({"name": "", "entity_type": "y"}), "`name` is empty; it must be a string of 1 to 500 characters"),
         (json!({"entity_type": "y"}), "`name` is missing; it must be a string of 1 to 500 characters"),
     ] {
@@ -315,7 +315,8 @@ fn a_part_of_the_graph() {
         found["entities"][0],
         json!({"entity_id": 2, "name": "Storage layer", "entity_type": "Component", "description": null, "aliases": null,
             "memory_observations_count": 2,
-            "observations": [{"observation_id": 1, "content": "Uses SQLite"}, {"observation_id": 2, "content": "Keeps a log"}]})
+            "observations": [{"observation_id": 2, "content": "Keeps a log"}, {"observation_id": 1, "content": "Uses SQLite"}]}),
+        "what fits comes first"
     );
     let relation = json!({"relation_id": 2, "from_entity_id": 3, "to_entity_id": 2, "relation_type": "part_of"});
     assert_eq!(found["relations"], json!([relation]));
@@ -363,6 +364,15 @@ fn a_context_puts_its_members_first() {
     assert_eq!(ids(&client.answer("search_entities", json!({"query": "log"}))), [4, 3, 2], "others still appear");
     let asked = json!({"query": "log", "project_id": 1});
     assert_eq!(ids(&client.answer("search_entities", asked)), [3, 2, 4], "what is asked for wins");
+    let exact = json!({"entities": [{"name": "Log", "entity_type": "Thing"}]});
+    client.answer("bulk_update", exact);
+    let found = client.answer("search_entities", json!({"query": "log"}));
+    assert_eq!(ids(&found), [4, 6, 3, 2], "however well an outsider fits");
+    let scores: Vec<f64> = (0..4).map(|place| found[place]["relevance_score"].as_f64().unwrap()).collect();
+    assert!(scores.is_sorted_by(|a, b| a > b) && scores[0] < 1.0 && scores[0] > 0.5 && scores[1] == 0.5, "{scores:?}");
+    client.answer("create_relation", json!({"from_entity_id": 6, "to_entity_id": 5, "relation_type": "Part_Of"}));
+    assert_eq!(ids(&client.answer("search_entities", json!({"query": "log"}))), [6, 4, 3, 2], "in any case");
+    client.answer("delete_entity", json!({"entity_id": 6}));
     assert_eq!(error(&mut client, "set_context", json!({"project_id": 99})), not_found("there is no entity 99"));
     assert_eq!(client.answer("clear_context", json!({})), json!({"status": "context_cleared"}));
     assert_eq!(client.answer("clear_context", json!({})), json!({"status": "context_cleared"}));
@@ -393,6 +403,20 @@ fn a_bulk_tells_of_what_is_likely_there() {
             the new one and add to that"
         ]
     );
+    let bulk = json!({"entities": [
+        {"name": "Fix login", "entity_type": "Task"},
+        {"name": "Fix logout", "entity_type": "Task"},
+        {"name": "Fix login!", "entity_type": "Task"},
+        {"name": "Sign-in trouble", "entity_type": "Issue", "aliases": "fix LOGIN"},
+    ]});
+    let result = client.call("bulk_update", bulk);
+    let told = |place: usize, id: usize| {
+        format!(
+            "entities[{place}] was created as entity {id}, though entity 7, \"Fix login\", is likely the same; if it is, \
+             delete the new one and add to that"
+        )
+    };
+    assert_eq!(warnings(&result), [told(2, 9), told(3, 10)], "of the same call too");
 }
 
 #[test]

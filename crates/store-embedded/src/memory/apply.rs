@@ -2,7 +2,7 @@
 
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, name_key};
 use quipu_core::ports::{
-    Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryItem, NewEntity, NoteTie, Refusal,
+    Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryItem, NewEntity, NoteTie, Refusal, TextOwner,
 };
 use rusqlite::{OptionalExtension, Transaction};
 
@@ -152,10 +152,16 @@ impl<'tx> Writing<'tx> {
                 self.replace(&MemoryItem::Relation(relation), &MemoryItem::Relation(moved))?;
             }
         }
+        // Before it goes, or its contexts would go with it.
+        self.tx.execute("UPDATE context SET entity = ?2 WHERE entity = ?1", (from.0, into.0))?;
         self.remove(&MemoryItem::Entity(gone.clone()))?;
-        // The other's description is taken over where there is none, and what its links mean with it.
+        // The other's description is taken over, and what its links mean with it.
         if kept.description.is_none() {
-            ties::hand_over(self.tx, from, into)?;
+            ties::hand_over(self.tx, from, TextOwner::Entity(into))?;
+        }
+        if let Some(text) = kept.observing_of(&gone) {
+            let observation = self.add_observation(into, text)?;
+            ties::hand_over(self.tx, from, TextOwner::Observation(observation.id))?;
         }
         let (aliases, description) = kept.absorbing(&gone);
         let after = Entity { aliases, description, updated_ns: self.at_ns, ..kept.clone() };

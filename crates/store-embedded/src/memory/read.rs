@@ -147,7 +147,8 @@ pub(super) fn sources_into(
     targets: &[EntityId],
     relation_type: &str,
 ) -> rusqlite::Result<Vec<EntityId>> {
-    let sql = "SELECT source FROM relation WHERE target IN (SELECT value FROM json_each(?1)) AND type = ?2 ORDER BY id";
+    let sql = "SELECT source FROM relation WHERE target IN (SELECT value FROM json_each(?1)) \
+               AND type = ?2 COLLATE NOCASE ORDER BY id";
     list(db, sql, (json(targets.iter().map(|id| id.0)), relation_type), |row| row.get(0).map(EntityId))
 }
 

@@ -35,12 +35,13 @@ pub(super) fn retie(tx: &Transaction<'_>, gone: &[NoteTie], made: &[NoteTie]) ->
     Ok(())
 }
 
-/// Gives one entity the ties of another's description, where it has none of its own.
-pub(super) fn hand_over(tx: &Transaction<'_>, from: EntityId, into: EntityId) -> rusqlite::Result<()> {
+/// Gives what takes over an entity's description its ties, where it has none of its own.
+pub(super) fn hand_over(tx: &Transaction<'_>, from: EntityId, into: TextOwner) -> rusqlite::Result<()> {
+    let (kind, owner) = key(into);
     tx.execute(
         "INSERT OR IGNORE INTO note_tie (kind, owner, target, path) \
-         SELECT kind, ?2, target, path FROM note_tie WHERE kind = 'entity' AND owner = ?1",
-        (from.0, into.0),
+         SELECT ?2, ?3, target, path FROM note_tie WHERE kind = 'entity' AND owner = ?1",
+        (from.0, kind, owner),
     )?;
     Ok(())
 }

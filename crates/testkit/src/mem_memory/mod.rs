@@ -185,7 +185,9 @@ impl MemoryStore for MemMemory {
     }
 
     fn sources_into(&self, targets: &[EntityId], relation_type: &str) -> Result<Vec<EntityId>, MemoryFailure> {
-        let into = |relation: &&Relation| targets.contains(&relation.to) && relation.relation_type == relation_type;
+        let into = |relation: &&Relation| {
+            targets.contains(&relation.to) && relation.relation_type.eq_ignore_ascii_case(relation_type)
+        };
         Ok(self.state().relations.values().filter(into).map(|relation| relation.from).collect())
     }
 

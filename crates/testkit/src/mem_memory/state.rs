@@ -169,10 +169,19 @@ impl State {
                     self.set(steps, Some(MemoryItem::Relation(relation)), after);
                 }
                 self.set(steps, Some(MemoryItem::Entity(gone.clone())), None);
-                self.contexts.retain(|_, entity| entity != from);
-                let handed_over = |tie: &NoteTie| tie.owner == TextOwner::Entity(*from) && kept.description.is_none();
-                for tie in self.ties_where(handed_over) {
-                    self.ties.entry((TextOwner::Entity(*into), tie.target)).or_insert(tie.path);
+                self.contexts.values_mut().filter(|entity| *entity == from).for_each(|entity| *entity = *into);
+                let heir = if kept.description.is_none() {
+                    Some(TextOwner::Entity(*into))
+                } else if let Some(text) = kept.observing_of(&gone) {
+                    let observe = MemoryChange::AddObservation { entity: EntityRef::Id(*into), text: text.to_owned() };
+                    self.change(&observe, made, at_ns, steps)?.text_owner()
+                } else {
+                    None
+                };
+                if let Some(heir) = heir {
+                    for tie in self.ties_where(|tie| tie.owner == TextOwner::Entity(*from)) {
+                        self.ties.entry((heir, tie.target)).or_insert(tie.path);
+                    }
                 }
                 let (aliases, description) = kept.absorbing(&gone);
                 let after = Entity { aliases, description, updated_ns: at_ns, ..kept.clone() };

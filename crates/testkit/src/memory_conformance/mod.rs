@@ -50,6 +50,7 @@ macro_rules! memory_conformance {
             lists_come_in_order_and_in_parts,
             a_context_is_remembered_and_goes_with_its_entity,
             vectors_are_kept_by_space,
+            a_merge_loses_no_description_and_no_context,
             ties_stay_through_deletion_and_merge,
             any_history_gives_what_the_model_gives
         );
@@ -302,6 +303,33 @@ pub fn two_entities_become_one<S: MemoryShelf>(shelf: &S) {
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
+pub fn a_merge_loses_no_description_and_no_context<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    let described = |name: &str, description: &str| {
+        let (name, entity_type, description) = (name.into(), "Thing".into(), Some(description.into()));
+        MemoryChange::CreateEntity(NewEntity { name, entity_type, description, ..NewEntity::default() })
+    };
+    let merge = |from, into| MemoryChange::MergeEntity { from: EntityId(from), into: EntityId(into) };
+    applied(&store, &[described("Colour", "What the eye sees"), described("Color", "Of [[light]]")]);
+    let tie = |owner| NoteTie { owner, target: "light".into(), path: VaultPath::parse("sun.md").unwrap() };
+    store.retie(&[], &[tie(TextOwner::Entity(EntityId(2)))]).unwrap();
+    store.set_context("painter", Some(EntityId(2)), 1).unwrap();
+    let outcome = applied(&store, &[merge(2, 1)]);
+    let kept = entity(&store, 1).unwrap();
+    assert_eq!(outcome, [MemoryItem::Entity(kept.clone())]);
+    assert_eq!((kept.description.as_deref(), kept.observation_count), (Some("What the eye sees"), 1));
+    assert_eq!(texts(&store, 1), ["Of [[light]]"]);
+    let seen = TextOwner::Observation(ObservationId(1));
+    assert_eq!(store.ties_of(&[seen]).unwrap()[0], [tie(seen)], "its link means what it meant");
+    assert_eq!(store.context("painter").unwrap(), Some(EntityId(1)));
+    store.undo(store.head().unwrap(), &author(50)).unwrap();
+    assert_eq!((texts(&store, 1).len(), texts(&store, 2).len()), (0, 0));
+    assert_eq!(entity(&store, 2).unwrap().description.as_deref(), Some("Of [[light]]"));
+    applied(&store, &[described("Hue", "What the eye sees"), merge(3, 1)]);
+    assert_eq!(texts(&store, 1).len(), 0, "the same words are not said twice");
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
 pub fn every_change_is_in_the_log<S: MemoryShelf>(shelf: &S) {
     let store = shelf.open();
     applied(&store, &[create("a"), observe(1, "x")]);
@@ -413,7 +441,7 @@ pub fn lists_come_in_order_and_in_parts<S: MemoryShelf>(shelf: &S) {
     let changes: Vec<_> = (0..10).map(|number| create(&format!("e{number}"))).collect();
     applied(&store, &changes);
     let mut more: Vec<_> = (1..=5).map(|number| observe(number, &format!("o{number}"))).collect();
-    more.extend((2..=5).map(|number| relate(number, 1, "part_of")));
+    more.extend((2..=5).map(|number| relate(number, 1, if number == 4 { "Part_Of" } else { "part_of" })));
     applied(&store, &more);
     let ids = |entities: Vec<Entity>| entities.into_iter().map(|entity| entity.id.0).collect::<Vec<_>>();
     assert_eq!(store.entity_count().unwrap(), 10);

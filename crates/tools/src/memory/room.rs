@@ -32,6 +32,25 @@ pub(super) fn newest_that_fit(costs: &[usize], room: usize) -> usize {
     costs.iter().rev().take_while(fits).count().max(1).min(costs.len())
 }
 
+/// Which of these observations, by what they cost, are shown: of those that fit a query, best first, as many as there is room
+/// for, then the newest until the room is full, oldest of them first. The first of all is shown in any case.
+pub(super) fn fitting_then_newest(costs: &[usize], fitting: &[usize], room: usize) -> Vec<usize> {
+    let (mut left, mut is_first) = (room, true);
+    let mut has_room = |place: &usize| {
+        let has_room = costs[*place] <= left || is_first;
+        left = if has_room { left.saturating_sub(costs[*place]) } else { left };
+        is_first = false;
+        has_room
+    };
+    let mut shown: Vec<usize> = fitting.iter().copied().filter(&mut has_room).collect();
+    let mut is_fitting = vec![false; costs.len()];
+    fitting.iter().for_each(|place| is_fitting[*place] = true);
+    let newest = (0..costs.len()).rev().filter(|place| !is_fitting[*place]).take_while(has_room);
+    let newest: Vec<usize> = newest.collect();
+    shown.extend(newest.into_iter().rev());
+    shown
+}
+
 /// Shares room out: who wants little gets it, the others get the same each.
 pub(super) fn shares(wanted: &[usize], room: usize) -> Vec<usize> {
     let mut smallest_first: Vec<usize> = (0..wanted.len()).collect();
@@ -56,6 +75,17 @@ mod tests {
         assert_eq!(newest_that_fit(&[1, 9, 5], 10), 1, "no gaps");
         assert_eq!(newest_that_fit(&[5, 99], 10), 1, "one is shown in any case");
         assert_eq!(newest_that_fit(&[], 10), 0);
+    }
+
+    #[test]
+    fn what_fits_the_query_comes_before_the_newest() {
+        assert_eq!(fitting_then_newest(&[5, 5, 5, 5], &[1], 15), [1, 2, 3]);
+        assert_eq!(fitting_then_newest(&[5, 5, 5, 5], &[2, 0], 20), [2, 0, 1, 3], "the others in their order");
+        assert_eq!(fitting_then_newest(&[5, 5, 9, 5], &[2, 0], 12), [2], "no room is left");
+        assert_eq!(fitting_then_newest(&[5, 9, 5, 5], &[2, 1, 0], 12), [2, 0], "a shorter one still finds room");
+        assert_eq!(fitting_then_newest(&[99, 5], &[0], 10), [0], "one is shown in any case");
+        assert_eq!(fitting_then_newest(&[5, 99], &[], 10), [1]);
+        assert_eq!(fitting_then_newest(&[], &[], 10), [0; 0]);
     }
 
     #[test]

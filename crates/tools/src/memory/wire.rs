@@ -1,11 +1,11 @@
 //! Entities, observations and relations as they are shown.
 
 use quipu_core::memory::Subgraph;
-use quipu_core::memory::{Entity, EntityId, Observation, Page, Relation};
+use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Page, Relation};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::room::{OBSERVATIONS, RELATIONS, cost, newest_that_fit, shares};
+use super::room::{OBSERVATIONS, RELATIONS, cost, fitting_then_newest, shares};
 use crate::time::iso_utc;
 use crate::tool::Call;
 use crate::truncate::{LISTED, truncate};
@@ -152,33 +152,41 @@ struct GraphObservation {
     updated_at: String,
 }
 
-/// A part of the graph as it is shown; what had to be cut is told beside it.
-pub(super) fn show_subgraph(call: &Call<'_>, subgraph: Subgraph) -> (Vec<GraphEntity>, Vec<RelationOutput>) {
+/// A part of the graph as it is shown; what had to be cut is told beside it. `fitting` are the observations that were asked
+/// for, best first, of each entity: they are shown before its others.
+pub(super) fn show_subgraph(
+    call: &Call<'_>,
+    subgraph: Subgraph,
+    fitting: &[Vec<ObservationId>],
+) -> (Vec<GraphEntity>, Vec<RelationOutput>) {
     let costs = |seen: &[Observation]| -> Vec<usize> { seen.iter().map(|seen| cost(&seen.text)).collect() };
     let costs: Vec<Vec<usize>> = subgraph.entities.iter().map(|(_, seen)| costs(seen)).collect();
     let rooms = shares(&costs.iter().map(|costs| costs.iter().sum()).collect::<Vec<_>>(), OBSERVATIONS);
     let mut shortened = Vec::new();
     let mut entities = Vec::with_capacity(subgraph.entities.len());
     for (((entity, observations), costs), room) in subgraph.entities.into_iter().zip(costs).zip(rooms) {
-        let cut = observations.len() - newest_that_fit(&costs, room);
-        let newest_is_cut = observations.last().is_some_and(|newest| newest.text.chars().nth(room).is_some());
-        if cut > 0 || newest_is_cut {
+        let place = |id: &ObservationId| observations.binary_search_by_key(id, |observation| observation.id).ok();
+        let fitting: Vec<usize> = fitting.get(entities.len()).into_iter().flatten().filter_map(place).collect();
+        let shown = fitting_then_newest(&costs, &fitting, room);
+        let is_cut = |place: &usize| observations[*place].text.chars().nth(room).is_some();
+        if shown.len() < costs.len() || shown.iter().any(is_cut) {
             shortened.push(entity.id);
         }
-        let shown = observations.into_iter().skip(cut).map(|observation| GraphObservation {
-            observation_id: observation.id.0,
-            content: truncate(&observation.text, room),
-            created_at: iso_utc(observation.created_ns),
-            updated_at: iso_utc(observation.updated_ns),
-        });
-        let observations = shown.collect();
+        let show = |place: usize| {
+            let observation = &observations[place];
+            GraphObservation {
+                observation_id: observation.id.0,
+                content: truncate(&observation.text, room),
+                created_at: iso_utc(observation.created_ns),
+                updated_at: iso_utc(observation.updated_ns),
+            }
+        };
+        let observations = shown.into_iter().map(show).collect();
         entities.push(GraphEntity { entity: EntityOutput::from(entity).listed(), observations });
     }
     if !shortened.is_empty() {
-        call.warn(format!(
-            "only the newest observations of entities {} are shown; get_entity has all of them",
-            listed(&shortened)
-        ));
+        let which = if fitting.is_empty() { "newest observations" } else { "best fitting and the newest observations" };
+        call.warn(format!("only the {which} of entities {} are shown; get_entity has all of them", listed(&shortened)));
     }
     let count = subgraph.relations.len();
     if count > RELATIONS {

@@ -26,7 +26,12 @@ const VECTOR_WINDOW: usize = 100;
 /// in ten answers to a question above 0.65.
 const NEARER_BY: f32 = 0.12;
 
-/// What is outside the client's project counts this much.
+/// By this much where no word of the query is there to bear it out: the builtin model puts what means nothing (`zzzzq`, `???`)
+/// as near as 0.65 to short names.
+const ALONE_NEARER_BY: f32 = 0.16;
+
+/// What is outside the client's project shares the scale up to here, its members the rest of it: however well an outsider
+/// fits, they come first.
 const OUTSIDE: f32 = 0.5;
 
 /// A search over everything.
@@ -85,6 +90,8 @@ pub struct Found {
 pub struct FoundPage {
     /// Best first, with observations and the relations among them.
     pub subgraph: Subgraph,
+    /// For each of its entities the observations that fit the query, best first.
+    pub fitting: Vec<Vec<ObservationId>>,
     /// How many were found in all.
     pub total: u64,
 }
@@ -112,10 +119,24 @@ impl Memory {
         let offset = usize::try_from(query.page.offset()).unwrap_or(usize::MAX);
         let ranked =
             self.rank(&query.text, query.fields, project, offset.saturating_add(query.page.size), SearchBy::Both)?;
-        let page = ranked.hits.iter().skip(offset).take(query.page.size).map(|hit| hit.entity);
-        let entities = self.store.entities(&page.collect::<Vec<_>>())?;
+        let page: Vec<&Hit> = ranked.hits.iter().skip(offset).take(query.page.size).collect();
+        let ids: Vec<EntityId> = page.iter().map(|hit| hit.entity).collect();
+        let entities = self.store.entities(&ids)?;
         let subgraph = self.with_surroundings(entities.into_iter().flatten().collect())?;
-        Ok(FoundPage { subgraph, total: ranked.total })
+        let mut by_entity = if query.fields.has(Field::Observations) {
+            self.follower.view()?.text.observations_with(&query.text, &ids)
+        } else {
+            FxHashMap::default()
+        };
+        for (entity, near) in page.iter().filter_map(|hit| Some((hit.entity, hit.near?))) {
+            let fitting = by_entity.entry(entity).or_default();
+            if !fitting.contains(&near) {
+                fitting.push(near);
+            }
+        }
+        let fitting = subgraph.entities.iter().map(|(entity, _)| by_entity.remove(&entity.id).unwrap_or_default());
+        let fitting = fitting.collect();
+        Ok(FoundPage { subgraph, fitting, total: ranked.total })
     }
 
     /// The project whose members come first: the one asked for, which must be there, or the client's context.
@@ -135,14 +156,16 @@ impl Memory {
         by: SearchBy,
     ) -> Result<Ranked, MemoryError> {
         if text.trim().is_empty() {
-            return Err(MemoryError::Blank { field: "query" });
+            return Err(MemoryError::Blank { field: "query".into() });
         }
         let named = self.store.entities_called(&[name_key(text)])?.pop().unwrap_or_default();
         let vector = if by == SearchBy::Words { None } else { self.follower.embed(Role::Query, text) };
         let (mut by_words, by_meaning) = {
             let view = self.follower.view()?;
-            let names = [Field::Name, Field::Aliases, Field::Type, Field::Description];
-            let wants_entities = names.into_iter().any(|field| fields.has(field));
+            // One vector is made of all these fields and does not say which of them is near: where one is not to be
+            // searched, it cannot count.
+            let of_entities = [Field::Name, Field::Aliases, Field::Type, Field::Description];
+            let wants_entities = of_entities.into_iter().all(|field| fields.has(field));
             let wanted = |owner: TextOwner| match owner {
                 TextOwner::Entity(_) => wants_entities,
                 TextOwner::Observation(_) => fields.has(Field::Observations),
@@ -159,11 +182,24 @@ impl Memory {
             by_words.iter_mut().filter(|hit| named.contains(&hit.entity)).for_each(|hit| hit.score += 1e6);
         }
         let found_by_words = by_words.len();
-        sort_best(&mut by_words, needed.max(TEXT_WINDOW));
-        let by_meaning = by_meaning.unwrap_or_default();
+        let is_member = |entity: EntityId| members.as_ref().is_none_or(|members| members.contains(&entity));
+        // Apart, so that no number of outsiders pushes a member out.
+        let (mut inside, mut outside): (Vec<_>, Vec<_>) = by_words.into_iter().partition(|hit| is_member(hit.entity));
+        keep_best(&mut inside, needed.max(TEXT_WINDOW));
+        keep_best(&mut outside, needed.max(TEXT_WINDOW));
+        let mut by_words = inside;
+        by_words.append(&mut outside);
+        by_words.sort_unstable_by(best_first);
+        let mut by_meaning = by_meaning.unwrap_or_default();
+        let has_words: FxHashSet<EntityId> = by_words.iter().map(|hit| hit.entity).collect();
+        let alone_at_least = self.follower.unrelated() + ALONE_NEARER_BY;
+        by_meaning.retain(|near| near.cosine >= alone_at_least || has_words.contains(&near.entity));
         let mut hits = fuse(&by_words, &by_meaning);
-        if let Some(members) = members {
-            hits.iter_mut().filter(|hit| !members.contains(&hit.entity)).for_each(|hit| hit.score *= OUTSIDE);
+        if members.is_some() {
+            for hit in &mut hits {
+                hit.score =
+                    if is_member(hit.entity) { OUTSIDE + (1.0 - OUTSIDE) * hit.score } else { OUTSIDE * hit.score };
+            }
         }
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.entity.cmp(&b.entity)));
         let only_by_meaning = hits.iter().filter(|hit| hit.fields.is_empty()).count();
@@ -180,17 +216,22 @@ struct Hit {
     entity: EntityId,
     score: f32,
     fields: Fields,
+    /// The observation that fits best by words, else by meaning.
     best: Option<ObservationId>,
+    /// The observation that is nearest, if the entity was found by one.
+    near: Option<ObservationId>,
 }
 
-/// Brings the best `needed` to the front, in order; the rest goes.
-fn sort_best(hits: &mut Vec<TextHit>, needed: usize) {
-    let best_first = |a: &TextHit, b: &TextHit| b.score.total_cmp(&a.score).then(a.entity.cmp(&b.entity));
+fn best_first(a: &TextHit, b: &TextHit) -> std::cmp::Ordering {
+    b.score.total_cmp(&a.score).then(a.entity.cmp(&b.entity))
+}
+
+/// Leaves the best `needed`, in no order.
+fn keep_best(hits: &mut Vec<TextHit>, needed: usize) {
     if hits.len() > needed {
         hits.select_nth_unstable_by(needed, best_first);
         hits.truncate(needed);
     }
-    hits.sort_unstable_by(best_first);
 }
 
 /// One score from two rankings: the sum of what each place is worth, as a share of the most it could be. With one ranking
@@ -207,6 +248,7 @@ fn fuse(by_words: &[TextHit], by_meaning: &[Near]) -> Vec<Hit> {
             score: of_words * worth(place),
             fields: hit.fields,
             best: hit.best,
+            near: None,
         })
         .collect();
     let place_of: FxHashMap<EntityId, usize> =
@@ -216,12 +258,14 @@ fn fuse(by_words: &[TextHit], by_meaning: &[Near]) -> Vec<Hit> {
             Some(known) => {
                 hits[*known].score += of_meaning * worth(place);
                 hits[*known].best = hits[*known].best.or(near.observation);
+                hits[*known].near = near.observation;
             }
             None => hits.push(Hit {
                 entity: near.entity,
                 score: of_meaning * worth(place),
                 fields: Fields::default(),
                 best: near.observation,
+                near: near.observation,
             }),
         }
     }

@@ -192,6 +192,41 @@ impl TextIndex {
         slots.into_iter().filter_map(hit).collect()
     }
 
+    /// The observations of these entities that have some word of the query, best first.
+    pub(super) fn observations_with(
+        &self,
+        query: &str,
+        entities: &[EntityId],
+    ) -> FxHashMap<EntityId, Vec<ObservationId>> {
+        let slots: FxHashMap<u32, EntityId> =
+            entities.iter().filter_map(|entity| Some((*self.slot_of.get(entity)?, *entity))).collect();
+        let mut sums: FxHashMap<u32, f32> = FxHashMap::default();
+        for group in self.understand(query) {
+            // What any sentence has says nothing of why this one was wanted.
+            if group.iter().all(|(_, weight)| *weight <= function_words::WEIGHT) {
+                continue;
+            }
+            let rarity = self.rarity(group.iter().map(|(term, _)| self.postings[*term as usize].len()).sum());
+            for (term, weight) in group {
+                for posting in &self.postings[term as usize] {
+                    let unit = &self.units[posting.unit as usize];
+                    if unit.field == Field::Observations && slots.contains_key(&unit.slot) {
+                        *sums.entry(posting.unit).or_default() += rarity * weight * self.saturated(unit, posting.count);
+                    }
+                }
+            }
+        }
+        let mut best: Vec<(u32, f32)> = sums.into_iter().collect();
+        let observation = |unit: u32| self.units[unit as usize].observation;
+        // Of equal ones the newest first.
+        best.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| observation(b.0).cmp(&observation(a.0))));
+        let mut fitting: FxHashMap<EntityId, Vec<ObservationId>> = FxHashMap::default();
+        for (unit, _) in best {
+            fitting.entry(slots[&self.units[unit as usize].slot]).or_default().push(observation(unit));
+        }
+        fitting
+    }
+
     /// For each word of a query the terms that stand for it, and what each counts.
     fn understand(&self, query: &str) -> Vec<Vec<(u32, f32)>> {
         let mut groups: Vec<Vec<(u32, f32)>> = Vec::new();
@@ -367,6 +402,21 @@ mod tests {
         assert_eq!(first.fields.iter().collect::<Vec<_>>(), [Field::Name, Field::Type, Field::Observations]);
         assert_eq!(first.best, Some(ObservationId(2)));
         assert_eq!(index.search("login", Fields::from_iter([Field::Observations])).len(), 1);
+    }
+
+    #[test]
+    fn observations_that_have_the_words_are_named_best_first() {
+        let mut index = TextIndex::default();
+        index.put_entities(&[entity(1, "Harbour"), entity(2, "Pelican")]);
+        let texts = [
+            (1, 1, "the pelican brought the invoice"),
+            (2, 1, "it rains what it can"),
+            (3, 1, "a pelican"),
+            (4, 2, "a pelican"),
+        ];
+        index.put_observations(&texts.map(|(id, of, text)| seen(id, of, text)));
+        let fitting = index.observations_with("what did the pelican do with the invoice", &[EntityId(1)]);
+        assert_eq!(fitting, FxHashMap::from_iter([(EntityId(1), vec![ObservationId(1), ObservationId(3)])]));
     }
 
     #[test]
