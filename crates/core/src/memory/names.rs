@@ -53,20 +53,22 @@ pub(super) struct Words {
     plain: Vec<String>,
     /// Letters and digits in their order, a mark between two numbers: however a name is cut into words, it is the same.
     spelled: String,
-    /// The whole name with each letter once that stands twice in a row.
+    /// The whole name with each letter once that stands twice in a row. Digits do not count twice.
     undoubled: Vec<char>,
-    /// The prepositions, each with the word that it leads to.
+    /// Prepositions, each with the word that it leads to.
     led: Vec<(String, String)>,
+    /// Emoji.
     pictures: Vec<String>,
 }
 
 impl Words {
     pub(super) fn of(name: &str) -> Self {
         let key = name_key(name);
-        let mut words: Vec<String> = cut(&key).filter(|word| !FILLERS.contains(&word.as_str())).collect();
+        let cut = key.split(|c: char| c.is_whitespace() || "/|,;:()[]{}\"_".contains(c)).map(bare);
+        let mut words: Vec<String> = cut.filter(|word| !word.is_empty() && !FILLERS.contains(&word.as_str())).collect();
         let is_preposition = |word: &String| PREPOSITIONS.contains(&word.as_str());
-        let led = words.windows(2).filter(|pair| is_preposition(&pair[0]) && !is_preposition(&pair[1]));
-        let led = led.map(|pair| (pair[0].clone(), pair[1].clone())).collect();
+        let pairs = words.windows(2).filter(|pair| is_preposition(&pair[0]) && !is_preposition(&pair[1]));
+        let led = pairs.map(|pair| (pair[0].clone(), pair[1].clone())).collect();
         words.retain(|word| !is_preposition(word));
         let mut spelled = String::new();
         for word in &words {
@@ -79,16 +81,33 @@ impl Words {
         }
         let (telling, mut plain): (Vec<String>, Vec<String>) = words.into_iter().partition(|word| tells(word));
         plain.sort_unstable();
-        let pictures = crate::search::words::words(name).filter(|word| word.kind == WordKind::Emoji);
-        let pictures = pictures.map(|word| word.text.to_owned()).collect();
+        // Looked for only where one could be: every name of a big memory comes by here.
+        let pictures = if key.is_ascii() { Vec::new() } else { emoji(&key) };
         Self { telling, plain, spelled, undoubled: undoubled(&key), led, pictures }
     }
 
     fn compare(&self, other: &Self) -> Comparison {
         match self.compare_words(other) {
-            Comparison::Same { .. } if self.leads_apart(other) || self.pictures_differ(other) => Comparison::Apart,
+            Comparison::Same { .. } if self.leads_elsewhere(other) || self.shows_another(other) => Comparison::Apart,
             said => said,
         }
+    }
+
+    /// Whether the prepositions of two names that have the same words tell them apart: another one before the same word, as
+    /// in `Migration to PostgreSQL` and `Migration from PostgreSQL`, or another word behind the same one, as in `JSON to
+    /// YAML` and `YAML to JSON`.
+    fn leads_elsewhere(&self, other: &Self) -> bool {
+        let is_same = |a: &(String, String), b: &(String, String)| a.0 == b.0 && (a.1 == b.1 || is_slip(&a.1, &b.1));
+        let has_own = |these: &[(String, String)], those: &[(String, String)]| {
+            these.iter().any(|one| !those.iter().any(|other| is_same(one, other)))
+        };
+        has_own(&self.led, &other.led) && has_own(&other.led, &self.led)
+    }
+
+    /// Whether each of two names has a picture that the other has not. One that only the one has may be an ornament.
+    fn shows_another(&self, other: &Self) -> bool {
+        let has_own = |these: &[String], those: &[String]| these.iter().any(|picture| !those.contains(picture));
+        has_own(&self.pictures, &other.pictures) && has_own(&other.pictures, &self.pictures)
     }
 
     fn compare_words(&self, other: &Self) -> Comparison {
@@ -122,25 +141,6 @@ impl Words {
         }
     }
 
-    /// Whether the prepositions of two names that have the same words tell them apart: another one before the same word, as in
-    /// `Migration to PostgreSQL` and `Migration from PostgreSQL`, or another word behind the same one, as in `JSON to YAML`
-    /// and `YAML to JSON`.
-    fn leads_apart(&self, other: &Self) -> bool {
-        let others = |these: &[(String, String)], those: &[(String, String)]| {
-            let is_other = |one: &&(String, String)| {
-                !those.iter().any(|other| one.0 == other.0 && (one.1 == other.1 || is_slip(&one.1, &other.1)))
-            };
-            these.iter().filter(is_other).count()
-        };
-        others(&self.led, &other.led) > 0 && others(&other.led, &self.led) > 0
-    }
-
-    /// Whether each of two names has a picture that the other has not. One that only the one has may be an ornament.
-    fn pictures_differ(&self, other: &Self) -> bool {
-        let lacks = |these: &[String], those: &[String]| these.iter().any(|picture| !those.contains(picture));
-        lacks(&self.pictures, &other.pictures) && lacks(&other.pictures, &self.pictures)
-    }
-
     /// Whether two names leave no doubt that they mean two things. A letter doubled or not, as in `Apolo` and `Apollo`,
     /// leaves some: too little to hold back what is new, enough for a person to look at.
     pub(super) fn tell_apart(&self, other: &Self) -> bool {
@@ -154,17 +154,15 @@ impl Words {
     }
 }
 
-/// A text with each letter once that stands twice in a row. Digits do not count twice.
-fn undoubled(text: &str) -> Vec<char> {
-    let mut letters: Vec<char> = text.chars().collect();
+/// A name's key with each letter once that stands twice in a row.
+fn undoubled(key: &str) -> Vec<char> {
+    let mut letters: Vec<char> = key.chars().collect();
     letters.dedup_by(|a, b| a == b && a.is_alphabetic());
     letters
 }
 
-/// The words of a name's key, in their order.
-fn cut(key: &str) -> impl Iterator<Item = String> {
-    let words = key.split(|c: char| c.is_whitespace() || "/|,;:()[]{}\"_".contains(c)).map(bare);
-    words.filter(|word| !word.is_empty())
+fn emoji(key: &str) -> Vec<String> {
+    words(key).filter(|word| word.kind == WordKind::Emoji).map(|word| word.text.to_owned()).collect()
 }
 
 /// A word without what joins its parts; a point between digits stays, for it makes a version.
