@@ -116,7 +116,7 @@ fn split_where(word: &str, is_edge: impl Fn(char, char, Option<char>) -> bool) -
     let mut chars = word.char_indices().peekable();
     let mut before = None;
     while let Some((at, here)) = chars.next() {
-        if is_combining_mark(here) {
+        if is_combining_mark(here) || is_ignored(here) {
             continue;
         }
         if before.is_some_and(|before| is_edge(before, here, chars.peek().map(|(_, after)| *after))) {
@@ -230,6 +230,7 @@ mod tests {
         assert_eq!(parts("Word"), [""; 0]);
         assert_eq!(parts("WORD"), [""; 0]);
         assert_eq!(parts("a3f9b2"), [""; 0]);
+        assert_eq!(parts("7\u{200d}"), [""; 0], "a joiner is no part");
     }
 
     #[test]
