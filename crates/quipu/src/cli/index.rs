@@ -30,7 +30,8 @@ pub(crate) struct Index {
     /// The folder of notes.
     #[arg(value_name = "VAULT")]
     pub(super) folder: Option<PathBuf>,
-    /// Forget what the index held and read every file again.
+    /// Forget what the index held and read every file again. Where there is no git, what the sources of pages were like is
+    /// forgotten too, and pages count as fresh.
     #[arg(long)]
     rebuild: bool,
     /// Leave texts without vectors for now: a server embeds them in the background.
