@@ -35,6 +35,9 @@ const SLIP: f32 = 0.2;
 /// In shorter words a letter more or less makes another word.
 const SHORTEST_SLIP: usize = 5;
 
+/// In shorter words a letter that is doubled makes another word.
+const SHORTEST_DOUBLING: usize = 9;
+
 /// Compares two names.
 pub(super) fn compare(a: &str, b: &str) -> Comparison {
     Words::of(a).compare(&Words::of(b))
@@ -188,7 +191,7 @@ fn identifies(word: &str) -> bool {
 }
 
 /// Whether two words are one with a slip of the finger, or one in the plural. Short words are not: `cat` is not `car`. Nor are
-/// two of which one has a letter doubled: `desert` is not `dessert`.
+/// those of middling length of which one has a letter doubled: `desert` is not `dessert`, but `modelling` is `modeling`.
 fn is_slip(a: &str, b: &str) -> bool {
     if is_run(a) || is_run(b) {
         // Each character tells: 有効 is not 無効. A long vowel is written or not.
@@ -200,7 +203,10 @@ fn is_slip(a: &str, b: &str) -> bool {
     if a.strip_suffix('s') == Some(b) || b.strip_suffix('s') == Some(a) {
         return short >= 3;
     }
-    if short < 6 || a_chars[0] != b_chars[0] || undoubled(a) == undoubled(b) {
+    if short < 6 || a_chars[0] != b_chars[0] {
+        return false;
+    }
+    if long < SHORTEST_DOUBLING && undoubled(a) == undoubled(b) {
         return false;
     }
     // Two slips are not believed where words begin: `onboarding` is not `offboarding`.
@@ -274,6 +280,7 @@ mod tests {
             ("Payment gateway", "Payment gatway"),
             ("Unit tests", "Unit test"),
             ("Café Über", "cafe\u{301} u\u{308}ber"),
+            ("Data modelling", "Data modeling"),
             ("Guide to Rust", "Rust guide"),
             ("Guide to Rust", "Rust, guide to"),
             ("Report for May on sales", "Report on sales for May"),
