@@ -302,6 +302,9 @@ fn smuggling() {
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{what}: {answer}");
         assert!(!server.root().join("smuggled.md").exists(), "{what}: {answer}");
     }
+    // Nor later, by a connection that went on.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(!server.root().join("smuggled.md").exists());
     others_are_served(&server);
 }
 

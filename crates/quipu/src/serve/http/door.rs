@@ -247,7 +247,12 @@ struct GlanceParams {
 /// An error as clients of the protocol read it.
 fn refusal(status: StatusCode, message: &str) -> Response {
     let error = json!({ "code": -32000, "message": message });
-    answer(status, &json!({ "jsonrpc": "2.0", "id": null, "error": error }))
+    let mut response = answer(status, &json!({ "jsonrpc": "2.0", "id": null, "error": error }));
+    if status == StatusCode::BAD_REQUEST {
+        // Who sends what can be read in two ways is not asked what comes behind it.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 pub(super) fn answer(status: StatusCode, value: &Value) -> Response {
