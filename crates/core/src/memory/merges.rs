@@ -110,8 +110,11 @@ impl Memory {
         let count = |filter: RelationFilter| -> Result<u64, MemoryError> {
             Ok(self.store.relations_where(&filter, 0, usize::MAX)?.len() as u64)
         };
-        let relations = count(RelationFilter { from: Some(from.id), ..RelationFilter::default() })?
-            + count(RelationFilter { to: Some(from.id), ..RelationFilter::default() })?;
+        let it = Some(from.id);
+        // One with itself is counted both ways.
+        let relations = count(RelationFilter { from: it, ..RelationFilter::default() })?
+            + count(RelationFilter { to: it, ..RelationFilter::default() })?
+            - count(RelationFilter { from: it, to: it, ..RelationFilter::default() })?;
         let observation_count = kept.observation_count + from.observation_count;
         Ok(MergePlan {
             observations: from.observation_count,

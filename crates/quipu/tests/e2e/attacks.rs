@@ -303,7 +303,7 @@ fn smuggling() {
         assert!(!server.root().join("smuggled.md").exists(), "{what}: {answer}");
     }
     // Nor later, by a connection that went on.
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(300));
     assert!(!server.root().join("smuggled.md").exists());
     others_are_served(&server);
 }
