@@ -316,9 +316,12 @@ impl ServerHandler for Connection {
     }
 
     /// A method that is not known, or over HTTP one whose parameters the library could not read.
-    async fn on_custom_request(&self, request: CustomRequest, _: Context) -> Result<CustomResult, ErrorData> {
+    async fn on_custom_request(&self, request: CustomRequest, context: Context) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, params, .. } = request;
         let unknown = no_such_method(&method);
+        if self.is_modern(&context) && OF_OLDER_GENERATION.contains(&method.as_str()) {
+            return Err(unknown);
+        }
         Err(message::request(method, params).err().unwrap_or(unknown))
     }
 
@@ -333,6 +336,10 @@ impl ServerHandler for Connection {
 fn name(client: &Implementation, context: &Context) -> String {
     Caller::of(&context.extensions).map_or_else(|| client.name.clone(), |caller| caller.name(&client.name))
 }
+
+/// Methods that clients without a handshake have no more.
+const OF_OLDER_GENERATION: [&str; 5] =
+    ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 
 fn no_such_method(method: &str) -> ErrorData {
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method {}", echoed(method)), None)
