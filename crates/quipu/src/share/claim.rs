@@ -133,10 +133,7 @@ impl Claim {
         match Self::lock(own_folder) {
             Ok(Ok((lock, file))) => {
                 let mut claim = Self { lock, file, socket: None };
-                // Nobody depends on the card: it is there to be told to people.
-                if let Err(error) = claim.write_card(hold) {
-                    tracing::debug!(%error, "who has the vault is not written down");
-                }
+                claim.write_card(hold);
                 Asked::Had(claim)
             }
             Ok(Err(card)) => Asked::Taken(card),
@@ -196,11 +193,17 @@ impl Claim {
         (self.lock, self.file) = (newer.lock, newer.file);
     }
 
-    pub(crate) fn write_card(&mut self, hold: Hold) -> io::Result<()> {
+    /// Writes down who has the vault, and how. Where that cannot be, the lock itself still says that somebody has.
+    pub(crate) fn write_card(&mut self, hold: Hold) {
         let card = Card { pid: std::process::id(), version: env!("CARGO_PKG_VERSION").to_owned(), hold };
-        self.lock.set_len(0)?;
-        self.lock.rewind()?;
-        self.lock.write_all(&serde_json::to_vec(&card)?)
+        let mut write = || {
+            self.lock.set_len(0)?;
+            self.lock.rewind()?;
+            self.lock.write_all(&serde_json::to_vec(&card)?)
+        };
+        if let Err(error) = write() {
+            tracing::debug!(%error, "who has the vault is not written down");
+        }
     }
 
     /// Makes the socket. A claim is needed for it: what is found in its place belongs to nobody any more.

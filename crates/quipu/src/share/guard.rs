@@ -67,11 +67,7 @@ impl Shared {
         held.move_to(claim);
         match host {
             Some(host) => host.rename(held.identity()),
-            None => {
-                if let Err(error) = held.write_card(Hold::Alone) {
-                    tracing::debug!(%error, "who has the vault is not written down");
-                }
-            }
+            None => held.write_card(Hold::Alone),
         }
     }
 

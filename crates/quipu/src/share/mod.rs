@@ -4,8 +4,8 @@
 //! index, watches the files and answers the others ([`host`]) at a socket; who has not, asks there ([`link`]). When the
 //! owner ends, by its client's leaving or by being killed, the system lets go of the lock and closes the connections; the
 //! others see it at once, one of them gets the lock, and the calls that were under way are asked again, of the new owner
-//! or of oneself ([`place`], [`seat`]). An owner sees to it that it stays the only one ([`guard`]). A call carries a key that the stores remember together with what it did, so it is carried
-//! out once however often it is asked.
+//! or of oneself ([`place`], [`seat`]). An owner sees to it that it stays the only one ([`guard`]). A call carries a key that
+//! the stores remember together with what it did, so it is carried out once however often it is asked.
 //!
 //! Why no process of its own in the background: nothing would tell it when it is no longer needed, or which of two
 //! versions should run, and a program that stays behind when its user has left is what people complain of. The price is a

@@ -197,9 +197,7 @@ impl Shared {
             Ok(host) => Some(host),
             Err(error) => {
                 tracing::warn!("other processes cannot share this vault's index: no socket can be made: {error}");
-                if let Err(error) = claim.write_card(Hold::Alone) {
-                    tracing::debug!(%error, "who has the vault is not written down");
-                }
+                claim.write_card(Hold::Alone);
                 None
             }
         };
