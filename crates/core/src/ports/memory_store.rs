@@ -227,6 +227,21 @@ pub struct EntityUpdate {
     pub description: Option<Option<String>>,
 }
 
+impl EntityUpdate {
+    /// The entity with the new values, updated at that time.
+    pub fn applied_to(&self, entity: &Entity, at_ns: i64) -> Entity {
+        let Entity { name, entity_type, aliases, description, .. } = entity;
+        Entity {
+            name: self.name.as_ref().unwrap_or(name).clone(),
+            entity_type: self.entity_type.as_ref().unwrap_or(entity_type).clone(),
+            aliases: self.aliases.as_ref().unwrap_or(aliases).clone(),
+            description: self.description.as_ref().unwrap_or(description).clone(),
+            updated_ns: at_ns,
+            ..entity.clone()
+        }
+    }
+}
+
 /// An entity that is there, or one that an earlier change of the same list makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntityRef {

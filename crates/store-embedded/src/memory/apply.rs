@@ -103,21 +103,10 @@ impl<'tx> Writing<'tx> {
 
     fn update_entity(&mut self, id: EntityId, update: &EntityUpdate) -> Result<Entity, StepError> {
         let before = self.entity(id)?;
-        let mut after = before.clone();
         if let Some(name) = &update.name {
             self.refuse_taken(name, Some(id))?;
-            after.name.clone_from(name);
         }
-        if let Some(entity_type) = &update.entity_type {
-            after.entity_type.clone_from(entity_type);
-        }
-        if let Some(aliases) = &update.aliases {
-            after.aliases.clone_from(aliases);
-        }
-        if let Some(description) = &update.description {
-            after.description.clone_from(description);
-        }
-        after.updated_ns = self.at_ns;
+        let after = update.applied_to(&before, self.at_ns);
         self.replace_entity(before, after)
     }
 

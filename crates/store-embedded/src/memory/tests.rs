@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "makes the files that must not be touched")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use quipu_core::memory::EntityId;
 use quipu_core::ports::{ChangeNumber, MemoryStore};
@@ -14,6 +14,15 @@ use super::{MemoryDatabase, MemoryOpenError, migrate};
 
 fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
+}
+
+/// A memory of one entity, its folder and its file.
+fn with_ada() -> (TempDir, PathBuf, MemoryDatabase) {
+    let home = folder();
+    let file = home.path().join("memory.db");
+    let memory = MemoryDatabase::open(&file).unwrap();
+    memory.apply(&[create("Ada")], &author(1)).unwrap();
+    (home, file, memory)
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -178,10 +187,7 @@ fn two_processes_may_write_at_once() {
 
 #[test]
 fn a_log_without_its_file_is_not_thrown_away() {
-    let home = folder();
-    let file = home.path().join("memory.db");
-    let memory = MemoryDatabase::open(&file).unwrap();
-    memory.apply(&[create("Ada")], &author(1)).unwrap();
+    let (home, file, memory) = with_ada();
     // As after a kill: the log is still there when the file is removed.
     let log = std::fs::read(home.path().join("memory.db-wal")).unwrap();
     drop(memory);
@@ -194,10 +200,7 @@ fn a_log_without_its_file_is_not_thrown_away() {
 
 #[test]
 fn a_file_that_is_moved_away_takes_no_more_writes() {
-    let home = folder();
-    let file = home.path().join("memory.db");
-    let memory = MemoryDatabase::open(&file).unwrap();
-    memory.apply(&[create("Ada")], &author(1)).unwrap();
+    let (home, file, memory) = with_ada();
     std::fs::rename(&file, home.path().join("elsewhere.db")).unwrap();
     memory.apply(&[create("Bea")], &author(1)).expect_err("nobody would find it again");
     std::fs::rename(home.path().join("elsewhere.db"), &file).unwrap();
@@ -207,10 +210,8 @@ fn a_file_that_is_moved_away_takes_no_more_writes() {
 
 #[test]
 fn a_settled_file_is_whole_by_itself() {
-    let home = folder();
-    let (file, copy) = (home.path().join("memory.db"), home.path().join("copy.db"));
-    let memory = MemoryDatabase::open(&file).unwrap();
-    memory.apply(&[create("Ada")], &author(1)).unwrap();
+    let (home, file, memory) = with_ada();
+    let copy = home.path().join("copy.db");
     memory.settle().unwrap();
     std::fs::copy(&file, &copy).unwrap();
     assert_eq!(MemoryDatabase::open(&copy).unwrap().entity_count().unwrap(), 1);
@@ -233,10 +234,7 @@ fn a_file_whose_making_was_cut_short_is_made_anew() {
 
 #[test]
 fn a_log_that_is_removed_takes_no_more_writes() {
-    let home = folder();
-    let file = home.path().join("memory.db");
-    let store = MemoryDatabase::open(&file).unwrap();
-    store.apply(&[create("Ada")], &author(1)).unwrap();
+    let (home, file, store) = with_ada();
     std::fs::remove_file(home.path().join("memory.db-wal")).unwrap();
     let refused = store.apply(&[create("Bo")], &author(2)).unwrap_err();
     let quipu_core::ports::ApplyError::Failed(failure) = refused else { panic!("{refused:?}") };
@@ -250,10 +248,8 @@ fn a_log_that_is_removed_takes_no_more_writes() {
 #[test]
 fn a_log_that_is_emptied_or_rewound_takes_no_more_writes() {
     for is_rewound in [true, false] {
-        let home = folder();
-        let (file, log) = (home.path().join("memory.db"), home.path().join("memory.db-wal"));
-        let store = MemoryDatabase::open(&file).unwrap();
-        store.apply(&[create("Ada")], &author(1)).unwrap();
+        let (home, _, store) = with_ada();
+        let log = home.path().join("memory.db-wal");
         let earlier = std::fs::read(&log).unwrap();
         (0..30).for_each(|number| drop(store.apply(&[create(&format!("{number}"))], &author(2)).unwrap()));
         std::fs::write(&log, if is_rewound { &earlier } else { &[][..] }).unwrap();
@@ -267,10 +263,8 @@ fn a_log_that_is_emptied_or_rewound_takes_no_more_writes() {
 #[test]
 fn a_file_that_is_written_over_takes_no_more_writes() {
     for is_settled in [true, false] {
-        let home = folder();
-        let (file, backup) = (home.path().join("memory.db"), home.path().join("backup.db"));
-        let store = MemoryDatabase::open(&file).unwrap();
-        store.apply(&[create("Ada")], &author(1)).unwrap();
+        let (home, file, store) = with_ada();
+        let backup = home.path().join("backup.db");
         store.backup(&backup).unwrap();
         for number in 0..200 {
             store.apply(&[create(&format!("{number}"))], &author(2)).unwrap();
@@ -293,10 +287,7 @@ fn a_file_that_is_written_over_takes_no_more_writes() {
 
 #[test]
 fn a_file_that_is_cut_off_takes_no_more_writes() {
-    let home = folder();
-    let file = home.path().join("memory.db");
-    let store = MemoryDatabase::open(&file).unwrap();
-    store.apply(&[create("Ada")], &author(1)).unwrap();
+    let (_home, file, store) = with_ada();
     store.settle().unwrap();
     std::fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(4096).unwrap();
     store.apply(&[create("Bo")], &author(2)).expect_err("it would be lost");
@@ -322,10 +313,7 @@ fn a_file_that_another_process_settles_or_touches_goes_on() {
 /// A file that begins as no database does, beside a log of ours that was left there.
 #[test]
 fn a_log_does_not_make_a_memory_of_somebody_elses_file() {
-    let home = folder();
-    let file = home.path().join("memory.db");
-    let memory = MemoryDatabase::open(&file).unwrap();
-    memory.apply(&[create("Ada")], &author(1)).unwrap();
+    let (home, file, memory) = with_ada();
     let log = std::fs::read(home.path().join("memory.db-wal")).unwrap();
     drop(memory);
     let theirs = vec![b'x'; 20_000];

@@ -117,21 +117,10 @@ impl State {
             }
             MemoryChange::UpdateEntity { id, update } => {
                 let before = self.entity(*id)?;
-                let mut after = before.clone();
                 if let Some(name) = &update.name {
                     self.refuse_taken(name, Some(*id))?;
-                    after.name.clone_from(name);
                 }
-                if let Some(entity_type) = &update.entity_type {
-                    after.entity_type.clone_from(entity_type);
-                }
-                if let Some(aliases) = &update.aliases {
-                    after.aliases.clone_from(aliases);
-                }
-                if let Some(description) = &update.description {
-                    after.description.clone_from(description);
-                }
-                after.updated_ns = at_ns;
+                let after = update.applied_to(&before, at_ns);
                 self.set(steps, Some(MemoryItem::Entity(before)), Some(MemoryItem::Entity(after.clone())));
                 Ok(MemoryItem::Entity(self.counted(&after)))
             }

@@ -6,16 +6,20 @@
 #![expect(clippy::unwrap_used, reason = "a rule that cannot be asked is broken")]
 
 mod history;
+mod log;
 
-use quipu_core::RequestKey;
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
     ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryCounts, MemoryItem, MemoryStore,
-    NewEntity, NoteTie, Refusal, RelationFilter, StoredVector, TextOwner, UndoError,
+    NewEntity, NoteTie, Refusal, RelationFilter, StoredVector, TextOwner,
 };
 
 pub use history::{any_history_gives_what_the_model_gives, memory_with_a_past};
+pub use log::{
+    a_change_is_taken_back, a_request_is_carried_out_once, every_change_is_in_the_log, what_changed_since_is_named,
+    what_newer_things_hang_on_is_not_taken_back,
+};
 
 /// Where memory is kept between runs.
 pub trait MemoryShelf {
@@ -328,112 +332,6 @@ pub fn a_merge_loses_no_description_and_no_context<S: MemoryShelf>(shelf: &S) {
     applied(&store, &[described("Hue", "What the eye sees"), merge(3, 1)]);
     assert_eq!(texts(&store, 1).len(), 0, "the same words are not said twice");
     assert_eq!(store.check().unwrap(), [""; 0]);
-}
-
-pub fn every_change_is_in_the_log<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
-    applied(&store, &[create("a"), observe(1, "x")]);
-    applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(1) }]);
-    let _ = store.apply(&[observe(1, "x")], &author(9));
-    drop(store);
-    let store = shelf.open();
-    let log = store.log_before(ChangeNumber(i64::MAX), 10).unwrap();
-    assert_eq!(log.iter().map(|entry| entry.number.0).collect::<Vec<_>>(), [2, 1], "a refused change is not there");
-    assert_eq!(log[1].author, author(1));
-    assert_eq!(log[1].steps.len(), 2);
-    assert!(matches!(&log[1].steps[1], (None, Some(MemoryItem::Observation(seen))) if seen.text == "x"));
-    assert!(matches!(&log[0].steps[0], (Some(MemoryItem::Observation(_)), None)), "what hangs on it goes first");
-    assert!(matches!(&log[0].steps[1], (Some(MemoryItem::Entity(entity)), None) if entity.name == "a"));
-    assert_eq!(store.log_before(ChangeNumber(2), 10).unwrap().len(), 1);
-    assert_eq!(store.log_before(ChangeNumber(i64::MAX), 1).unwrap().len(), 1);
-}
-
-/// A call that is made again, because its answer was lost, changes nothing and gives the same answer.
-pub fn a_request_is_carried_out_once<S: MemoryShelf>(shelf: &S) {
-    let asked = |key, at_ns| Author { request: Some(RequestKey(key)), ..author(at_ns) };
-    let store = shelf.open();
-    let changes = [create("Ada"), MemoryChange::AddObservation { entity: EntityRef::Made(0), text: "sails".into() }];
-    let first = store.apply(&changes, &asked(1, 5)).unwrap();
-    store.apply(&[observe(1, "whistles")], &asked(2, 6)).unwrap();
-    let last = store.apply(&[MemoryChange::DeleteEntity { id: EntityId(1) }], &asked(3, 7)).unwrap();
-    drop(store);
-
-    let store = shelf.open();
-    let head = store.head().unwrap();
-    assert_eq!(store.apply(&changes, &asked(1, 8)).unwrap(), first, "what it gave then, though it is gone now");
-    assert_eq!(store.apply(&[MemoryChange::DeleteEntity { id: EntityId(1) }], &asked(3, 9)).unwrap(), last);
-    assert_eq!((store.head().unwrap(), entity(&store, 1)), (head, None));
-    assert_eq!([1, 2, 4].map(|key| store.was_applied(RequestKey(key)).unwrap()), [true, true, false]);
-    assert_eq!(store.log_before(ChangeNumber(i64::MAX), 1).unwrap()[0].author, author(7), "the log does not name it");
-
-    // What was refused was not carried out, and may be asked for again.
-    let refused = store.apply(&[observe(1, "sings")], &asked(4, 10));
-    assert!(matches!(refused, Err(ApplyError::Refused { refusal: Refusal::NoEntity(_), .. })), "{refused:?}");
-    assert!(!store.was_applied(RequestKey(4)).unwrap());
-    store.apply(&[create("Bo")], &asked(5, 11 + RequestKey::REMEMBERED_NS)).unwrap();
-    assert!(!store.was_applied(RequestKey(1)).unwrap(), "not remembered for ever");
-}
-
-pub fn a_change_is_taken_back<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
-    applied(&store, &[create("a"), create("b"), observe(1, "x"), relate(1, 2, "r")]);
-    let update = EntityUpdate { name: Some("A".into()), ..EntityUpdate::default() };
-    applied(&store, &[MemoryChange::UpdateEntity { id: EntityId(1), update }]);
-    let before = (entity(&store, 1), texts(&store, 1), all_relations(&store));
-    applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(1) }]);
-    let undone = store.undo(ChangeNumber(3), &author(10)).unwrap();
-    assert_eq!((undone.number, undone.undoes), (ChangeNumber(4), Some(ChangeNumber(3))));
-    assert_eq!((entity(&store, 1), texts(&store, 1), all_relations(&store)), before);
-    let log = store.log_before(ChangeNumber(4), 1).unwrap();
-    assert_eq!(log[0].undone_by, Some(ChangeNumber(4)));
-    assert!(matches!(store.undo(ChangeNumber(3), &author(11)), Err(UndoError::Undone { by: ChangeNumber(4), .. })));
-    store.undo(ChangeNumber(4), &author(12)).unwrap();
-    assert_eq!(entity(&store, 1), None, "an undo can be undone");
-    store.undo(ChangeNumber(5), &author(13)).unwrap();
-    store.undo(ChangeNumber(2), &author(14)).unwrap();
-    store.undo(ChangeNumber(1), &author(15)).unwrap();
-    assert_eq!(store.counts().unwrap(), MemoryCounts::default());
-    assert!(matches!(store.undo(ChangeNumber(99), &author(16)), Err(UndoError::Unknown(ChangeNumber(99)))));
-    assert!(matches!(store.undo(ChangeNumber(0), &author(16)), Err(UndoError::Unknown(ChangeNumber(0)))));
-    assert_eq!(store.check().unwrap(), [""; 0]);
-}
-
-pub fn what_newer_things_hang_on_is_not_taken_back<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
-    let depended = |number| match store.undo(ChangeNumber(number), &author(50)) {
-        Err(UndoError::Depended { reason, .. }) => reason,
-        other => panic!("{other:?}"),
-    };
-    applied(&store, &[create("a"), create("b")]);
-    applied(&store, &[observe(1, "x")]);
-    assert!(!depended(1).is_empty(), "the observation would go too");
-    let update = |name: &str| EntityUpdate { name: Some(name.into()), ..EntityUpdate::default() };
-    applied(&store, &[MemoryChange::UpdateEntity { id: EntityId(2), update: update("c") }]);
-    applied(&store, &[MemoryChange::UpdateEntity { id: EntityId(2), update: update("d") }]);
-    depended(3);
-    applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(1) }]);
-    applied(&store, &[create("A")]);
-    depended(5);
-    depended(2);
-    let counts = MemoryCounts { entities: 2, observations: 0, relations: 0 };
-    assert_eq!((store.counts().unwrap(), store.head().unwrap()), (counts, ChangeNumber(6)), "nothing has changed");
-    store.undo(ChangeNumber(6), &author(51)).unwrap();
-    store.undo(ChangeNumber(5), &author(52)).unwrap();
-    assert_eq!(texts(&store, 1), ["x"]);
-}
-
-pub fn what_changed_since_is_named<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
-    applied(&store, &[create("a"), create("b"), observe(2, "x")]);
-    applied(&store, &[observe(1, "y"), relate(1, 2, "r")]);
-    applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(2) }]);
-    let since = store.touched_since(ChangeNumber(1)).unwrap();
-    assert_eq!(since.head, ChangeNumber(3));
-    assert_eq!(since.entities, [EntityId(2)]);
-    assert_eq!(since.observations, [ObservationId(1), ObservationId(2)]);
-    assert_eq!(since.relations, [RelationId(1)]);
-    let nothing = store.touched_since(ChangeNumber(3)).unwrap();
-    assert_eq!((nothing.head, nothing.entities.len()), (ChangeNumber(3), 0));
 }
 
 pub fn lists_come_in_order_and_in_parts<S: MemoryShelf>(shelf: &S) {
