@@ -272,14 +272,9 @@ impl QueryWords {
 
     /// Any word, any pair of a run, any part of a compound.
     fn any_word(&self, fields: &Fields) -> Box<dyn Query> {
-        let mut worth: BTreeMap<&str, f32> = BTreeMap::new();
-        for (term, weight) in self.words.iter().flat_map(QueryWord::weighted) {
-            let known = worth.entry(term).or_default();
-            *known = known.max(weight);
-        }
         // One flat list of terms, since tantivy skips ahead in such a list and in no other.
-        let terms = worth.into_iter().flat_map(|(term, worth)| {
-            fields.words.map(|(field, weight)| (Occur::Should, boosted(term_query(field, term), weight * worth)))
+        let terms = self.terms().0.into_iter().flat_map(|ScoredTerm { text, worth, .. }| {
+            fields.words.map(|(field, weight)| (Occur::Should, boosted(term_query(field, text), weight * worth)))
         });
         Box::new(BooleanQuery::new(terms.collect()))
     }

@@ -7,7 +7,7 @@
 use quipu_core::model::NoteKey;
 use quipu_core::ports::TextHit;
 use tantivy::index::SegmentReader;
-use tantivy::query::{Bm25Weight, EnableScoring, Query};
+use tantivy::query::{Bm25StatisticsProvider, Bm25Weight, EnableScoring, Query, Weight};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Searcher, TERMINATED, Term};
 
@@ -30,28 +30,32 @@ pub(super) fn rank(
     }
     // Having every word is worth more where the words stand together, or in the note's name.
     if let Some(named) = words.named(most, fields) {
+        let named = scoring(&*named, searcher)?;
         for tally in &mut tallies {
             let complete = tally.complete(&demand, f32::NEG_INFINITY);
-            tally.add_where(&complete, &*named, searcher)?;
+            tally.add_where(&complete, &*named)?;
         }
     }
-    let mut together = Vec::new();
+    let (mut together, mut most_together) = (Vec::new(), 0.0);
     for Together { query, terms, factor } in words.standing_together(fields) {
         if are_all_in(searcher, &terms)? {
-            together.push((query, factor * Bm25Weight::for_terms(searcher, &terms)?.max_score()));
+            together.push(scoring(&*query, searcher)?);
+            most_together += factor * Bm25Weight::for_terms(searcher, &terms)?.max_score();
         }
     }
-    let mut still_possible: f32 = together.iter().map(|(_, most)| most).sum();
-    for (query, most) in together {
+    if !together.is_empty() {
         // What scores less cannot be lifted among the best any more.
-        let least = least_of_best(&tallies, limit) - still_possible;
+        let least = least_of_best(&tallies, limit) - most_together;
         for tally in &mut tallies {
             let complete = tally.complete(&demand, least);
-            tally.add_where(&complete, &*query, searcher)?;
+            together.iter().try_for_each(|phrase| tally.add_where(&complete, &**phrase))?;
         }
-        still_possible -= most;
     }
     best(&tallies, limit)
+}
+
+fn scoring(query: &dyn Query, searcher: &Searcher) -> tantivy::Result<Box<dyn Weight>> {
+    query.weight(EnableScoring::enabled_from_searcher(searcher))
 }
 
 fn are_all_in(searcher: &Searcher, terms: &[Term]) -> tantivy::Result<bool> {
@@ -72,14 +76,19 @@ struct WeightedTerm {
 
 /// Every term in every field that has it.
 fn weighted(scored: &[ScoredTerm<'_>], searcher: &Searcher, fields: &Fields) -> tantivy::Result<Vec<WeightedTerm>> {
+    let sections = searcher.total_num_docs()?;
+    let mut measured = Vec::with_capacity(fields.words.len());
+    for (field, factor) in fields.words {
+        measured.push((field, factor, searcher.total_num_tokens(field)? as f32 / sections as f32));
+    }
     let mut weighted = Vec::new();
     for scored in scored {
-        for (field, factor) in fields.words {
+        for (field, factor, mean_length) in measured.iter().copied() {
             let term = Term::from_field_text(field, scored.text);
-            if searcher.doc_freq(&term)? > 0 {
-                let weight =
-                    Bm25Weight::for_terms(searcher, std::slice::from_ref(&term))?.boost_by(factor * scored.worth);
-                weighted.push(WeightedTerm { term, weight, bits: scored.bits });
+            let with_it = searcher.doc_freq(&term)?;
+            if with_it > 0 {
+                let weight = Bm25Weight::for_one_term_without_explain(with_it, sections, mean_length);
+                weighted.push(WeightedTerm { term, weight: weight.boost_by(factor * scored.worth), bits: scored.bits });
             }
         }
     }
@@ -128,11 +137,10 @@ impl<'s> Tally<'s> {
     }
 
     /// Adds what a query gives to those of some documents that it matches.
-    fn add_where(&mut self, documents: &[DocId], query: &dyn Query, searcher: &Searcher) -> tantivy::Result<()> {
+    fn add_where(&mut self, documents: &[DocId], weight: &dyn Weight) -> tantivy::Result<()> {
         if documents.is_empty() {
             return Ok(());
         }
-        let weight = query.weight(EnableScoring::enabled_from_searcher(searcher))?;
         let mut scorer = weight.scorer(self.segment, 1.0)?;
         for document in documents {
             if scorer.doc() < *document {
