@@ -309,8 +309,7 @@ impl Indexer {
         }
         // A page that was moved or copied is no newer for it.
         let snapshot = self.snapshot();
-        let twin = || snapshot.files().map(|key| snapshot.note(key)).find(|other| other.hash == note.hash);
-        note.sources = match known.or_else(twin) {
+        note.sources = match known.or_else(|| snapshot.sourced(note.hash)) {
             Some(known) if known.hash == note.hash => known.sources.clone(),
             known => to_remember(&refs, self.sources.versions(&refs), known.map_or(&[], |known| &known.sources)),
         };

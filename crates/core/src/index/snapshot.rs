@@ -10,7 +10,7 @@ use super::names::NameTable;
 use super::publish::resolver_of;
 use super::resolve::Resolver;
 use crate::graph::{Graph, pagerank};
-use crate::model::{Link, Note, NoteId, NoteKey, Tag, VaultPath, fold};
+use crate::model::{ContentHash, Link, Note, NoteId, NoteKey, Tag, VaultPath, fold};
 
 /// Notes, their order and their links at one moment.
 #[derive(Debug, Default)]
@@ -30,6 +30,8 @@ pub struct Snapshot {
     /// Under each folded area its files, in order.
     areas: OnceLock<FxHashMap<String, Vec<NoteKey>>>,
     names: OnceLock<NameTable>,
+    /// Of each content that names sources, the first note with it.
+    sourced: OnceLock<FxHashMap<ContentHash, NoteKey>>,
 }
 
 #[derive(Debug, Clone)]
@@ -329,6 +331,18 @@ impl Snapshot {
             areas
         });
         areas.get(&fold(area)).map_or(&[], Vec::as_slice)
+    }
+
+    /// A note of that content, if it names sources.
+    pub(super) fn sourced(&self, hash: ContentHash) -> Option<&Note> {
+        let sourced = self.sourced.get_or_init(|| {
+            let mut sourced = FxHashMap::default();
+            for key in self.files().filter(|key| self.note(*key).property("source_refs").is_some()) {
+                sourced.entry(self.note(key).hash).or_insert(key);
+            }
+            sourced
+        });
+        sourced.get(&hash).map(|key| self.note(*key))
     }
 
     /// The names by which notes are found when people mistype them.
