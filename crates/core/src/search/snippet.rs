@@ -11,6 +11,7 @@ use unicode_normalization::char::is_combining_mark;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::slips::slips;
+use super::words::is_ignored;
 
 const OPEN: &str = "<mark>";
 const CLOSE: &str = "</mark>";
@@ -75,11 +76,8 @@ fn fold(grapheme: &str) -> String {
     if grapheme.is_ascii() {
         return grapheme.to_ascii_lowercase();
     }
-    let is_read = |c: &char| {
-        !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}')
-        // The vowels and the lengthening of Arabic, which are written or not.
-        && !matches!(c, '\u{640}' | '\u{64b}'..='\u{652}' | '\u{670}')
-    };
+    // The vowels and the lengthening of Arabic are written or not.
+    let is_read = |c: &char| !is_ignored(*c) && !matches!(c, '\u{640}' | '\u{64b}'..='\u{652}' | '\u{670}');
     let lower = grapheme.chars().filter(is_read).nfkc().flat_map(char::to_lowercase);
     lower.map(|c| if c == 'ς' { 'σ' } else { c }).collect()
 }

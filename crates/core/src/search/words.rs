@@ -157,7 +157,7 @@ fn class(c: char) -> Class {
 }
 
 /// Invisible characters inside words: soft hyphen, joiners, byte order mark, variation selectors.
-fn is_ignored(c: char) -> bool {
+pub(super) fn is_ignored(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}')
 }
 
