@@ -34,7 +34,8 @@ const HELP: &str = "\
 cargo xtask test [--quick]                 everything that can break; --quick leaves out the peers and the crash rounds
 cargo xtask peers                          the part of it that talks to other people's clients
 cargo xtask crash [--rounds N] [--seed N]  kills the server in the middle of writes and looks at what is left
-cargo xtask share [--kills N] [--seed N]   kills the owner of a vault under eight clients and counts what they wrote
+cargo xtask share [--kills N] [--seed N] [--release]
+                                           kills the owner of a vault under eight clients and counts what they wrote
 cargo xtask load [--clients N] [--seconds N] [--release]
                                            many clients over HTTP at once, reading and writing; nothing may fail or be lost
 cargo xtask latency [--write]              what a call costs to the owner, through the socket and over HTTP
@@ -53,6 +54,11 @@ fn main() -> anyhow::Result<ExitCode> {
         Some((command, options)) => (command.as_str(), Options(options)),
         None => bail!("which command?\n{HELP}"),
     };
+    if options.has("--help") {
+        println!("{}", help_of(command).unwrap_or(HELP));
+        return Ok(ExitCode::SUCCESS);
+    }
+    options.must_be_known_to(command)?;
     match command {
         "test" => return Ok(test::run(options.has("--quick"))),
         "peers" => return test::run_peers(),
@@ -66,13 +72,12 @@ fn main() -> anyhow::Result<ExitCode> {
         "share" => {
             let kills = options.number("--kills")?.unwrap_or(share::KILLS);
             let seed = options.number("--seed")?.unwrap_or(crash::SEED);
-            share::run(&shell::build_binary(shell::Profile::Dev)?, kills, seed)
+            share::run(&shell::build_binary(options.profile())?, kills, seed)
         }
         "load" => {
             let clients = options.number("--clients")?.unwrap_or(load::CLIENTS);
             let seconds = options.number("--seconds")?.unwrap_or(load::SECONDS);
-            let profile = if options.has("--release") { shell::Profile::Release } else { shell::Profile::Dev };
-            load::run(&shell::build_binary(profile)?, clients, seconds)
+            load::run(&shell::build_binary(options.profile())?, clients, seconds)
         }
         "latency" => latency::run(options.has("--write")),
         "bench" => {
@@ -92,10 +97,32 @@ fn main() -> anyhow::Result<ExitCode> {
     .map(|()| ExitCode::SUCCESS)
 }
 
+/// The lines of the help that are about one command.
+fn help_of(command: &str) -> Option<&'static str> {
+    let starts = |at: usize| HELP[at..].strip_prefix("cargo xtask ").is_some_and(|rest| rest.starts_with(command));
+    let (start, _) = HELP.match_indices("cargo xtask ").find(|(at, _)| starts(*at))?;
+    let end = HELP[start..].find("\ncargo xtask ").map_or(HELP.len(), |length| start + length);
+    Some(&HELP[start..end])
+}
+
 /// What stands behind the command's name.
 struct Options<'a>(&'a [String]);
 
 impl Options<'_> {
+    /// The help says what a command knows, so it is asked: a mistyped option must not start an hour of measuring.
+    fn must_be_known_to(&self, command: &str) -> anyhow::Result<()> {
+        let Some(help) = help_of(command) else { return Ok(()) };
+        let known = |option: &&String| help.split(|c: char| " []".contains(c)).any(|word| word == option.as_str());
+        match self.0.iter().filter(|option| option.starts_with('-')).find(|option| !known(option)) {
+            Some(option) => bail!("no option `{option}`\n{help}"),
+            None => Ok(()),
+        }
+    }
+
+    fn profile(&self) -> shell::Profile {
+        if self.has("--release") { shell::Profile::Release } else { shell::Profile::Dev }
+    }
+
     fn has(&self, flag: &str) -> bool {
         self.0.iter().any(|option| option == flag)
     }
