@@ -88,7 +88,7 @@ fn every_search_finds_what_a_look_at_every_line_finds() {
     let clock = Arc::new(FixedClock::default());
     let vault = Arc::new(MemVault::new(clock.clone()));
     let mut dice = Dice(7);
-    for number in 0..40 {
+    for number in 0..150 {
         vault.put(&format!("note-{number}.md"), dice.text());
     }
     let knowledge = open(&vault, &clock);
@@ -96,8 +96,8 @@ fn every_search_finds_what_a_look_at_every_line_finds() {
         for query in QUERIES {
             assert_eq!(found(&knowledge, query), by_hand(&knowledge, &vault, query), "{query:?} in round {round}");
         }
-        for _ in 0..dice.below(4) {
-            let path = format!("note-{}.md", dice.below(50));
+        for _ in 0..dice.below(16) {
+            let path = format!("note-{}.md", dice.below(200));
             if dice.below(3) == 0 && vault.text(&path).is_some() {
                 vault.remove(&path);
             } else {

@@ -120,7 +120,7 @@ impl Snapshot {
 
     /// A note by its slot, if the slot is in use.
     pub fn get(&self, key: NoteKey) -> Option<&Note> {
-        self.entries.get(key.slot())?.as_ref().map(|entry| &*entry.note)
+        self.in_slot(key).map(|note| &**note)
     }
 
     /// How many slots there are, in use or not.
@@ -128,11 +128,14 @@ impl Snapshot {
         self.entries.len()
     }
 
-    /// The files in some slots. As long as a note is held, another one in its slot is another version.
+    /// The file in a slot. As long as a note is held, another one in its slot is another version.
+    pub(crate) fn in_slot(&self, key: NoteKey) -> Option<&Arc<Note>> {
+        self.entries.get(key.slot())?.as_ref().map(|entry| &entry.note)
+    }
+
+    /// The files in some slots.
     pub(crate) fn in_slots(&self, slots: Range<usize>) -> impl Iterator<Item = (NoteKey, &Arc<Note>)> {
-        let slots = slots.start.min(self.entries.len())..slots.end.min(self.entries.len());
-        let entries = self.entries[slots.clone()].iter().zip(slots);
-        entries.filter_map(|(entry, slot)| Some((NoteKey::of_slot(slot), &entry.as_ref()?.note)))
+        slots.map(NoteKey::of_slot).filter_map(|key| Some((key, self.in_slot(key)?)))
     }
 
     /// Where a file stands among all, by id and then path.

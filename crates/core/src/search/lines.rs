@@ -1,15 +1,15 @@
 //! Documents by title, tag and line: plain substring matching that counts every line, so that a reader can see why.
 //!
-//! Opening 100,000 files takes seconds, so what their lines say is kept, in shelves of neighbouring slots: filled by the
-//! first search, or ahead of it by whoever has time. A shelf is made anew when one of its notes has another version; only
-//! the files of those notes are read.
+//! Opening 100,000 files takes seconds, so what their lines say is kept, in bays of neighbouring slots: filled by the first
+//! search, or ahead of it by whoever has time. Of a note that has another version since, only its file is read.
 
 use std::cmp::Reverse;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
-use super::shelf::{Query, Shelf};
+use super::bay::Bay;
+use super::shelf::Query;
 use crate::Knowledge;
 use crate::index::Snapshot;
 use crate::model::NoteKey;
@@ -18,13 +18,13 @@ use crate::ports::VaultFiles;
 
 const MAX_EXCERPTS: usize = 3;
 
-/// Shelves beyond this many bytes are not kept, and filled again by every search.
+/// Bays beyond this many bytes are not kept, and filled again by every search.
 const KEPT_BYTES: usize = 512 << 20;
 
 /// What the lines of notes say that were searched before.
 #[derive(Debug, Default)]
 pub struct Lines {
-    shelves: Mutex<Vec<Arc<Shelf>>>,
+    bays: Mutex<Vec<Bay>>,
 }
 
 /// A document that matches.
@@ -46,9 +46,9 @@ impl Knowledge {
         if query.is_empty() {
             return (Vec::new(), 0);
         }
-        let shelves = self.lines.shelves(&*self.vault, snapshot);
-        let of_shelves: Vec<Vec<(NoteKey, usize)>> = shelves.par_iter().map(|shelf| shelf.matches(&query)).collect();
-        let mut found = of_shelves.concat();
+        let bays = self.lines.bays(&*self.vault, snapshot);
+        let of_bays: Vec<Vec<(NoteKey, usize)>> = bays.par_iter().map(|bay| bay.matches(snapshot, &query)).collect();
+        let mut found = of_bays.concat();
         let total = found.len();
         if limit < total {
             // By score alone first, so that only those with the last score that counts need be told apart by their place.
@@ -67,10 +67,10 @@ impl Knowledge {
         (found.par_iter().map(with_excerpts).collect(), total)
     }
 
-    /// Reads what the lines of every note say, so that the first search need not; `goes_on` is asked between two shelves.
+    /// Reads what the lines of every note say, so that the first search need not; `goes_on` is asked between two bays.
     pub fn read_lines_ahead(&self, goes_on: impl Fn() -> bool) {
         let snapshot = self.snapshot();
-        for number in 0..Shelf::count(&snapshot) {
+        for number in 0..Bay::count(&snapshot) {
             if !goes_on() || !self.lines.fill(&*self.vault, &snapshot, number) {
                 return;
             }
@@ -93,51 +93,45 @@ impl Knowledge {
 }
 
 impl Lines {
-    fn kept(&self) -> MutexGuard<'_, Vec<Arc<Shelf>>> {
-        // Whole shelves are put there, so a panic leaves none half filled.
-        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    fn kept(&self) -> MutexGuard<'_, Vec<Bay>> {
+        // Whole bays are put there, so a panic leaves none half filled.
+        self.bays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lines of every file of a snapshot. Two searches may fill the same shelf; both are right, and one is kept.
-    fn shelves(&self, vault: &dyn VaultFiles, snapshot: &Snapshot) -> Vec<Arc<Shelf>> {
+    /// The lines of every file of a snapshot. Two searches may fill the same bay; both are right, and one is kept.
+    fn bays(&self, vault: &dyn VaultFiles, snapshot: &Snapshot) -> Vec<Bay> {
         let known = self.kept().clone();
-        let shelves: Vec<Arc<Shelf>> = (0..Shelf::count(snapshot))
+        let empty = Bay::default();
+        let bays: Vec<Bay> = (0..Bay::count(snapshot))
             .into_par_iter()
-            .map(|number| current(vault, snapshot, number, known.get(number)))
+            .map(|number| known.get(number).unwrap_or(&empty).at(vault, snapshot, number))
             .collect();
-        let is_new = known.len() != shelves.len() || known.iter().zip(&shelves).any(|(a, b)| !Arc::ptr_eq(a, b));
+        let is_new = known.len() != bays.len() || known.iter().zip(&bays).any(|(before, now)| !before.is(now));
         if is_new {
             let mut room = KEPT_BYTES;
-            let within = |shelf: &&Arc<Shelf>| {
-                room = room.saturating_sub(shelf.bytes());
+            let within = |bay: &&Bay| {
+                room = room.saturating_sub(bay.bytes());
                 room > 0
             };
-            *self.kept() = shelves.iter().take_while(within).cloned().collect();
+            *self.kept() = bays.iter().take_while(within).cloned().collect();
         }
-        shelves
+        bays
     }
 
-    /// Fills one shelf, those before it being full; `false` where there is no room for it.
+    /// Fills one bay, those before it being full; `false` where there is no room for it.
     fn fill(&self, vault: &dyn VaultFiles, snapshot: &Snapshot, number: usize) -> bool {
-        let known = self.kept().get(number).cloned();
-        let shelf = current(vault, snapshot, number, known.as_ref());
+        let known = self.kept().get(number).cloned().unwrap_or_default();
+        let bay = known.at(vault, snapshot, number);
         let mut kept = self.kept();
-        if kept.iter().take(number).map(|shelf| shelf.bytes()).sum::<usize>() + shelf.bytes() >= KEPT_BYTES {
+        if kept.iter().take(number).map(Bay::bytes).sum::<usize>() + bay.bytes() >= KEPT_BYTES {
             return false;
         }
         if number < kept.len() {
-            kept[number] = shelf;
+            kept[number] = bay;
         } else if number == kept.len() {
-            kept.push(shelf);
+            kept.push(bay);
         }
         // Else the vault has shrunk meanwhile, and a search has found out.
         true
-    }
-}
-
-fn current(vault: &dyn VaultFiles, snapshot: &Snapshot, number: usize, known: Option<&Arc<Shelf>>) -> Arc<Shelf> {
-    match known {
-        Some(shelf) if shelf.is_of(snapshot, number) => shelf.clone(),
-        older => Arc::new(Shelf::new(vault, snapshot, number, older.map(|shelf| &**shelf))),
     }
 }

@@ -1,5 +1,6 @@
 //! Finding: by lines, as a documentation reader greps; by words, meaning and links, weighed into one ranking.
 
+mod bay;
 mod hybrid;
 mod line_set;
 mod lines;

@@ -1,10 +1,9 @@
-//! Neighbouring notes as a reader of lines sees them: every different word once, and the lines in which it stands.
+//! Notes as a reader of lines sees them: every different word once, and the lines in which it stands.
 //!
 //! What is looked for may begin and end inside a word, so the words themselves are scanned; but there are many times fewer
 //! of them than there is text, and from a word to its lines is one step.
 
 use std::cmp::Reverse;
-use std::ops::Range;
 use std::sync::Arc;
 
 use memchr::memmem;
@@ -16,9 +15,6 @@ use crate::model::{Note, NoteKey, fold};
 use crate::parse::{decode, text_start};
 use crate::ports::VaultFiles;
 
-/// Slots on one shelf: what a changed note costs to sort in, against how often the same word is kept.
-const SLOTS: usize = 2048;
-
 /// Bytes of words after which one is noted.
 const BLOCK: usize = 64;
 
@@ -26,7 +22,7 @@ const TITLE_SCORE: usize = 10;
 const TAG_SCORE: usize = 5;
 const LINE_SCORE: usize = 1;
 
-/// The words of the notes in neighbouring slots.
+/// The words of some notes.
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
     /// Every different word, folded, each with a line break behind it; those without a letter of ASCII last.
@@ -50,7 +46,7 @@ pub(super) struct Shelf {
 /// A note on the shelf. Its lines are counted through the whole shelf: the title, each tag, then those of its text that
 /// have words.
 #[derive(Debug)]
-struct Member {
+pub(super) struct Member {
     key: NoteKey,
     /// Held, so that the same place in memory means the same version.
     note: Arc<Note>,
@@ -58,13 +54,18 @@ struct Member {
     tags_start: u32,
     text_start: u32,
     end: u32,
-    /// A file that was already newer when it was read is read again by the next search.
+    /// Not so for a file that was already newer when it was read: the next search reads it again.
     is_of_note: bool,
 }
 
 impl Member {
     fn is_current(&self, note: &Arc<Note>) -> bool {
         self.is_of_note && Arc::ptr_eq(&self.note, note)
+    }
+
+    /// Whether it is what the snapshot has.
+    pub(super) fn is_in(&self, snapshot: &Snapshot) -> bool {
+        snapshot.in_slot(self.key).is_some_and(|note| self.is_current(note))
     }
 
     /// What those of its lines are worth that are in a set.
@@ -76,18 +77,17 @@ impl Member {
 }
 
 impl Shelf {
-    /// How many shelves the notes of a snapshot take.
-    pub(super) fn count(snapshot: &Snapshot) -> usize {
-        snapshot.slots().div_ceil(SLOTS)
-    }
-
-    /// The shelf of this number. Only the files are read that an older one does not have as they are now.
-    pub(super) fn new(vault: &dyn VaultFiles, snapshot: &Snapshot, number: usize, older: Option<&Self>) -> Self {
+    /// A shelf of these notes, by slot. Only the files are read that an older one does not have as they are now.
+    pub(super) fn new<'n>(
+        vault: &dyn VaultFiles,
+        notes: impl Iterator<Item = (NoteKey, &'n Arc<Note>)>,
+        older: &Self,
+    ) -> Self {
         let mut maker = Maker::default();
-        let mut known = older.map_or(&[][..], |older| &older.members).iter().peekable();
+        let mut known = older.members.iter().peekable();
         // Of each line of the older shelf its number on this one.
-        let mut moved = vec![None; older.map_or(0, |older| older.line_count() as usize)];
-        for (key, note) in snapshot.in_slots(slots(number)) {
+        let mut moved = vec![None; older.line_count() as usize];
+        for (key, note) in notes {
             while known.next_if(|member| member.key < key).is_some() {}
             match known.peek().filter(|member| member.key == key && member.is_current(note)) {
                 Some(member) => {
@@ -109,19 +109,27 @@ impl Shelf {
                 None => maker.read(vault, key, note),
             }
         }
-        if let Some(older) = older {
-            maker.take_over(older, &moved);
-        }
+        maker.take_over(older, &moved);
         maker.finish()
     }
 
-    /// Whether it has every note of its slots as it is now.
-    pub(super) fn is_of(&self, snapshot: &Snapshot, number: usize) -> bool {
-        let mut members = self.members.iter();
-        snapshot
-            .in_slots(slots(number))
-            .all(|(key, note)| members.next().is_some_and(|member| member.key == key && member.is_current(note)))
-            && members.next().is_none()
+    /// How many notes it has, as they were.
+    pub(super) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Those of some notes, by slot, that it does not have as they are now.
+    pub(super) fn missing<'n>(
+        &self,
+        notes: impl Iterator<Item = (NoteKey, &'n Arc<Note>)>,
+    ) -> Vec<(NoteKey, &'n Arc<Note>)> {
+        let mut known = self.members.iter().peekable();
+        notes
+            .filter(|(key, note)| {
+                while known.next_if(|member| member.key < *key).is_some() {}
+                !known.peek().is_some_and(|member| member.key == *key && member.is_current(note))
+            })
+            .collect()
     }
 
     /// What it takes in memory.
@@ -133,7 +141,7 @@ impl Shelf {
     }
 
     /// The notes with a title, tag or line that has every word of the query, each with its score.
-    pub(super) fn matches(&self, query: &Query) -> Vec<(NoteKey, usize)> {
+    pub(super) fn matches(&self, query: &Query, admits: impl Fn(&Member) -> bool) -> Vec<(NoteKey, usize)> {
         let mut matching: Option<LineSet> = None;
         for word in &query.words {
             let mut lines = LineSet::new(self.line_count());
@@ -147,8 +155,11 @@ impl Shelf {
             matching = Some(lines);
         }
         let Some(matching) = matching else { return Vec::new() };
-        let scored = self.members.iter().map(|member| (member.key, member.score(&matching)));
-        scored.filter(|(_, score)| *score > 0).collect()
+        let scored = self.members.iter().map(|member| (member, member.score(&matching)));
+        scored
+            .filter(|(member, score)| *score > 0 && admits(member))
+            .map(|(member, score)| (member.key, score))
+            .collect()
     }
 
     /// Adds every line with a word that has this in it.
@@ -177,17 +188,14 @@ impl Shelf {
 
     /// Every word with its lines.
     fn words(&self) -> impl Iterator<Item = (&str, Vec<u32>)> {
-        let lines = self.uses.windows(2).map(|ends| {
-            let mut lines = LineSet::new(self.line_count());
-            lines.add(&self.lines[ends[0]..ends[1]]);
-            lines.iter().collect()
+        let set_length = LineSet::new(self.line_count()).bits.len();
+        let lines = self.uses.windows(2).map(move |ends| {
+            let kept = &self.lines[ends[0]..ends[1]];
+            let is_list = kept.len() < set_length;
+            if is_list { kept.to_vec() } else { LineSet { bits: kept.to_vec() }.iter().collect() }
         });
         self.starts.windows(2).map(|ends| &self.words[ends[0]..ends[1] - 1]).zip(lines)
     }
-}
-
-fn slots(shelf: usize) -> Range<usize> {
-    shelf * SLOTS..(shelf + 1) * SLOTS
 }
 
 /// A shelf that is being filled.
