@@ -64,11 +64,13 @@ const RESUME_GRACE: Duration = Duration::from_secs(5);
 /// The longest request over HTTP: what a line may be on standard input.
 pub(crate) const MAX_BODY_BYTES: usize = lines::MAX_LINE_BYTES;
 
-/// Talks to one client until its stream ends or `stop` is ready; what is in flight then is answered first.
+/// Talks to one client until its stream ends or `stop` is ready; what is in flight then is answered first. `closed` is ready
+/// when the client has closed its side, read to its end or not: one that then takes no answers is left.
 pub(crate) async fn converse<R, W>(
     server: Server,
     reader: R,
     writer: W,
+    closed: impl Future<Output = ()>,
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()>
 where
@@ -77,7 +79,7 @@ where
 {
     let ending = watch::Sender::new(false);
     let transport = LineTransport::new(server.clone(), reader, writer, ending.clone());
-    let given_up = transport.given_up();
+    let (given_up, ignored) = (transport.given_up(), transport.ignored());
     // Not the library's own handshake: it turns away every call that comes before `initialize`.
     let running = serve_directly(Connection::over_stream(server), transport, None);
     let mut finished = std::pin::pin!(running.waiting());
@@ -85,6 +87,8 @@ where
         reason = &mut finished => reason?,
         // The library would wait for its answers a while longer.
         () = given_up => return Ok(()),
+        // While it has too many calls in flight, the end of its stream is not read.
+        () = async { closed.await; ignored.await } => return Ok(()),
         () = stop => {
             ending.send_replace(true);
             match tokio::time::timeout(STOP_GRACE, finished).await {

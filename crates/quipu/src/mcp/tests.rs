@@ -145,8 +145,8 @@ impl Client {
                 std::future::pending::<()>().await;
             }
         };
-        let served =
-            tokio::spawn(converse(Server::new(Arc::new(OneRegistry { registry, offer })), reader, writer, stop_asked));
+        let server = Server::new(Arc::new(OneRegistry { registry, offer }));
+        let served = tokio::spawn(converse(server, reader, writer, std::future::pending(), stop_asked));
         let (output, input) = split(ours);
         gate.shut();
         Self { gate, lines: BufReader::new(output).lines(), input, stop, served }

@@ -109,6 +109,15 @@ where
         }
     }
 
+    /// Ready when the client has let an answer lie for too long, for one that has closed its side.
+    pub(super) fn ignored(&self) -> impl Future<Output = ()> + use<R, W> {
+        let in_flight = self.output.in_flight.clone();
+        async move {
+            in_flight.ignored(READ_GRACE).await;
+            tracing::warn!("the client is gone and did not read its answers");
+        }
+    }
+
     /// The next line as a message; `None` at the end of input.
     async fn next(&mut self) -> Option<Incoming> {
         let mut ending = self.output.ending.subscribe();
@@ -249,11 +258,10 @@ where
             }
         }
         let deadline = self.deadline.expect("the loop above ends when it is set");
-        let in_flight = &self.output.in_flight;
         tokio::select! {
             biased;
-            () = in_flight.idle() => return None,
-            () = in_flight.ignored(READ_GRACE) => tracing::warn!("the client is gone and did not read its answers"),
+            () = self.output.in_flight.idle() => return None,
+            () = self.ignored() => {}
             () = tokio::time::sleep_until(deadline) => {
                 tracing::warn!("the client is gone and some calls are still running");
             }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use tokio::io::Interest;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 use crate::mcp::{self, Desk, Server};
 
@@ -39,11 +40,7 @@ pub(crate) fn prepare<T: Send + 'static>(
 
 /// Ready when the client has closed its side, and there is nothing to answer or nobody who could.
 async fn client_gone(is_waiting: &AtomicBool) {
-    if let Err(error) = input_closed().await {
-        // A file, say: the end of it is found by reading.
-        tracing::debug!(%error, "standard input cannot be watched");
-        return std::future::pending().await;
-    }
+    input_closed().await;
     let closed = Instant::now();
     loop {
         let asks = rustix::io::ioctl_fionread(std::io::stdin()).is_ok_and(|bytes| bytes > 0);
@@ -54,15 +51,35 @@ async fn client_gone(is_waiting: &AtomicBool) {
     }
 }
 
-/// Waits for the other end of a pipe to be closed, whatever lies in it still. Only Linux gives it to be watched beside
-/// whoever reads it.
-async fn input_closed() -> std::io::Result<()> {
-    let input = tokio::net::unix::pipe::OpenOptions::new().open_receiver("/proc/self/fd/0")?;
-    while !input.ready(Interest::READABLE).await?.is_read_closed() {
-        // What the client asked makes it ready for as long as it is not read.
-        tokio::time::sleep(LOOK).await;
+/// Ready when the other end of standard input is closed, whatever lies in it still. A file has no other end.
+///
+/// On a thread of its own: whoever reads the same input has its readiness told only once.
+async fn input_closed() {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let watch = move || match hung_up() {
+        // Nobody wants to know any more if this fails.
+        Ok(()) => drop(tell.send(())),
+        Err(error) => tracing::debug!(%error, "standard input cannot be watched"),
+    };
+    let watching = std::thread::Builder::new().name("input".into()).spawn(watch);
+    if watching.is_err() || told.await.is_err() {
+        std::future::pending::<()>().await;
     }
-    Ok(())
+}
+
+fn hung_up() -> rustix::io::Result<()> {
+    let input = std::io::stdin();
+    // A pipe tells its end unasked, a socket (which Node makes) only so.
+    #[cfg(target_os = "linux")]
+    let flags = PollFlags::RDHUP;
+    #[cfg(not(target_os = "linux"))]
+    let flags = PollFlags::empty();
+    loop {
+        match poll(&mut [PollFd::new(&input, flags)], None) {
+            Err(Errno::INTR) => {}
+            outcome => return outcome.map(drop),
+        }
+    }
 }
 
 /// Serves until the client closes its side or the process is asked to end, and answers what is in flight first.
@@ -81,7 +98,7 @@ pub(crate) fn serve(desk: Arc<dyn Desk>) -> anyhow::Result<()> {
             }
         };
         let (reader, writer) = mcp::stdio_pipes();
-        mcp::converse(Server::new(desk), reader, writer, stop).await
+        mcp::converse(Server::new(desk), reader, writer, input_closed(), stop).await
     });
     // Not waited for: where standard input is no pipe, a thread is still blocked in reading it.
     runtime.shutdown_background();

@@ -17,6 +17,9 @@ use crate::http::{self, Post};
 const NOTE_BYTES: usize = 10_000_000;
 const CALLS: usize = 120;
 
+/// More than are taken in at once, so that the end of input lies behind some that are not read.
+const TOO_MANY_CALLS: usize = 2300;
+
 /// Three parts for each answer under way, and sixteen of those besides what may be unsent; all answers would be four times
 /// as much.
 const MOST_BYTES: usize = 1_200_000_000;
@@ -29,7 +32,7 @@ fn big_note() -> TempDir {
 }
 
 /// A server whose answers lie in the pipe.
-fn unread() -> (Child, TempDir) {
+fn unread(calls: usize) -> (Child, TempDir) {
     let vault = big_note();
     let mut server = serve_command(vault.path(), &["--no-watch"])
         .stdin(Stdio::piped())
@@ -38,7 +41,7 @@ fn unread() -> (Child, TempDir) {
         .spawn()
         .unwrap();
     let arguments = json!({ "path": "big.md" });
-    for id in 0..CALLS {
+    for id in 0..calls {
         let params = json!({ "name": "get_document", "arguments": arguments });
         let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
         server.stdin.as_mut().unwrap().write_all(format!("{call}\n").as_bytes()).unwrap();
@@ -72,7 +75,7 @@ fn terminate(server: &Child) {
 
 #[test]
 fn unread_answers_do_not_pile_up_and_a_signal_ends_the_server() {
-    let (mut server, _vault) = unread();
+    let (mut server, _vault) = unread(CALLS);
     let mut most = 0;
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(3) {
@@ -87,12 +90,14 @@ fn unread_answers_do_not_pile_up_and_a_signal_ends_the_server() {
 
 #[test]
 fn a_client_that_leaves_without_reading_ends_the_server() {
-    let (mut server, _vault) = unread();
-    // What is being made is made to its end; what is made waits for nobody.
-    std::thread::sleep(Duration::from_secs(3));
-    drop(server.stdin.take());
-    let took = ending(&mut server);
-    assert!(took < ENDED, "{took:?}");
+    for calls in [CALLS, TOO_MANY_CALLS] {
+        let (mut server, _vault) = unread(calls);
+        // What is being made is made to its end; what is made waits for nobody.
+        std::thread::sleep(Duration::from_secs(3));
+        drop(server.stdin.take());
+        let took = ending(&mut server);
+        assert!(took < ENDED, "{took:?} after {calls} calls");
+    }
 }
 
 #[test]
