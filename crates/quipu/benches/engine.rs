@@ -1,4 +1,4 @@
-//! Engine time: every read tool through `Registry::call`, without a wire. Run by `cargo xtask bench`; prints one JSON line
+//! Engine time: every read tool, and reads right after a write, through `Registry::call`, without a wire. Run by `cargo xtask bench`; prints one JSON line
 //! for each kind of call, in milliseconds of CPU over all threads: a busy machine then says nearly what a quiet one says.
 #![expect(clippy::print_stdout, reason = "a benchmark tells its figures")]
 
@@ -14,9 +14,12 @@ use quipu_core::Session;
 use quipu_testkit::workload::{self, percentiles};
 use quipu_tools::{Registry, RegistryOptions, Reply};
 use rustix::time::{ClockId, clock_gettime};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use open::open;
+
+/// Writes before a read of each kind.
+const WRITES: usize = 20;
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
@@ -29,18 +32,35 @@ fn main() -> anyhow::Result<()> {
     let ids: Vec<String> = snapshot.notes().map(|key| snapshot.note(key).id.to_string()).collect();
     let registry = Registry::new(knowledge, RegistryOptions::default());
     let session = Session::default();
+    let call = |tool: &str, arguments: Value| {
+        let started = cpu_time();
+        let called = registry.call(tool, arguments, &session);
+        let took = (cpu_time() - started).as_secs_f64() * 1e3;
+        ensure!(matches!(called.reply, Reply::Answer(_)), "{tool} failed: {:?}", called.reply);
+        Ok(took)
+    };
     for kind in workload::kinds(&ids, calls) {
-        let mut times = Vec::with_capacity(calls);
-        for arguments in kind.arguments {
-            let started = cpu_time();
-            let called = registry.call(kind.tool, arguments, &session);
-            times.push((cpu_time() - started).as_secs_f64() * 1e3);
-            ensure!(matches!(called.reply, Reply::Answer(_)), "{} failed: {:?}", kind.label, called.reply);
-        }
+        let times =
+            kind.arguments.into_iter().map(|arguments| call(kind.tool, arguments)).collect::<Result<Vec<_>, _>>()?;
         let first = times[0];
         let (p50, p95) = percentiles(times);
         println!("{}", json!({ "label": kind.label, "p50": p50, "p95": p95, "first": first }));
     }
+    // What reads share is made for one state of the vault: the first of them after a write shows what of it is made anew.
+    let mut writes = Vec::new();
+    for kind in workload::kinds(&ids, WRITES) {
+        let mut times = Vec::with_capacity(WRITES);
+        for (id, arguments) in ids.iter().step_by(ids.len().div_ceil(WRITES)).zip(kind.arguments) {
+            call("get_node", json!({ "id": id }))?;
+            let text = format!("Written {} times, and points at [[{}]].", writes.len(), ids[0]);
+            writes.push(call("update_node", json!({ "id": id, "content": text }))?);
+            times.push(call(kind.tool, arguments)?);
+        }
+        let (p50, p95) = percentiles(times);
+        println!("{}", json!({ "label": kind.label, "after": "a write", "p50": p50, "p95": p95 }));
+    }
+    let (p50, p95) = percentiles(writes);
+    println!("{}", json!({ "label": "update_node", "p50": p50, "p95": p95, "first": 0 }));
     Ok(())
 }
 

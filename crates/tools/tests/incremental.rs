@@ -17,9 +17,12 @@ const PATHS: [&str; 9] =
     ["a.md", "A.md", "b.md", "d/a.md", "D/a.md", "d/b.md", "c c.md", "d/c-c.md", "e/deep/a.markdown"];
 const TARGETS: [&str; 9] = ["a", "d/a", "b", "c c", "c-c", "nick", "Given Title", "deep/a", "nowhere"];
 
+/// What names, tags and places a note has besides those of its path.
+const PROPERTIES: [&str; 4] = ["aliases: [nick]", "title: Given Title", "tags: [kept/low]", "section: Elsewhere"];
+
 #[derive(Debug, Clone)]
 enum Edit {
-    Put { path: &'static str, aliased: bool, titled: bool, links: Vec<&'static str> },
+    Put { path: &'static str, properties: Vec<&'static str>, links: Vec<&'static str> },
     Remove { path: &'static str },
 }
 
@@ -27,19 +30,18 @@ fn edit() -> impl Strategy<Value = Edit> {
     let links = prop::collection::vec(prop::sample::select(&TARGETS[..]), 0..4);
     let path = || prop::sample::select(&PATHS[..]);
     prop_oneof![
-        3 => (path(), any::<bool>(), any::<bool>(), links)
-            .prop_map(|(path, aliased, titled, links)| Edit::Put { path, aliased, titled, links }),
+        3 => (path(), prop::sample::subsequence(&PROPERTIES[..], 0..=PROPERTIES.len()), links)
+            .prop_map(|(path, properties, links)| Edit::Put { path, properties, links }),
         1 => path().prop_map(|path| Edit::Remove { path }),
     ]
 }
 
 fn make(vault: &MemVault, edit: &Edit) -> Option<VaultPath> {
     match edit {
-        Edit::Put { path, aliased, titled, links } => {
-            let aliases = if *aliased { "aliases: [nick]\n" } else { "" };
-            let title = if *titled { "title: Given Title\n" } else { "" };
+        Edit::Put { path, properties, links } => {
+            let properties: String = properties.iter().map(|property| format!("{property}\n")).collect();
             let links: String = links.iter().map(|target| format!("[[{target}]] [x]({target}.md)\n")).collect();
-            vault.put(path, format!("---\nn: 1\n{aliases}{title}---\n{links}"));
+            vault.put(path, format!("---\nn: 1\n{properties}---\n{links}"));
             VaultPath::parse(path).ok()
         }
         Edit::Remove { path } => {
@@ -74,7 +76,10 @@ fn answers(registry: &Registry) -> Vec<Value> {
     let mut answers = vec![
         call("list_nodes", json!({})),
         call("list_documents", json!({})),
+        call("list_documents", json!({"section": "elsewhere"})),
+        call("search_by_tags", json!({"tags": ["kept"]})),
         call("get_hubs", json!({"limit": 50})),
+        call("get_hubs", json!({"metric": "pagerank", "limit": 50})),
         call("resolve_nodes", json!({"names": TARGETS, "strategy": "exact"})),
         call("resolve_nodes", json!({"names": TARGETS})),
         call("search_docs", json!({"query": "given title"})),
@@ -104,8 +109,8 @@ proptest! {
             let Some(path) = make(&vault, edit) else { continue };
             knowledge.sync(&Scope::Below(vec![path]), &|_| {}).expect("a vault in memory can be read");
             knowledge.keep().expect("a store in memory keeps anything");
-            // Fills what is kept of texts between searches.
-            running.call("search_docs", json!({"query": "nick"}), &Session::default());
+            // Fills what is kept between reads.
+            answers(&running);
         }
         let (_, fresh) = start(&vault, &MemShelf::default());
         prop_assert_eq!(answers(&running), answers(&fresh));

@@ -13,6 +13,7 @@ mod renaming;
 mod resolve;
 mod snapshot;
 mod sync;
+mod tables;
 
 pub use around::Related;
 pub use changes::{Changes, Listener};

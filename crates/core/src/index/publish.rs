@@ -12,6 +12,7 @@ use super::kept_links::Targets;
 use super::resolve::Resolver;
 use super::snapshot::{Entry, Snapshot};
 use super::sync::Staged;
+use super::tables::Unchanged;
 use crate::graph::Graph;
 use crate::model::{Note, NoteId, NoteKey, VaultPath, hash_of_target};
 
@@ -89,6 +90,7 @@ fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snaps
     let resolver = resolver.get_or_insert_with(|| resolver_of(&entries, &shadowed));
     let wanted = wanted.get_or_insert_with(|| wanted_by(&entries));
     no_longer_wanted(wanted, &entries, &staged);
+    let mut unchanged = Unchanged::by(&staged, before);
     let mut stale: FxHashSet<NoteKey> = FxHashSet::default();
     let mut touched: Vec<u64> = Vec::new();
 
@@ -142,7 +144,8 @@ fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snaps
     if let Touched::These(told) = told {
         told.extend(rows.iter().map(|(key, _)| *key));
     }
-    Snapshot::new(entries, order, shadowed, before.graph().with_rows(rows))
+    unchanged.links = rows.iter().all(|(key, row)| before.graph().out(*key) == row);
+    Snapshot::new(entries, order, shadowed, before.graph().with_rows(rows)).with_tables_of(before, unchanged)
 }
 
 /// Lets a slot's note answer to its names, or to none when it is gone or another file owns its id. Returns the hashes under

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::names::NameTable;
 use super::publish::resolver_of;
 use super::resolve::Resolver;
+use super::tables::{Tables, Unchanged};
 use crate::graph::{Graph, pagerank};
 use crate::model::{ContentHash, Link, Note, NoteId, NoteKey, Tag, VaultPath, fold};
 
@@ -21,17 +22,7 @@ pub struct Snapshot {
     /// Files whose id belongs to another file.
     shadowed: FxHashSet<NoteKey>,
     graph: Graph,
-    /// Of each slot in use its place in `order`.
-    places: OnceLock<Vec<u32>>,
-    decomposed: OnceLock<FxHashMap<String, NoteKey>>,
-    ranks: OnceLock<Vec<f64>>,
-    /// Under each folded tag, places in `order`.
-    tags: OnceLock<BTreeMap<String, Vec<u32>>>,
-    /// Under each folded area its files, in order.
-    areas: OnceLock<FxHashMap<String, Vec<NoteKey>>>,
-    names: OnceLock<NameTable>,
-    /// Of each content that names sources, the first note with it.
-    sourced: OnceLock<FxHashMap<ContentHash, NoteKey>>,
+    tables: Tables,
 }
 
 #[derive(Debug, Clone)]
@@ -77,7 +68,13 @@ impl Snapshot {
         shadowed: FxHashSet<NoteKey>,
         graph: Graph,
     ) -> Self {
-        Self { entries, order, shadowed, graph, ..Self::default() }
+        Self { entries, order, shadowed, graph, tables: Tables::default() }
+    }
+
+    /// With the tables of another that a change from it to this one left as they were.
+    pub(super) fn with_tables_of(mut self, before: &Self, unchanged: Unchanged) -> Self {
+        self.tables = Tables::still_of(&before.tables, unchanged);
+        self
     }
 
     pub(super) fn entries(&self) -> &[Option<Entry>] {
@@ -140,7 +137,7 @@ impl Snapshot {
 
     /// Where a file stands among all, by id and then path.
     pub fn place(&self, key: NoteKey) -> u32 {
-        let places = self.places.get_or_init(|| {
+        let places = self.tables.places.get_or_init(|| {
             let mut places = vec![0; self.entries.len()];
             for (place, key) in (0..).zip(&self.order) {
                 places[key.slot()] = place;
@@ -165,7 +162,7 @@ impl Snapshot {
 
     /// The notes whose id is not in the composed form, under that form. macOS made many such names; elsewhere none.
     fn decomposed(&self) -> &FxHashMap<String, NoteKey> {
-        self.decomposed.get_or_init(|| {
+        self.tables.decomposed.get_or_init(|| {
             let is_decomposed = |(key, folded): &(NoteKey, String)| *folded != self.note(*key).id.as_str();
             let others = self.notes().filter(|key| !self.note(*key).id.as_str().is_ascii());
             let folded = others.map(|key| (key, fold(self.note(key).id.as_str())));
@@ -281,7 +278,7 @@ impl Snapshot {
     }
 
     fn ranks(&self) -> &[f64] {
-        self.ranks.get_or_init(|| pagerank(&self.graph, &self.notes().collect::<Vec<_>>()))
+        self.tables.ranks.get_or_init(|| pagerank(&self.graph, &self.notes().collect::<Vec<_>>()))
     }
 
     /// The notes with these tags or with tags nested below them, by id.
@@ -304,7 +301,7 @@ impl Snapshot {
 
     /// Where in the order the notes with one tag, or one nested below it, stand; each once.
     fn places_with_tag(&self, folded: &str) -> Vec<u32> {
-        let tags = self.tags.get_or_init(|| {
+        let tags = self.tables.tags.get_or_init(|| {
             let mut tags: BTreeMap<String, Vec<u32>> = BTreeMap::new();
             for (place, key) in (0_u32..).zip(&self.order) {
                 for tag in self.note(*key).tags.iter().filter(|_| !self.is_shadowed(*key)) {
@@ -326,7 +323,7 @@ impl Snapshot {
 
     /// The files of one area of the vault, in any case, by id and then path.
     pub fn in_area(&self, area: &str) -> &[NoteKey] {
-        let areas = self.areas.get_or_init(|| {
+        let areas = self.tables.areas.get_or_init(|| {
             let mut areas: FxHashMap<String, Vec<NoteKey>> = FxHashMap::default();
             for key in self.files() {
                 areas.entry(fold(&self.note(key).area())).or_default().push(key);
@@ -338,7 +335,7 @@ impl Snapshot {
 
     /// A note of that content, if it names sources.
     pub(super) fn sourced(&self, hash: ContentHash) -> Option<&Note> {
-        let sourced = self.sourced.get_or_init(|| {
+        let sourced = self.tables.sourced.get_or_init(|| {
             let mut sourced = FxHashMap::default();
             for key in self.files().filter(|key| self.note(*key).property("source_refs").is_some()) {
                 sourced.entry(self.note(key).hash).or_insert(key);
@@ -350,6 +347,6 @@ impl Snapshot {
 
     /// The names by which notes are found when people mistype them.
     pub(super) fn name_table(&self) -> &NameTable {
-        self.names.get_or_init(|| NameTable::new(self))
+        self.tables.names.get_or_init(|| NameTable::new(self))
     }
 }
