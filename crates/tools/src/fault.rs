@@ -184,7 +184,11 @@ fn memory_kind(error: &MemoryError) -> FaultKind {
 impl From<MemoryFailure> for Fault {
     fn from(failure: MemoryFailure) -> Self {
         tracing::error!(source = %failure.source, "{failure}");
-        Self::new(FaultKind::Provider, format!("{failure}; the server's log has the details"))
+        let message = match &failure.advice {
+            Some(advice) => format!("{failure}: {advice}"),
+            None => format!("{failure}; the server's log has the details"),
+        };
+        Self::new(FaultKind::Provider, message)
     }
 }
 

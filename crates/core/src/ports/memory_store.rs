@@ -464,20 +464,22 @@ pub enum UndoError {
     Failed(#[from] MemoryFailure),
 }
 
-/// Why the store failed. Its own words say no more than what could not be done, since they reach clients; why is in its
-/// source, for logs and the command line.
+/// Why the store failed. Its own words say no more than what could not be done, since they reach clients, as does the
+/// advice; all of why is in its source, for logs and the command line.
 #[derive(Debug, thiserror::Error)]
 #[error("the memory could not be {action}")]
 pub struct MemoryFailure {
     /// What could not be done, to end a sentence: "read", "changed", "checked".
     pub action: &'static str,
+    /// What a client may know of why, and what it can do, to follow a colon. `None` where it can do nothing.
+    pub advice: Option<String>,
     /// What went wrong, with paths and the backend's words.
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
 impl MemoryFailure {
-    /// Wraps a backend's error with what could not be done.
+    /// Wraps a backend's error with what could not be done, without advice.
     pub fn new(action: &'static str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self { action, source: source.into() }
+        Self { action, advice: None, source: source.into() }
     }
 }

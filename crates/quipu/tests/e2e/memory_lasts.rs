@@ -92,3 +92,17 @@ fn what_is_odd_in_the_vault_is_not_told_beside_memory() {
     let listed = later.call("list_nodes", json!({}));
     assert!(warnings(&listed).iter().any(|told| told.contains("nobody wrote this")), "{listed}");
 }
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "takes away what the server works on")]
+fn whoever_takes_the_file_away_is_told_so_by_the_next_write() {
+    let mut client = Client::open("");
+    client.answer("create_entity", json!({"name": "Ada", "entity_type": "Author"}));
+    std::fs::remove_dir_all(client.root().join(".quipu")).unwrap();
+    let (code, message) = client.error("create_entity", json!({"name": "Bo", "entity_type": "Author"}));
+    assert_eq!(code, "InternalServerError");
+    assert!(
+        message.contains("moved, removed or cut while it was open; put it back, or start the server anew"),
+        "{message}"
+    );
+}

@@ -14,6 +14,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::apply::{StepError, Writing};
 use super::backup::{self, BackupError};
+use super::failure::failed;
 use super::opening::{self, MemoryOpenError};
 use super::overwritten::Seen;
 use super::undo::UndoFault;
@@ -63,7 +64,7 @@ impl MemoryDatabase {
             self.look(log::head(&writer)?.0);
             Ok(())
         };
-        settle().map_err(|error: rusqlite::Error| MemoryFailure::new("settled", error))
+        settle().map_err(|error: rusqlite::Error| failed("settled", error))
     }
 
     /// An empty memory that is gone with the process.
@@ -74,7 +75,7 @@ impl MemoryDatabase {
             migrate::run(&mut db)?;
             Ok(db)
         };
-        open().map(Self::of_one).map_err(|error: rusqlite::Error| MemoryFailure::new("opened", error))
+        open().map(Self::of_one).map_err(|error: rusqlite::Error| failed("opened", error))
     }
 
     /// A memory of which everything is asked through one connection.
@@ -103,7 +104,7 @@ impl MemoryDatabase {
             log::head(&db)?;
             Ok(db)
         };
-        let view = view().map_err(|error: rusqlite::Error| MemoryFailure::new("read", error))?;
+        let view = view().map_err(|error: rusqlite::Error| failed("read", error))?;
         ask(&Self::of_one(view))
     }
 
@@ -136,7 +137,7 @@ impl MemoryDatabase {
             Some(file) => {
                 let pooled = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
                 let reader = pooled.map_or_else(|| opening::reader(file), Ok);
-                let reader = reader.map_err(|error| MemoryFailure::new("read", error))?;
+                let reader = reader.map_err(|error| failed("read", error))?;
                 let outcome = ask(&reader);
                 let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
                 if readers.len() < READERS {
@@ -145,7 +146,7 @@ impl MemoryDatabase {
                 outcome
             }
         };
-        outcome.map_err(|error| MemoryFailure::new("read", error))
+        outcome.map_err(|error| failed("read", error))
     }
 
     /// Runs a whole change: all of it is committed, or none.
@@ -182,7 +183,8 @@ impl MemoryDatabase {
     fn refuse_if_overwritten(&self, writer: &Connection) -> rusqlite::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(fault) = seen.fault(file)? else { return Ok(()) };
+        let fault = seen.fault(file).map_err(|error| if identity(file).is_none() { moved() } else { error })?;
+        let Some(fault) = fault else { return Ok(()) };
         opening::leave_log(writer)?;
         Err(overwritten(&fault))
     }
@@ -240,7 +242,7 @@ impl MemoryStore for MemoryDatabase {
         });
         applied.map_err(|Failed { change, error }| match error {
             StepError::Refused(refusal) => ApplyError::Refused { change, refusal },
-            StepError::Sql(error) => MemoryFailure::new("changed", error).into(),
+            StepError::Sql(error) => failed("changed", error).into(),
         })
     }
 
@@ -253,7 +255,7 @@ impl MemoryStore for MemoryDatabase {
             UndoFault::Unknown => UndoError::Unknown(change),
             UndoFault::Undone(by) => UndoError::Undone { change, by },
             UndoFault::Depended(reason) => UndoError::Depended { change, reason },
-            UndoFault::Log(error) => MemoryFailure::new("changed", error).into(),
+            UndoFault::Log(error) => failed("changed", error).into(),
         })
     }
 
@@ -346,7 +348,7 @@ impl MemoryStore for MemoryDatabase {
             ),
             None => tx.execute("DELETE FROM context WHERE client = ?1", [client]),
         };
-        self.write(set).map(drop).map_err(|error| MemoryFailure::new("changed", error))
+        self.write(set).map(drop).map_err(|error| failed("changed", error))
     }
 
     fn vectors_after(
@@ -359,8 +361,7 @@ impl MemoryStore for MemoryDatabase {
     }
 
     fn put_vectors(&self, space: &str, vectors: &[(TextOwner, StoredVector)]) -> Result<(), MemoryFailure> {
-        self.write(|tx| vectors::put(tx, space, vectors))
-            .map_err(|error: rusqlite::Error| MemoryFailure::new("changed", error))
+        self.write(|tx| vectors::put(tx, space, vectors)).map_err(|error: rusqlite::Error| failed("changed", error))
     }
 
     fn ties_of(&self, owners: &[TextOwner]) -> Result<Vec<Vec<NoteTie>>, MemoryFailure> {
@@ -376,8 +377,7 @@ impl MemoryStore for MemoryDatabase {
     }
 
     fn retie(&self, gone: &[NoteTie], made: &[NoteTie]) -> Result<(), MemoryFailure> {
-        self.write(|tx| ties::retie(tx, gone, made))
-            .map_err(|error: rusqlite::Error| MemoryFailure::new("changed", error))
+        self.write(|tx| ties::retie(tx, gone, made)).map_err(|error: rusqlite::Error| failed("changed", error))
     }
 
     fn check(&self) -> Result<Vec<String>, MemoryFailure> {

@@ -12,7 +12,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::backup::{self, BackupError};
-use super::migrate;
+use super::{failure, migrate};
 
 /// Marks the file as ours: "Qipu".
 pub(super) const APPLICATION_ID: i64 = 0x5169_7075;
@@ -91,26 +91,12 @@ impl MemoryOpenError {
             Self::Backup { .. } => {
                 "it was not brought to this version's schema, since no backup could be made; make room".to_owned()
             }
-            Self::Failed { source, .. } => match reason(&**source) {
-                Some(reason) => format!("its file cannot be opened for writing: {reason}"),
-                None => "its file cannot be opened for writing".to_owned(),
+            Self::Failed { source, .. } => match failure::reason(&**source) {
+                Some(reason) => format!("it cannot be opened for writing: {reason}"),
+                None => "it cannot be opened for writing".to_owned(),
             },
         };
         format!("memory cannot be used: {why}; the server's log has the details")
-    }
-}
-
-/// What the system said, without names of files.
-fn reason(source: &(dyn std::error::Error + 'static)) -> Option<String> {
-    if let Some(error) = source.downcast_ref::<std::io::Error>() {
-        return Some(error.kind().to_string());
-    }
-    match source.downcast_ref::<rusqlite::Error>()?.sqlite_error_code()? {
-        ErrorCode::ReadOnly => Some("it is read-only".to_owned()),
-        ErrorCode::DiskFull => Some("the disk is full".to_owned()),
-        ErrorCode::PermissionDenied => Some("permission denied".to_owned()),
-        ErrorCode::CannotOpen => Some("it cannot be read".to_owned()),
-        _ => None,
     }
 }
 

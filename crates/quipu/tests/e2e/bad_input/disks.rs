@@ -85,8 +85,14 @@ fn a_full_disk_is_told_and_loses_nothing() {
         assert_eq!(client.answer("get_node", json!({ "id": "b.md" }))["content"], "old b [[a]]\n");
     });
 
+    let entity = json!({ "name": "Ada", "entity_type": "Person", "observations": vec![&big[..9000]; 20] });
+    let (_, message) = client.error("create_entity", entity.clone());
+    assert!(message.contains("the disk is full; call again when that is mended"), "{message}");
+    tells_no_tales(&message);
+
     // With room again everything works again.
     std::fs::remove_file(disk.root.join("filler")).unwrap();
+    client.answer("create_entity", entity);
     client.answer("update_node", json!({ "id": "a.md", "content": "new a\n" }));
     client.answer("create_node", json!({ "id": "c.md", "content": "c" }));
     assert_eq!(std::fs::read_to_string(disk.root.join("a.md")).unwrap(), "new a\n");
@@ -216,7 +222,7 @@ fn a_vault_we_may_not_write_is_read_and_says_so() {
         ] {
             let (code, message) = client.error(tool, arguments);
             assert_eq!(code, "InternalServerError");
-            assert!(message.starts_with("memory cannot be used: its file cannot be opened"), "{message}");
+            assert!(message.starts_with("memory cannot be used: it cannot be opened for writing: permission denied"), "{message}");
             tells_no_tales(&message);
         }
         client.answer("get_version", json!({}));

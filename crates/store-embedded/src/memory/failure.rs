@@ -1,0 +1,66 @@
+//! What a client is told of why memory failed: what it can do something about, without paths or SQL.
+
+use std::error::Error;
+
+use quipu_core::ports::MemoryFailure;
+use rusqlite::{ErrorCode, ffi};
+
+/// That something could not be done.
+pub(super) fn failed(action: &'static str, source: impl Into<Box<dyn Error + Send + Sync>>) -> MemoryFailure {
+    let source = source.into();
+    let advice = match code(&*source) {
+        // In our own words: the file was moved, or written over.
+        Some((failure, words)) if failure.extended_code == ffi::SQLITE_READONLY_DBMOVED => words.cloned(),
+        _ => reason(&*source).map(|reason| format!("{reason}; call again when that is mended")),
+    };
+    MemoryFailure { action, advice, source }
+}
+
+/// What the system said, without names of files.
+pub(super) fn reason(error: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(error) = error.downcast_ref::<std::io::Error>() {
+        return Some(error.kind().to_string());
+    }
+    let reason = match code(error)?.0.code {
+        ErrorCode::DiskFull => "the disk is full",
+        ErrorCode::ReadOnly => "its file is read-only",
+        ErrorCode::PermissionDenied => "permission denied",
+        ErrorCode::CannotOpen => "its file cannot be opened",
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => "its file is damaged",
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => "another program keeps its file locked",
+        _ => return None,
+    };
+    Some(reason.to_owned())
+}
+
+/// What the database said, below whatever wraps it.
+fn code<'e>(error: &'e (dyn Error + 'static)) -> Option<(&'e ffi::Error, Option<&'e String>)> {
+    let mut chain = std::iter::successors(Some(error), |error: &&'e (dyn Error + 'static)| (*error).source());
+    match chain.find_map(|error| error.downcast_ref())? {
+        rusqlite::Error::SqliteFailure(failure, words) => Some((failure, words.as_ref())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_found_below_what_wraps_it() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("while doing something")]
+        struct Wrapped(#[source] rusqlite::Error);
+        let full = || rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), None);
+        let told = Some("the disk is full; call again when that is mended".to_owned());
+        assert_eq!(failed("changed", full()).advice, told);
+        assert_eq!(failed("changed", Wrapped(full())).advice, told);
+    }
+
+    #[test]
+    fn what_nobody_can_do_anything_about_is_left_to_the_log() {
+        let misuse = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_MISUSE), Some("in SELECT".to_owned()));
+        assert_eq!(failed("read", misuse).advice, None);
+        assert_eq!(failed("read", "no error of the database").advice, None);
+    }
+}
