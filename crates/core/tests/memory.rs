@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use quipu_core::Session;
 use quipu_core::memory::{
-    Creation, DuplicateRule, EntityId, EntityTypes, EntityWish, Field, Fields, Memory, MemoryParts, Page, SearchBy,
-    SearchQuery, SubgraphQuery,
+    Creation, DuplicateRule, Entity, EntityId, EntityTypes, EntityWish, Field, Fields, Memory, MemoryParts, Page,
+    SearchBy, SearchQuery, SubgraphQuery,
 };
 use quipu_core::ports::{Author, EmbedError, Embedder, EntityUpdate, Role};
 use quipu_testkit::memory_conformance::MemoryShelf;
@@ -244,4 +244,20 @@ fn another_process_is_followed() {
     assert_eq!(found(&one, "garage"), [(1, true)]);
     other.store().undo(other.store().head().unwrap(), &author()).unwrap();
     assert_eq!(found(&one, "garage"), []);
+}
+
+#[test]
+fn a_merge_does_what_its_plan_says() {
+    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::default());
+    let memory = memory(&shelf, &embedder);
+    let (from, into) =
+        (create(&memory, "Auth svc", "signs tokens"), create(&memory, "Login service", "asks for a password"));
+    for (id, description) in [(from, "Makes tokens."), (into, "Lets people in.")] {
+        let update = EntityUpdate { description: Some(Some(description.into())), ..EntityUpdate::default() };
+        memory.update_entity(id, update, &author()).unwrap();
+    }
+    let plan = memory.plan_merge(from, into).unwrap();
+    let (merged, _) = memory.merge_entities(from, into, &author()).unwrap();
+    assert_eq!(plan.into.observation_count, 3, "each had one, and a description became the third");
+    assert_eq!(plan.into, Entity { updated_ns: plan.into.updated_ns, ..merged });
 }

@@ -115,7 +115,8 @@ impl Memory {
         let relations = count(RelationFilter { from: it, ..RelationFilter::default() })?
             + count(RelationFilter { to: it, ..RelationFilter::default() })?
             - count(RelationFilter { from: it, to: it, ..RelationFilter::default() })?;
-        let observation_count = kept.observation_count + from.observation_count;
+        let described = u64::from(kept.observing_of(&from).is_some());
+        let observation_count = kept.observation_count + from.observation_count + described;
         Ok(MergePlan {
             observations: from.observation_count,
             relations,

@@ -222,7 +222,10 @@ fn a_vault_we_may_not_write_is_read_and_says_so() {
         ] {
             let (code, message) = client.error(tool, arguments);
             assert_eq!(code, "InternalServerError");
-            assert!(message.starts_with("memory cannot be used: it cannot be opened for writing: permission denied"), "{message}");
+            assert!(
+                message.starts_with("memory cannot be used: it cannot be opened for writing: permission denied"),
+                "{message}"
+            );
             tells_no_tales(&message);
         }
         client.answer("get_version", json!({}));
