@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use quipu_core::Session;
 use quipu_core::memory::{
-    Creation, DuplicateRule, Entity, EntityId, EntityTypes, EntityWish, Field, Fields, Memory, MemoryParts, Page,
+    Bulk, Creation, DuplicateRule, Entity, EntityId, EntityTypes, EntityWish, Field, Fields, Memory, MemoryParts, Page,
     SearchBy, SearchQuery, SubgraphQuery,
 };
 use quipu_core::ports::{Author, EmbedError, Embedder, EntityUpdate, Role};
@@ -41,6 +41,9 @@ impl Embedder for Subjects {
     fn embed(&self, _role: Role, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
         if self.is_down.load(Ordering::Relaxed) {
             return Err(EmbedError::Unavailable("it is down".into()));
+        }
+        if texts.iter().any(|text| text.contains("unspeakable")) {
+            return Err(EmbedError::Unusable("one of them is too much for it".into()));
         }
         self.texts.fetch_add(texts.len(), Ordering::Relaxed);
         let vector = |text: &&str| {
@@ -94,7 +97,7 @@ fn found(memory: &Memory, text: &str) -> Vec<(i64, bool)> {
 }
 
 fn make_all(memory: &Memory) {
-    while memory.embed_some(2).unwrap() > 0 {}
+    while memory.embed_some(2).unwrap().missing > 0 {}
 }
 
 #[test]
@@ -110,6 +113,58 @@ fn what_words_miss_is_found_by_meaning_once_there_are_vectors() {
     assert_eq!(found(&memory, "car"), [(1, false)]);
     assert_eq!(found(&memory, "tea"), [], "nothing is near");
     assert_eq!(found(&memory, "the kitten"), [(2, true)]);
+}
+
+#[test]
+fn a_text_that_is_refused_keeps_no_other_from_its_vector() {
+    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
+    let memory = memory(&shelf, &embedder);
+    create(&memory, "Horror", "something unspeakable");
+    create(&memory, "Sofa", "the kitten sleeps there");
+    make_all(&memory);
+    assert_eq!(found(&memory, "feline"), [(2, false)]);
+    assert_eq!(found(&memory, "unspeakable"), [(1, true)], "words find it");
+}
+
+#[test]
+fn members_of_the_project_are_found_by_meaning_behind_any_number_of_others() {
+    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
+    let memory = memory(&shelf, &embedder);
+    let project = create(&memory, "Moving house", "in May");
+    for number in 0..150 {
+        create(&memory, &format!("Lot {number}"), "an automobile");
+    }
+    let member = create(&memory, "Garage", "holds one vehicle");
+    memory.create_relation(member, project, "part_of", &author()).unwrap();
+    make_all(&memory);
+    let query = SearchQuery { text: "car".into(), limit: 5, project: Some(project), by: SearchBy::Both };
+    let first = memory.search(&Session::default(), &query).unwrap().swap_remove(0);
+    assert_eq!(first.entity.id, member);
+}
+
+/// The first is the last by words, out of more than are ranked, and the first by meaning.
+#[test]
+fn what_has_the_word_says_so_however_many_have_it() {
+    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
+    let memory = memory(&shelf, &embedder);
+    create(&memory, "Long story", &format!("tea {}", "and so on ".repeat(200)));
+    for round in 0..22 {
+        let wish = |number| EntityWish {
+            name: format!("Cup {}", round * 50 + number),
+            entity_type: "Thing".into(),
+            observations: vec!["tea".into()],
+            ..EntityWish::default()
+        };
+        memory.bulk_update(Bulk { entities: (0..50).map(wish).collect(), ..Bulk::default() }, &author()).unwrap();
+    }
+    while memory.embed_some(500).unwrap().missing > 0 {}
+    let query = SearchQuery { text: "tea".into(), limit: 200, project: None, by: SearchBy::Both };
+    let found = memory.search(&Session::default(), &query).unwrap();
+    let story = found.iter().find(|found| found.entity.id == EntityId(1)).expect("it is near");
+    assert!(story.fields.has(Field::Observations), "{story:?}");
+    let page = Page { number: 1, size: 10 };
+    let query = SubgraphQuery { text: "tea".into(), fields: Fields::ALL, page, project: None };
+    assert_eq!(memory.search_subgraph(&Session::default(), &query).unwrap().total, 1101);
 }
 
 /// Every invoice lies as near to the bill as its own.

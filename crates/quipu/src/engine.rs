@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use quipu_core::Knowledge;
 use quipu_core::index::{IndexError, Scope};
-use quipu_core::memory::Memory;
+use quipu_core::memory::{Embedded, Memory};
 use quipu_core::model::Warning;
 use quipu_core::ports::{Clock, SystemClock};
 use quipu_tools::{Fault, Registry};
@@ -119,24 +119,19 @@ const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
 /// Makes the vectors of what agents remember, for as long as memory is open. Words find everything meanwhile.
 fn make_vectors(memory: &Weak<Memory>) {
-    let mut missing_before = usize::MAX;
     while let Some(memory) = memory.upgrade() {
         let embedded = memory.embed_some(VECTORS_AT_ONCE);
         drop(memory);
         match embedded {
-            Ok(0) => std::thread::sleep(IDLE),
+            Ok(Embedded { missing: 0, .. }) => std::thread::sleep(IDLE),
             // A provider whose vectors cannot be used must not be asked for them without end.
-            Ok(missing) if missing >= missing_before => std::thread::sleep(AFTER_FAILURE),
-            Ok(missing) => {
-                missing_before = missing;
-                continue;
-            }
+            Ok(Embedded { done: 0, .. }) => std::thread::sleep(AFTER_FAILURE),
+            Ok(_) => {}
             Err(error) => {
                 tracing::warn!("memory is searched by words alone for a while: {error}");
                 std::thread::sleep(AFTER_FAILURE);
             }
         }
-        missing_before = usize::MAX;
     }
 }
 

@@ -128,7 +128,7 @@ fn by_memory(entities: &[Value], twins: &Twins, embedder: Option<Arc<dyn Embedde
             Creation::Created(_) => closest.map_or(1.0, |(_, distance)| distance),
             Creation::Duplicate { .. } => 0.0,
         };
-        while memory.embed_some(64).unwrap() > 0 {}
+        while memory.embed_some(64).unwrap().missing > 0 {}
         curve.push((has_twin, distance));
         seen.insert(id);
     }
@@ -170,7 +170,7 @@ fn recall(set: &Path) {
         }
     }
     let start = Instant::now();
-    while memory.embed_some(256).unwrap() > 0 {}
+    while memory.embed_some(256).unwrap().missing > 0 {}
     println!("{} turns, vectors made in {:.0} s\n", of_turn.len(), start.elapsed().as_secs_f32());
     let questions = rows(&set.join("questions.jsonl")).into_iter().filter(|question| question["category"] != 5);
     let questions: Vec<Question> = questions
@@ -366,7 +366,7 @@ fn vectors(entities: usize) {
     let memory = memory(MemoryDatabase::open(&folder.path().join("memory.db")).unwrap(), Some(Arc::new(MadeUp)));
     let mut prose = Prose::new();
     fill(&memory, entities, &mut prose);
-    while memory.embed_some(4096).unwrap() > 0 {}
+    while memory.embed_some(4096).unwrap().missing > 0 {}
     println!("\n{entities} entities with {} vectors\n\n| call | p50 ms | p95 ms |\n|---|---|---|", entities * 4);
     let session = Session::default();
     measure("search_entities, three words, with vectors", 100, &mut |_| {

@@ -76,7 +76,8 @@ impl Memory {
             let view = self.follower.view()?;
             let entities_only = |owner| matches!(owner, TextOwner::Entity(_));
             let at_least = cosine_at(1.0, self.follower.unrelated());
-            let near = meaning.map(|vector| view.vectors.near(vector, at_least, entities_only, MAX_CANDIDATES));
+            let near =
+                meaning.map(|vector| view.vectors.near(vector, at_least, entities_only, |_| true, MAX_CANDIDATES));
             (view.names.like(&wish.name, LIKE_AT_LEAST, MAX_CANDIDATES), near.unwrap_or_default())
         };
         let mut distances: FxHashMap<EntityId, f32> = alike.iter().map(|(id, alike)| (*id, 1.0 - alike)).collect();

@@ -6,7 +6,7 @@ use super::duplicates::DuplicateRule;
 use super::entity_types::EntityTypes;
 use super::error::MemoryError;
 use super::model::{Entity, EntityId};
-use super::search::{Follower, VectorError};
+use super::search::{Embedded, Follower, VectorError};
 use crate::RequestKey;
 use crate::ports::{Author, Clock, Embedder, MemoryStore};
 use crate::session::Session;
@@ -70,9 +70,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Makes at most `limit` of the vectors that are missing and keeps them; returns how many are missing then. Words find
-    /// everything meanwhile.
-    pub fn embed_some(&self, limit: usize) -> Result<usize, VectorError> {
+    /// Makes at most `limit` of the vectors that are missing and keeps them. Words find everything meanwhile.
+    pub fn embed_some(&self, limit: usize) -> Result<Embedded, VectorError> {
         self.follower.embed_some(limit)
     }
 

@@ -71,29 +71,32 @@ impl Memory {
 
     /// Pairs of entities closer than this that their names do not tell apart, the closest first.
     fn close_pairs(&self, threshold: f32) -> Result<Vec<(EntityId, EntityId, f32)>, MemoryError> {
-        let view = self.follower.view()?;
+        // Not the view itself: it takes seconds, and nobody could change memory meanwhile, nor then read it.
+        let (names, vectors) = {
+            let view = self.follower.view()?;
+            (view.names.clone(), view.vectors.clone())
+        };
         let mut distances: FxHashMap<(EntityId, EntityId), f32> = FxHashMap::default();
         let mut note = |a, b, distance: f32| {
             let known = distances.entry((a, b)).or_insert(distance);
             *known = known.min(distance);
         };
         let unrelated = self.follower.unrelated();
-        let names_of = |id: EntityId| view.names.names_of(id);
+        let names_of = |id: EntityId| names.names_of(id);
         let may_be_one = |a: &Option<Names<'_>>, b: &Option<Names<'_>>| match (a, b) {
             (Some(a), Some(b)) => !a.tell_apart(b),
             _ => false,
         };
-        for (a, b, cosine) in view.vectors.near_pairs(cosine_at(threshold, unrelated), names_of, may_be_one) {
+        for (a, b, cosine) in vectors.near_pairs(cosine_at(threshold, unrelated), names_of, may_be_one) {
             note(a, b, meaning_distance(cosine, unrelated));
         }
-        let named = view.names.pairs(1.0 - threshold.max(LIKE_NAMES)).into_iter();
+        let named = names.pairs(1.0 - threshold.max(LIKE_NAMES)).into_iter();
         for (a, b, said, alike) in named.filter(|(a, b, ..)| may_be_one(&names_of(*a), &names_of(*b))) {
             match said {
                 Comparison::Same { distance } => note(a, b, distance),
                 _ => note(a, b, 1.0 - alike),
             }
         }
-        drop(view);
         let mut pairs: Vec<_> = distances.into_iter().map(|((a, b), distance)| (a, b, distance.max(0.0))).collect();
         pairs.retain(|(_, _, distance)| *distance < threshold);
         pairs.sort_by(|a, b| a.2.total_cmp(&b.2).then((a.0, a.1).cmp(&(b.0, b.1))));

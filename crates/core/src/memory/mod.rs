@@ -29,5 +29,5 @@ pub use memory::{Memory, MemoryParts};
 pub use merges::{MergePlan, MergeSuggestion};
 pub use model::{Entity, EntityId, Observation, ObservationId, PART_OF, Relation, RelationId, name_key};
 pub use read::{EntityDetail, EntityPage, Page, Subgraph};
-pub use search::{Field, Fields, Found, FoundPage, SearchBy, SearchQuery, SubgraphQuery, VectorError};
+pub use search::{Embedded, Field, Fields, Found, FoundPage, SearchBy, SearchQuery, SubgraphQuery, VectorError};
 pub use write::{Creation, EntityWish};

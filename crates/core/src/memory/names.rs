@@ -168,13 +168,19 @@ fn emoji(key: &str) -> Vec<String> {
     words(key).filter(|word| word.kind == WordKind::Emoji).map(|word| word.text.to_owned()).collect()
 }
 
-/// A word without what joins its parts; a point between digits stays, for it makes a version.
+/// A word without what joins its parts; a point between digits stays, for it makes a version, and so does a minus before a
+/// number. Of what has no letters at all only what compares is a word.
 fn bare(word: &str) -> String {
+    if compares(word) {
+        return word.to_owned();
+    }
     let chars: Vec<char> = word.chars().collect();
     let digit = |place: usize| chars.get(place).is_some_and(char::is_ascii_digit);
-    let keep = |place: usize| {
-        let c = chars[place];
-        c.is_alphanumeric() || "+#".contains(c) || ".-".contains(c) && place > 0 && digit(place - 1) && digit(place + 1)
+    let keep = |place: usize| match chars[place] {
+        '+' | '#' => true,
+        '-' if place == 0 => digit(1),
+        '.' | '-' => place > 0 && digit(place - 1) && digit(place + 1),
+        c => c.is_alphanumeric(),
     };
     (0..chars.len()).filter(|place| keep(*place)).map(|place| chars[place]).collect()
 }
@@ -182,7 +188,12 @@ fn bare(word: &str) -> String {
 fn tells(word: &str) -> bool {
     let mut chars = word.chars();
     let is_single = chars.next().is_some_and(|c| c.is_ascii()) && chars.next().is_none();
-    is_single || word.chars().any(char::is_numeric)
+    is_single || compares(word) || word.chars().any(char::is_numeric)
+}
+
+/// Whether a word is a sign like `<` or `!=`.
+fn compares(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| "<>=!".contains(c))
 }
 
 /// Whether a word is a code that hardly two things share: letters and digits mixed, and not short.
@@ -207,6 +218,11 @@ fn is_slip(a: &str, b: &str) -> bool {
         return false;
     }
     if long < SHORTEST_DOUBLING && undoubled(a) == undoubled(b) {
+        return false;
+    }
+    // Another letter where words begin makes another word: `upload` is not `unload`.
+    let differing = || a_chars.iter().zip(&b_chars).enumerate().filter(|(_, (a, b))| a != b).map(|(place, _)| place);
+    if short == long && differing().count() == 1 && differing().all(|place| place < 3) {
         return false;
     }
     // Two slips are not believed where words begin: `onboarding` is not `offboarding`.
@@ -258,6 +274,11 @@ mod tests {
             ("Convert JSON to YAML", "Convert YAML to JSON"),
             ("Onboarding guide", "Offboarding guide"),
             ("Desert map", "Dessert map"),
+            ("Upload worker", "Unload worker"),
+            ("Reader component", "Render component"),
+            ("Temperature -5", "Temperature 5"),
+            ("Operator <", "Operator >"),
+            ("Operator ==", "Operator !="),
             ("🚀 launch", "🎉 launch"),
             ("プロジェクトA", "プロジェクトB"),
             ("コンポーネントX", "コンポーネントY"),
@@ -279,6 +300,8 @@ mod tests {
             ("PS-LX350H turntable", "PSLX350H Turntable"),
             ("Payment gateway", "Payment gatway"),
             ("Unit tests", "Unit test"),
+            ("Paymnet gateway", "Payment gateway"),
+            ("Auth - service", "Auth service"),
             ("Café Über", "cafe\u{301} u\u{308}ber"),
             ("Data modelling", "Data modeling"),
             ("Guide to Rust", "Rust guide"),

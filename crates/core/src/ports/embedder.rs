@@ -19,6 +19,24 @@ pub trait Embedder: Send + Sync {
     ///
     /// An empty text has a vector too. Blocks for as long as the model computes or the server takes.
     fn embed(&self, role: Role, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError>;
+
+    /// The vectors of passages; `None` for one that is refused. All together; where that is refused one by one, so that a
+    /// single odd text keeps no other from its vector. Where all of several are, it is not about the texts.
+    fn embed_passages(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
+        match self.embed(Role::Passage, texts) {
+            Ok(vectors) => Ok(vectors.into_iter().map(Some).collect()),
+            Err(EmbedError::Unusable(_)) if texts.len() == 1 => Ok(vec![None]),
+            Err(EmbedError::Unusable(_)) if texts.len() > 1 => {
+                let alone = |text| Ok(self.embed_passages(&[text])?.pop().flatten());
+                let vectors = texts.iter().map(|text| alone(*text)).collect::<Result<Vec<_>, EmbedError>>()?;
+                match vectors.iter().any(Option::is_some) {
+                    true => Ok(vectors),
+                    false => Err(EmbedError::Unusable("it refuses every text".into())),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// What a text is to the search. Some models want to be told.

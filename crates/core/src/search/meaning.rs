@@ -9,7 +9,7 @@ use super::passages::{Passage, passages};
 use crate::Knowledge;
 use crate::model::NoteKey;
 use crate::parse::decode;
-use crate::ports::{Coverage, EmbedError, Embedder, Grade, PassageHash, Role, StoreError, VectorStore};
+use crate::ports::{Coverage, EmbedError, Embedder, Grade, PassageHash, StoreError, VectorStore};
 
 /// Passages that one of several threads takes at a time.
 const SHARE: usize = 8;
@@ -117,53 +117,19 @@ impl Knowledge {
                 None => drop(skipped.insert(wanted.hash)),
             }
         }
-        let vectors = match effort {
-            Effort::OneThread => meaning.embed(&texts, &mut skipped)?,
-            Effort::EveryCore => {
-                let made = texts.par_chunks(SHARE).map(|texts| {
-                    let mut skipped = FxHashSet::default();
-                    Ok::<_, EmbedError>((meaning.embed(texts, &mut skipped)?, skipped))
-                });
-                let made: Vec<_> = made.collect::<Result<_, _>>()?;
-                made.into_iter().flat_map(|(vectors, refused)| (skipped.extend(refused), vectors).1).collect()
-            }
+        let embed = |texts: &[(PassageHash, String)]| {
+            let together: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
+            let vectors = meaning.embedder.embed_passages(&together)?;
+            Ok::<_, EmbedError>(texts.iter().map(|(hash, _)| *hash).zip(vectors).collect::<Vec<_>>())
         };
+        let made = match effort {
+            _ if texts.is_empty() => Vec::new(),
+            Effort::OneThread => embed(&texts)?,
+            Effort::EveryCore => texts.par_chunks(SHARE).map(embed).collect::<Result<Vec<_>, _>>()?.concat(),
+        };
+        skipped.extend(made.iter().filter(|(_, vector)| vector.is_none()).map(|(hash, _)| *hash));
+        let vectors: Vec<_> = made.into_iter().filter_map(|(hash, vector)| Some((hash, vector?))).collect();
         meaning.vectors.put_vectors(space, Grade::FULL, &vectors)?;
         Ok(Round::Embedded(vectors.len()))
-    }
-}
-
-impl Meaning {
-    /// Embeds texts together; where that is refused, one by one, so that a single odd text is found and left out.
-    fn embed(
-        &self,
-        texts: &[(PassageHash, String)],
-        skipped: &mut FxHashSet<PassageHash>,
-    ) -> Result<Vec<(PassageHash, Vec<f32>)>, EmbedError> {
-        if texts.is_empty() {
-            return Ok(Vec::new());
-        }
-        let together: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
-        match self.embedder.embed(Role::Passage, &together) {
-            Ok(vectors) => Ok(texts.iter().map(|(hash, _)| *hash).zip(vectors).collect()),
-            Err(EmbedError::Unusable(_)) if texts.len() > 1 => {
-                let mut vectors = Vec::new();
-                for text in texts {
-                    vectors.extend(self.embed(std::slice::from_ref(text), skipped)?);
-                }
-                // None of them could be embedded: it is not about the texts.
-                if vectors.is_empty() {
-                    let hashes: Vec<PassageHash> = texts.iter().map(|(hash, _)| *hash).collect();
-                    skipped.retain(|hash| !hashes.contains(hash));
-                    return Err(EmbedError::Unusable("it refuses every text".into()));
-                }
-                Ok(vectors)
-            }
-            Err(EmbedError::Unusable(_)) if texts.len() == 1 => {
-                skipped.insert(texts[0].0);
-                Ok(Vec::new())
-            }
-            Err(error) => Err(error),
-        }
     }
 }

@@ -21,8 +21,9 @@ pub(in crate::memory) struct Derived {
     /// Counts the times that relations changed.
     relations: u64,
     pub(in crate::memory) text: TextIndex,
-    pub(in crate::memory) names: NameIndex,
-    pub(in crate::memory) vectors: VectorIndex,
+    /// Shared with whoever looks at them for seconds: a change meanwhile is made to a copy, and waits for nobody.
+    pub(in crate::memory) names: Arc<NameIndex>,
+    pub(in crate::memory) vectors: Arc<VectorIndex>,
     pub(in crate::memory) links: LinkIndex,
 }
 
@@ -89,7 +90,7 @@ impl Follower {
         let is_news = self.derived.read().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(is_other);
         if is_news {
             let mut derived = self.derived.write().unwrap_or_else(PoisonError::into_inner);
-            derived.iter_mut().for_each(|derived| derived.vectors.settle_dimensions(vector.len()));
+            derived.iter_mut().for_each(|derived| Arc::make_mut(&mut derived.vectors).settle_dimensions(vector.len()));
         }
         Some(vector)
     }
@@ -110,34 +111,40 @@ impl Follower {
         Ok(ids)
     }
 
-    /// Makes some of the vectors that are missing and keeps them; returns how many are still missing.
-    pub(in crate::memory) fn embed_some(&self, limit: usize) -> Result<usize, VectorError> {
-        let Some(embedder) = &self.embedder else { return Ok(0) };
+    /// Makes some of the vectors that are missing and keeps them.
+    pub(in crate::memory) fn embed_some(&self, limit: usize) -> Result<Embedded, VectorError> {
+        let Some(embedder) = &self.embedder else { return Ok(Embedded::default()) };
         let wanted = self.view()?.vectors.wanted(limit);
         if wanted.is_empty() {
-            return Ok(0);
+            return Ok(Embedded::default());
         }
         let texts = self.texts(&wanted)?;
         let texts: Vec<(TextOwner, &str)> =
             wanted.iter().zip(&texts).filter_map(|(owner, text)| Some((*owner, text.as_deref()?))).collect();
         let passages: Vec<&str> = texts.iter().map(|(_, text)| *text).collect();
-        let vectors = embedder.embed(Role::Passage, &passages)?;
-        let made: Vec<_> = texts
-            .iter()
-            .zip(&vectors)
-            .map(|((owner, text), vector)| (*owner, stored(vector, text_hash(text))))
-            .collect();
+        let vectors = embedder.embed_passages(&passages)?;
+        let mut made = Vec::new();
+        let mut refused = Vec::new();
+        for ((owner, text), vector) in texts.iter().zip(&vectors) {
+            match vector {
+                Some(vector) => made.push((*owner, stored(vector, text_hash(text)))),
+                None => refused.push(*owner),
+            }
+        }
         self.store.put_vectors(embedder.space(), &made)?;
         let mut derived = self.derived.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(derived) = derived.as_mut() else { return Ok(0) };
-        if let Some(vector) = vectors.first() {
-            derived.vectors.settle_dimensions(vector.len());
+        let Some(derived) = derived.as_mut() else { return Ok(Embedded::default()) };
+        let index = Arc::make_mut(&mut derived.vectors);
+        if let Some(vector) = vectors.iter().flatten().next() {
+            index.settle_dimensions(vector.len());
         }
+        let before = index.pending();
         for (owner, vector) in &made {
-            derived.vectors.put(*owner, vector);
+            index.put(*owner, vector);
         }
+        refused.iter().for_each(|owner| index.set_aside(*owner));
         // Whoever is gone without a word in the log yet will be dropped with it.
-        Ok(derived.vectors.pending())
+        Ok(Embedded { done: before - index.pending(), missing: index.pending() })
     }
 
     fn texts(&self, owners: &[TextOwner]) -> Result<Vec<Option<String>>, MemoryFailure> {
@@ -165,13 +172,14 @@ impl Follower {
             self.take_observations(&mut derived, &observations);
         }
         if let Some(embedder) = &self.embedder {
+            let index = Arc::make_mut(&mut derived.vectors);
             let mut after = None;
             loop {
                 let vectors = self.store.vectors_after(embedder.space(), after, BATCH)?;
                 let Some((last, _)) = vectors.last() else { break };
                 after = Some(*last);
                 for (owner, vector) in &vectors {
-                    derived.vectors.put(*owner, vector);
+                    index.put(*owner, vector);
                 }
             }
         }
@@ -186,9 +194,9 @@ impl Follower {
             let found = self.store.entities(ids)?;
             for id in ids.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(id, _)| *id) {
                 derived.text.drop_entity(id);
-                derived.names.drop(id);
+                Arc::make_mut(&mut derived.names).drop(id);
                 derived.links.drop(TextOwner::Entity(id));
-                derived.vectors.drop(TextOwner::Entity(id));
+                Arc::make_mut(&mut derived.vectors).drop(TextOwner::Entity(id));
             }
             self.take_entities(derived, &found.into_iter().flatten().collect::<Vec<_>>());
         }
@@ -197,7 +205,7 @@ impl Follower {
             for id in ids.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(id, _)| *id) {
                 derived.text.drop_observation(id);
                 derived.links.drop(TextOwner::Observation(id));
-                derived.vectors.drop(TextOwner::Observation(id));
+                Arc::make_mut(&mut derived.vectors).drop(TextOwner::Observation(id));
             }
             self.take_observations(derived, &found.into_iter().flatten().collect::<Vec<_>>());
         }
@@ -209,12 +217,12 @@ impl Follower {
     fn take_entities(&self, derived: &mut Derived, entities: &[Entity]) {
         derived.text.put_entities(entities);
         for entity in entities {
-            derived.names.put(entity);
+            Arc::make_mut(&mut derived.names).put(entity);
             let description = entity.description.as_deref().unwrap_or_default();
             derived.links.put(TextOwner::Entity(entity.id), entity.id, description);
             if self.embedder.is_some() {
                 let hash = text_hash(&entity.as_text());
-                derived.vectors.expect(TextOwner::Entity(entity.id), entity.id, hash);
+                Arc::make_mut(&mut derived.vectors).expect(TextOwner::Entity(entity.id), entity.id, hash);
             }
         }
     }
@@ -226,10 +234,23 @@ impl Follower {
         }
         if self.embedder.is_some() {
             for seen in observations {
-                derived.vectors.expect(TextOwner::Observation(seen.id), seen.entity, text_hash(&seen.text));
+                Arc::make_mut(&mut derived.vectors).expect(
+                    TextOwner::Observation(seen.id),
+                    seen.entity,
+                    text_hash(&seen.text),
+                );
             }
         }
     }
+}
+
+/// What became of some vectors that were missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Embedded {
+    /// How many are missing no more: made, or of texts that none can be made of.
+    pub done: usize,
+    /// How many still are.
+    pub missing: usize,
 }
 
 /// Why vectors could not be made. Words still find everything.

@@ -159,6 +159,8 @@ impl Memory {
             return Err(MemoryError::Blank { field: "query".into() });
         }
         let named = self.store.entities_called(&[name_key(text)])?.pop().unwrap_or_default();
+        let members = project.map(|project| self.members(project)).transpose()?;
+        let is_member = |entity: EntityId| members.as_ref().is_none_or(|members| members.contains(&entity));
         let vector = if by == SearchBy::Words { None } else { self.follower.embed(Role::Query, text) };
         let (mut by_words, by_meaning) = {
             let view = self.follower.view()?;
@@ -171,26 +173,27 @@ impl Memory {
                 TextOwner::Observation(_) => fields.has(Field::Observations),
             };
             let at_least = self.follower.unrelated() + NEARER_BY;
-            let by_meaning = vector.map(|vector| view.vectors.near(&vector, at_least, wanted, VECTOR_WINDOW));
+            let by_meaning =
+                vector.map(|vector| view.vectors.near(&vector, at_least, wanted, is_member, VECTOR_WINDOW));
             let by_words = if by == SearchBy::Meaning { Vec::new() } else { view.text.search(text, fields) };
             (by_words, by_meaning)
         };
-        let members = project.map(|project| self.members(project)).transpose()?;
         // Whoever types a name wants what has it.
         if fields.has(Field::Name) || fields.has(Field::Aliases) {
             let named: FxHashSet<EntityId> = named.into_iter().collect();
             by_words.iter_mut().filter(|hit| named.contains(&hit.entity)).for_each(|hit| hit.score += 1e6);
         }
         let found_by_words = by_words.len();
-        let is_member = |entity: EntityId| members.as_ref().is_none_or(|members| members.contains(&entity));
+        let mut by_meaning = by_meaning.unwrap_or_default();
+        let is_near: FxHashSet<EntityId> = by_meaning.iter().map(|near| near.entity).collect();
+        // What is near keeps its words however far down they stand: it must not look as if it had none.
+        let (near_too, others): (Vec<_>, Vec<_>) = by_words.into_iter().partition(|hit| is_near.contains(&hit.entity));
         // Apart, so that no number of outsiders pushes a member out.
-        let (mut inside, mut outside): (Vec<_>, Vec<_>) = by_words.into_iter().partition(|hit| is_member(hit.entity));
+        let (mut inside, mut outside): (Vec<_>, Vec<_>) = others.into_iter().partition(|hit| is_member(hit.entity));
         keep_best(&mut inside, needed.max(TEXT_WINDOW));
         keep_best(&mut outside, needed.max(TEXT_WINDOW));
-        let mut by_words = inside;
-        by_words.append(&mut outside);
+        let mut by_words = [near_too, inside, outside].concat();
         by_words.sort_unstable_by(best_first);
-        let mut by_meaning = by_meaning.unwrap_or_default();
         let has_words: FxHashSet<EntityId> = by_words.iter().map(|hit| hit.entity).collect();
         let alone_at_least = self.follower.unrelated() + ALONE_NEARER_BY;
         by_meaning.retain(|near| near.cosine >= alone_at_least || has_words.contains(&near.entity));

@@ -14,7 +14,7 @@ mod text;
 mod vectors;
 
 pub use fields::{Field, Fields};
-pub use follower::VectorError;
+pub use follower::{Embedded, VectorError};
 pub use found::{Found, FoundPage, SearchBy, SearchQuery, SubgraphQuery};
 
 pub(super) use follower::Follower;

@@ -14,7 +14,7 @@ const MAX_LOOKED_AT: usize = 4000;
 const RARE: usize = 48;
 
 /// Every name and alias, by its pieces.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(in crate::memory) struct NameIndex {
     labels: Vec<Label>,
     free: Vec<u32>,
@@ -22,6 +22,7 @@ pub(in crate::memory) struct NameIndex {
     postings: FxHashMap<[char; 3], Vec<u32>>,
 }
 
+#[derive(Clone)]
 struct Label {
     entity: Option<EntityId>,
     name: Box<str>,

@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::memory::model::{EntityId, ObservationId};
 use crate::ports::{StoredVector, TextOwner};
@@ -16,7 +16,7 @@ use crate::ports::{StoredVector, TextOwner};
 const CHUNK: usize = 4096;
 
 /// Vectors of one space, and whose vector is still to be made.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(in crate::memory) struct VectorIndex {
     dimensions: usize,
     codes: Vec<i8>,
@@ -25,7 +25,7 @@ pub(in crate::memory) struct VectorIndex {
     row_of: FxHashMap<TextOwner, u32>,
     /// Whose text has no vector yet, and that text's hash.
     pending: FxHashMap<TextOwner, (EntityId, i64)>,
-    /// The same, in order.
+    /// The same, in order, but for those that are set aside.
     queue: BTreeSet<TextOwner>,
 }
 
@@ -141,6 +141,11 @@ impl VectorIndex {
         }
     }
 
+    /// Leaves one without a vector that no vector can be made of, until its text changes.
+    pub(super) fn set_aside(&mut self, owner: TextOwner) {
+        self.queue.remove(&owner);
+    }
+
     /// Some whose vector is still to be made, entities first.
     pub(super) fn wanted(&self, limit: usize) -> Vec<TextOwner> {
         self.queue.iter().take(limit).copied().collect()
@@ -150,12 +155,14 @@ impl VectorIndex {
         self.queue.len()
     }
 
-    /// At most `limit` entities as near to a vector as this or nearer, nearest first, by vectors of the kinds wanted.
+    /// Entities as near to a vector as this or nearer, nearest first, by vectors of the kinds wanted: at most `limit`
+    /// members of the client's project, and as many others.
     pub(in crate::memory) fn near(
         &self,
         vector: &[f32],
         at_least: f32,
         wanted: impl Fn(TextOwner) -> bool + Sync,
+        is_member: impl Fn(EntityId) -> bool + Sync,
         limit: usize,
     ) -> Vec<Near> {
         if vector.len() != self.dimensions || self.dimensions == 0 {
@@ -179,11 +186,7 @@ impl VectorIndex {
                 };
                 found.push(Near { entity: row.entity, cosine, observation });
             }
-            // The best of each entity first, or one with many observations would push out all others.
-            found.sort_unstable_by(nearest_first);
-            let mut seen = rustc_hash::FxHashSet::default();
-            found.retain(|near| seen.insert(near.entity));
-            found.truncate(limit);
+            keep_nearest(&mut found, &is_member, limit);
             found
         };
         // To hand a few thousand over to other cores costs more than looking at them.
@@ -192,12 +195,23 @@ impl VectorIndex {
         } else {
             self.rows.par_chunks(CHUNK).enumerate().flat_map_iter(look).collect()
         };
-        found.sort_unstable_by(nearest_first);
-        let mut seen = rustc_hash::FxHashSet::default();
-        found.retain(|near| seen.insert(near.entity));
-        found.truncate(limit);
+        keep_nearest(&mut found, &is_member, limit);
         found
     }
+}
+
+/// Leaves the nearest, in order: at most `limit` members, and as many others. Of each entity its best alone, or one with many
+/// observations would push out all others.
+fn keep_nearest(found: &mut Vec<Near>, is_member: impl Fn(EntityId) -> bool, limit: usize) {
+    found.sort_unstable_by(nearest_first);
+    let mut seen = FxHashSet::default();
+    let mut room = [limit; 2];
+    found.retain(|near| {
+        let room = &mut room[usize::from(is_member(near.entity))];
+        let is_kept = *room > 0 && seen.insert(near.entity);
+        *room -= usize::from(is_kept);
+        is_kept
+    });
 }
 
 /// How many chosen vectors each entity is put beside, when pairs are looked for.
