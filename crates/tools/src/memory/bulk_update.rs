@@ -36,7 +36,7 @@ struct NewEntity {
     #[schemars(length(max = 10_000))]
     description: Option<String>,
     #[serde(default)]
-    #[schemars(length(max = 200))]
+    #[schemars(length(max = 200), inner(length(min = 1, max = 50_000)))]
     observations: Vec<String>,
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Params {
     description: Option<String>,
     /// What is known of it; one fact each.
     #[serde(default)]
-    #[schemars(length(max = 200))]
+    #[schemars(length(max = 200), inner(length(min = 1, max = 50_000)))]
     observations: Vec<String>,
     /// Create it although something like it is there.
     #[serde(default)]

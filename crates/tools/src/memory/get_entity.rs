@@ -143,6 +143,12 @@ fn tell_rest(call: &Call<'_>, detail: &EntityDetail, params: &Params) {
             entity.id
         ));
     }
+    let is_cut = |seen: &&Observation| seen.text.chars().nth(ONE_OBSERVATION).is_some();
+    let cut: Vec<String> = observations.iter().filter(is_cut).map(|seen| seen.id.0.to_string()).collect();
+    if !cut.is_empty() {
+        let cut = cut.join(", ");
+        call.warn(format!("observation {cut} is cut at {ONE_OBSERVATION} characters; `quipu export` has all of it"));
+    }
     if detail.has_more_relations {
         call.warn(format!(
             "entity {} has more than {} relations one way; find_relations lists them all in parts",

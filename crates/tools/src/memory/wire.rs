@@ -240,4 +240,21 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn no_tool_makes_an_observation_that_none_could_show() {
+        let desk = Desk::new("");
+        let entity = |length: usize| json!({"name": "Ada", "entity_type": "x", "observations": ["x".repeat(length)]});
+        for (tool, arguments) in [
+            ("create_entity", entity(50_001)),
+            ("bulk_update", json!({"entities": [entity(50_001)]})),
+            ("create_entity", entity(0)),
+        ] {
+            let (code, message) = desk.fails(tool, arguments);
+            assert_eq!(code, "InvalidArguments", "{message}");
+        }
+        desk.call("create_entity", entity(50_000));
+        let shown = desk.called("get_entity", json!({"entity_id": 1}));
+        assert!(shown.warnings.is_empty(), "{:?}", shown.warnings);
+    }
 }
