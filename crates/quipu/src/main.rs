@@ -7,6 +7,7 @@ mod config;
 mod engine;
 mod exchange;
 mod failure;
+mod hang_up;
 mod install;
 mod located;
 mod mcp;

@@ -18,6 +18,7 @@ mod http_refusal;
 mod http_sessions;
 mod in_flight;
 mod instructions;
+mod last_reading;
 mod lines;
 mod message;
 mod meter;

@@ -10,6 +10,7 @@ use rmcp::RoleServer;
 use rmcp::model::{ErrorData, ResourceUpdatedNotificationParam};
 use rmcp::service::{Peer, SubscriptionSink};
 use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::time::Instant;
 
 use super::desk::Change;
 
@@ -128,26 +129,47 @@ impl Listening {
         }
     }
 
-    /// The next change and those right behind it; `None` when there will be none.
+    /// The next change and those soon behind it; `None` when there will be none. Changes that never pause are told in parts.
     async fn gather(&mut self) -> Option<Change> {
         let mut gathered = Change { listing: false, notes: Some(Vec::new()) };
         let mut next = self.0.recv().await;
+        let until = Instant::now() + GATHER;
         loop {
             match next {
                 Ok(notice) => {
                     gathered.listing |= notice.listing;
-                    gathered.notes = match (gathered.notes, &notice.notes) {
-                        (Some(notes), Some(more)) => Some([notes, more.clone()].concat()),
-                        _ => None,
-                    };
+                    match (&mut gathered.notes, &notice.notes) {
+                        (Some(notes), Some(more)) => notes.extend_from_slice(more),
+                        (notes, _) => *notes = None,
+                    }
                 }
                 Err(RecvError::Lagged(_)) => gathered = Change::ANY,
                 Err(RecvError::Closed) => return None,
             }
-            match tokio::time::timeout(GATHER, self.0.recv()).await {
+            match tokio::time::timeout_at(until, self.0.recv()).await {
                 Ok(more) => next = more,
                 Err(_) => return Some(gathered),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn changes_that_never_pause_are_told_all_the_same() {
+        let notices = Arc::<Notices>::default();
+        let mut listening = notices.listen();
+        let busy = tokio::spawn(async move {
+            loop {
+                notices.tell(Change { listing: false, notes: Some(vec![NoteId::new("a.md")]) });
+                tokio::time::sleep(GATHER / 5).await;
+            }
+        });
+        let told = tokio::time::timeout(50 * GATHER, listening.gather()).await;
+        assert!(told.expect("before it pauses").is_some());
+        busy.abort();
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rmcp::model::ProgressNotificationParam;
 
 use super::connection::Context;
+use super::desk::Reading;
 use super::server::Server;
 
 const EVERY: Duration = Duration::from_secs(1);
@@ -14,9 +15,9 @@ pub(super) async fn tell(context: &Context, server: &Server) {
     let Some(token) = context.meta.get_progress_token() else { return std::future::pending().await };
     for seconds in 1u32.. {
         tokio::time::sleep(EVERY).await;
-        let message = match server.indexing() {
-            Some(files) => format!("the vault is being indexed: {files} files so far"),
-            None => format!("working for {seconds} s"),
+        let message = match server.reading().await {
+            Reading { files, is_over: false } => format!("the vault is being indexed: {files} files so far"),
+            _ => format!("working for {seconds} s"),
         };
         let progress = ProgressNotificationParam::new(token.clone(), f64::from(seconds)).with_message(message);
         // A client that is gone is noticed where its answer cannot be sent.

@@ -9,6 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::answer::describe;
 use super::desk::{Desk, Reading};
 use super::instructions;
+use super::last_reading::LastReading;
 use super::meter::Meter;
 use super::notices::{Listening, Notices};
 use super::sessions::Sessions;
@@ -39,6 +40,7 @@ struct Shared {
     tools: Vec<Tool>,
     legacy_tools: Vec<Tool>,
     workers: Arc<Semaphore>,
+    last_reading: LastReading,
     sessions: Sessions,
     /// To all clients over HTTP: how many there are is theirs to choose.
     unsent: Arc<Unsent>,
@@ -80,6 +82,7 @@ impl Server {
             desk,
             workers: Arc::new(Semaphore::new(MAX_WORKERS)),
             sessions: Sessions::default(),
+            last_reading: LastReading::default(),
             unsent: Unsent::new(MAX_UNSENT_BYTES),
         }))
     }
@@ -139,27 +142,23 @@ impl Server {
         &self.0.meter
     }
 
-    /// How many files are known so far, while the vault is still being read.
-    pub(super) fn indexing(&self) -> Option<usize> {
-        let Reading { files, is_over } = self.0.desk.reading();
-        (!is_over).then_some(files)
-    }
-
-    /// Whether the vault has been read.
-    pub(crate) fn is_ready(&self) -> bool {
-        self.indexing().is_none()
+    /// How far the vault has been read, as far as that is known by now.
+    pub(crate) async fn reading(&self) -> Reading {
+        let shared = self.0.clone();
+        self.0.last_reading.or(move || shared.desk.reading()).await
     }
 
     /// Calls, latencies and queues, as Prometheus reads them.
-    pub(crate) fn write_metrics(&self, page: &mut String) {
+    pub(crate) async fn write_metrics(&self, page: &mut String) {
         use std::fmt::Write;
         self.0.meter.write(page);
+        let Reading { files, is_over } = self.reading().await;
         let busy = MAX_WORKERS - self.0.workers.available_permits();
         for (name, what, value) in [
             ("quipu_workers_busy", "Calls that run now.", busy),
             ("quipu_unsent_bytes", "Answers over HTTP that were made and not read yet.", self.0.unsent.bytes()),
-            ("quipu_notes", "Files in the index.", self.0.desk.reading().files),
-            ("quipu_indexed", "1 once the vault has been read.", usize::from(self.is_ready())),
+            ("quipu_notes", "Files in the index.", files),
+            ("quipu_indexed", "1 once the vault has been read.", usize::from(is_over)),
         ] {
             let _ = write!(page, "# HELP {name} {what}\n# TYPE {name} gauge\n{name} {value}\n");
         }

@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
 
+use crate::hang_up;
 use crate::mcp::{self, Desk, Server};
 
 /// How long a client that has asked something and left is still worth an answer, while another process is waited for.
@@ -56,7 +55,7 @@ async fn client_gone(is_waiting: &AtomicBool) {
 /// On a thread of its own: whoever reads the same input has its readiness told only once.
 async fn input_closed() {
     let (tell, told) = tokio::sync::oneshot::channel();
-    let watch = move || match hung_up() {
+    let watch = move || match hang_up::wait(std::io::stdin()) {
         // Nobody wants to know any more if this fails.
         Ok(()) => drop(tell.send(())),
         Err(error) => tracing::debug!(%error, "standard input cannot be watched"),
@@ -64,21 +63,6 @@ async fn input_closed() {
     let watching = std::thread::Builder::new().name("input".into()).spawn(watch);
     if watching.is_err() || told.await.is_err() {
         std::future::pending::<()>().await;
-    }
-}
-
-fn hung_up() -> rustix::io::Result<()> {
-    let input = std::io::stdin();
-    // A pipe tells its end unasked, a socket (which Node makes) only so.
-    #[cfg(target_os = "linux")]
-    let flags = PollFlags::RDHUP;
-    #[cfg(not(target_os = "linux"))]
-    let flags = PollFlags::empty();
-    loop {
-        match poll(&mut [PollFd::new(&input, flags)], None) {
-            Err(Errno::INTR) => {}
-            outcome => return outcome.map(drop),
-        }
     }
 }
 

@@ -22,6 +22,7 @@ use super::wire::{
     Answer, Answered, Changes, HEARTBEAT, Hello, Notice, Purpose, Question, SessionHere, WIRE, Welcome, receive, send,
 };
 use crate::engine::Engine;
+use crate::hang_up;
 use crate::mcp::Change;
 
 /// Far above what a person's agents open.
@@ -280,6 +281,10 @@ impl Guest {
         }
         while let Some(question) = receive(stream)? {
             let Some(turn) = self.shared.begin() else { return Ok(()) };
+            // Whoever has gone asks elsewhere, and later than this process knows if it was stopped meanwhile.
+            if hang_up::is_over(&*stream) {
+                return Ok(());
+            }
             let Some(engine) = self.shared.engine() else { return Ok(()) };
             let answered = self.shared.try_answer(&engine, &hello.process, question);
             drop(engine);

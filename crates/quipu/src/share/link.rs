@@ -148,7 +148,8 @@ impl Link {
                 Err(error) => return Err(Lost(io::Error::new(io::ErrorKind::NotConnected, error))),
             },
         };
-        send(&mut stream, question)?;
+        // Nor was a question that did not get there whole.
+        send(&mut stream, question).map_err(|error| Lost(io::Error::new(io::ErrorKind::NotConnected, error)))?;
         stream.set_read_timeout(Some(LOOK_UP))?;
         let waiting =
             Waiting { stream: &stream, link: self, until: patience.map(|patience| Instant::now() + patience) };

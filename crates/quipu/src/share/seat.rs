@@ -249,10 +249,12 @@ impl Shared {
         here: impl Fn(&Engine, bool) -> Answer,
         there: impl Fn(&Link) -> Result<Answer, Lost>,
     ) -> Result<Answer, String> {
-        let until = Instant::now() + PATIENCE;
+        let mut until = Instant::now() + PATIENCE;
         let mut again = false;
         loop {
-            match self.way(until)? {
+            let way = self.way(until)?;
+            let asked = Instant::now();
+            match way {
                 Way::Here(engine) => return Ok(here(&engine, again)),
                 Way::There(link) => match there(&link) {
                     Ok(answer) => return Ok(answer),
@@ -266,6 +268,8 @@ impl Shared {
                     Err(Lost(error)) => {
                         tracing::debug!(%error, "no answer from the vault's owner");
                         again = true;
+                        // An owner may work for long before it is killed, and the next one has all the time again.
+                        until += asked.elapsed();
                         self.wait_behind(&link, until)?;
                     }
                 },

@@ -125,14 +125,14 @@ pub(super) async fn metrics(State(door): State<Arc<Door>>, request: Request) -> 
         return door.insufficient(Scope::Admin, "/metrics is for tokens of the scope admin");
     }
     let mut page = String::new();
-    door.server.write_metrics(&mut page);
+    door.server.write_metrics(&mut page).await;
     door.counters.write(&mut page, door.connections.count());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page).into_response()
 }
 
 /// `/healthz`: that the server answers, and whether it knows the vault already. Says nothing else, for anybody may ask.
 pub(super) async fn health(State(door): State<Arc<Door>>) -> Response {
-    let status = if door.server.is_ready() { "ok" } else { "indexing" };
+    let status = if door.server.reading().await.is_over { "ok" } else { "indexing" };
     answer(StatusCode::OK, &json!({ "status": status }))
 }
 

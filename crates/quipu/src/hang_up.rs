@@ -1,0 +1,50 @@
+//! Whether the other end of a pipe or a socket is closed, whatever lies in it unread: seen without reading.
+
+use std::os::fd::AsFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+/// A pipe tells its end unasked, a socket only so.
+#[cfg(target_os = "linux")]
+const HANG_UP: PollFlags = PollFlags::RDHUP;
+#[cfg(not(target_os = "linux"))]
+const HANG_UP: PollFlags = PollFlags::empty();
+
+/// Waits for it. A file has no other end.
+pub(crate) fn wait(end: impl AsFd) -> rustix::io::Result<()> {
+    loop {
+        match poll(&mut [PollFd::new(&end, HANG_UP)], None) {
+            Err(Errno::INTR) => {}
+            outcome => return outcome.map(drop),
+        }
+    }
+}
+
+/// Whether it is so now. What cannot be looked at is found out by writing to it.
+pub(crate) fn is_over(end: impl AsFd) -> bool {
+    poll(&mut [PollFd::new(&end, HANG_UP)], Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn an_end_that_is_closed_is_seen_behind_what_it_wrote() {
+        let (mut near, far) = UnixStream::pair().unwrap();
+        near.write_all(b"unread").unwrap();
+        assert!(!is_over(&far));
+        drop(near);
+        assert!(is_over(&far));
+        wait(&far).unwrap();
+        let (far, mut near) = std::io::pipe().unwrap();
+        near.write_all(b"unread").unwrap();
+        assert!(!is_over(&far));
+        drop(near);
+        assert!(is_over(&far));
+    }
+}
