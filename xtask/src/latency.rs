@@ -1,12 +1,12 @@
-//! `cargo xtask latency`: what a call costs on each way to the same vault, in one run: to the server that owns it, through
-//! another server and its socket, and over HTTP.
+//! `cargo xtask latency`: what a call costs on each way to a vault, in one run: to the server that owns it, through another
+//! server and its socket, and over HTTP to the owner of a vault just like it.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use quipu_testkit::client::Client;
 use quipu_testkit::generate;
 use serde_json::{Value, json};
@@ -93,9 +93,9 @@ impl Ways {
                 for _ in 0..ROUND {
                     let started = Instant::now();
                     match way {
-                        0 => drop(self.owner.call(tool, arguments)?),
-                        1 => drop(self.other.call(tool, arguments)?),
-                        _ => drop(self.http.call(tool, arguments)?),
+                        0 => drop(self.owner.call(tool, arguments)?.value().context("the owner failed")?),
+                        1 => drop(self.other.call(tool, arguments)?.value().context("the socket failed")?),
+                        _ => ensure!(self.http.call(tool, arguments)?["isError"] != true, "HTTP failed"),
                     }
                     times.push(started.elapsed());
                 }

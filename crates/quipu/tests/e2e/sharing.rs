@@ -301,12 +301,15 @@ fn an_owner_that_is_stopped_is_not_waited_for_and_what_it_does_later_is_not_done
     let entity = other.answer("create_entity", json!({ "name": "Log", "entity_type": "Task" }))["entity_id"].clone();
     owner.signal("STOP");
     let stopped = Instant::now();
-    other.answer("create_node", json!({ "id": "b.md", "content": "b" }));
+    // More than fits into a socket that nobody reads.
+    let long = "b".repeat(1_000_000);
+    other.answer("create_node", json!({ "id": "b.md", "content": long }));
     other.answer("create_observation", json!({ "entity_id": entity, "text_content": "once" }));
     assert!(stopped.elapsed() < Duration::from_secs(30), "took {:?}", stopped.elapsed());
     owner.signal("CONT");
     // The owner goes on with what it was asked while it was stopped.
-    assert_eq!(owner.answer("get_node", json!({ "id": "b.md" }))["content"], "b");
+    assert_eq!(owner.answer("get_node", json!({ "id": "b.md" }))["id"], "b.md");
+    assert!(owner.read("b.md") == long);
     std::thread::sleep(Duration::from_millis(500));
     let log = owner.answer("get_entity", json!({ "entity_id": entity }));
     assert_eq!(log["observations"].as_array().unwrap().len(), 1, "{log}");
