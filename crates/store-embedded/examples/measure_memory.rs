@@ -373,6 +373,19 @@ fn vectors(entities: usize) {
         let query = SearchQuery { text: prose.sentence(3), limit: 20, project: None, by: SearchBy::Both };
         memory.search(&session, &query).unwrap();
     });
+    measure("search_subgraph, three words, with vectors", 100, &mut |_| {
+        let page = Page { number: 1, size: 20 };
+        let query = SubgraphQuery { text: prose.sentence(3), fields: Fields::ALL, page, project: None };
+        memory.search_subgraph(&session, &query).unwrap();
+    });
+    measure("create_entity, with vectors", 100, &mut |round| {
+        let wish = EntityWish {
+            name: format!("{} new {round}", prose.sentence(2)),
+            entity_type: "Thing".into(),
+            ..EntityWish::default()
+        };
+        memory.create_entity(wish, true, &author()).unwrap();
+    });
     measure("suggest_merges, with vectors", 3, &mut |_| drop(memory.suggest_merges(0.3, 20, None).unwrap()));
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::links::LinkIndex;
 use super::names::NameIndex;
@@ -13,6 +13,9 @@ use crate::ports::{ChangeNumber, EmbedError, Embedder, MemoryFailure, MemoryStor
 
 /// Rows read at a time.
 const BATCH: usize = 4096;
+
+/// Projects whose members are kept: clients work on a few at a time.
+const PROJECTS: usize = 64;
 
 /// Everything derived, as of one log entry.
 #[derive(Default)]
@@ -33,15 +36,15 @@ pub(in crate::memory) struct Follower {
     embedder: Option<Arc<dyn Embedder>>,
     /// `None` until somebody asks.
     derived: RwLock<Option<Derived>>,
-    members: Mutex<Option<Members>>,
+    members: Mutex<Members>,
 }
 
-/// The members of the project that was asked for last.
+/// The members of the projects that were asked for.
+#[derive(Default)]
 struct Members {
-    project: EntityId,
     /// As of this count of changes to relations.
     relations: u64,
-    ids: Arc<FxHashSet<EntityId>>,
+    of: FxHashMap<EntityId, Arc<FxHashSet<EntityId>>>,
 }
 
 /// A look at everything derived.
@@ -103,11 +106,17 @@ impl Follower {
     ) -> Result<Arc<FxHashSet<EntityId>>, MemoryFailure> {
         let relations = self.view()?.relations;
         let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = members.as_ref().filter(|known| known.project == project && known.relations == relations) {
-            return Ok(known.ids.clone());
+        if members.relations != relations {
+            *members = Members { relations, ..Members::default() };
+        }
+        if let Some(known) = members.of.get(&project) {
+            return Ok(known.clone());
+        }
+        if members.of.len() >= PROJECTS {
+            members.of.clear();
         }
         let ids = Arc::new(gather()?);
-        *members = Some(Members { project, relations, ids: ids.clone() });
+        members.of.insert(project, ids.clone());
         Ok(ids)
     }
 
