@@ -23,6 +23,9 @@ pub trait MemoryStore: Send + Sync {
 
     /// Takes back one logged change as a change of its own, logged in its turn. Refuses where what it made, changed or
     /// removed is no longer as that change left it, or something newer hangs on it.
+    ///
+    /// An undo can be undone, which brings the change back. To undo it once more is to undo what brought it back: that is the
+    /// entry which the log then names.
     fn undo(&self, change: ChangeNumber, author: &Author) -> Result<LoggedChange, UndoError>;
 
     /// Entities; `None` where there is none.
@@ -317,7 +320,7 @@ pub struct LoggedChange {
     pub author: Author,
     /// The entry that this one took back.
     pub undoes: Option<ChangeNumber>,
-    /// The entry that took this one back.
+    /// The entry that took this one back, unless it was taken back itself.
     pub undone_by: Option<ChangeNumber>,
     /// Each thing that changed: what it was and what it became, in the order of the change.
     pub steps: Vec<(Option<MemoryItem>, Option<MemoryItem>)>,

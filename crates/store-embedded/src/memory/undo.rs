@@ -32,7 +32,10 @@ pub(super) fn undo(tx: &Transaction<'_>, number: ChangeNumber, author: &Author) 
     if let Some(by) = change.undone_by {
         return Err(UndoFault::Undone(by));
     }
-    let mut writing = Writing::start(tx, author, Some(number))?;
+    // Of a change that was undone and brought back, what brought it back is undone: it did the same last.
+    let latest = log::latest_doing(tx, number)?;
+    let change = if latest == number { change } else { log::one(tx, latest)?.ok_or(UndoFault::Unknown)? };
+    let mut writing = Writing::start(tx, author, Some(latest))?;
     for (before, after) in change.steps.into_iter().rev() {
         turn_round(&mut writing, before, after)?;
     }

@@ -6,7 +6,7 @@ use quipu_core::RequestKey;
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, name_key};
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
-    Applied, EntityRef, LoggedChange, MemoryChange, MemoryItem, NoteTie, Refusal, StoredVector, TextOwner,
+    Applied, ChangeNumber, EntityRef, LoggedChange, MemoryChange, MemoryItem, NoteTie, Refusal, StoredVector, TextOwner,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -15,6 +15,7 @@ pub(super) struct State {
     pub(super) observations: BTreeMap<ObservationId, Observation>,
     pub(super) relations: BTreeMap<RelationId, Relation>,
     pub(super) last: (i64, i64, i64),
+    /// Who is undone is not kept, but told from who undoes.
     pub(super) log: Vec<LoggedChange>,
     pub(super) contexts: BTreeMap<String, EntityId>,
     pub(super) vectors: BTreeMap<(String, TextOwner), StoredVector>,
@@ -232,6 +233,24 @@ impl State {
                 *last = *number - 1;
                 self.change(change, made, at_ns, steps)
             }
+        }
+    }
+
+    fn undo_of(&self, number: ChangeNumber) -> Option<ChangeNumber> {
+        self.log.iter().find(|entry| entry.undoes == Some(number)).map(|entry| entry.number)
+    }
+
+    /// What undid a change, unless that was undone itself.
+    pub(super) fn standing_undo(&self, number: ChangeNumber) -> Option<ChangeNumber> {
+        self.undo_of(number).filter(|by| self.standing_undo(*by).is_none())
+    }
+
+    /// The change that did last what this one did: itself, or what brought it back after an undo.
+    pub(super) fn latest_doing(&self, standing: ChangeNumber) -> &LoggedChange {
+        let brought_back = self.undo_of(standing).and_then(|undo| self.undo_of(undo));
+        match brought_back {
+            Some(again) => self.latest_doing(again),
+            None => self.log.iter().find(|entry| entry.number == standing).expect("it is in the log"),
         }
     }
 

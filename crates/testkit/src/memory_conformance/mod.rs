@@ -18,7 +18,7 @@ use quipu_core::ports::{
 pub use history::{any_history_gives_what_the_model_gives, memory_with_a_past};
 pub use log::{
     a_change_is_taken_back, a_request_is_carried_out_once, every_change_is_in_the_log, what_changed_since_is_named,
-    what_newer_things_hang_on_is_not_taken_back,
+    what_newer_things_hang_on_is_not_taken_back, what_was_brought_back_is_taken_back_again,
 };
 
 /// Where memory is kept between runs.
@@ -49,6 +49,7 @@ macro_rules! memory_conformance {
             every_change_is_in_the_log,
             a_request_is_carried_out_once,
             a_change_is_taken_back,
+            what_was_brought_back_is_taken_back_again,
             what_newer_things_hang_on_is_not_taken_back,
             what_changed_since_is_named,
             lists_come_in_order_and_in_parts,
