@@ -109,6 +109,7 @@ fn two_entities_become_one_and_two_again() {
     vault.run(&["undo"]).expect(0);
     let back = call(&vault, "get_entity", &json!({"entity_id": 2}));
     assert_eq!((&back["description"], &back["memory_observations_count"]), (&json!("Tokens\nand keys"), &json!(1)));
+    assert_eq!(call(&vault, "get_context", &json!({}))["project_id"], 2, "and comes back with it");
 
     for (from, into, message) in [
         ("2", "2", "entity 2 cannot be merged into itself"),

@@ -19,7 +19,7 @@ use super::opening::{self, MemoryOpenError};
 use super::overwritten::Seen;
 use super::undo::UndoFault;
 use super::wal::{Wal, identity};
-use super::{check, log, migrate, read, requests, ties, undo, vectors};
+use super::{check, contexts, log, migrate, read, requests, ties, undo, vectors};
 
 /// Connections for reading that are kept open.
 const READERS: usize = 4;
@@ -337,18 +337,12 @@ impl MemoryStore for MemoryDatabase {
     }
 
     fn context(&self, client: &str) -> Result<Option<EntityId>, MemoryFailure> {
-        self.read(|db| read::context(db, client))
+        self.read(|db| contexts::of(db, client))
     }
 
     fn set_context(&self, client: &str, entity: Option<EntityId>, at_ns: i64) -> Result<(), MemoryFailure> {
-        let set = |tx: &Transaction<'_>| match entity {
-            Some(entity) => tx.execute(
-                "INSERT OR REPLACE INTO context (client, entity, set_ns) VALUES (?1, ?2, ?3)",
-                (client, entity.0, at_ns),
-            ),
-            None => tx.execute("DELETE FROM context WHERE client = ?1", [client]),
-        };
-        self.write(set).map(drop).map_err(|error| failed("changed", error))
+        self.write(|tx| contexts::set(tx, client, entity, at_ns))
+            .map_err(|error: rusqlite::Error| failed("changed", error))
     }
 
     fn vectors_after(

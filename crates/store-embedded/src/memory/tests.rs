@@ -111,6 +111,26 @@ fn an_older_schema_is_copied_first_and_then_brought_up_to_date() {
     }
 }
 
+/// A log of before contexts were written down.
+#[test]
+fn a_change_of_an_older_schema_is_undone() {
+    let home = folder();
+    let file = home.path().join("memory.db");
+    let older = migrate::file_of_schema(&file, 4);
+    older
+        .execute_batch(
+            r#"INSERT INTO change (at_ns, client, tool) VALUES (1, 'x', 'delete_entity');
+            INSERT INTO change_step (change, position, kind, id, before) VALUES (1, 0, 'entity', 1,
+            '{"name":"Ada","entity_type":"x","aliases":[],"description":null,"created_ns":1,"updated_ns":1}')"#,
+        )
+        .unwrap();
+    drop(older);
+    let store = MemoryDatabase::open(&file).unwrap();
+    store.undo(ChangeNumber(1), &author(2)).unwrap();
+    assert_eq!((store.entity_count().unwrap(), store.context("x").unwrap()), (1, None));
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
 #[test]
 fn a_copy_holds_what_was_acknowledged_and_is_never_written_over() {
     let home = folder();

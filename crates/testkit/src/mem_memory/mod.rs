@@ -74,6 +74,7 @@ impl MemoryStore for MemMemory {
             outcomes.push(outcome.map_err(|refusal| ApplyError::Refused { change: number, refusal })?);
         }
         let change = ChangeNumber(next.log.len() as i64 + 1);
+        next.note_moved(change, &state.contexts);
         // The log does not name the call.
         let logged = Author { request: None, ..author.clone() };
         next.log.push(LoggedChange { number: change, author: logged, undoes: None, undone_by: None, steps });
@@ -100,12 +101,15 @@ impl MemoryStore for MemMemory {
             return Err(UndoError::Undone { change: number, by });
         }
         let undone = next.latest_doing(number).clone();
+        let contexts = next.moved_by(undone.number);
         let mut steps = Vec::new();
         for (before, after) in undone.steps.into_iter().rev() {
             next.turn_round(before, after, &mut steps)
                 .map_err(|reason| UndoError::Depended { change: number, reason })?;
         }
         let by = ChangeNumber(next.log.len() as i64 + 1);
+        contexts.into_iter().for_each(|(client, before)| next.set_context(&client, before));
+        next.note_moved(by, &state.contexts);
         let undoes = Some(undone.number);
         let entry = LoggedChange { number: by, author: author.clone(), undoes, undone_by: None, steps };
         next.log.push(entry.clone());
@@ -245,13 +249,11 @@ impl MemoryStore for MemMemory {
 
     fn set_context(&self, client: &str, entity: Option<EntityId>, _at_ns: i64) -> Result<(), MemoryFailure> {
         let mut state = self.state();
-        match entity {
-            Some(entity) if !state.entities.contains_key(&entity) => {
-                return Err(MemoryFailure::new("changed", format!("there is no entity {entity}")));
-            }
-            Some(entity) => drop(state.contexts.insert(client.to_owned(), entity)),
-            None => drop(state.contexts.remove(client)),
+        if let Some(entity) = entity.filter(|entity| !state.entities.contains_key(entity)) {
+            return Err(MemoryFailure::new("changed", format!("there is no entity {entity}")));
         }
+        state.moved.retain(|(_, of), _| of != client);
+        state.set_context(client, entity);
         Ok(())
     }
 

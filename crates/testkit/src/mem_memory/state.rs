@@ -18,6 +18,8 @@ pub(super) struct State {
     /// Who is undone is not kept, but told from who undoes.
     pub(super) log: Vec<LoggedChange>,
     pub(super) contexts: BTreeMap<String, EntityId>,
+    /// Contexts that a change moved or took away: what they were and what they became.
+    pub(super) moved: BTreeMap<(ChangeNumber, String), (Option<EntityId>, Option<EntityId>)>,
     pub(super) vectors: BTreeMap<(String, TextOwner), StoredVector>,
     pub(super) ties: BTreeMap<(TextOwner, String), VaultPath>,
     pub(super) requests: BTreeMap<RequestKey, (i64, Applied)>,
@@ -234,6 +236,30 @@ impl State {
                 self.change(change, made, at_ns, steps)
             }
         }
+    }
+
+    pub(super) fn set_context(&mut self, client: &str, entity: Option<EntityId>) {
+        match entity {
+            Some(entity) => drop(self.contexts.insert(client.to_owned(), entity)),
+            None => drop(self.contexts.remove(client)),
+        }
+    }
+
+    /// Writes down what a change did to contexts, which were otherwise before it.
+    pub(super) fn note_moved(&mut self, change: ChangeNumber, before: &BTreeMap<String, EntityId>) {
+        for client in before.keys().chain(self.contexts.keys()) {
+            let (was, is) = (before.get(client).copied(), self.contexts.get(client).copied());
+            if was != is {
+                self.moved.insert((change, client.clone()), (was, is));
+            }
+        }
+    }
+
+    /// The contexts that are still as a change left them, as they were before it.
+    pub(super) fn moved_by(&self, change: ChangeNumber) -> Vec<(String, Option<EntityId>)> {
+        let moved = self.moved.iter().filter(|((by, _), _)| *by == change);
+        let still = moved.filter(|((_, client), (_, after))| self.contexts.get(client) == after.as_ref());
+        still.map(|((_, client), (before, _))| (client.clone(), *before)).collect()
     }
 
     fn undo_of(&self, number: ChangeNumber) -> Option<ChangeNumber> {

@@ -105,6 +105,31 @@ pub fn what_was_brought_back_is_taken_back_again<S: MemoryShelf>(shelf: &S) {
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
+pub fn an_undo_puts_contexts_back<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    applied(&store, &[create("a"), create("b")]);
+    let set = |client, entity: Option<i64>| store.set_context(client, entity.map(EntityId), 5).unwrap();
+    let contexts = || ["x", "y", "z"].map(|client| store.context(client).unwrap().map(|entity| entity.0));
+    let undo = |number| store.undo(ChangeNumber(number), &author(50)).unwrap().number.0;
+    ["x", "y", "z"].into_iter().for_each(|client| set(client, Some(2)));
+    applied(&store, &[MemoryChange::MergeEntity { from: EntityId(2), into: EntityId(1) }]);
+    assert_eq!(contexts(), [Some(1), Some(1), Some(1)]);
+    set("y", Some(1));
+    set("z", None);
+    let undone = undo(2);
+    assert_eq!(contexts(), [Some(2), Some(1), None], "but for those who set theirs since");
+    let again = undo(undone);
+    assert_eq!(contexts(), [Some(1), Some(1), None]);
+    undo(again);
+    assert_eq!(contexts(), [Some(2), Some(1), None]);
+    applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(2) }, MemoryChange::DeleteEntity { id: EntityId(1) }]);
+    assert_eq!(contexts(), [None, None, None]);
+    set("y", None);
+    undo(store.head().unwrap().0);
+    assert_eq!(contexts(), [Some(2), None, None], "none is a wish too");
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
 pub fn what_newer_things_hang_on_is_not_taken_back<S: MemoryShelf>(shelf: &S) {
     let store = shelf.open();
     let depended = |number| match store.undo(ChangeNumber(number), &author(50)) {
