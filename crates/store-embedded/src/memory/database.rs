@@ -190,6 +190,11 @@ impl MemoryDatabase {
     }
 }
 
+/// One view for several questions, while it is held; where all is asked of one view anyway, that.
+fn one_view(db: &Connection) -> rusqlite::Result<Option<Transaction<'_>>> {
+    db.is_autocommit().then(|| db.unchecked_transaction()).transpose()
+}
+
 /// That the file is not where it was, in the words of the database, as which it is handled.
 fn moved() -> rusqlite::Error {
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY_DBMOVED);
@@ -326,8 +331,7 @@ impl MemoryStore for MemoryDatabase {
 
     fn touched_since(&self, change: ChangeNumber) -> Result<Touched, MemoryFailure> {
         self.read(|db| {
-            // One view of both questions in it, unless all is asked of one view.
-            let _view = db.is_autocommit().then(|| db.unchecked_transaction()).transpose()?;
+            let _view = one_view(db)?;
             log::touched_since(db, change)
         })
     }
@@ -375,7 +379,10 @@ impl MemoryStore for MemoryDatabase {
     }
 
     fn check(&self) -> Result<Vec<String>, MemoryFailure> {
-        let found = self.read(check::findings);
+        let found = self.read(|db| {
+            let _view = one_view(db)?;
+            check::findings(db)
+        });
         found.map_err(|failure| MemoryFailure { action: "checked", ..failure })
     }
 }

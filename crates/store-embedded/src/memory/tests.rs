@@ -3,9 +3,10 @@
 #![expect(clippy::disallowed_methods, reason = "makes the files that must not be touched")]
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use quipu_core::memory::EntityId;
-use quipu_core::ports::{ChangeNumber, MemoryStore};
+use quipu_core::ports::{ChangeNumber, EntityUpdate, MemoryChange, MemoryStore};
 use quipu_testkit::memory_conformance::{author, create, observe};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -182,6 +183,48 @@ fn what_disagrees_is_found() {
     ] {
         assert!(findings.contains(expected), "{expected} is not in {findings}");
     }
+}
+
+#[test]
+fn what_was_put_in_behind_the_logs_back_is_found() {
+    let (_home, file, store) = with_ada();
+    let meddler = Connection::open(&file).unwrap();
+    meddler
+        .execute_batch(
+            "INSERT INTO entity VALUES (7, 'Eve', 'eve', 'x', NULL, 1, 1);
+            INSERT INTO observation VALUES (3, 1, 'listens', 1, 1); INSERT INTO relation VALUES (2, 7, 1, 'r', 1, 1)",
+        )
+        .unwrap();
+    let expected = [
+        "The entity 7 is not in the log.",
+        "The observation 3 is not in the log.",
+        "The relation 2 is not in the log.",
+    ];
+    assert_eq!(store.check().unwrap(), expected);
+}
+
+#[test]
+fn what_is_written_meanwhile_is_no_damage() {
+    let (_home, file, store) = with_ada();
+    let many: Vec<_> = (0..300).map(|number| create(&format!("{number}"))).collect();
+    store.apply(&many, &author(1)).unwrap();
+    let is_checked = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let other = MemoryDatabase::open(&file).unwrap();
+            for time in 2..1000 {
+                let update = EntityUpdate { description: Some(Some(format!("{time}"))), ..EntityUpdate::default() };
+                let update = |id| MemoryChange::UpdateEntity { id: EntityId(id), update: update.clone() };
+                other.apply(&(1..=300).map(update).collect::<Vec<_>>(), &author(time)).unwrap();
+                if is_checked.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        let findings: Vec<String> = (0..10).flat_map(|_| store.check().unwrap()).collect();
+        is_checked.store(true, Ordering::Relaxed);
+        assert_eq!(findings, [""; 0]);
+    });
 }
 
 #[test]
