@@ -73,6 +73,34 @@ fn a_newer_schema_is_refused_and_left_as_it_is() {
     assert_eq!(std::fs::read(&file).unwrap(), bytes);
 }
 
+/// As a program leaves it that is killed, or still runs on another machine.
+#[test]
+fn a_log_beside_what_is_refused_is_left_as_it_is() {
+    let newer = format!(
+        "PRAGMA application_id = {}; PRAGMA user_version = {}",
+        super::opening::APPLICATION_ID,
+        migrate::NEWEST + 1
+    );
+    for (statements, reason) in [
+        (newer.as_str(), "use a newer one"),
+        ("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)", "a database of another program"),
+    ] {
+        let home = folder();
+        let theirs = Connection::open(home.path().join("theirs.db")).unwrap();
+        theirs.pragma_update(None, "journal_mode", "WAL").unwrap();
+        theirs.execute_batch(statements).unwrap();
+        let file = home.path().join("memory.db");
+        let log = home.path().join("memory.db-wal");
+        std::fs::copy(home.path().join("theirs.db"), &file).unwrap();
+        std::fs::copy(home.path().join("theirs.db-wal"), &log).unwrap();
+        let bytes = || (std::fs::read(&file).unwrap(), std::fs::read(&log).unwrap());
+        let before = bytes();
+        let error = MemoryDatabase::open(&file).err().expect("it is not ours").to_string();
+        assert!(error.contains(reason), "{error}");
+        assert!(bytes() == before, "{error}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_link_is_not_followed() {
