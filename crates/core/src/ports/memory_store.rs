@@ -23,6 +23,11 @@ pub trait MemoryStore: Send + Sync {
 
     /// Takes back one logged change as a change of its own, logged in its turn. Refuses where what it made, changed or
     /// removed is no longer as that change left it, or something newer hangs on it.
+    ///
+    /// An undo can be undone, which brings the change back. To undo it once more is to undo what brought it back: that is the
+    /// entry which the log then names.
+    ///
+    /// A context that the change moved or took away is put back, unless its client has set it since.
     fn undo(&self, change: ChangeNumber, author: &Author) -> Result<LoggedChange, UndoError>;
 
     /// Entities; `None` where there is none.
@@ -139,8 +144,9 @@ pub enum MemoryChange {
         /// Which.
         id: EntityId,
     },
-    /// One entity becomes part of another: see [`Entity::absorbing`]. Observations move; relations move unless they would
-    /// stand between the two or be there already, then they go. Whose context it was has the other for it.
+    /// One entity becomes part of another: see [`Entity::absorbing`]. Observations move. Relations move too, but for those that
+    /// go: between the two, of the one that goes with itself, and what is there already. Whose context it was has the
+    /// other for it.
     MergeEntity {
         /// Goes.
         from: EntityId,
@@ -317,7 +323,7 @@ pub struct LoggedChange {
     pub author: Author,
     /// The entry that this one took back.
     pub undoes: Option<ChangeNumber>,
-    /// The entry that took this one back.
+    /// The entry that took this one back, unless it was taken back itself.
     pub undone_by: Option<ChangeNumber>,
     /// Each thing that changed: what it was and what it became, in the order of the change.
     pub steps: Vec<(Option<MemoryItem>, Option<MemoryItem>)>,

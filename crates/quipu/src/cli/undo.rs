@@ -11,7 +11,7 @@ use crate::compose::{OpenMemory, Wish};
 /// Take a change of memory back.
 ///
 /// Without a number, the newest change that has not been taken back. What newer changes hang on is not taken back; undo
-/// those first. An undo is a change too: it is in the log, and can be undone by its number.
+/// those first. An undo is a change too: it is in the log, and can be undone by its number, which brings back what it took.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -55,7 +55,7 @@ impl Undo {
     }
 }
 
-/// The newest change that is neither undone nor an undo itself.
+/// The newest change that stands and is no undo itself. One that was undone and brought back stands.
 fn newest(open: &OpenMemory) -> Result<ChangeNumber, Failure> {
     let mut before = ChangeNumber(i64::MAX);
     loop {

@@ -59,6 +59,20 @@ fn every_change_is_listed_with_its_author_and_undone() {
 }
 
 #[test]
+fn what_was_undone_and_brought_back_is_undone_next() {
+    let vault = Sandbox::of("");
+    for name in ["Ada", "Bo"] {
+        call(&vault, "create_entity", &json!({"name": name, "entity_type": "person"}));
+    }
+    let undo = |arguments: &[&str]| vault.run(&[&["undo"], arguments].concat()).expect(0).stdout;
+    assert!(undo(&[]).starts_with("change 2 is undone by change 3\n    - entity 2 User: Bo\n"));
+    assert!(undo(&["3"]).starts_with("change 3 is undone by change 4\n    + entity 2 User: Bo\n"));
+    assert!(undo(&[]).starts_with("change 2 is undone by change 5\n    - entity 2 User: Bo\n"));
+    assert!(undo(&[]).starts_with("change 1 is undone by change 6\n    - entity 1 User: Ada\n"));
+    assert!(vault.run(&["undo"]).expect(1).stderr.contains("there is nothing to undo"));
+}
+
+#[test]
 fn two_entities_become_one_and_two_again() {
     let vault = Sandbox::of("");
     for (name, seen) in [("Auth service", "Signs people in"), ("Auth svc", "Written in Rust"), ("Gateway", "In front")]
@@ -95,6 +109,7 @@ fn two_entities_become_one_and_two_again() {
     vault.run(&["undo"]).expect(0);
     let back = call(&vault, "get_entity", &json!({"entity_id": 2}));
     assert_eq!((&back["description"], &back["memory_observations_count"]), (&json!("Tokens\nand keys"), &json!(1)));
+    assert_eq!(call(&vault, "get_context", &json!({}))["project_id"], 2, "and comes back with it");
 
     for (from, into, message) in [
         ("2", "2", "entity 2 cannot be merged into itself"),

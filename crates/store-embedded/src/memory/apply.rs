@@ -6,6 +6,7 @@ use quipu_core::ports::{
 };
 use rusqlite::{OptionalExtension, Transaction};
 
+use super::contexts;
 use super::read;
 use super::rows;
 use super::ties;
@@ -142,7 +143,7 @@ impl<'tx> Writing<'tx> {
             }
         }
         // Before it goes, or its contexts would go with it.
-        self.tx.execute("UPDATE context SET entity = ?2 WHERE entity = ?1", (from.0, into.0))?;
+        contexts::hand_over(self.tx, self.change, from, Some(into))?;
         self.remove(&MemoryItem::Entity(gone.clone()))?;
         // The other's description is taken over, and what its links mean with it.
         if kept.description.is_none() {
@@ -240,6 +241,9 @@ impl<'tx> Writing<'tx> {
     }
 
     pub(super) fn remove(&mut self, item: &MemoryItem) -> rusqlite::Result<()> {
+        if let MemoryItem::Entity(entity) = item {
+            contexts::hand_over(self.tx, self.change, entity.id, None)?;
+        }
         let (sql, id) = match item {
             MemoryItem::Entity(entity) => ("DELETE FROM entity WHERE id = ?1", entity.id.0),
             MemoryItem::Observation(observation) => ("DELETE FROM observation WHERE id = ?1", observation.id.0),

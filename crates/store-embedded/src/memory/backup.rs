@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "puts memory's own copy in place")]
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
@@ -55,20 +56,80 @@ pub(super) fn copy(db: &Connection, to: &Path) -> Result<(), BackupError> {
         Some(finding) => Err(BackupError::Unsound(finding.clone())),
         None => {
             File::open(&unfinished).and_then(|file| file.sync_all()).map_err(|error| failed(error.into()))?;
-            // A hard link fails where a file of that name has come up meanwhile; a rename would replace it.
-            std::fs::hard_link(&unfinished, to).map_err(|error| failed(error.into()))
+            put_in_place(&unfinished, to, &WAYS)
         }
     });
-    let removed = std::fs::remove_file(&unfinished);
+    let removed = remove_if_there(&unfinished);
     outcome?;
     removed.map_err(|error| failed(error.into()))?;
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| failed(error.into()))
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        // Some network file systems cannot sync a folder and need not.
+        Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(failed(error.into())),
+        _ => Ok(()),
+    }
 }
 
-/// Copies a database beside itself before its schema changes, unless that copy is there.
+/// Gives a file another name; fails where there is a file of that name.
+type Way = fn(&Path, &Path) -> io::Result<()>;
+
+/// Best first. Not every file system knows the first two: FAT, and much of what is mounted from elsewhere, has no hard links.
+/// A copy is last since a kill in the middle of it leaves a part under the name of the whole.
+const WAYS: [Way; 3] = [rename_to_free, link, copy_to_free];
+
+/// Gives the finished copy its name by the first way that works. A file of that name that has come up meanwhile stays.
+fn put_in_place(from: &Path, to: &Path, ways: &[Way]) -> Result<(), BackupError> {
+    let mut outcome = Ok(());
+    for way in ways {
+        outcome = way(from, to);
+        match &outcome {
+            Ok(()) => break,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(BackupError::Exists(to.to_owned()));
+            }
+            Err(_) => {}
+        }
+    }
+    outcome.map_err(|error| BackupError::Failed { file: to.to_owned(), source: error.into() })
+}
+
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn rename_to_free(_from: &Path, _to: &Path) -> io::Result<()> {
+    // A usual rename may replace what is there.
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+fn link(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::hard_link(from, to)
+}
+
+fn copy_to_free(from: &Path, to: &Path) -> io::Result<()> {
+    let mut target = File::create_new(to)?;
+    let copied = File::open(from).and_then(|mut source| io::copy(&mut source, &mut target));
+    let outcome = copied.and_then(|_| target.sync_all());
+    if outcome.is_err() {
+        // It is ours, and not whole. That it could not be written is what is told.
+        let _ = std::fs::remove_file(to);
+    }
+    outcome
+}
+
+fn remove_if_there(file: &Path) -> io::Result<()> {
+    match std::fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Copies a database beside itself before its schema changes, under a name that no earlier copy has.
 pub(super) fn before_migration(db: &Connection, file: &Path, schema: i64) -> Result<(), BackupError> {
     let folder = file.parent().unwrap_or(Path::new(".")).join("backups");
-    let failed = |error: std::io::Error| BackupError::Failed { file: folder.clone(), source: error.into() };
+    let failed = |error: io::Error| BackupError::Failed { file: folder.clone(), source: error.into() };
     std::fs::create_dir_all(&folder).map_err(failed)?;
     for number in 1.. {
         let copy = folder.join(format!("memory-schema-{schema}-{number}.db"));
@@ -86,11 +147,7 @@ fn write(db: &Connection, to: &Path) -> Result<Vec<String>, BackupError> {
         file: to.to_owned(),
         source: "the path is not UTF-8, which SQLite needs".into(),
     })?;
-    match std::fs::remove_file(to) {
-        Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(BackupError::Failed { file: to.to_owned(), source: error.into() }),
-    }
+    remove_if_there(to).map_err(|error| BackupError::Failed { file: to.to_owned(), source: error.into() })?;
     db.execute("VACUUM INTO ?1", [name]).map_err(failed)?;
     let copy = Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed)?;
     let findings = copy
@@ -98,4 +155,41 @@ fn write(db: &Connection, to: &Path) -> Result<Vec<String>, BackupError> {
         .and_then(|mut check| check.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>())
         .map_err(failed)?;
     Ok(findings.into_iter().filter(|finding| finding != "ok").collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a file system says that lacks a way.
+    fn lacking(_: &Path, _: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    #[test]
+    fn a_copy_gets_its_name_by_what_the_file_system_can_do() {
+        for ways in [WAYS, [lacking, link, copy_to_free], [lacking, lacking, copy_to_free]] {
+            let home = tempfile::tempdir().unwrap();
+            let (from, to) = (home.path().join("from"), home.path().join("to"));
+            std::fs::write(&from, "whole").unwrap();
+            put_in_place(&from, &to, &ways).unwrap();
+            assert_eq!(std::fs::read(&to).unwrap(), b"whole");
+
+            std::fs::write(&from, "another").unwrap();
+            let taken = home.path().join("taken");
+            std::fs::write(&taken, "theirs").unwrap();
+            let refused = put_in_place(&from, &taken, &ways).unwrap_err();
+            assert!(matches!(refused, BackupError::Exists(_)), "{refused}");
+            assert_eq!(std::fs::read(&taken).unwrap(), b"theirs");
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_copied_leaves_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let to = home.path().join("to");
+        let failed = put_in_place(&home.path().join("nothing"), &to, &WAYS).unwrap_err();
+        assert!(matches!(failed, BackupError::Failed { .. }), "{failed}");
+        assert!(!to.exists());
+    }
 }

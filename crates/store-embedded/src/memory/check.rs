@@ -15,6 +15,7 @@ const MAX_FINDINGS: usize = 20;
 /// Log entries read at a time.
 const LOG_BATCH: usize = 500;
 
+/// All is asked of one view, which the caller holds: what others write meanwhile would look like damage.
 pub(super) fn findings(db: &Connection) -> Result<Vec<String>, log::LogError> {
     let text = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
     let mut findings: Vec<String> = list(db, &format!("PRAGMA integrity_check({MAX_FINDINGS})"), [], text)?;
@@ -55,7 +56,7 @@ fn wrong_keys(db: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// The last step of the log for each thing says what it is now, or that it is gone.
+/// The last step of the log for each thing says what it is now, or that it is gone. What has no step came in by another way.
 fn unlike_the_log(db: &Connection) -> Result<Vec<String>, log::LogError> {
     let mut wrong = Vec::new();
     let mut seen = HashSet::new();
@@ -63,7 +64,7 @@ fn unlike_the_log(db: &Connection) -> Result<Vec<String>, log::LogError> {
     loop {
         // All of it: an entry that cannot be read cannot be undone either.
         let changes = log::before(db, before, LOG_BATCH)?;
-        let Some(oldest) = changes.last() else { return Ok(wrong) };
+        let Some(oldest) = changes.last() else { break };
         before = oldest.number;
         for (was, is) in changes.iter().flat_map(|change| change.steps.iter().rev()) {
             let Some(item) = is.as_ref().or(was.as_ref()) else { continue };
@@ -73,6 +74,18 @@ fn unlike_the_log(db: &Connection) -> Result<Vec<String>, log::LogError> {
             }
         }
     }
+    wrong.extend(unknown_to_the_log(db, &seen)?);
+    Ok(wrong)
+}
+
+fn unknown_to_the_log(db: &Connection, seen: &HashSet<(&'static str, i64)>) -> rusqlite::Result<Vec<String>> {
+    let mut unknown = Vec::new();
+    for kind in ["entity", "observation", "relation"] {
+        let ids: Vec<i64> = list(db, &format!("SELECT id FROM {kind} ORDER BY id"), [], |row| row.get(0))?;
+        let of_kind = ids.into_iter().filter(|id| !seen.contains(&(kind, *id)));
+        unknown.extend(of_kind.take(MAX_FINDINGS).map(|id| format!("The {kind} {id} is not in the log.")));
+    }
+    Ok(unknown)
 }
 
 /// Whether a thing is there as the log has it last, or is not there where it went last.

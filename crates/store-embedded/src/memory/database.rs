@@ -19,7 +19,7 @@ use super::opening::{self, MemoryOpenError};
 use super::overwritten::Seen;
 use super::undo::UndoFault;
 use super::wal::{Wal, identity};
-use super::{check, log, migrate, read, requests, ties, undo, vectors};
+use super::{check, contexts, log, migrate, read, requests, ties, undo, vectors};
 
 /// Connections for reading that are kept open.
 const READERS: usize = 4;
@@ -190,6 +190,11 @@ impl MemoryDatabase {
     }
 }
 
+/// One view for several questions, while it is held; where all is asked of one view anyway, that.
+fn one_view(db: &Connection) -> rusqlite::Result<Option<Transaction<'_>>> {
+    db.is_autocommit().then(|| db.unchecked_transaction()).transpose()
+}
+
 /// That the file is not where it was, in the words of the database, as which it is handled.
 fn moved() -> rusqlite::Error {
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY_DBMOVED);
@@ -326,8 +331,7 @@ impl MemoryStore for MemoryDatabase {
 
     fn touched_since(&self, change: ChangeNumber) -> Result<Touched, MemoryFailure> {
         self.read(|db| {
-            // One view of both questions in it, unless all is asked of one view.
-            let _view = db.is_autocommit().then(|| db.unchecked_transaction()).transpose()?;
+            let _view = one_view(db)?;
             log::touched_since(db, change)
         })
     }
@@ -337,18 +341,12 @@ impl MemoryStore for MemoryDatabase {
     }
 
     fn context(&self, client: &str) -> Result<Option<EntityId>, MemoryFailure> {
-        self.read(|db| read::context(db, client))
+        self.read(|db| contexts::of(db, client))
     }
 
     fn set_context(&self, client: &str, entity: Option<EntityId>, at_ns: i64) -> Result<(), MemoryFailure> {
-        let set = |tx: &Transaction<'_>| match entity {
-            Some(entity) => tx.execute(
-                "INSERT OR REPLACE INTO context (client, entity, set_ns) VALUES (?1, ?2, ?3)",
-                (client, entity.0, at_ns),
-            ),
-            None => tx.execute("DELETE FROM context WHERE client = ?1", [client]),
-        };
-        self.write(set).map(drop).map_err(|error| failed("changed", error))
+        self.write(|tx| contexts::set(tx, client, entity, at_ns))
+            .map_err(|error: rusqlite::Error| failed("changed", error))
     }
 
     fn vectors_after(
@@ -381,7 +379,10 @@ impl MemoryStore for MemoryDatabase {
     }
 
     fn check(&self) -> Result<Vec<String>, MemoryFailure> {
-        let found = self.read(check::findings);
+        let found = self.read(|db| {
+            let _view = one_view(db)?;
+            check::findings(db)
+        });
         found.map_err(|failure| MemoryFailure { action: "checked", ..failure })
     }
 }

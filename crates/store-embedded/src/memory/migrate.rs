@@ -4,11 +4,12 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::opening::APPLICATION_ID;
 
-const STEPS: [&str; 4] = [
+const STEPS: [&str; 5] = [
     include_str!("migrations/001_entities.sql"),
     include_str!("migrations/002_vectors.sql"),
     include_str!("migrations/003_requests.sql"),
     include_str!("migrations/004_ties.sql"),
+    include_str!("migrations/005_contexts.sql"),
 ];
 
 /// The schema that this version writes.

@@ -6,6 +6,7 @@ mod database;
 mod apply;
 mod backup;
 mod check;
+mod contexts;
 mod failure;
 mod log;
 mod migrate;

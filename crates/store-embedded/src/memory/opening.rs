@@ -108,9 +108,16 @@ pub(super) fn open(file: &Path) -> Result<Connection, MemoryOpenError> {
         refuse_orphaned_log(file)?;
     }
     let fail = |error| failed(file, error);
+    let has_log = beside(file, "-wal").exists();
     let mut db = connect(file, OpenFlags::SQLITE_OPEN_CREATE).map_err(fail)?;
+    // Where the file is refused, the log that was left beside it is not ours to move into it. One that was not there is
+    // this connection's own, and goes with it.
+    if has_log {
+        leave_log(&db).map_err(fail)?;
+    }
     let found = if is_new { 0 } else { schema_of(&db, file)? };
-    // Only now: the next line writes to the file.
+    // Only now: the next lines write to the file.
+    move_log(&db).map_err(fail)?;
     let journal: String = db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(fail)?;
     if !journal.eq_ignore_ascii_case("wal") {
         let reason = format!("journal mode {journal} in place of WAL");
@@ -153,6 +160,11 @@ pub(super) fn beside_writer(file: &Path) -> rusqlite::Result<Connection> {
 /// Keeps a connection from moving the log into the file when it is closed.
 pub(super) fn leave_log(db: &Connection) -> rusqlite::Result<()> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(drop)
+}
+
+/// Lets a connection move the log into the file when it is the last to be closed.
+fn move_log(db: &Connection) -> rusqlite::Result<()> {
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map(drop)
 }
 
 /// What every writing connection needs.
@@ -292,4 +304,33 @@ fn is_lock_trouble(error: &rusqlite::Error) -> bool {
         ffi::SQLITE_IOERR_SHMMAP,
     ];
     error.sqlite_error().is_some_and(|error| codes.contains(&error.extended_code))
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn trouble_with_locks_is_told_from_other_trouble() {
+        let told = |code| {
+            failed(Path::new("memory.db"), rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)).for_client()
+        };
+        for code in [
+            ffi::SQLITE_PROTOCOL,
+            ffi::SQLITE_NOLFS,
+            ffi::SQLITE_IOERR_LOCK,
+            ffi::SQLITE_IOERR_RDLOCK,
+            ffi::SQLITE_IOERR_UNLOCK,
+            ffi::SQLITE_IOERR_SHMOPEN,
+            ffi::SQLITE_IOERR_SHMLOCK,
+            ffi::SQLITE_IOERR_SHMMAP,
+        ] {
+            assert!(told(code).contains("without the locks it needs"), "{code}: {}", told(code));
+        }
+        for code in [ffi::SQLITE_IOERR_READ, ffi::SQLITE_FULL, ffi::SQLITE_BUSY, ffi::SQLITE_CORRUPT] {
+            assert!(!told(code).contains("locks it needs"), "{code}: {}", told(code));
+        }
+    }
 }

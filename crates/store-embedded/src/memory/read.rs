@@ -165,11 +165,6 @@ pub(super) fn counts(db: &Connection) -> rusqlite::Result<MemoryCounts> {
     })
 }
 
-pub(super) fn context(db: &Connection, client: &str) -> rusqlite::Result<Option<EntityId>> {
-    let mut find = db.prepare_cached("SELECT entity FROM context WHERE client = ?1")?;
-    find.query_row([client], |row| row.get(0).map(EntityId)).optional()
-}
-
 /// All rows of an answer.
 pub(super) fn list<T>(
     db: &Connection,

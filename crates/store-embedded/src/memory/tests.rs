@@ -3,9 +3,10 @@
 #![expect(clippy::disallowed_methods, reason = "makes the files that must not be touched")]
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use quipu_core::memory::EntityId;
-use quipu_core::ports::{ChangeNumber, MemoryStore};
+use quipu_core::ports::{ChangeNumber, EntityUpdate, MemoryChange, MemoryStore};
 use quipu_testkit::memory_conformance::{author, create, observe};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -72,6 +73,34 @@ fn a_newer_schema_is_refused_and_left_as_it_is() {
     assert_eq!(std::fs::read(&file).unwrap(), bytes);
 }
 
+/// As a program leaves it that is killed, or still runs on another machine.
+#[test]
+fn a_log_beside_what_is_refused_is_left_as_it_is() {
+    let newer = format!(
+        "PRAGMA application_id = {}; PRAGMA user_version = {}",
+        super::opening::APPLICATION_ID,
+        migrate::NEWEST + 1
+    );
+    for (statements, reason) in [
+        (newer.as_str(), "use a newer one"),
+        ("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)", "a database of another program"),
+    ] {
+        let home = folder();
+        let theirs = Connection::open(home.path().join("theirs.db")).unwrap();
+        theirs.pragma_update(None, "journal_mode", "WAL").unwrap();
+        theirs.execute_batch(statements).unwrap();
+        let file = home.path().join("memory.db");
+        let log = home.path().join("memory.db-wal");
+        std::fs::copy(home.path().join("theirs.db"), &file).unwrap();
+        std::fs::copy(home.path().join("theirs.db-wal"), &log).unwrap();
+        let bytes = || (std::fs::read(&file).unwrap(), std::fs::read(&log).unwrap());
+        let before = bytes();
+        let error = MemoryDatabase::open(&file).err().expect("it is not ours").to_string();
+        assert!(error.contains(reason), "{error}");
+        assert!(bytes() == before, "{error}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_link_is_not_followed() {
@@ -109,6 +138,26 @@ fn an_older_schema_is_copied_first_and_then_brought_up_to_date() {
         MemoryDatabase::open(&file).unwrap();
         assert_eq!(names(&copies).len(), 1, "once is enough");
     }
+}
+
+/// A log of before contexts were written down.
+#[test]
+fn a_change_of_an_older_schema_is_undone() {
+    let home = folder();
+    let file = home.path().join("memory.db");
+    let older = migrate::file_of_schema(&file, 4);
+    older
+        .execute_batch(
+            r#"INSERT INTO change (at_ns, client, tool) VALUES (1, 'x', 'delete_entity');
+            INSERT INTO change_step (change, position, kind, id, before) VALUES (1, 0, 'entity', 1,
+            '{"name":"Ada","entity_type":"x","aliases":[],"description":null,"created_ns":1,"updated_ns":1}')"#,
+        )
+        .unwrap();
+    drop(older);
+    let store = MemoryDatabase::open(&file).unwrap();
+    store.undo(ChangeNumber(1), &author(2)).unwrap();
+    assert_eq!((store.entity_count().unwrap(), store.context("x").unwrap()), (1, None));
+    assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
 #[test]
@@ -162,6 +211,48 @@ fn what_disagrees_is_found() {
     ] {
         assert!(findings.contains(expected), "{expected} is not in {findings}");
     }
+}
+
+#[test]
+fn what_was_put_in_behind_the_logs_back_is_found() {
+    let (_home, file, store) = with_ada();
+    let meddler = Connection::open(&file).unwrap();
+    meddler
+        .execute_batch(
+            "INSERT INTO entity VALUES (7, 'Eve', 'eve', 'x', NULL, 1, 1);
+            INSERT INTO observation VALUES (3, 1, 'listens', 1, 1); INSERT INTO relation VALUES (2, 7, 1, 'r', 1, 1)",
+        )
+        .unwrap();
+    let expected = [
+        "The entity 7 is not in the log.",
+        "The observation 3 is not in the log.",
+        "The relation 2 is not in the log.",
+    ];
+    assert_eq!(store.check().unwrap(), expected);
+}
+
+#[test]
+fn what_is_written_meanwhile_is_no_damage() {
+    let (_home, file, store) = with_ada();
+    let many: Vec<_> = (0..300).map(|number| create(&format!("{number}"))).collect();
+    store.apply(&many, &author(1)).unwrap();
+    let is_checked = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let other = MemoryDatabase::open(&file).unwrap();
+            for time in 2..1000 {
+                let update = EntityUpdate { description: Some(Some(format!("{time}"))), ..EntityUpdate::default() };
+                let update = |id| MemoryChange::UpdateEntity { id: EntityId(id), update: update.clone() };
+                other.apply(&(1..=300).map(update).collect::<Vec<_>>(), &author(time)).unwrap();
+                if is_checked.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        let findings: Vec<String> = (0..10).flat_map(|_| store.check().unwrap()).collect();
+        is_checked.store(true, Ordering::Relaxed);
+        assert_eq!(findings, [""; 0]);
+    });
 }
 
 #[test]

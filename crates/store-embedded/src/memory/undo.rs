@@ -5,6 +5,7 @@ use quipu_core::ports::{Author, ChangeNumber, LoggedChange, MemoryItem};
 use rusqlite::{OptionalExtension, Transaction};
 
 use super::apply::Writing;
+use super::contexts;
 use super::log::{self, LogError};
 use super::read;
 
@@ -32,11 +33,16 @@ pub(super) fn undo(tx: &Transaction<'_>, number: ChangeNumber, author: &Author) 
     if let Some(by) = change.undone_by {
         return Err(UndoFault::Undone(by));
     }
-    let mut writing = Writing::start(tx, author, Some(number))?;
+    // Of a change that was undone and brought back, what brought it back is undone: it did the same last.
+    let latest = log::latest_doing(tx, number)?;
+    let change = if latest == number { change } else { log::one(tx, latest)?.ok_or(UndoFault::Unknown)? };
+    let contexts = contexts::moved_by(tx, latest)?;
+    let mut writing = Writing::start(tx, author, Some(latest))?;
     for (before, after) in change.steps.into_iter().rev() {
         turn_round(&mut writing, before, after)?;
     }
     let undone = writing.change;
+    contexts::put_back(tx, undone, contexts)?;
     log::one(tx, undone)?.ok_or(UndoFault::Unknown)
 }
 

@@ -74,6 +74,7 @@ impl MemoryStore for MemMemory {
             outcomes.push(outcome.map_err(|refusal| ApplyError::Refused { change: number, refusal })?);
         }
         let change = ChangeNumber(next.log.len() as i64 + 1);
+        next.note_moved(change, &state.contexts);
         // The log does not name the call.
         let logged = Author { request: None, ..author.clone() };
         next.log.push(LoggedChange { number: change, author: logged, undoes: None, undone_by: None, steps });
@@ -93,19 +94,24 @@ impl MemoryStore for MemMemory {
     fn undo(&self, number: ChangeNumber, author: &Author) -> Result<LoggedChange, UndoError> {
         let mut state = self.state();
         let mut next = state.clone();
-        let place = usize::try_from(number.0 - 1).map_err(|_| UndoError::Unknown(number))?;
-        let undone = next.log.get(place).cloned().ok_or(UndoError::Unknown(number))?;
-        if let Some(by) = undone.undone_by {
+        if !next.log.iter().any(|entry| entry.number == number) {
+            return Err(UndoError::Unknown(number));
+        }
+        if let Some(by) = next.standing_undo(number) {
             return Err(UndoError::Undone { change: number, by });
         }
+        let undone = next.latest_doing(number).clone();
+        let contexts = next.moved_by(undone.number);
         let mut steps = Vec::new();
         for (before, after) in undone.steps.into_iter().rev() {
             next.turn_round(before, after, &mut steps)
                 .map_err(|reason| UndoError::Depended { change: number, reason })?;
         }
         let by = ChangeNumber(next.log.len() as i64 + 1);
-        next.log[place].undone_by = Some(by);
-        let entry = LoggedChange { number: by, author: author.clone(), undoes: Some(number), undone_by: None, steps };
+        contexts.into_iter().for_each(|(client, before)| next.set_context(&client, before));
+        next.note_moved(by, &state.contexts);
+        let undoes = Some(undone.number);
+        let entry = LoggedChange { number: by, author: author.clone(), undoes, undone_by: None, steps };
         next.log.push(entry.clone());
         *state = next;
         Ok(entry)
@@ -231,7 +237,10 @@ impl MemoryStore for MemMemory {
 
     fn log_before(&self, before: ChangeNumber, limit: usize) -> Result<Vec<LoggedChange>, MemoryFailure> {
         let state = self.state();
-        Ok(state.log.iter().rev().filter(|entry| entry.number < before).take(limit).cloned().collect())
+        let entries = state.log.iter().rev().filter(|entry| entry.number < before).take(limit);
+        let shown =
+            |entry: &LoggedChange| LoggedChange { undone_by: state.standing_undo(entry.number), ..entry.clone() };
+        Ok(entries.map(shown).collect())
     }
 
     fn context(&self, client: &str) -> Result<Option<EntityId>, MemoryFailure> {
@@ -240,13 +249,11 @@ impl MemoryStore for MemMemory {
 
     fn set_context(&self, client: &str, entity: Option<EntityId>, _at_ns: i64) -> Result<(), MemoryFailure> {
         let mut state = self.state();
-        match entity {
-            Some(entity) if !state.entities.contains_key(&entity) => {
-                return Err(MemoryFailure::new("changed", format!("there is no entity {entity}")));
-            }
-            Some(entity) => drop(state.contexts.insert(client.to_owned(), entity)),
-            None => drop(state.contexts.remove(client)),
+        if let Some(entity) = entity.filter(|entity| !state.entities.contains_key(entity)) {
+            return Err(MemoryFailure::new("changed", format!("there is no entity {entity}")));
         }
+        state.moved.retain(|(_, of), _| of != client);
+        state.set_context(client, entity);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use quipu_core::RequestKey;
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, name_key};
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
-    Applied, EntityRef, LoggedChange, MemoryChange, MemoryItem, NoteTie, Refusal, StoredVector, TextOwner,
+    Applied, ChangeNumber, EntityRef, LoggedChange, MemoryChange, MemoryItem, NoteTie, Refusal, StoredVector, TextOwner,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -15,8 +15,11 @@ pub(super) struct State {
     pub(super) observations: BTreeMap<ObservationId, Observation>,
     pub(super) relations: BTreeMap<RelationId, Relation>,
     pub(super) last: (i64, i64, i64),
+    /// Who is undone is not kept, but told from who undoes.
     pub(super) log: Vec<LoggedChange>,
     pub(super) contexts: BTreeMap<String, EntityId>,
+    /// Contexts that a change moved or took away: what they were and what they became.
+    pub(super) moved: BTreeMap<(ChangeNumber, String), (Option<EntityId>, Option<EntityId>)>,
     pub(super) vectors: BTreeMap<(String, TextOwner), StoredVector>,
     pub(super) ties: BTreeMap<(TextOwner, String), VaultPath>,
     pub(super) requests: BTreeMap<RequestKey, (i64, Applied)>,
@@ -232,6 +235,48 @@ impl State {
                 *last = *number - 1;
                 self.change(change, made, at_ns, steps)
             }
+        }
+    }
+
+    pub(super) fn set_context(&mut self, client: &str, entity: Option<EntityId>) {
+        match entity {
+            Some(entity) => drop(self.contexts.insert(client.to_owned(), entity)),
+            None => drop(self.contexts.remove(client)),
+        }
+    }
+
+    /// Writes down what a change did to contexts, which were otherwise before it.
+    pub(super) fn note_moved(&mut self, change: ChangeNumber, before: &BTreeMap<String, EntityId>) {
+        for client in before.keys().chain(self.contexts.keys()) {
+            let (was, is) = (before.get(client).copied(), self.contexts.get(client).copied());
+            if was != is {
+                self.moved.insert((change, client.clone()), (was, is));
+            }
+        }
+    }
+
+    /// The contexts that are still as a change left them, as they were before it.
+    pub(super) fn moved_by(&self, change: ChangeNumber) -> Vec<(String, Option<EntityId>)> {
+        let moved = self.moved.iter().filter(|((by, _), _)| *by == change);
+        let still = moved.filter(|((_, client), (_, after))| self.contexts.get(client) == after.as_ref());
+        still.map(|((_, client), (before, _))| (client.clone(), *before)).collect()
+    }
+
+    fn undo_of(&self, number: ChangeNumber) -> Option<ChangeNumber> {
+        self.log.iter().find(|entry| entry.undoes == Some(number)).map(|entry| entry.number)
+    }
+
+    /// What undid a change, unless that was undone itself.
+    pub(super) fn standing_undo(&self, number: ChangeNumber) -> Option<ChangeNumber> {
+        self.undo_of(number).filter(|by| self.standing_undo(*by).is_none())
+    }
+
+    /// The change that did last what this one did: itself, or what brought it back after an undo.
+    pub(super) fn latest_doing(&self, standing: ChangeNumber) -> &LoggedChange {
+        let brought_back = self.undo_of(standing).and_then(|undo| self.undo_of(undo));
+        match brought_back {
+            Some(again) => self.latest_doing(again),
+            None => self.log.iter().find(|entry| entry.number == standing).expect("it is in the log"),
         }
     }
 

@@ -20,10 +20,14 @@ use crate::MemMemory;
 /// Things done to a memory in one run.
 const DEEDS: i64 = 3000;
 
+/// Who has a context.
+const CLIENTS: [&str; 3] = ["x", "y", "z"];
+
 #[derive(Debug, Clone)]
 enum Deed {
     Apply(Vec<MemoryChange>),
     Undo(i64),
+    SetContext(&'static str, Option<EntityId>),
     Reopen,
 }
 
@@ -39,9 +43,17 @@ pub fn any_history_gives_what_the_model_gives<S: MemoryShelf>(shelf: &S) {
         match deed {
             Deed::Apply(changes) => compare_apply(&store, &model, &changes, time),
             Deed::Undo(back) => compare_undo(&store, &model, ChangeNumber(newest.change - back), time),
+            Deed::SetContext(client, entity) => {
+                let (real, expected) =
+                    (store.set_context(client, entity, time), model.set_context(client, entity, time));
+                assert_eq!(real.is_ok(), expected.is_ok(), "deed {time}: {before}");
+            }
             Deed::Reopen => store = shelf.open(),
         }
         assert_eq!(store.head().unwrap(), model.head().unwrap(), "after deed {time}: {before}");
+        for client in CLIENTS {
+            assert_eq!(store.context(client).unwrap(), model.context(client).unwrap(), "after deed {time}: {before}");
+        }
         if time % 50 == 0 {
             compare_all(&store, &model);
         }
@@ -60,6 +72,7 @@ pub fn memory_with_a_past(deeds: i64) -> MemMemory {
         match deed(newest).new_tree(&mut runner).expect("every deed can be made").current() {
             Deed::Apply(changes) => drop(memory.apply(&changes, &author(time))),
             Deed::Undo(back) => drop(memory.undo(ChangeNumber(newest.change - back), &author(time))),
+            Deed::SetContext(client, entity) => drop(memory.set_context(client, entity, time)),
             Deed::Reopen => {}
         }
     }
@@ -86,6 +99,8 @@ fn deed(newest: Newest) -> impl Strategy<Value = Deed> {
     prop_oneof![
         12 => prop::collection::vec(change(newest), 1..6).prop_map(Deed::Apply),
         3 => (-1..12_i64).prop_map(Deed::Undo),
+        2 => (prop::sample::select(CLIENTS.to_vec()), prop::option::of((newest.entity - 5).max(0)..newest.entity + 2))
+            .prop_map(|(client, entity)| Deed::SetContext(client, entity.map(EntityId))),
         1 => Just(Deed::Reopen),
     ]
 }

@@ -78,6 +78,58 @@ pub fn a_change_is_taken_back<S: MemoryShelf>(shelf: &S) {
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
+pub fn what_was_brought_back_is_taken_back_again<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    applied(&store, &[create("a")]);
+    applied(&store, &[create("b")]);
+    let undone = |number| match store.undo(ChangeNumber(number), &author(10)) {
+        Ok(undo) => Ok((undo.number.0, undo.undoes.unwrap().0)),
+        Err(UndoError::Undone { by, .. }) => Err(by.0),
+        other => panic!("{other:?}"),
+    };
+    let undone_by = || {
+        let log = store.log_before(ChangeNumber(i64::MAX), 10).unwrap();
+        log.iter().rev().map(|entry| entry.undone_by.map(|by| by.0)).collect::<Vec<_>>()
+    };
+    assert_eq!(undone(2), Ok((3, 2)));
+    assert_eq!(undone_by(), [None, Some(3), None]);
+    assert_eq!(undone(3), Ok((4, 3)));
+    assert_eq!(undone_by(), [None, None, Some(4), None], "an undo that was undone does not count");
+    assert_eq!((entity(&store, 2).is_some(), undone(3)), (true, Err(4)));
+    assert_eq!(undone(2), Ok((5, 4)), "by undoing what brought it back");
+    assert_eq!(undone_by(), [None, Some(3), None, Some(5), None], "the first undo stands again");
+    assert_eq!((entity(&store, 2), undone(2), undone(4)), (None, Err(3), Err(5)));
+    assert_eq!(undone(3), Ok((6, 5)));
+    assert_eq!(undone(2), Ok((7, 6)));
+    assert_eq!((entity(&store, 1).is_some(), entity(&store, 2)), (true, None));
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
+pub fn an_undo_puts_contexts_back<S: MemoryShelf>(shelf: &S) {
+    let store = shelf.open();
+    applied(&store, &[create("a"), create("b")]);
+    let set = |client, entity: Option<i64>| store.set_context(client, entity.map(EntityId), 5).unwrap();
+    let contexts = || ["x", "y", "z"].map(|client| store.context(client).unwrap().map(|entity| entity.0));
+    let undo = |number| store.undo(ChangeNumber(number), &author(50)).unwrap().number.0;
+    ["x", "y", "z"].into_iter().for_each(|client| set(client, Some(2)));
+    applied(&store, &[MemoryChange::MergeEntity { from: EntityId(2), into: EntityId(1) }]);
+    assert_eq!(contexts(), [Some(1), Some(1), Some(1)]);
+    set("y", Some(1));
+    set("z", None);
+    let undone = undo(2);
+    assert_eq!(contexts(), [Some(2), Some(1), None], "but for those who set theirs since");
+    let again = undo(undone);
+    assert_eq!(contexts(), [Some(1), Some(1), None]);
+    undo(again);
+    assert_eq!(contexts(), [Some(2), Some(1), None]);
+    applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(2) }, MemoryChange::DeleteEntity { id: EntityId(1) }]);
+    assert_eq!(contexts(), [None, None, None]);
+    set("y", None);
+    undo(store.head().unwrap().0);
+    assert_eq!(contexts(), [Some(2), None, None], "none is a wish too");
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
 pub fn what_newer_things_hang_on_is_not_taken_back<S: MemoryShelf>(shelf: &S) {
     let store = shelf.open();
     let depended = |number| match store.undo(ChangeNumber(number), &author(50)) {

@@ -17,8 +17,9 @@ use quipu_core::ports::{
 
 pub use history::{any_history_gives_what_the_model_gives, memory_with_a_past};
 pub use log::{
-    a_change_is_taken_back, a_request_is_carried_out_once, every_change_is_in_the_log, what_changed_since_is_named,
-    what_newer_things_hang_on_is_not_taken_back,
+    a_change_is_taken_back, a_request_is_carried_out_once, an_undo_puts_contexts_back, every_change_is_in_the_log,
+    what_changed_since_is_named, what_newer_things_hang_on_is_not_taken_back,
+    what_was_brought_back_is_taken_back_again,
 };
 
 /// Where memory is kept between runs.
@@ -49,6 +50,8 @@ macro_rules! memory_conformance {
             every_change_is_in_the_log,
             a_request_is_carried_out_once,
             a_change_is_taken_back,
+            what_was_brought_back_is_taken_back_again,
+            an_undo_puts_contexts_back,
             what_newer_things_hang_on_is_not_taken_back,
             what_changed_since_is_named,
             lists_come_in_order_and_in_parts,
@@ -328,6 +331,7 @@ pub fn a_merge_loses_no_description_and_no_context<S: MemoryShelf>(shelf: &S) {
     assert_eq!(store.context("painter").unwrap(), Some(EntityId(1)));
     store.undo(store.head().unwrap(), &author(50)).unwrap();
     assert_eq!((texts(&store, 1).len(), texts(&store, 2).len()), (0, 0));
+    assert_eq!(store.context("painter").unwrap(), Some(EntityId(2)));
     assert_eq!(entity(&store, 2).unwrap().description.as_deref(), Some("Of [[light]]"));
     applied(&store, &[described("Hue", "What the eye sees"), merge(3, 1)]);
     assert_eq!(texts(&store, 1).len(), 0, "the same words are not said twice");
