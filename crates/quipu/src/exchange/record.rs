@@ -54,39 +54,19 @@ pub(super) enum Reference {
     Name(String),
 }
 
-/// The lists that a whole document may have.
-const LISTS: [&str; 7] =
-    ["entities", "memory_entities", "observations", "memory_observations", "relations", "memory_relations", "graph"];
-
-/// All records in a value: one, or those of a whole document, entities before what refers to them.
-pub(super) fn records(value: &Value) -> Result<Vec<Record>, String> {
-    match value {
-        Value::Array(items) => items.iter().map(records).collect::<Result<Vec<_>, _>>().map(|lists| lists.concat()),
-        Value::Object(object) => {
-            let is_document = !object.contains_key("name") && LISTS.iter().any(|list| is_list(object.get(*list)));
-            if !is_document {
-                return Ok(vec![record(object)?]);
-            }
-            let lists = LISTS.iter().filter_map(|list| object.get(*list)).map(records);
-            lists.collect::<Result<Vec<_>, _>>().map(|lists| lists.concat())
-        }
-        other => Err(format!("{} is no entity, observation or relation", shown(other))),
-    }
-}
-
-fn is_list(value: Option<&Value>) -> bool {
-    matches!(value, Some(Value::Array(_) | Value::Object(_)))
-}
-
 /// What a thing may say it is.
-const KINDS: [&str; 4] = ["entity", "observation", "relation", super::export::HEADER];
+pub(super) const KINDS: [&str; 4] = ["entity", "observation", "relation", super::export::HEADER];
 
 /// Whether a value says of itself that it is a whole thing of a file, not a part of one.
 pub(super) fn says_what_it_is(value: &Value) -> bool {
     value.get("type").and_then(Value::as_str).is_some_and(|kind| KINDS.contains(&kind))
 }
 
-fn record(object: &Map<String, Value>) -> Result<Record, String> {
+/// The thing that a value is, or why it is none.
+pub(super) fn record(value: &Value) -> Result<Record, String> {
+    let Value::Object(object) = value else {
+        return Err(format!("{} is no entity, observation or relation", shown(value)));
+    };
     let kind = object.get("type").and_then(Value::as_str);
     if kind == Some(super::export::HEADER) {
         // Those of the first version may go without saying.
