@@ -18,8 +18,9 @@ const PROBLEMS_TOLD: usize = 20;
 /// Take entities, observations and relations from a file into memory.
 ///
 /// Reads the lines of `quipu export`, the file of the reference memory server with whatever damage it has, and documents as
-/// GraphMem gives them. What is there already is not added again. All of it is one change: `quipu undo` takes it back. Numbers
-/// of `quipu export` are kept in a memory that never held anything, else new ones are given.
+/// GraphMem gives them. What is there already is not added again; an entity gets the aliases and the description that it lacks.
+/// All of it is one change: `quipu undo` takes it back. Numbers of `quipu export` are kept in a memory that never held
+/// anything, else new ones are given.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -28,7 +29,7 @@ Examples:
   ssh host quipu export | quipu import -
 
 JSON fields:
-  {entities, observations, relations, known, problems: [{line, message}]}
+  {entities, observations, relations, known, completed, problems: [{line, message}]}
 
 A line or item that cannot be taken in is named and the rest is kept; the exit code is then 1.")]
 pub(crate) struct Import {
@@ -79,12 +80,17 @@ impl Import {
                 "observations": imported.observations,
                 "relations": imported.relations,
                 "known": imported.known,
+                "completed": imported.completed,
                 "problems": problems,
             }))?;
             return Ok(outcome);
         }
+        let completed = match imported.completed {
+            0 => String::new(),
+            some => format!(", and {some} of them got aliases or a description"),
+        };
         output.line(&Line::new().plain(format!(
-            "taken in: {} entities, {} observations, {} relations; {} were there already",
+            "taken in: {} entities, {} observations, {} relations; {} were there already{completed}",
             imported.entities, imported.observations, imported.relations, imported.known
         )))?;
         Ok(outcome)

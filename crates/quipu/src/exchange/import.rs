@@ -1,19 +1,20 @@
 //! Somebody's file taken into memory: read line by line, planned against what is there, applied as one change.
 //!
-//! What is there already is not added again, so the same file twice changes nothing. One change also means that one undo
+//! What is there already is not added again, only completed, so the same file twice changes nothing. One change also means that one undo
 //! takes an import back. Our own lines keep their numbers in a memory that has never held anything.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read};
 
-use quipu_core::memory::{EntityId, EntityTypes, name_key};
+use quipu_core::memory::{Entity, EntityId, EntityTypes, name_key};
+use quipu_core::model::VaultPath;
 use quipu_core::ports::{
-    ApplyError, Author, ChangeNumber, EntityRef, MemoryChange, MemoryFailure, MemoryStore, NewEntity,
+    ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryFailure, MemoryStore, NewEntity,
 };
 use serde::de::IgnoredAny;
 
 use super::document::{Spot, Walk, not_utf8};
-use super::record::{Origin, Record, Reference};
+use super::record::{EntityRecord, Origin, Record, Reference};
 
 /// The greatest number that is kept: every reader of JSON knows it exactly, and counting can go on from there.
 const GREATEST_KEPT: i64 = 1 << 53;
@@ -43,6 +44,8 @@ pub(crate) struct Imported {
     pub(crate) relations: usize,
     /// Things of the file that were there already.
     pub(crate) known: usize,
+    /// Entities of memory among them that got an alias or a description.
+    pub(crate) completed: usize,
 }
 
 /// Why nothing was taken.
@@ -76,6 +79,10 @@ pub(crate) struct Import<'a> {
     by_id: HashMap<i64, EntityRef>,
     /// By name: those of the file, and those of the store once asked for.
     by_name: HashMap<String, EntityRef>,
+    /// Those of the store that were asked for, with what the file adds to them.
+    there: HashMap<EntityId, Entity>,
+    /// The places of their changes.
+    updates: HashMap<EntityId, usize>,
     /// The type that the file first gave an entity, and its line.
     typed: HashMap<RefKey, (String, usize)>,
     /// How often each text is there, in the store and in the file so far.
@@ -109,6 +116,8 @@ impl<'a> Import<'a> {
             problems: Vec::new(),
             by_id: HashMap::new(),
             by_name: HashMap::new(),
+            there: HashMap::new(),
+            updates: HashMap::new(),
             typed: HashMap::new(),
             texts: HashMap::new(),
             unmatched: HashMap::new(),
@@ -239,41 +248,7 @@ impl<'a> Import<'a> {
 
     fn take(&mut self, spot: Spot, record: Record) -> Result<(), ImportError> {
         match record {
-            Record::Entity { name, entity_type, aliases, description, observations, origin } => {
-                let id = origin.id;
-                let name = name.trim().to_owned();
-                let entity_type = entity_type
-                    .map(|written| if self.is_ours { written } else { self.types.canonical(written.trim()) });
-                let place = match self.named(&name)? {
-                    Some(known) => {
-                        self.imported.known += 1;
-                        known
-                    }
-                    None => {
-                        let entity_type = entity_type.clone().unwrap_or_else(|| UNTYPED.to_owned());
-                        let new = NewEntity { name: name.clone(), entity_type, aliases, description };
-                        let made = EntityRef::Made(self.push(MemoryChange::CreateEntity(new), origin));
-                        self.imported.entities += 1;
-                        self.by_name.insert(name_key(&name), made);
-                        made
-                    }
-                };
-                if let Some(id) = id {
-                    self.by_id.insert(id, place);
-                }
-                if let Some(given) = entity_type {
-                    let (first, at) = self.typed.entry(key(place)).or_insert_with(|| (given.clone(), spot.line));
-                    if *first != given {
-                        let message =
-                            format!("{name:?} has the type {first} on line {at}, and {given} here; the first counts");
-                        self.problem(&spot, message);
-                    }
-                }
-                self.unmatched.remove(&key(place));
-                for (text, origin) in observations {
-                    self.observe(place, &text, origin)?;
-                }
-            }
+            Record::Entity(given) => self.take_entity(&spot, given)?,
             // Another export may stand before this one: its numbers mean other things.
             Record::Header { version } => {
                 if version > NEWEST_FORM {
@@ -285,6 +260,108 @@ impl<'a> Import<'a> {
             waiting => self.waiting.push((spot, waiting)),
         }
         Ok(())
+    }
+
+    fn take_entity(&mut self, spot: &Spot, given: EntityRecord) -> Result<(), ImportError> {
+        let given = EntityRecord { name: given.name.trim().to_owned(), ..given };
+        let mut given = if self.is_ours { given } else { given.tidied() };
+        if !self.is_ours {
+            given.entity_type = given.entity_type.map(|written| self.types.canonical(&written));
+        }
+        let observations = std::mem::take(&mut given.observations);
+        let (id, entity_type) = (given.origin.id, given.entity_type.clone());
+        let name = given.name.clone();
+        let place = match self.named(&name)? {
+            Some(known) => {
+                self.imported.known += 1;
+                self.complete(spot, known, given);
+                known
+            }
+            None => self.create(given),
+        };
+        if let Some(id) = id {
+            self.by_id.insert(id, place);
+        }
+        if let Some(given) = entity_type {
+            let (first, at) = self.typed.entry(key(place)).or_insert_with(|| (given.clone(), spot.line));
+            if *first != given {
+                let message = format!("{name:?} has the type {first} on line {at}, and {given} here; the first counts");
+                self.problem(spot, message);
+            }
+        }
+        self.unmatched.remove(&key(place));
+        for (text, origin) in observations {
+            self.observe(place, &text, origin)?;
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, given: EntityRecord) -> EntityRef {
+        let EntityRecord { name, entity_type, aliases, description, origin, .. } = given;
+        let key = name_key(&name);
+        let entity_type = entity_type.unwrap_or_else(|| UNTYPED.to_owned());
+        let new = NewEntity { name, entity_type, aliases, description };
+        let made = EntityRef::Made(self.push(MemoryChange::CreateEntity(new), origin));
+        self.imported.entities += 1;
+        self.by_name.insert(key, made);
+        made
+    }
+
+    /// Adds to an entity of memory, or from further up in the file, what it lacks. A description that says something else is
+    /// not taken, and told. Ties come with the description they are of: the links of another mean what they mean here.
+    fn complete(&mut self, spot: &Spot, place: EntityRef, given: EntityRecord) {
+        let is_typed = self.typed.contains_key(&key(place));
+        let (aliases, description) = match place {
+            EntityRef::Made(made) => {
+                let MemoryChange::CreateEntity(new) = &mut self.changes[made] else { return };
+                if let Some(entity_type) = given.entity_type.as_ref().filter(|_| !is_typed) {
+                    new.entity_type.clone_from(entity_type);
+                }
+                (&mut new.aliases, &mut new.description)
+            }
+            EntityRef::Id(id) => {
+                let Some(entity) = self.there.get_mut(&id) else { return };
+                (&mut entity.aliases, &mut entity.description)
+            }
+        };
+        let more = given.lacking(aliases);
+        let (own, other) = (said(description.as_ref()), said(given.description.as_ref()));
+        let is_another = own.is_some() && other.is_some() && own != other;
+        let is_described = own.is_none() && other.is_some();
+        if is_described {
+            *description = given.description;
+        }
+        let is_changed = is_described || !more.is_empty();
+        aliases.extend(more);
+        if is_another {
+            self.problem(spot, format!("{:?} has another description already, which counts", given.name));
+        }
+        let made = match place {
+            EntityRef::Made(made) => made,
+            EntityRef::Id(id) if is_changed => self.update(id, is_described),
+            EntityRef::Id(_) => return,
+        };
+        if is_described {
+            self.tie(made, given.origin.ties);
+        }
+    }
+
+    /// The place of the change that gives an entity of memory what it lacked.
+    fn update(&mut self, id: EntityId, is_described: bool) -> usize {
+        let place = *self.updates.entry(id).or_insert_with(|| {
+            self.imported.completed += 1;
+            self.changes.push(MemoryChange::UpdateEntity { id, update: EntityUpdate::default() });
+            self.changes.len() - 1
+        });
+        if let (MemoryChange::UpdateEntity { update, .. }, Some(entity)) =
+            (&mut self.changes[place], self.there.get(&id))
+        {
+            update.aliases = Some(entity.aliases.clone());
+            if is_described {
+                update.description = Some(entity.description.clone());
+            }
+        }
+        place
     }
 
     /// Takes what waits for entities by their numbers: those of the next document mean other things. Names may still come.
@@ -306,7 +383,7 @@ impl<'a> Import<'a> {
         let ends = match record {
             Record::Observation { entity, .. } => [entity, entity],
             Record::Relation { from, to, .. } => [from, to],
-            Record::Entity { .. } | Record::Header { .. } => return Ok(false),
+            Record::Entity(_) | Record::Header { .. } => return Ok(false),
         };
         if ends.iter().any(|end| matches!(end, Reference::Id(_))) {
             return Ok(false);
@@ -336,7 +413,7 @@ impl<'a> Import<'a> {
                     (_, None) => self.problem(spot, missing("a relation", &to)),
                 }
             }
-            Record::Entity { .. } | Record::Header { .. } => {}
+            Record::Entity(_) | Record::Header { .. } => {}
         }
         Ok(())
     }
@@ -401,10 +478,14 @@ impl<'a> Import<'a> {
         if let Some((created_ns, updated_ns)) = origin.times {
             self.changes.push(MemoryChange::SetTimes { made, created_ns, updated_ns });
         }
-        // A tie to a note that is not here counts for nothing until it is.
-        let ties = origin.ties.into_iter().map(|(target, path)| MemoryChange::Tie { made, target, path });
-        self.changes.extend(ties);
+        self.tie(made, origin.ties);
         made
+    }
+
+    /// Ties links of what is at a place of the changes. A tie to a note that is not here counts for nothing until it is.
+    fn tie(&mut self, made: usize, ties: Vec<(String, VaultPath)>) {
+        let ties = ties.into_iter().map(|(target, path)| MemoryChange::Tie { made, target, path });
+        self.changes.extend(ties);
     }
 
     /// Has everything made under the number it has in the file, if those can be numbers here: all or none, since a mixture
@@ -448,11 +529,11 @@ impl<'a> Import<'a> {
         let called = self.store.entities_called(std::slice::from_ref(&key))?.pop().unwrap_or_default();
         let entities = self.store.entities(&called)?;
         let there = entities.into_iter().flatten().find(|entity| name_key(&entity.name) == key);
-        let found = there.map(|entity| EntityRef::Id(entity.id));
-        if let Some(found) = found {
-            self.by_name.insert(key, found);
-        }
-        Ok(found)
+        let Some(entity) = there else { return Ok(None) };
+        let found = EntityRef::Id(entity.id);
+        self.there.insert(entity.id, entity);
+        self.by_name.insert(key, found);
+        Ok(Some(found))
     }
 
     fn problem(&mut self, spot: &Spot, message: String) {
@@ -462,6 +543,11 @@ impl<'a> Import<'a> {
         };
         self.problems.push(Problem { line: spot.line, message });
     }
+}
+
+/// What a description says, if anything.
+fn said(description: Option<&String>) -> Option<&str> {
+    description.map(|text| text.trim()).filter(|text| !text.is_empty())
 }
 
 fn key(entity: EntityRef) -> RefKey {

@@ -295,6 +295,54 @@ fn the_same_line_twice_in_one_file_counts_once() {
     assert_eq!((lines(&store), store.head().unwrap()), (written, head), "one export behind the other");
 }
 
+/// The entities of a memory: name, type, aliases and description.
+fn known(store: &MemMemory) -> Vec<(String, String, Vec<String>, Option<String>)> {
+    let entities = store.entities_from(0, usize::MAX).unwrap().into_iter();
+    entities.map(|entity| (entity.name, entity.entity_type, entity.aliases, entity.description)).collect()
+}
+
+#[test]
+fn an_entity_that_is_there_gets_what_it_lacks() {
+    let bare = r#"{"type":"entity","name":"Alice"}"#;
+    let more = r#"{"type":"entity","name":"alice","entityType":"person","aliases":[" Al ","al","ALICE",""],
+        "description":" Owns [[plan]] ","ties":{"plan":"notes/old.md"}}"#;
+    let more = more.replace('\n', "");
+    let last = r#"{"type":"entity","name":"ALICE","aliases":"Ally|AL","description":"Owns [[plan]]"}"#;
+    let own = |entity_type: &str| {
+        let aliases = vec!["Al".to_owned(), "Ally".to_owned()];
+        [("Alice".to_owned(), entity_type.to_owned(), aliases, Some("Owns [[plan]]".to_owned()))]
+    };
+    let file = format!("{bare}\n{more}\n{last}\n");
+    let in_one_file = MemMemory::default();
+    assert_eq!(import(&in_one_file, &file).1, []);
+    assert_eq!(known(&in_one_file), own("User"));
+    let in_memory = MemMemory::default();
+    import(&in_memory, bare);
+    let (imported, problems) = import(&in_memory, &format!("{more}\n{last}"));
+    assert_eq!((imported.entities, imported.known, imported.completed, problems), (0, 2, 1, Vec::new()));
+    assert_eq!(known(&in_memory), own("Thing"));
+    for store in [&in_one_file, &in_memory] {
+        let ties = store.ties_of(&[TextOwner::Entity(store.entities_from(0, 1).unwrap()[0].id)]).unwrap();
+        assert_eq!(ties[0].len(), 1, "a tie comes with the description it is of");
+        let head = store.head().unwrap();
+        let (imported, problems) = import(store, &file);
+        assert_eq!((imported.completed, problems, store.head().unwrap()), (0, Vec::new(), head), "twice is once");
+    }
+}
+
+#[test]
+fn another_description_is_told_and_not_taken() {
+    let of = |text: &str| format!(r#"{{"type":"entity","name":"A","description":"{text}"}}"#);
+    let told = r#""A" has another description already, which counts"#;
+    let store = MemMemory::default();
+    let (_, problems) = import(&store, &format!("{}\n{}\n{}\n", of(" "), of("first"), of("second")));
+    assert_eq!(places(&problems), [(3, told)]);
+    let head = store.head().unwrap();
+    assert_eq!(places(&import(&store, &of("third")).1), [(1, told)]);
+    assert_eq!(import(&store, &of("")).1, [], "no description is no other description");
+    assert_eq!((known(&store)[0].3.as_deref(), store.head().unwrap()), (Some("first"), head));
+}
+
 #[test]
 fn what_is_no_thing_of_memory_is_told() {
     for (line, message) in [

@@ -274,6 +274,21 @@ fn a_bad_item_in_a_document() {
 }
 
 #[test]
+fn an_entity_gets_what_it_lacks_and_undo_takes_it_back() {
+    let vault = Sandbox::of("");
+    call(&vault, "create_entity", &json!({"name": "Ada", "entity_type": "person", "aliases": "Countess"}));
+    let file = r#"{"type":"entity","name":"Ada","aliases":["countess","Lovelace"],"description":"Wrote a program"}"#;
+    let ran = import(&vault, file, &["--strict"]).expect(0);
+    assert!(ran.stdout.contains("1 were there already, and 1 of them got aliases or a description"), "{ran}");
+    let ada = call(&vault, "get_entity", &json!({"entity_id": 1}));
+    assert_eq!((&ada["aliases"], &ada["description"]), (&json!("Countess|Lovelace"), &json!("Wrote a program")));
+    let again = import(&vault, file, &["--strict", "--json"]).expect(0).json();
+    assert_eq!((&again["known"], &again["completed"]), (&json!(1), &json!(0)));
+    vault.run(&["undo"]).expect(0);
+    assert_eq!(call(&vault, "get_entity", &json!({"entity_id": 1}))["aliases"], "Countess");
+}
+
+#[test]
 fn a_file_of_another_kind_is_told_in_a_few_lines() {
     let vault = Sandbox::of("");
     let junk = "what is this\n".repeat(3000);
