@@ -94,6 +94,8 @@ pub(crate) struct Import<'a> {
     related: std::collections::HashSet<(RefKey, RefKey, String)>,
     /// Relations and loose observations: their entities may come later in the file.
     waiting: Vec<(Spot, Record)>,
+    /// Those among them that wait for names, from documents before this one.
+    for_names: Vec<(Spot, Record)>,
     /// Whether there were whole documents so far, and no lines.
     only_documents: bool,
 }
@@ -123,6 +125,7 @@ impl<'a> Import<'a> {
             unmatched: HashMap::new(),
             related: std::collections::HashSet::new(),
             waiting: Vec::new(),
+            for_names: Vec::new(),
             only_documents: true,
         }
     }
@@ -369,7 +372,7 @@ impl<'a> Import<'a> {
         self.unmatched.clear();
         for (spot, record) in std::mem::take(&mut self.waiting) {
             if self.may_come(&record)? {
-                self.waiting.push((spot, record));
+                self.for_names.push((spot, record));
             } else {
                 self.take_waiting(&spot, record)?;
             }
@@ -392,8 +395,8 @@ impl<'a> Import<'a> {
     }
 
     fn take_all_waiting(&mut self) -> Result<(), ImportError> {
-        self.unmatched.clear();
-        for (spot, record) in std::mem::take(&mut self.waiting) {
+        self.end_of_numbers()?;
+        for (spot, record) in std::mem::take(&mut self.for_names) {
             self.take_waiting(&spot, record)?;
         }
         Ok(())
