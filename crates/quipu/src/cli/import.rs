@@ -18,23 +18,24 @@ const PROBLEMS_TOLD: usize = 20;
 /// Take entities, observations and relations from a file into memory.
 ///
 /// Reads the lines of `quipu export`, the file of the reference memory server with whatever damage it has, and documents as
-/// GraphMem gives them. What is there already is not added again. All of it is one change: `quipu undo` takes it back. Numbers
-/// of `quipu export` are kept in a memory that never held anything, else new ones are given.
+/// GraphMem gives them. What is there already is not added again; an entity gets the aliases and the description that it lacks.
+/// All of it is one change: `quipu undo` takes it back. Numbers of `quipu export` are kept in a memory that never held
+/// anything, else new ones are given.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   quipu import memory.json            the reference memory server's file
-  quipu import --strict export.jsonl  nothing, unless every line can be read
+  quipu import --strict export.jsonl  nothing, unless all can be taken in
   ssh host quipu export | quipu import -
 
 JSON fields:
-  {entities, observations, relations, known, problems: [{line, message}]}
+  {entities, observations, relations, known, completed, problems: [{line, message}]}
 
-A line that cannot be read is named and the rest is kept; the exit code is then 1.")]
+A line or item that cannot be taken in is named and the rest is kept; the exit code is then 1.")]
 pub(crate) struct Import {
     /// The file, or - for standard input.
     file: PathBuf,
-    /// Take nothing when any line cannot be read.
+    /// Take nothing when anything cannot be taken in.
     #[arg(long)]
     strict: bool,
     /// Answer as JSON.
@@ -61,11 +62,11 @@ impl Import {
             }
             if problems.len() > PROBLEMS_TOLD {
                 let more = problems.len() - PROBLEMS_TOLD;
-                output.warning(&format!("{more} more things cannot be read"), Some("--json lists all of them"));
+                output.warning(&format!("{more} more things cannot be taken in"), Some("--json lists all of them"));
             }
         }
         if self.strict && !problems.is_empty() {
-            let message = format!("nothing was taken: {} lines cannot be read", problems.len());
+            let message = format!("nothing was taken: {} things cannot be taken in", problems.len());
             return Err(Failure::failed(message).hint("leave out --strict to keep the rest"));
         }
         let author = open.memory.author(&Session::named(CLIENT), "import", None);
@@ -79,12 +80,17 @@ impl Import {
                 "observations": imported.observations,
                 "relations": imported.relations,
                 "known": imported.known,
+                "completed": imported.completed,
                 "problems": problems,
             }))?;
             return Ok(outcome);
         }
+        let completed = match imported.completed {
+            0 => String::new(),
+            some => format!(", and {some} of them got aliases or a description"),
+        };
         output.line(&Line::new().plain(format!(
-            "taken in: {} entities, {} observations, {} relations; {} were there already",
+            "taken in: {} entities, {} observations, {} relations; {} were there already{completed}",
             imported.entities, imported.observations, imported.relations, imported.known
         )))?;
         Ok(outcome)

@@ -1,24 +1,29 @@
 //! Somebody's file taken into memory: read line by line, planned against what is there, applied as one change.
 //!
-//! What is there already is not added again, so the same file twice changes nothing. One change also means that one undo
+//! What is there already is not added again, only completed, so the same file twice changes nothing. One change also means that one undo
 //! takes an import back. Our own lines keep their numbers in a memory that has never held anything.
 
 use std::collections::HashMap;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 
-use quipu_core::memory::{EntityId, EntityTypes, name_key};
+use quipu_core::memory::{Entity, EntityId, EntityTypes, name_key};
+use quipu_core::model::VaultPath;
 use quipu_core::ports::{
-    ApplyError, Author, ChangeNumber, EntityRef, MemoryChange, MemoryFailure, MemoryStore, NewEntity,
+    ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryFailure, MemoryStore, NewEntity,
 };
-use serde_json::Value;
+use serde::de::IgnoredAny;
 
-use super::record::{Origin, Record, Reference, records, says_what_it_is};
+use super::document::{Spot, Walk, not_utf8};
+use super::record::{EntityRecord, Origin, Record, Reference};
 
 /// The greatest number that is kept: every reader of JSON knows it exactly, and counting can go on from there.
 const GREATEST_KEPT: i64 = 1 << 53;
 
 /// The newest version of our own form that can be read.
 const NEWEST_FORM: i64 = 1;
+
+/// What some editors put before a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The type of what comes without one.
 const UNTYPED: &str = "Thing";
@@ -39,6 +44,8 @@ pub(crate) struct Imported {
     pub(crate) relations: usize,
     /// Things of the file that were there already.
     pub(crate) known: usize,
+    /// Entities of memory among them that got an alias or a description.
+    pub(crate) completed: usize,
 }
 
 /// Why nothing was taken.
@@ -72,6 +79,10 @@ pub(crate) struct Import<'a> {
     by_id: HashMap<i64, EntityRef>,
     /// By name: those of the file, and those of the store once asked for.
     by_name: HashMap<String, EntityRef>,
+    /// Those of the store that were asked for, with what the file adds to them.
+    there: HashMap<EntityId, Entity>,
+    /// The places of their changes.
+    updates: HashMap<EntityId, usize>,
     /// The type that the file first gave an entity, and its line.
     typed: HashMap<RefKey, (String, usize)>,
     /// How often each text is there, in the store and in the file so far.
@@ -81,8 +92,12 @@ pub(crate) struct Import<'a> {
     unmatched: HashMap<RefKey, HashMap<String, usize>>,
     /// Relations of the file so far.
     related: std::collections::HashSet<(RefKey, RefKey, String)>,
-    /// Relations and loose observations, with their lines: their entities may come later in the file.
-    waiting: Vec<(usize, Record)>,
+    /// Relations and loose observations: their entities may come later in the file.
+    waiting: Vec<(Spot, Record)>,
+    /// Those among them that wait for names, from documents before this one.
+    for_names: Vec<(Spot, Record)>,
+    /// Whether there were whole documents so far, and no lines.
+    only_documents: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -103,11 +118,15 @@ impl<'a> Import<'a> {
             problems: Vec::new(),
             by_id: HashMap::new(),
             by_name: HashMap::new(),
+            there: HashMap::new(),
+            updates: HashMap::new(),
             typed: HashMap::new(),
             texts: HashMap::new(),
             unmatched: HashMap::new(),
             related: std::collections::HashSet::new(),
             waiting: Vec::new(),
+            for_names: Vec::new(),
+            only_documents: true,
         }
     }
 
@@ -115,31 +134,34 @@ impl<'a> Import<'a> {
     pub(crate) fn read(&mut self, file: &mut dyn BufRead, progress: &dyn Fn(usize)) -> Result<(), ImportError> {
         let mut bytes = Vec::new();
         let mut number = 0;
+        // What was read as a document, and is lines after all.
+        let mut held = io::Cursor::new(Vec::new());
         loop {
             bytes.clear();
-            if file.read_until(b'\n', &mut bytes)? == 0 {
+            if held.read_until(b'\n', &mut bytes)? == 0 && file.read_until(b'\n', &mut bytes)? == 0 {
                 break;
             }
             number += 1;
             progress(number);
-            if number == 1 && is_unfinished(&bytes) {
-                // Not lines but one document, written over many of them.
-                file.read_to_end(&mut bytes)?;
+            if bytes.starts_with(BYTE_ORDER_MARK) {
+                bytes.drain(..BYTE_ORDER_MARK.len());
             }
-            match str::from_utf8(&bytes) {
-                Ok(text) => self.take_line(number, text.trim_start_matches('\u{feff}').trim_end())?,
-                Err(error) => {
-                    // A guess at what was meant would be another text.
-                    let (read, rest) = bytes.split_at(error.valid_up_to());
-                    let line = number + read.iter().filter(|byte| **byte == b'\n').count();
-                    self.problem(line, format!("not UTF-8 (byte 0x{:02x}); save the file as UTF-8", rest[0]));
+            if self.goes_on(&bytes) {
+                held.read_to_end(&mut bytes)?;
+                file.read_to_end(&mut bytes)?;
+                if let Some((last, behind)) = self.take_whole(number, &bytes)? {
+                    number = last;
+                    held = io::Cursor::new(bytes.split_off(behind));
                 }
+            } else {
+                self.take_line(number, &bytes)?;
             }
         }
         self.take_all_waiting()
     }
 
-    /// What was not taken, in the order of the file.
+    /// What was not taken: as it was found, which for things that wait for their entities is at the end of their document or
+    /// of the file.
     pub(crate) fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -153,110 +175,248 @@ impl<'a> Import<'a> {
         Ok(self.imported)
     }
 
-    /// Every object on a line: two processes may have written one each without a break, or one into the other.
-    fn take_line(&mut self, number: usize, text: &str) -> Result<(), ImportError> {
-        let mut rest = text;
-        loop {
-            let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
-            match values.next() {
-                None => return Ok(()),
-                Some(Ok(value)) => {
-                    rest = &rest[values.byte_offset()..];
-                    match records(&value) {
-                        Ok(records) => {
-                            for record in records {
-                                self.take(number, record)?;
-                            }
-                        }
-                        Err(message) => self.problem(number, message),
-                    }
-                }
-                Some(Err(error)) => {
-                    let whole = next_whole(rest);
-                    self.problem(number, damage(rest, &error, whole.is_some()));
-                    match whole {
-                        Some(whole) => rest = whole,
-                        None => return Ok(()),
-                    }
-                }
-            }
+    /// Whether a line begins something that goes on below it, unlike a line that was cut off. Behind other lines only a
+    /// document is believed to.
+    fn goes_on(&self, line: &[u8]) -> bool {
+        let is_open = matches!(line.trim_ascii_end().last(), Some(b'{' | b'[' | b','));
+        if !self.only_documents && !is_open {
+            return false;
         }
+        let mut values = serde_json::Deserializer::from_slice(line).into_iter::<IgnoredAny>();
+        let breaks_off = values.find_map(Result::err).is_some_and(|error| error.is_eof());
+        let walk = Walk::new(line, 1);
+        breaks_off
+            && (self.only_documents || walk.next_value(values.byte_offset()).is_some_and(|at| walk.opens_document(at)))
     }
 
-    fn take(&mut self, line: usize, record: Record) -> Result<(), ImportError> {
-        match record {
-            Record::Entity { name, entity_type, aliases, description, observations, origin } => {
-                let id = origin.id;
-                let name = name.trim().to_owned();
-                let entity_type = entity_type
-                    .map(|written| if self.is_ours { written } else { self.types.canonical(written.trim()) });
-                let place = match self.named(&name)? {
-                    Some(known) => {
-                        self.imported.known += 1;
-                        known
-                    }
-                    None => {
-                        let entity_type = entity_type.clone().unwrap_or_else(|| UNTYPED.to_owned());
-                        let new = NewEntity { name: name.clone(), entity_type, aliases, description };
-                        let made = EntityRef::Made(self.push(MemoryChange::CreateEntity(new), origin));
-                        self.imported.entities += 1;
-                        self.by_name.insert(name_key(&name), made);
-                        made
-                    }
-                };
-                if let Some(id) = id {
-                    self.by_id.insert(id, place);
-                }
-                if let Some(given) = entity_type {
-                    let (first, at) = self.typed.entry(key(place)).or_insert_with(|| (given.clone(), line));
-                    if *first != given {
-                        let message =
-                            format!("{name:?} has the type {first} on line {at}, and {given} here; the first counts");
-                        self.problem(line, message);
-                    }
-                }
-                self.unmatched.remove(&key(place));
-                for (text, origin) in observations {
-                    self.observe(place, &text, origin)?;
-                }
+    /// Everything from a line to the end of the file, whose first thing goes on below that line. If that is no document and
+    /// breaks off, the line was a damaged one after all, and lines are what follows: returns its number and its end.
+    fn take_whole(&mut self, number: usize, bytes: &[u8]) -> Result<Option<(usize, usize)>, ImportError> {
+        let mut walk = Walk::new(bytes, number);
+        let Some(at) = self.take_all(&mut walk, true)? else { return Ok(None) };
+        let line = walk.line(at);
+        let end = bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| at + end + 1);
+        self.take_line(line, &bytes[at..end])?;
+        Ok(Some((line, end)))
+    }
+
+    fn take_line(&mut self, number: usize, line: &[u8]) -> Result<(), ImportError> {
+        let line = line.trim_ascii_end();
+        let mut walk = Walk::new(line, number);
+        if let Err(error) = str::from_utf8(line)
+            && !walk.opens_document(0)
+        {
+            let spot = Spot { line: number, place: None };
+            self.problem(&spot, not_utf8(&line[error.valid_up_to()..]));
+            return Ok(());
+        }
+        self.take_all(&mut walk, false)?;
+        Ok(())
+    }
+
+    /// Everything in a text: two processes may have written one thing each without a break, or one into the other. Where
+    /// there may be lines, it stops at what is damaged and no document.
+    fn take_all(&mut self, walk: &mut Walk<'_>, may_be_lines: bool) -> Result<Option<usize>, ImportError> {
+        let mut at = 0;
+        while let Some(next) = walk.next_value(at) {
+            let is_document = walk.opens_document(next);
+            self.only_documents &= is_document;
+            if is_document {
+                self.end_of_numbers()?;
             }
+            let reached = walk.take(next, &mut |spot, found| match found {
+                Ok(record) => self.take(spot, record),
+                Err(message) => {
+                    self.problem(&spot, message);
+                    Ok(())
+                }
+            })?;
+            if is_document {
+                self.end_of_numbers()?;
+            }
+            at = match reached {
+                Ok(end) => end,
+                Err(_) if may_be_lines && !is_document => return Ok(Some(next)),
+                Err(damage) => {
+                    let whole = walk.next_whole(&damage);
+                    let (spot, message) = walk.told(&damage, whole.is_some());
+                    self.problem(&spot, message);
+                    let Some(whole) = whole else { break };
+                    whole
+                }
+            };
+        }
+        Ok(None)
+    }
+
+    fn take(&mut self, spot: Spot, record: Record) -> Result<(), ImportError> {
+        match record {
+            Record::Entity(given) => self.take_entity(&spot, given)?,
             // Another export may stand before this one: its numbers mean other things.
             Record::Header { version } => {
                 if version > NEWEST_FORM {
-                    return Err(ImportError::Newer { line, version });
+                    return Err(ImportError::Newer { line: spot.line, version });
                 }
-                self.take_all_waiting()?;
-                self.by_id.clear();
+                self.end_of_numbers()?;
                 self.is_ours = true;
             }
-            waiting => self.waiting.push((line, waiting)),
+            waiting => self.waiting.push((spot, waiting)),
         }
         Ok(())
+    }
+
+    fn take_entity(&mut self, spot: &Spot, given: EntityRecord) -> Result<(), ImportError> {
+        let given = EntityRecord { name: given.name.trim().to_owned(), ..given };
+        let mut given = if self.is_ours { given } else { given.tidied() };
+        if !self.is_ours {
+            given.entity_type = given.entity_type.map(|written| self.types.canonical(&written));
+        }
+        let observations = std::mem::take(&mut given.observations);
+        let (id, entity_type) = (given.origin.id, given.entity_type.clone());
+        let name = given.name.clone();
+        let place = match self.named(&name)? {
+            Some(known) => {
+                self.imported.known += 1;
+                self.complete(spot, known, given);
+                known
+            }
+            None => self.create(given),
+        };
+        if let Some(id) = id {
+            self.by_id.insert(id, place);
+        }
+        if let Some(given) = entity_type {
+            let (first, at) = self.typed.entry(key(place)).or_insert_with(|| (given.clone(), spot.line));
+            if *first != given {
+                let message = format!("{name:?} has the type {first} on line {at}, and {given} here; the first counts");
+                self.problem(spot, message);
+            }
+        }
+        self.unmatched.remove(&key(place));
+        for (text, origin) in observations {
+            self.observe(place, &text, origin)?;
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, given: EntityRecord) -> EntityRef {
+        let EntityRecord { name, entity_type, aliases, description, origin, .. } = given;
+        let key = name_key(&name);
+        let entity_type = entity_type.unwrap_or_else(|| UNTYPED.to_owned());
+        let new = NewEntity { name, entity_type, aliases, description };
+        let made = EntityRef::Made(self.push(MemoryChange::CreateEntity(new), origin));
+        self.imported.entities += 1;
+        self.by_name.insert(key, made);
+        made
+    }
+
+    /// Adds to an entity of memory, or from further up in the file, what it lacks. A description that says something else is
+    /// not taken, and told. Ties come with the description they are of: the links of another mean what they mean here.
+    fn complete(&mut self, spot: &Spot, place: EntityRef, given: EntityRecord) {
+        let is_typed = self.typed.contains_key(&key(place));
+        let (aliases, description) = match place {
+            EntityRef::Made(made) => {
+                let MemoryChange::CreateEntity(new) = &mut self.changes[made] else { return };
+                if let Some(entity_type) = given.entity_type.as_ref().filter(|_| !is_typed) {
+                    new.entity_type.clone_from(entity_type);
+                }
+                (&mut new.aliases, &mut new.description)
+            }
+            EntityRef::Id(id) => {
+                let Some(entity) = self.there.get_mut(&id) else { return };
+                (&mut entity.aliases, &mut entity.description)
+            }
+        };
+        let more = given.lacking(aliases);
+        let (own, other) = (said(description.as_ref()), said(given.description.as_ref()));
+        let is_another = own.is_some() && other.is_some() && own != other;
+        let is_described = own.is_none() && other.is_some();
+        if is_described {
+            *description = given.description;
+        }
+        let is_changed = is_described || !more.is_empty();
+        aliases.extend(more);
+        if is_another {
+            self.problem(spot, format!("{:?} has another description already, which counts", given.name));
+        }
+        let made = match place {
+            EntityRef::Made(made) => made,
+            EntityRef::Id(id) if is_changed => self.update(id, is_described),
+            EntityRef::Id(_) => return,
+        };
+        if is_described {
+            self.tie(made, given.origin.ties);
+        }
+    }
+
+    /// The place of the change that gives an entity of memory what it lacked.
+    fn update(&mut self, id: EntityId, is_described: bool) -> usize {
+        let place = *self.updates.entry(id).or_insert_with(|| {
+            self.imported.completed += 1;
+            self.changes.push(MemoryChange::UpdateEntity { id, update: EntityUpdate::default() });
+            self.changes.len() - 1
+        });
+        if let (MemoryChange::UpdateEntity { update, .. }, Some(entity)) =
+            (&mut self.changes[place], self.there.get(&id))
+        {
+            update.aliases = Some(entity.aliases.clone());
+            if is_described {
+                update.description = Some(entity.description.clone());
+            }
+        }
+        place
+    }
+
+    /// Takes what waits for entities by their numbers: those of the next document mean other things. Names may still come.
+    fn end_of_numbers(&mut self) -> Result<(), ImportError> {
+        self.unmatched.clear();
+        for (spot, record) in std::mem::take(&mut self.waiting) {
+            if self.may_come(&record)? {
+                self.for_names.push((spot, record));
+            } else {
+                self.take_waiting(&spot, record)?;
+            }
+        }
+        self.by_id.clear();
+        Ok(())
+    }
+
+    /// Whether something waits for names alone, and for one that is not there yet.
+    fn may_come(&mut self, record: &Record) -> Result<bool, ImportError> {
+        let ends = match record {
+            Record::Observation { entity, .. } => [entity, entity],
+            Record::Relation { from, to, .. } => [from, to],
+            Record::Entity(_) | Record::Header { .. } => return Ok(false),
+        };
+        if ends.iter().any(|end| matches!(end, Reference::Id(_))) {
+            return Ok(false);
+        }
+        Ok(self.find(ends[0])?.is_none() || self.find(ends[1])?.is_none())
     }
 
     fn take_all_waiting(&mut self) -> Result<(), ImportError> {
-        self.unmatched.clear();
-        for (line, record) in std::mem::take(&mut self.waiting) {
-            self.take_waiting(line, record)?;
+        self.end_of_numbers()?;
+        for (spot, record) in std::mem::take(&mut self.for_names) {
+            self.take_waiting(&spot, record)?;
         }
         Ok(())
     }
 
-    fn take_waiting(&mut self, line: usize, record: Record) -> Result<(), ImportError> {
+    fn take_waiting(&mut self, spot: &Spot, record: Record) -> Result<(), ImportError> {
         match record {
             Record::Observation { entity, text, origin } => match self.find(&entity)? {
                 Some(place) => self.observe(place, &text, origin)?,
-                None => self.problem(line, missing("an observation", &entity)),
+                None => self.problem(spot, missing("an observation", &entity)),
             },
             Record::Relation { from, to, relation_type, origin } => {
                 let (source, target) = (self.find(&from)?, self.find(&to)?);
                 match (source, target) {
                     (Some(source), Some(target)) => self.relate(source, target, relation_type.trim(), origin)?,
-                    (None, _) => self.problem(line, missing("a relation", &from)),
-                    (_, None) => self.problem(line, missing("a relation", &to)),
+                    (None, _) => self.problem(spot, missing("a relation", &from)),
+                    (_, None) => self.problem(spot, missing("a relation", &to)),
                 }
             }
-            Record::Entity { .. } | Record::Header { .. } => {}
+            Record::Entity(_) | Record::Header { .. } => {}
         }
         Ok(())
     }
@@ -321,10 +481,14 @@ impl<'a> Import<'a> {
         if let Some((created_ns, updated_ns)) = origin.times {
             self.changes.push(MemoryChange::SetTimes { made, created_ns, updated_ns });
         }
-        // A tie to a note that is not here counts for nothing until it is.
-        let ties = origin.ties.into_iter().map(|(target, path)| MemoryChange::Tie { made, target, path });
-        self.changes.extend(ties);
+        self.tie(made, origin.ties);
         made
+    }
+
+    /// Ties links of what is at a place of the changes. A tie to a note that is not here counts for nothing until it is.
+    fn tie(&mut self, made: usize, ties: Vec<(String, VaultPath)>) {
+        let ties = ties.into_iter().map(|(target, path)| MemoryChange::Tie { made, target, path });
+        self.changes.extend(ties);
     }
 
     /// Has everything made under the number it has in the file, if those can be numbers here: all or none, since a mixture
@@ -368,16 +532,25 @@ impl<'a> Import<'a> {
         let called = self.store.entities_called(std::slice::from_ref(&key))?.pop().unwrap_or_default();
         let entities = self.store.entities(&called)?;
         let there = entities.into_iter().flatten().find(|entity| name_key(&entity.name) == key);
-        let found = there.map(|entity| EntityRef::Id(entity.id));
-        if let Some(found) = found {
-            self.by_name.insert(key, found);
-        }
-        Ok(found)
+        let Some(entity) = there else { return Ok(None) };
+        let found = EntityRef::Id(entity.id);
+        self.there.insert(entity.id, entity);
+        self.by_name.insert(key, found);
+        Ok(Some(found))
     }
 
-    fn problem(&mut self, line: usize, message: String) {
-        self.problems.push(Problem { line, message });
+    fn problem(&mut self, spot: &Spot, message: String) {
+        let message = match &spot.place {
+            Some(place) => format!("{place}: {message}"),
+            None => message,
+        };
+        self.problems.push(Problem { line: spot.line, message });
     }
+}
+
+/// What a description says, if anything.
+fn said(description: Option<&String>) -> Option<&str> {
+    description.map(|text| text.trim()).filter(|text| !text.is_empty())
 }
 
 fn key(entity: EntityRef) -> RefKey {
@@ -392,42 +565,4 @@ fn missing(what: &str, reference: &Reference) -> String {
         Reference::Id(id) => format!("{what} of entity {id}, which the file does not have"),
         Reference::Name(name) => format!("{what} of {name:?}, which is neither in the file nor in memory"),
     }
-}
-
-/// Whether a line opens a document that goes on below it, unlike a line that was cut off.
-fn is_unfinished(line: &[u8]) -> bool {
-    let Ok(text) = str::from_utf8(line) else { return false };
-    if !text.trim_end().ends_with(['{', '[']) {
-        return false;
-    }
-    let first = serde_json::Deserializer::from_str(text.trim_start_matches('\u{feff}')).into_iter::<Value>().next();
-    first.is_some_and(|first| first.is_err_and(|error| error.is_eof()))
-}
-
-/// The rest of a damaged line from the next thing on that is whole and says what it is. Objects inside of what is damaged do
-/// not say so, and are no things of their own.
-fn next_whole(damaged: &str) -> Option<&str> {
-    let starts = damaged.match_indices('{').map(|(at, _)| at).filter(|at| *at > 0);
-    starts.map(|at| &damaged[at..]).find(|rest| {
-        let value = serde_json::Deserializer::from_str(rest).into_iter::<Value>().next();
-        value.is_some_and(|value| value.is_ok_and(|value| says_what_it_is(&value)))
-    })
-}
-
-/// What is wrong with a line from here on, or up to something whole.
-fn damage(rest: &str, error: &serde_json::Error, is_followed: bool) -> String {
-    let shown: String = rest.trim().chars().take(40).collect();
-    if is_followed {
-        format!("not JSON ({}) from {shown:?} up to something whole, which was read", reason(error))
-    } else if error.is_eof() {
-        format!("not JSON: the line breaks off in what begins with {shown:?}")
-    } else {
-        format!("not JSON ({}) from {shown:?} on", reason(error))
-    }
-}
-
-/// What the parser says, without its place: that is the line's, not the file's.
-fn reason(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.split(" at line").next().unwrap_or(&text).to_owned()
 }

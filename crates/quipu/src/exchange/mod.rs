@@ -1,5 +1,6 @@
 //! Memory as text, out and in: our own lines, the reference memory server's, and lists as GraphMem gives them.
 
+mod document;
 mod export;
 mod import;
 mod record;

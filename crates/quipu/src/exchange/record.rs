@@ -4,21 +4,16 @@
 //! reference server's (`entityType`, `relationType`, `from` and `to` by name) and GraphMem's (`entity_id`,
 //! `memory_observations`, aliases separated by `|`).
 
+use std::collections::HashSet;
+
+use quipu_core::memory::name_key;
 use quipu_core::model::VaultPath;
 use serde_json::{Map, Value};
 
 /// One thing of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Record {
-    Entity {
-        name: String,
-        /// As written; some files of the reference server have entities without one.
-        entity_type: Option<String>,
-        aliases: Vec<String>,
-        description: Option<String>,
-        observations: Vec<(String, Origin)>,
-        origin: Origin,
-    },
+    Entity(EntityRecord),
     Observation {
         entity: Reference,
         text: String,
@@ -34,6 +29,37 @@ pub(super) enum Record {
     Header {
         version: i64,
     },
+}
+
+/// An entity of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct EntityRecord {
+    pub(super) name: String,
+    /// As written; some files of the reference server have entities without one.
+    pub(super) entity_type: Option<String>,
+    pub(super) aliases: Vec<String>,
+    pub(super) description: Option<String>,
+    pub(super) observations: Vec<(String, Origin)>,
+    pub(super) origin: Origin,
+}
+
+impl EntityRecord {
+    /// The same as the tools would have kept it: without the space around texts, and without names that say nothing.
+    pub(super) fn tidied(self) -> Self {
+        let aliases = self.lacking(&[]).into_iter().map(|alias| alias.trim().to_owned()).collect();
+        let description = self.description.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        Self { aliases, description, ..self }
+    }
+
+    /// The aliases that are neither its name nor among these, each once.
+    pub(super) fn lacking(&self, there: &[String]) -> Vec<String> {
+        if self.aliases.is_empty() {
+            return Vec::new();
+        }
+        let mut keys: HashSet<String> = there.iter().chain([&self.name]).map(|name| name_key(name)).collect();
+        let is_new = |alias: &&String| !alias.trim().is_empty() && keys.insert(name_key(alias));
+        self.aliases.iter().filter(is_new).cloned().collect()
+    }
 }
 
 /// What a thing was where the file was written, as far as the file says.
@@ -54,39 +80,19 @@ pub(super) enum Reference {
     Name(String),
 }
 
-/// The lists that a whole document may have.
-const LISTS: [&str; 7] =
-    ["entities", "memory_entities", "observations", "memory_observations", "relations", "memory_relations", "graph"];
-
-/// All records in a value: one, or those of a whole document, entities before what refers to them.
-pub(super) fn records(value: &Value) -> Result<Vec<Record>, String> {
-    match value {
-        Value::Array(items) => items.iter().map(records).collect::<Result<Vec<_>, _>>().map(|lists| lists.concat()),
-        Value::Object(object) => {
-            let is_document = !object.contains_key("name") && LISTS.iter().any(|list| is_list(object.get(*list)));
-            if !is_document {
-                return Ok(vec![record(object)?]);
-            }
-            let lists = LISTS.iter().filter_map(|list| object.get(*list)).map(records);
-            lists.collect::<Result<Vec<_>, _>>().map(|lists| lists.concat())
-        }
-        other => Err(format!("{} is no entity, observation or relation", shown(other))),
-    }
-}
-
-fn is_list(value: Option<&Value>) -> bool {
-    matches!(value, Some(Value::Array(_) | Value::Object(_)))
-}
-
 /// What a thing may say it is.
-const KINDS: [&str; 4] = ["entity", "observation", "relation", super::export::HEADER];
+pub(super) const KINDS: [&str; 4] = ["entity", "observation", "relation", super::export::HEADER];
 
 /// Whether a value says of itself that it is a whole thing of a file, not a part of one.
 pub(super) fn says_what_it_is(value: &Value) -> bool {
     value.get("type").and_then(Value::as_str).is_some_and(|kind| KINDS.contains(&kind))
 }
 
-fn record(object: &Map<String, Value>) -> Result<Record, String> {
+/// The thing that a value is, or why it is none.
+pub(super) fn record(value: &Value) -> Result<Record, String> {
+    let Value::Object(object) = value else {
+        return Err(format!("{} is no entity, observation or relation", shown(value)));
+    };
     let kind = object.get("type").and_then(Value::as_str);
     if kind == Some(super::export::HEADER) {
         // Those of the first version may go without saying.
@@ -144,14 +150,14 @@ fn entity(object: &Map<String, Value>, name: String) -> Result<Record, String> {
         Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         Some(other) => return Err(format!("its `aliases` are {}, not a list", shown(other))),
     };
-    Ok(Record::Entity {
+    Ok(Record::Entity(EntityRecord {
         entity_type: text(object, &["entity_type", "entityType"]).filter(|written| !written.trim().is_empty()),
         aliases: aliases.into_iter().filter(|alias| !alias.is_empty()).collect(),
         description: text(object, &["description"]),
         observations: observations.into_iter().filter(|(text, _)| !text.trim().is_empty()).collect(),
         origin: Origin { id: number(object, &["id", "entity_id"]), ..origin(object)? },
         name,
-    })
+    }))
 }
 
 fn observation(value: &Value) -> Result<(String, Origin), String> {

@@ -1,6 +1,6 @@
 //! What goes out comes in again as it was.
 
-use quipu_core::memory::{EntityTypes, ObservationId};
+use quipu_core::memory::{EntityTypes, ObservationId, RelationId};
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{ChangeNumber, MemoryChange, MemoryStore, NoteTie, TextOwner};
 use quipu_store_embedded::MemoryDatabase;
@@ -179,6 +179,106 @@ fn bytes_that_are_not_utf_8_are_refused_with_their_line() {
     let document = [b"{\n\"entities\": [\n".to_vec(), line(b"caf\xe9"), b"]}\n".to_vec()].concat();
     let (names, told) = taken(&document);
     assert_eq!((names.len(), told[0].0), (0, 3), "{told:?}");
+    let document = [&b"{\"entities\": ["[..], &line(b"caf\xe9"), b",", &line(b"tea"), b"]}\n"].concat();
+    let (names, told) = taken(&document);
+    assert_eq!((names, told[0].0, told.len()), (vec!["tea".to_owned()], 1, 1));
+    assert!(told[0].1.starts_with("entities[0]: not UTF-8"), "{told:?}");
+}
+
+const DOCUMENT: &str = r#"{"memory_entities":[
+{"id":1,"name":"A","entity_type":"x"},
+{"id":2,"name":" ","entity_type":"x"},
+{"id":3,"name":"B","entity_type":"x"}
+],"memory_relations":[
+{"from_entity_id":1,"to_entity_id":3,"relation_type":"knows"},
+{"from_entity_id":1,"to_entity_id":9,"relation_type":"knows"},
+{"from_entity_id":3,"to_entity_id":1,"relation_type":""},
+7,
+{"from_entity_id":3,"to_entity_id":1,"relation_type":"knows"}
+]}
+"#;
+
+/// Of each problem its line, and what is wrong.
+fn places(problems: &[Problem]) -> Vec<(usize, &str)> {
+    problems.iter().map(|problem| (problem.line, problem.message.as_str())).collect()
+}
+
+#[test]
+fn a_bad_item_costs_no_other_item_of_its_document() {
+    let blank = "memory_entities[1]: its `name` is blank";
+    let untyped = "memory_relations[2]: it is a relation, and its type is blank";
+    let number = "memory_relations[3]: a number is no entity, observation or relation";
+    let nobody = "memory_relations[1]: a relation of entity 9, which the file does not have";
+    let expected = [(3, blank), (8, untyped), (9, number), (7, nobody)];
+    let (imported, problems) = import(&MemMemory::default(), DOCUMENT);
+    assert_eq!((imported.entities, imported.relations), (2, 2));
+    assert_eq!(places(&problems), expected);
+    let (imported, problems) = import(&MemMemory::default(), &DOCUMENT.replace('\n', ""));
+    assert_eq!((imported.entities, imported.relations), (2, 2));
+    assert_eq!(places(&problems), expected.map(|(_, message)| (1, message)), "on one line");
+    let (imported, problems) = import(&MemMemory::default(), &format!("{{\"graph\":{DOCUMENT}}}"));
+    assert_eq!((imported.entities, problems.len()), (2, 4));
+    assert!(problems[0].message.starts_with("graph.memory_entities[1]: "), "{problems:?}");
+}
+
+#[test]
+fn of_a_damaged_document_what_is_whole_is_kept() {
+    let pretty = serde_json::to_string_pretty(&serde_json::from_str::<serde_json::Value>(DOCUMENT).unwrap()).unwrap();
+    for (good, bad, line, what) in [
+        (DOCUMENT, DOCUMENT.replace(r#""name":" ","#, r#""name":"cut"#), 3, "not JSON (expected `,` or `}`)"),
+        (DOCUMENT, DOCUMENT.replace(r#"{"id":2,"#, r"{id:2,"), 3, "not JSON (a key should stand here)"),
+        (&pretty, pretty.replace(r#""name": " ","#, r#""name": "cut"#), 8, "not JSON (control character"),
+    ] {
+        let (imported, problems) = import(&MemMemory::default(), &bad);
+        let told = &problems[0];
+        assert_eq!((imported.entities, imported.relations, told.line), (2, 2, line), "{problems:?}\n{bad}");
+        assert!(told.message.starts_with(&format!("memory_entities[1]: {what}")), "{told:?}");
+        assert_eq!(problems.len(), import(&MemMemory::default(), good).1.len());
+    }
+    let cut = &DOCUMENT[..DOCUMENT.find(r#","relation_type":"""#).unwrap()];
+    let (imported, problems) = import(&MemMemory::default(), cut);
+    assert_eq!((imported.entities, imported.relations), (2, 1), "{problems:?}");
+    let message = r#"memory_relations[2]: not JSON: the document breaks off in what begins with "#;
+    assert!(problems.iter().any(|told| told.line == 8 && told.message.starts_with(message)), "{problems:?}");
+}
+
+#[test]
+fn a_document_is_known_however_it_begins() {
+    let line = |name: &str| format!(r#"{{"name":"{name}"}}"#);
+    let (a, b) = (line("A"), line("B"));
+    for file in [
+        format!("{{\"entities\":[{a},\n{b}]}}\n"),
+        format!("\n \n{{\"entities\":[{a},\n{b}]}}"),
+        format!("\u{feff}{{\"exported\":\"today\",\n\"entities\":[{a},{b}]}}"),
+        format!("[{a},\n{b}\n]"),
+        format!("{{\"entities\":[{a}]}}\n\n{{\n\"entities\":[\n{b}\n]}}"),
+        format!("{a}\n{{\"entities\":[\n{b}\n]}}"),
+        format!("{{\"name\":\"A\",\n\"observations\":[]}}\n{b}"),
+        format!("{{\"entities\":[\n{a},\n{b},\n]}}\n"),
+    ] {
+        assert_eq!(taken(file.as_bytes()), (vec!["A".to_owned(), "B".to_owned()], Vec::new()), "{file}");
+    }
+    let (names, told) = taken(format!("{{\"type\":\"entity\",\"observations\":[\n{a}\n{b}\n").as_bytes());
+    assert_eq!((names.len(), told.len(), told[0].0), (2, 1, 1), "a line that was cut off is no document: {told:?}");
+}
+
+#[test]
+fn numbers_mean_nothing_beyond_their_document() {
+    let of = |from: &str, to: &str| {
+        let entities = format!(r#"[{{"id":1,"name":"{from}"}},{{"id":2,"name":"{to}"}}]"#);
+        let relations = r#"[{"from_entity_id":1,"to_entity_id":2,"relation_type":"knows"}]"#;
+        format!("{{\"memory_entities\":{entities},\n\"memory_relations\":{relations}}}\n")
+    };
+    let by_name = r#"{"relations":[{"from":"a","to":"c","relationType":"knows"}]}"#;
+    for file in
+        [of("a", "b") + by_name + &of("c", "d"), of("a", "b").replace('\n', "") + "\n" + by_name + &of("c", "d")]
+    {
+        let copy = MemMemory::default();
+        assert_eq!(import(&copy, &file).1, []);
+        let relations = copy.relations_after(RelationId(0), 9).unwrap();
+        let ends: Vec<_> = relations.iter().map(|relation| (relation.from.0, relation.to.0)).collect();
+        assert_eq!(ends, [(1, 2), (3, 4), (1, 3)], "{file}");
+    }
 }
 
 #[test]
@@ -193,6 +293,54 @@ fn the_same_line_twice_in_one_file_counts_once() {
     let head = store.head().unwrap();
     import(&store, &(written.clone() + &written));
     assert_eq!((lines(&store), store.head().unwrap()), (written, head), "one export behind the other");
+}
+
+/// The entities of a memory: name, type, aliases and description.
+fn known(store: &MemMemory) -> Vec<(String, String, Vec<String>, Option<String>)> {
+    let entities = store.entities_from(0, usize::MAX).unwrap().into_iter();
+    entities.map(|entity| (entity.name, entity.entity_type, entity.aliases, entity.description)).collect()
+}
+
+#[test]
+fn an_entity_that_is_there_gets_what_it_lacks() {
+    let bare = r#"{"type":"entity","name":"Alice"}"#;
+    let more = r#"{"type":"entity","name":"alice","entityType":"person","aliases":[" Al ","al","ALICE",""],
+        "description":" Owns [[plan]] ","ties":{"plan":"notes/old.md"}}"#;
+    let more = more.replace('\n', "");
+    let last = r#"{"type":"entity","name":"ALICE","aliases":"Ally|AL","description":"Owns [[plan]]"}"#;
+    let own = |entity_type: &str| {
+        let aliases = vec!["Al".to_owned(), "Ally".to_owned()];
+        [("Alice".to_owned(), entity_type.to_owned(), aliases, Some("Owns [[plan]]".to_owned()))]
+    };
+    let file = format!("{bare}\n{more}\n{last}\n");
+    let in_one_file = MemMemory::default();
+    assert_eq!(import(&in_one_file, &file).1, []);
+    assert_eq!(known(&in_one_file), own("User"));
+    let in_memory = MemMemory::default();
+    import(&in_memory, bare);
+    let (imported, problems) = import(&in_memory, &format!("{more}\n{last}"));
+    assert_eq!((imported.entities, imported.known, imported.completed, problems), (0, 2, 1, Vec::new()));
+    assert_eq!(known(&in_memory), own("Thing"));
+    for store in [&in_one_file, &in_memory] {
+        let ties = store.ties_of(&[TextOwner::Entity(store.entities_from(0, 1).unwrap()[0].id)]).unwrap();
+        assert_eq!(ties[0].len(), 1, "a tie comes with the description it is of");
+        let head = store.head().unwrap();
+        let (imported, problems) = import(store, &file);
+        assert_eq!((imported.completed, problems, store.head().unwrap()), (0, Vec::new(), head), "twice is once");
+    }
+}
+
+#[test]
+fn another_description_is_told_and_not_taken() {
+    let of = |text: &str| format!(r#"{{"type":"entity","name":"A","description":"{text}"}}"#);
+    let told = r#""A" has another description already, which counts"#;
+    let store = MemMemory::default();
+    let (_, problems) = import(&store, &format!("{}\n{}\n{}\n", of(" "), of("first"), of("second")));
+    assert_eq!(places(&problems), [(3, told)]);
+    let head = store.head().unwrap();
+    assert_eq!(places(&import(&store, &of("third")).1), [(1, told)]);
+    assert_eq!(import(&store, &of("")).1, [], "no description is no other description");
+    assert_eq!((known(&store)[0].3.as_deref(), store.head().unwrap()), (Some("first"), head));
 }
 
 #[test]

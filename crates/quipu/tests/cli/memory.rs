@@ -222,7 +222,7 @@ fn strict_takes_all_or_nothing() {
     let ran = import(&vault, REFERENCE, &["--strict"]).expect(1);
     let broken = r#"line 7: not JSON: the line breaks off in what begins with "{\"type\":\"entity\",\"name\":\"Bo\""#;
     assert!(ran.stderr.contains(broken), "{ran}");
-    assert!(ran.stderr.contains("nothing was taken: 2 lines cannot be read"), "{ran}");
+    assert!(ran.stderr.contains("nothing was taken: 2 things cannot be taken in"), "{ran}");
     assert_eq!(content(&vault), [json!(null); 0]);
 }
 
@@ -266,17 +266,55 @@ fn a_document_of_numbered_entities() {
 }
 
 #[test]
+fn a_bad_item_in_a_document() {
+    let document = r#"{"memory_entities": [
+  {"id": 1, "name": "A", "entity_type": "x"},
+  {"id": 2, "name": "", "entity_type": "x"},
+  {"id": 3, "name": "B", "entity_type": "x"}
+], "memory_relations": [
+  {"from_entity_id": 2, "to_entity_id": 1, "relation_type": "knows"},
+  {"from_entity_id": 1, "to_entity_id": 3, "relation_type": "knows"}
+]}"#;
+    let vault = Sandbox::of("");
+    let strict = import(&vault, document, &["--strict"]).expect(1);
+    let blank = "line 3: memory_entities[1]: its `name` is blank";
+    let missing = "line 6: memory_relations[0]: a relation of entity 2, which the file does not have";
+    assert!(strict.stderr.contains(blank) && strict.stderr.contains(missing), "{strict}");
+    assert!(strict.stderr.contains("nothing was taken: 2 things cannot be taken in"), "{strict}");
+    assert_eq!(content(&vault), [json!(null); 0]);
+    let ran = import(&vault, document, &[]).expect(1);
+    assert!(ran.stderr.contains(blank) && ran.stderr.contains(missing), "{ran}");
+    assert!(ran.stdout.contains("taken in: 2 entities, 0 observations, 1 relations"), "{ran}");
+    assert_eq!(content(&vault).len(), 3);
+}
+
+#[test]
+fn an_entity_gets_what_it_lacks_and_undo_takes_it_back() {
+    let vault = Sandbox::of("");
+    call(&vault, "create_entity", &json!({"name": "Ada", "entity_type": "person", "aliases": "Countess"}));
+    let file = r#"{"type":"entity","name":"Ada","aliases":["countess","Lovelace"],"description":"Wrote a program"}"#;
+    let ran = import(&vault, file, &["--strict"]).expect(0);
+    assert!(ran.stdout.contains("1 were there already, and 1 of them got aliases or a description"), "{ran}");
+    let ada = call(&vault, "get_entity", &json!({"entity_id": 1}));
+    assert_eq!((&ada["aliases"], &ada["description"]), (&json!("Countess|Lovelace"), &json!("Wrote a program")));
+    let again = import(&vault, file, &["--strict", "--json"]).expect(0).json();
+    assert_eq!((&again["known"], &again["completed"]), (&json!(1), &json!(0)));
+    vault.run(&["undo"]).expect(0);
+    assert_eq!(call(&vault, "get_entity", &json!({"entity_id": 1}))["aliases"], "Countess");
+}
+
+#[test]
 fn a_file_of_another_kind_is_told_in_a_few_lines() {
     let vault = Sandbox::of("");
     let junk = "what is this\n".repeat(3000);
     let ran = import(&vault, &junk, &[]).expect(1);
     assert_eq!(ran.stderr.matches("not JSON").count(), 20, "{ran}");
-    assert!(ran.stderr.contains("2980 more things cannot be read"), "{ran}");
+    assert!(ran.stderr.contains("2980 more things cannot be taken in"), "{ran}");
     assert!(ran.stdout.contains("taken in: 0 entities"), "{ran}");
     let all = import(&vault, &junk, &["--json"]).expect(1).json();
     assert_eq!(all["problems"].as_array().unwrap().len(), 3000);
     let strict = import(&vault, &junk, &["--strict"]).expect(1);
-    assert!(strict.stderr.contains("nothing was taken: 3000 lines cannot be read"), "{strict}");
+    assert!(strict.stderr.contains("nothing was taken: 3000 things cannot be taken in"), "{strict}");
 }
 
 #[test]

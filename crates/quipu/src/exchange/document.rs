@@ -1,0 +1,364 @@
+//! A text walked thing by thing: a record, or a whole document with lists of them. Each is read for itself, so a bad one costs
+//! no other, and is known by its place in the document and its line in the file.
+
+use std::fmt;
+use std::rc::Rc;
+
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use super::record::{KINDS, Record, record, says_what_it_is};
+
+/// The lists that a whole document may have.
+const LISTS: [&[u8]; 7] = [
+    b"entities",
+    b"memory_entities",
+    b"observations",
+    b"memory_observations",
+    b"relations",
+    b"memory_relations",
+    b"graph",
+];
+
+/// Lists within lists: no file has more, and the stack is not endless.
+const DEEPEST: usize = 16;
+
+/// Where something stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Spot {
+    /// In the file, counted from 1.
+    pub(super) line: usize,
+    /// In its document, if it is part of one.
+    pub(super) place: Option<Place>,
+}
+
+/// A place in a document: `memory_relations[17]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Shared by all items of a list.
+    list: Rc<str>,
+    index: Option<usize>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.list)?;
+        self.index.map_or(Ok(()), |index| write!(f, "[{index}]"))
+    }
+}
+
+/// From where on a text is not JSON.
+#[derive(Debug)]
+pub(super) struct Damage {
+    at: usize,
+    place: Option<Place>,
+    /// None where the text just ends.
+    reason: Option<String>,
+}
+
+impl Damage {
+    fn of(at: usize, error: &serde_json::Error) -> Self {
+        Self { at, place: None, reason: (!error.is_eof()).then(|| reason(error)) }
+    }
+}
+
+/// What the parser says, without its place: that is in what it was given, not in the file.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split(" at line").next().unwrap_or(&text).to_owned()
+}
+
+/// What is done with each thing that is found, or with what is wrong with it.
+pub(super) type Take<'t, E> = dyn FnMut(Spot, Result<Record, String>) -> Result<(), E> + 't;
+
+/// How far something went, or where it is damaged.
+type Reached = Result<usize, Damage>;
+
+/// A text on its way.
+pub(super) struct Walk<'t> {
+    text: &'t [u8],
+    /// A place and its line, from which the lines behind it are counted.
+    counted: (usize, usize),
+}
+
+impl<'t> Walk<'t> {
+    /// `line` is that of the text's beginning.
+    pub(super) fn new(text: &'t [u8], line: usize) -> Self {
+        Self { text, counted: (0, line) }
+    }
+
+    /// Whether a whole document begins here: lists of things, even if it is damaged further on.
+    pub(super) fn opens_document(&self, at: usize) -> bool {
+        match self.byte(at) {
+            Some(b'[') => true,
+            Some(b'{') => self.shape(at).0,
+            _ => false,
+        }
+    }
+
+    /// Takes one value and all that is in it; returns where it ends.
+    pub(super) fn take<E>(&mut self, at: usize, take: &mut Take<'_, E>) -> Result<Reached, E> {
+        self.value(at, None, 0, take)
+    }
+
+    /// Where the next value begins, if there is any.
+    pub(super) fn next_value(&self, at: usize) -> Option<usize> {
+        let at = self.skip_space(at);
+        (at < self.text.len()).then_some(at)
+    }
+
+    /// The next thing from a damage on that is whole and says what it is. Objects inside of what is damaged do not say so, and
+    /// are no things of their own.
+    pub(super) fn next_whole(&self, damage: &Damage) -> Option<usize> {
+        let mut starts = (damage.at..self.text.len()).filter(|at| self.text[*at] == b'{');
+        starts.find(|at| {
+            let value = serde_json::Deserializer::from_slice(&self.text[*at..]).into_iter::<Value>().next();
+            value.is_some_and(|value| value.is_ok_and(|value| says_what_it_is(&value)))
+        })
+    }
+
+    /// The line of a place. They are asked for more or less in their order.
+    pub(super) fn line(&mut self, at: usize) -> usize {
+        let (before, line) = self.counted;
+        let line = if before <= at {
+            line + line_ends(&self.text[before..at])
+        } else {
+            line - line_ends(&self.text[at..before])
+        };
+        self.counted = (at, line);
+        line
+    }
+
+    /// Where a damage is, and in what words.
+    pub(super) fn told(&mut self, damage: &Damage, is_followed: bool) -> (Spot, String) {
+        let rest = &self.text[damage.at..];
+        let shown = String::from_utf8_lossy(&rest[..rest.len().min(200)]);
+        let shown: String = shown.trim().chars().take(40).collect();
+        let reason = damage.reason.as_deref();
+        let message = if is_followed {
+            let reason = reason.unwrap_or("it breaks off");
+            format!("not JSON ({reason}) from {shown:?} up to something whole, which was read")
+        } else if let Some(reason) = reason {
+            format!("not JSON ({reason}) from {shown:?} on")
+        } else {
+            let what = if damage.place.is_some() { "document" } else { "line" };
+            format!("not JSON: the {what} breaks off in what begins with {shown:?}")
+        };
+        (Spot { line: self.line(damage.at), place: damage.place.clone() }, message)
+    }
+
+    fn value<E>(
+        &mut self,
+        at: usize,
+        place: Option<&Place>,
+        depth: usize,
+        take: &mut Take<'_, E>,
+    ) -> Result<Reached, E> {
+        if depth < DEEPEST {
+            match self.byte(at) {
+                Some(b'[') => return self.list(at, place, depth + 1, take),
+                Some(b'{') => {
+                    let (is_document, end) = self.shape(at);
+                    return match end {
+                        _ if is_document => self.document(at, place, depth + 1, take),
+                        Ok(end) => self.one(at, end, place, take),
+                        Err(damage) => Ok(Err(Damage { at, ..damage })),
+                    };
+                }
+                _ => {}
+            }
+        }
+        match self.skip(at) {
+            Ok(end) => self.one(at, end, place, take),
+            Err(damage) => Ok(Err(damage)),
+        }
+    }
+
+    /// Takes what stands between two places as one thing.
+    fn one<E>(&mut self, at: usize, end: usize, place: Option<&Place>, take: &mut Take<'_, E>) -> Result<Reached, E> {
+        let (at, found) = match str::from_utf8(&self.text[at..end]) {
+            Ok(text) => (at, serde_json::from_str(text).map_err(|error| format!("not JSON ({})", reason(&error)))),
+            // A guess at what was meant would be another text.
+            Err(error) => (at + error.valid_up_to(), Err(not_utf8(&self.text[at + error.valid_up_to()..]))),
+        };
+        let spot = Spot { line: self.line(at), place: place.cloned() };
+        take(spot, found.and_then(|value: Value| record(&value)))?;
+        Ok(Ok(end))
+    }
+
+    /// Takes the items of a list. Behind a damaged one it goes on with the next that begins its line as that one did: so do the
+    /// items of a list that was written one a line, or indented, and nothing inside of them.
+    fn list<E>(
+        &mut self,
+        at: usize,
+        place: Option<&Place>,
+        depth: usize,
+        take: &mut Take<'_, E>,
+    ) -> Result<Reached, E> {
+        let list: Rc<str> = place.map(Place::to_string).unwrap_or_default().into();
+        let mut at = self.skip_space(at + 1);
+        if self.byte(at) == Some(b']') {
+            return Ok(Ok(at + 1));
+        }
+        for index in 0.. {
+            let place = Place { list: Rc::clone(&list), index: Some(index) };
+            let behind = match self.value(at, Some(&place), depth, take)? {
+                Ok(end) => self.behind(end, b']'),
+                Err(damage) => Err(damage),
+            };
+            at = match behind {
+                Ok(Behind::More(next)) => next,
+                Ok(Behind::End(end)) => return Ok(Ok(end)),
+                Err(damage) => {
+                    let damage = Damage { place: damage.place.or(Some(place)), ..damage };
+                    let Some(next) = self.sibling(at) else { return Ok(Err(damage)) };
+                    let (spot, message) = self.told(&damage, true);
+                    take(spot, Err(message))?;
+                    next
+                }
+            };
+        }
+        unreachable!("a list ends where the text does")
+    }
+
+    fn document<E>(
+        &mut self,
+        at: usize,
+        place: Option<&Place>,
+        depth: usize,
+        take: &mut Take<'_, E>,
+    ) -> Result<Reached, E> {
+        let mut at = self.skip_space(at + 1);
+        loop {
+            let (key, value) = match self.field(at) {
+                Ok(field) => field,
+                Err(damage) => return Ok(Err(damage)),
+            };
+            let reached = if self.is_list(key, value) {
+                let key = String::from_utf8_lossy(key);
+                let list = place.map_or_else(|| key.to_string(), |place| format!("{place}.{key}")).into();
+                self.value(value, Some(&Place { list, index: None }), depth, take)?
+            } else {
+                self.skip(value)
+            };
+            match reached.and_then(|end| self.behind(end, b'}')) {
+                Ok(Behind::More(next)) => at = next,
+                Ok(Behind::End(end)) => return Ok(Ok(end)),
+                Err(damage) => return Ok(Err(damage)),
+            }
+        }
+    }
+
+    /// Whether an object is a document, as far as it can be read, and where it ends.
+    fn shape(&self, at: usize) -> (bool, Reached) {
+        let (mut is_thing, mut has_lists) = (false, false);
+        let mut at = self.skip_space(at + 1);
+        if self.byte(at) == Some(b'}') {
+            return (false, Ok(at + 1));
+        }
+        let end = loop {
+            let (key, value) = match self.field(at) {
+                Ok(field) => field,
+                Err(damage) => break Err(damage),
+            };
+            is_thing |= key == b"name" || key == b"type" && self.is_kind(value);
+            has_lists |= self.is_list(key, value);
+            match self.skip(value).and_then(|end| self.behind(end, b'}')) {
+                Ok(Behind::More(next)) => at = next,
+                Ok(Behind::End(end)) => break Ok(end),
+                Err(damage) => break Err(damage),
+            }
+        };
+        (has_lists && !is_thing, end)
+    }
+
+    fn is_list(&self, key: &[u8], value: usize) -> bool {
+        LISTS.contains(&key) && matches!(self.byte(value), Some(b'[' | b'{'))
+    }
+
+    /// Whether a value is what a thing says it is.
+    fn is_kind(&self, value: usize) -> bool {
+        let written = self.text[value..].strip_prefix(b"\"");
+        written.is_some_and(|written| KINDS.iter().any(|kind| written.starts_with(kind.as_bytes())))
+    }
+
+    /// The key that begins here, as written, and where its value begins.
+    fn field(&self, at: usize) -> Result<(&'t [u8], usize), Damage> {
+        if self.byte(at).is_some_and(|byte| byte != b'"') {
+            return Err(self.unexpected(at, "a key should stand here"));
+        }
+        let end = self.skip(at)?;
+        let colon = self.skip_space(end);
+        match self.byte(colon) {
+            Some(b':') => Ok((&self.text[at + 1..end - 1], self.skip_space(colon + 1))),
+            _ => Err(self.unexpected(colon, "expected `:`")),
+        }
+    }
+
+    /// What comes behind an item or a field.
+    fn behind(&self, end: usize, close: u8) -> Result<Behind, Damage> {
+        let at = self.skip_space(end);
+        match self.byte(at) {
+            Some(b',') => {
+                let next = self.skip_space(at + 1);
+                // A comma too many hides nothing.
+                Ok(if self.byte(next) == Some(close) { Behind::End(next + 1) } else { Behind::More(next) })
+            }
+            Some(byte) if byte == close => Ok(Behind::End(at + 1)),
+            _ => Err(self.unexpected(at, &format!("expected `,` or `{}`", char::from(close)))),
+        }
+    }
+
+    /// The end of a value that is not looked into.
+    fn skip(&self, at: usize) -> Reached {
+        let mut values = serde_json::Deserializer::from_slice(&self.text[at..]).into_iter::<IgnoredAny>();
+        match values.next() {
+            Some(Ok(_)) => Ok(at + values.byte_offset()),
+            Some(Err(error)) => Err(Damage::of(at, &error)),
+            None => Err(Damage { at, place: None, reason: None }),
+        }
+    }
+
+    fn unexpected(&self, at: usize, reason: &str) -> Damage {
+        Damage { at, place: None, reason: (at < self.text.len()).then(|| reason.to_owned()) }
+    }
+
+    /// The next object that begins a line in the same column as what is at this place; where that does not begin its line, the
+    /// next without anything before it.
+    fn sibling(&self, at: usize) -> Option<usize> {
+        let start = self.text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let may_precede = |bytes: &[u8]| bytes.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b',');
+        let column = if may_precede(&self.text[start..at]) { at - start } else { 0 };
+        let mut line = at;
+        loop {
+            line += self.text[line..].iter().position(|byte| *byte == b'\n')? + 1;
+            let begins = self.text.get(line..=line + column);
+            if begins.is_some_and(|begins| begins[column] == b'{' && may_precede(&begins[..column])) {
+                return Some(line + column);
+            }
+        }
+    }
+
+    fn skip_space(&self, at: usize) -> usize {
+        at + self.text[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count()
+    }
+
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.text.get(at).copied()
+    }
+}
+
+/// What comes behind an item of a list or a field of an object.
+enum Behind {
+    More(usize),
+    End(usize),
+}
+
+/// What is told of bytes that begin with one that cannot be in UTF-8.
+pub(super) fn not_utf8(bytes: &[u8]) -> String {
+    format!("not UTF-8 (byte 0x{:02x}); save the file as UTF-8", bytes[0])
+}
+
+fn line_ends(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte == b'\n').count()
+}
