@@ -37,8 +37,8 @@ impl Memory {
         // It may have become part of another: then the store knows where it went.
         let client = session.client();
         let heir = if client.is_empty() { None } else { self.store.context(&client)? };
+        // The session keeps what its client asked for: an undo brings it back.
         let Some(heir) = heir.filter(|heir| *heir != project) else { return Ok(None) };
-        session.set_context(Some(heir));
         Ok(self.store.entities(&[heir])?.into_iter().next().flatten())
     }
 

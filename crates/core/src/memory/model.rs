@@ -114,14 +114,23 @@ impl Entity {
     /// The aliases and the description of this entity once another has become part of it: its name and aliases are kept
     /// as aliases, its description where there was none; else see [`Entity::observing_of`].
     pub fn absorbing(&self, other: &Self) -> (Vec<String>, Option<String>) {
+        self.completed_by([&other.name].into_iter().chain(&other.aliases), other.description.as_ref())
+    }
+
+    /// The aliases and the description of this entity with other names for it, and with a description where it has none.
+    pub fn completed_by<'n>(
+        &self,
+        names: impl IntoIterator<Item = &'n String>,
+        description: Option<&String>,
+    ) -> (Vec<String>, Option<String>) {
         let mut aliases = self.aliases.clone();
-        for name in [&other.name].into_iter().chain(&other.aliases) {
+        for name in names {
             let key = name_key(name);
             if key != name_key(&self.name) && aliases.iter().all(|alias| name_key(alias) != key) {
                 aliases.push(name.clone());
             }
         }
-        (aliases, self.description.clone().or_else(|| other.description.clone()))
+        (aliases, self.description.as_ref().or(description).cloned())
     }
 
     /// What becomes an observation of this entity once another has become part of it: the other's description, where this

@@ -139,6 +139,15 @@ pub enum MemoryChange {
         /// What becomes of it.
         update: EntityUpdate,
     },
+    /// More of an entity, whatever it has by then: aliases that it does not have, and a description where there is none.
+    CompleteEntity {
+        /// Which.
+        id: EntityId,
+        /// Other names.
+        aliases: Vec<String>,
+        /// What it is.
+        description: Option<String>,
+    },
     /// An entity goes, with its observations and relations.
     DeleteEntity {
         /// Which.

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Read};
 use quipu_core::memory::{Entity, EntityId, EntityTypes, name_key};
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
-    ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryFailure, MemoryStore, NewEntity,
+    ApplyError, Author, ChangeNumber, EntityRef, MemoryChange, MemoryFailure, MemoryStore, NewEntity,
 };
 use serde::de::IgnoredAny;
 
@@ -82,7 +82,7 @@ pub(crate) struct Import<'a> {
     /// Those of the store that were asked for, with what the file adds to them.
     there: HashMap<EntityId, Entity>,
     /// The places of their changes.
-    updates: HashMap<EntityId, usize>,
+    given: HashMap<EntityId, usize>,
     /// The type that the file first gave an entity, and its line.
     typed: HashMap<RefKey, (String, usize)>,
     /// How often each text is there, in the store and in the file so far.
@@ -119,7 +119,7 @@ impl<'a> Import<'a> {
             by_id: HashMap::new(),
             by_name: HashMap::new(),
             there: HashMap::new(),
-            updates: HashMap::new(),
+            given: HashMap::new(),
             typed: HashMap::new(),
             texts: HashMap::new(),
             unmatched: HashMap::new(),
@@ -331,18 +331,18 @@ impl<'a> Import<'a> {
         let (own, other) = (said(description.as_ref()), said(given.description.as_ref()));
         let is_another = own.is_some() && other.is_some() && own != other;
         let is_described = own.is_none() && other.is_some();
+        let new_description = given.description.filter(|_| is_described);
         if is_described {
-            *description = given.description;
+            description.clone_from(&new_description);
         }
-        let is_changed = is_described || !more.is_empty();
-        aliases.extend(more);
+        aliases.extend_from_slice(&more);
         if is_another {
             self.problem(spot, format!("{:?} has another description already, which counts", given.name));
         }
         let made = match place {
             EntityRef::Made(made) => made,
-            EntityRef::Id(id) if is_changed => self.update(id, is_described),
-            EntityRef::Id(_) => return,
+            EntityRef::Id(_) if !is_described && more.is_empty() => return,
+            EntityRef::Id(id) => self.give(id, more, new_description),
         };
         if is_described {
             self.tie(made, given.origin.ties);
@@ -350,19 +350,15 @@ impl<'a> Import<'a> {
     }
 
     /// The place of the change that gives an entity of memory what it lacked.
-    fn update(&mut self, id: EntityId, is_described: bool) -> usize {
-        let place = *self.updates.entry(id).or_insert_with(|| {
+    fn give(&mut self, id: EntityId, more: Vec<String>, description: Option<String>) -> usize {
+        let place = *self.given.entry(id).or_insert_with(|| {
             self.imported.completed += 1;
-            self.changes.push(MemoryChange::UpdateEntity { id, update: EntityUpdate::default() });
+            self.changes.push(MemoryChange::CompleteEntity { id, aliases: Vec::new(), description: None });
             self.changes.len() - 1
         });
-        if let (MemoryChange::UpdateEntity { update, .. }, Some(entity)) =
-            (&mut self.changes[place], self.there.get(&id))
-        {
-            update.aliases = Some(entity.aliases.clone());
-            if is_described {
-                update.description = Some(entity.description.clone());
-            }
+        if let MemoryChange::CompleteEntity { aliases, description: said, .. } = &mut self.changes[place] {
+            aliases.extend(more);
+            *said = said.take().or(description);
         }
         place
     }

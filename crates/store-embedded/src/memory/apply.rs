@@ -48,6 +48,9 @@ impl<'tx> Writing<'tx> {
         match change {
             MemoryChange::CreateEntity(new) => self.create_entity(new).map(MemoryItem::Entity),
             MemoryChange::UpdateEntity { id, update } => self.update_entity(*id, update).map(MemoryItem::Entity),
+            MemoryChange::CompleteEntity { id, aliases, description } => {
+                self.complete_entity(*id, aliases, description.as_ref()).map(MemoryItem::Entity)
+            }
             MemoryChange::DeleteEntity { id } => self.delete_entity(*id).map(MemoryItem::Entity),
             MemoryChange::MergeEntity { from, into } => self.merge(*from, *into).map(MemoryItem::Entity),
             MemoryChange::AddObservation { entity, text } => {
@@ -108,6 +111,18 @@ impl<'tx> Writing<'tx> {
             self.refuse_taken(name, Some(id))?;
         }
         let after = update.applied_to(&before, self.at_ns);
+        self.replace_entity(before, after)
+    }
+
+    fn complete_entity(
+        &mut self,
+        id: EntityId,
+        aliases: &[String],
+        description: Option<&String>,
+    ) -> Result<Entity, StepError> {
+        let before = self.entity(id)?;
+        let (aliases, description) = before.completed_by(aliases, description);
+        let after = Entity { aliases, description, updated_ns: self.at_ns, ..before.clone() };
         self.replace_entity(before, after)
     }
 

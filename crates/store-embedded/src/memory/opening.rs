@@ -17,8 +17,11 @@ use super::{failure, migrate};
 /// Marks the file as ours: "Qipu".
 pub(super) const APPLICATION_ID: i64 = 0x5169_7075;
 
-/// How long a write waits for another process.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a write waits for another process: an import of a few hundred thousand things is one write.
+const PATIENCE: Duration = Duration::from_secs(80);
+
+/// How long moving the log waits for those who read it: an export may be read for hours, and a server is to end at once.
+const MOVING_PATIENCE: Duration = Duration::from_millis(100);
 
 /// Why memory could not be opened. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -138,7 +141,10 @@ pub(super) fn open(file: &Path) -> Result<Connection, MemoryOpenError> {
 
 /// Moves all of the log into the file, as far as other processes let it.
 pub(super) fn checkpoint(db: &Connection) -> rusqlite::Result<()> {
-    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+    db.busy_timeout(MOVING_PATIENCE)?;
+    let moved = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    db.busy_timeout(PATIENCE)?;
+    moved
 }
 
 /// A further connection to a file that is open, for reading.

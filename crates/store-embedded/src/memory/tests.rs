@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quipu_core::memory::EntityId;
-use quipu_core::ports::{ChangeNumber, EntityUpdate, MemoryChange, MemoryStore};
+use quipu_core::ports::{ChangeNumber, EntityUpdate, MemoryChange, MemoryFailure, MemoryStore};
 use quipu_testkit::memory_conformance::{author, create, observe};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -444,4 +444,18 @@ fn a_file_that_is_opened_once_more_stays_locked() {
 /// By another process, as in life: closing a file here would let go of the locks on it.
 fn copy_over(from: &Path, to: &Path) {
     assert!(std::process::Command::new("cp").arg(from).arg(to).status().unwrap().success());
+}
+
+#[test]
+fn whoever_reads_for_long_keeps_nobody_from_ending() {
+    let (_home, file, store) = with_ada();
+    let took = store.at_one_moment(|_| {
+        store.apply(&[create("Bo")], &author(2)).unwrap();
+        let started = std::time::Instant::now();
+        store.settle().unwrap();
+        Ok::<_, MemoryFailure>(started.elapsed())
+    });
+    assert!(took.unwrap() < std::time::Duration::from_secs(5));
+    drop(store);
+    assert_eq!(MemoryDatabase::open(&file).unwrap().entity_count().unwrap(), 2);
 }

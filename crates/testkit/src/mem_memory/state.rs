@@ -127,6 +127,13 @@ impl State {
                 self.set(steps, Some(MemoryItem::Entity(before)), Some(MemoryItem::Entity(after.clone())));
                 Ok(MemoryItem::Entity(self.counted(&after)))
             }
+            MemoryChange::CompleteEntity { id, aliases, description } => {
+                let before = self.entity(*id)?;
+                let (aliases, description) = before.completed_by(aliases, description.as_ref());
+                let after = Entity { aliases, description, updated_ns: at_ns, ..before.clone() };
+                self.set(steps, Some(MemoryItem::Entity(before)), Some(MemoryItem::Entity(after.clone())));
+                Ok(MemoryItem::Entity(self.counted(&after)))
+            }
             MemoryChange::DeleteEntity { id } => {
                 let entity = self.entity(*id)?;
                 let shown = self.counted(&entity);

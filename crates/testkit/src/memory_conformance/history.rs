@@ -136,6 +136,10 @@ fn change(newest: Newest) -> impl Strategy<Value = MemoryChange> {
     prop_oneof![
         4 => new,
         2 => update,
+        1 => (entity_id(), names(), any::<bool>()).prop_map(|(id, aliases, described)| {
+            let description = described.then(|| "more of it".to_owned());
+            MemoryChange::CompleteEntity { id, aliases, description }
+        }),
         1 => entity_id().prop_map(|id| MemoryChange::DeleteEntity { id }),
         1 => (entity_id(), entity_id()).prop_map(|(from, into)| MemoryChange::MergeEntity { from, into }),
         5 => (entity(), word()).prop_map(|(entity, text)| MemoryChange::AddObservation { entity, text }),
@@ -184,10 +188,7 @@ fn compare_all(store: &impl MemoryStore, model: &MemMemory) {
     assert_eq!(store.relations_where(&all, 0, 5000).unwrap(), model.relations_where(&all, 0, 5000).unwrap());
     let newest = ChangeNumber(i64::MAX);
     let entries = |entries: Vec<quipu_core::ports::LoggedChange>| {
-        entries
-            .into_iter()
-            .map(|entry| (entry.number, entry.undoes, entry.undone_by, entry.steps.len()))
-            .collect::<Vec<_>>()
+        entries.into_iter().map(|entry| (entry.number, entry.undoes, entry.undone_by, entry.steps)).collect::<Vec<_>>()
     };
     assert_eq!(entries(store.log_before(newest, 100).unwrap()), entries(model.log_before(newest, 100).unwrap()));
 }
