@@ -199,6 +199,25 @@ fn other_addresses_than_loopback_need_tokens() {
     assert!(said.contains("`quipu token new` makes one"), "{said}");
 }
 
+/// To the server all that a proxy passes on comes from this machine.
+#[test]
+fn a_proxy_before_loopback() {
+    let flags = ["--allowed-host", "notes.example.org"];
+    let (prepared, [read, ..]) = guarded();
+    let server = prepared.start(&flags);
+    let passed_on = || Post::list().with("Host", "notes.example.org");
+    assert_eq!(passed_on().status(server.address), 401);
+    assert_eq!(Post::list().status(server.address), 401, "some proxies put the server's own address there");
+    assert_eq!(Post::get("/metrics").with("Host", "notes.example.org").status(server.address), 401);
+    assert_eq!(passed_on().bearer(&read).status(server.address), 200);
+
+    let vault = vault("//- a.md\ntext\n");
+    let mut command = crate::client::serve_command(vault.path(), &["--http", "127.0.0.1:0", flags[0], flags[1]]);
+    let output = command.env("XDG_STATE_HOME", vault.path()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && said.contains("--allowed-host"), "{said}");
+}
+
 #[test]
 fn a_server_whose_tokens_let_nobody_in_does_not_start() {
     let prepared = Server::prepare(vault("//- a.md\ntext\n"));
