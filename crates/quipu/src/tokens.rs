@@ -18,6 +18,9 @@ use crate::own_files;
 /// What a token begins with, so that people and scanners know one when they see it.
 const PREFIX: &str = "quipu_";
 
+/// What whoever an identity provider lets in is called by begins with. So no token's name does: nobody is taken for another.
+pub(crate) const OF_PROVIDER: &str = "subject ";
+
 /// What a client may do. Each may all that the ones before it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -120,6 +123,10 @@ impl TokenFile {
         now: Timestamp,
         expires: Option<Timestamp>,
     ) -> anyhow::Result<(String, Token)> {
+        ensure!(
+            !name.starts_with(OF_PROVIDER),
+            "names that begin with `{OF_PROVIDER}` are those of identity providers"
+        );
         let _lock = self.lock()?;
         let mut tokens = self.list()?;
         ensure!(tokens.iter().all(|token| token.name != name), "there is a token called {name}: revoke it first");

@@ -127,7 +127,13 @@ impl Connection {
             Some(client) if matches!(self.way, Way::Http) && self.is_modern(context) => {
                 self.server.sessions().of(&name(&client, context))
             }
-            _ => self.session.clone(),
+            _ => {
+                // One that does not say what it is called has at least its token's name in the log; a name given before stays.
+                if let Some(caller) = Caller::of(&context.extensions) {
+                    self.session.introduce(&caller.name(""));
+                }
+                self.session.clone()
+            }
         }
     }
 

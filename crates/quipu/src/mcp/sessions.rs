@@ -12,10 +12,7 @@ use quipu_core::Session;
 /// writes are held against what the server knows.
 const MAX_CLIENTS: usize = 256;
 
-/// Longer names are not kept: they would let a client fill the memory.
-const MAX_NAME_BYTES: usize = 1024;
-
-/// Sessions by client name, the latest used last.
+/// Sessions by client name, the latest used last. How long a name is the caller has bounded.
 #[derive(Default)]
 pub(super) struct Sessions {
     recent: Mutex<VecDeque<(String, Arc<Session>)>>,
@@ -24,10 +21,6 @@ pub(super) struct Sessions {
 impl Sessions {
     /// The session of a client; a new one where it has not been heard of, or not for long.
     pub(super) fn of(&self, client: &str) -> Arc<Session> {
-        if client.len() > MAX_NAME_BYTES {
-            // Nor are they in memory's log: the name would be as long there.
-            return Arc::default();
-        }
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let known = recent.iter().position(|(name, _)| name == client).and_then(|place| recent.remove(place));
         let (name, session) = known.unwrap_or_else(|| (client.to_owned(), Arc::new(Session::named(client))));
@@ -53,12 +46,5 @@ mod tests {
         }
         assert!(!Arc::ptr_eq(&sessions.of("silent"), &silent));
         assert_eq!(sessions.recent.lock().unwrap().len(), MAX_CLIENTS);
-    }
-
-    #[test]
-    fn a_name_without_end_is_not_kept() {
-        let sessions = Sessions::default();
-        let name = "x".repeat(MAX_NAME_BYTES + 1);
-        assert!(!Arc::ptr_eq(&sessions.of(&name), &sessions.of(&name)));
     }
 }

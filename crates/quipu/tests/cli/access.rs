@@ -23,6 +23,8 @@ fn a_token_is_shown_once_and_kept_as_a_hash() {
     assert_eq!(vault.run(&["token", "list", "--json"]).expect(0).json(), serde_json::json!([]));
     vault.run(&["token", "new", "--name", "x", "--expires", "soon"]).expect(2);
     vault.run(&["token", "new", "--name", "\u{1b}[31m"]).expect(2);
+    let provider = vault.run(&["token", "new", "--name", "subject ada"]).expect(1);
+    assert!(provider.stderr.contains("identity provider"), "{provider}");
 }
 
 #[test]

@@ -10,11 +10,15 @@ use quipu_testkit::identity_provider::{ISSUER, RESOURCE, forged, keys, token, to
 use serde_json::{Value, json};
 
 use crate::client::{modern, vault};
-use crate::http::{Answer, Post, Server};
+use crate::http::{Answer, Post, Prepared, Server};
 
 fn serve(keys: &str) -> Server {
+    serve_in(Server::prepare(vault("//- a.md\nx\n")), keys)
+}
+
+fn serve_in(prepared: Prepared, keys: &str) -> Server {
     let flags = ["--oauth-issuer", ISSUER, "--oauth-resource", RESOURCE, "--oauth-keys", keys];
-    Server::prepare(vault("//- a.md\nx\n")).start(&flags)
+    prepared.start(&flags)
 }
 
 fn serve_with_file() -> (Server, tempfile::TempDir) {
@@ -75,6 +79,27 @@ fn a_token_for_this_server_lets_in_as_far_as_its_scope_goes_and_no_other_does() 
     assert_eq!(Post::list().bearer(&forged()).status(server.address), 401);
     assert_eq!(Post::get("/metrics").bearer(&token()).status(server.address), 403);
     assert_eq!(Post::get("/metrics").bearer(&token_with("scope", json!("admin"))).status(server.address), 200);
+}
+
+#[test]
+fn a_subject_and_a_token_of_one_name_have_nothing_in_common() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys.json");
+    std::fs::write(&file, keys()).unwrap();
+    let prepared = Server::prepare(vault("//- a.md\nx\n"));
+    let ours = prepared.token("ada", "write");
+    let server = serve_in(prepared, file.to_str().unwrap());
+    let call = |bearer: &str, tool: &str, arguments: Value| {
+        let params = modern(json!({ "name": tool, "arguments": arguments }));
+        let answer = Post::call(tool, &params).bearer(bearer).send(server.address).unwrap();
+        answer.message().unwrap()["result"]["structuredContent"].clone()
+    };
+    let project = call(&token(), "create_entity", json!({ "name": "Boat", "entity_type": "Project" }));
+    call(&token(), "set_context", json!({ "project_id": project["entity_id"] }));
+    assert_eq!(call(&token(), "get_context", json!({}))["project_name"], "Boat");
+    assert_eq!(call(&ours, "get_context", json!({}))["project_name"], Value::Null);
+    let log = server.quipu(&["audit", "--json"]);
+    assert!(log.contains("(subject ada)") && !log.contains("(ada)"), "{log}");
 }
 
 /// The provider: answers every request with its keys.

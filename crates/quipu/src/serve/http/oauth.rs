@@ -26,6 +26,9 @@ const ASK_AGAIN: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(5);
 const MAX_KEY_BYTES: u64 = 1024 * 1024;
 
+/// As OpenID Connect has it. A longer one would have to be cut in memory's log, and two that were cut could be taken for one.
+const MAX_SUBJECT_BYTES: usize = 255;
+
 /// Signatures that need the provider's private key. No shared secrets: whoever can check those can make them.
 const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::EdDSA,
@@ -147,6 +150,9 @@ impl Validator {
         let claims =
             decode::<Claims>(token, &key, &validation).map_err(|error| format!("the token is not valid: {error}"))?;
         let Claims { sub, scope, scp } = claims.claims;
+        if sub.is_empty() || sub.len() > MAX_SUBJECT_BYTES {
+            return Err(format!("the token's subject is empty or longer than {MAX_SUBJECT_BYTES} bytes"));
+        }
         let words: Vec<String> = match scp {
             Some(Words::List(words)) => words,
             Some(Words::Text(text)) => vec![text],
@@ -237,7 +243,9 @@ mod tests {
         };
         assert_eq!(check(token()).await, Ok(("ada".to_owned(), Scope::Write)));
         assert_eq!(check(token_with("scp", json!(["admin"]))).await, Ok(("ada".to_owned(), Scope::Admin)));
-        let wrong: [(&str, Value); 8] = [
+        let wrong: [(&str, Value); 10] = [
+            ("sub", json!("")),
+            ("sub", json!("x".repeat(MAX_SUBJECT_BYTES + 1))),
             ("iss", json!("https://evil.example")),
             ("aud", json!("https://other.example/mcp")),
             ("aud", Value::Null),
