@@ -123,15 +123,13 @@ impl Connection {
 
     /// What is remembered of whoever asks. A request that stands alone is its client's by name and token.
     fn session(&self, context: &Context) -> Arc<Session> {
+        let is_alone = matches!(self.way, Way::Http) && self.is_modern(context);
+        let Some(caller) = Caller::of(&context.extensions) else { return self.session.clone() };
         match context.client_info() {
-            Some(client) if matches!(self.way, Way::Http) && self.is_modern(context) => {
-                self.server.sessions().of(&name(&client, context))
-            }
+            Some(client) if is_alone => self.server.sessions().of(&caller.id, &caller.name(&client.name)),
             _ => {
                 // One that does not say what it is called has at least its token's name in the log; a name given before stays.
-                if let Some(caller) = Caller::of(&context.extensions) {
-                    self.session.introduce(&caller.name(""));
-                }
+                self.session.introduce(&caller.name(""));
                 self.session.clone()
             }
         }

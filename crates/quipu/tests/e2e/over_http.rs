@@ -315,6 +315,27 @@ fn a_client_cannot_cut_its_token_out_of_the_log() {
 }
 
 #[test]
+fn a_client_with_many_names_does_not_unguard_anothers_edit() {
+    let prepared = Server::prepare(vault("//- a.md\nfirst\n"));
+    let (ada, eve) = (prepared.token("ada", "write"), prepared.token("eve", "read"));
+    let server = prepared.start(&["--require-token"]);
+    let call = |token: &str, client: &str, tool: &str, arguments: Value| {
+        let mut params = modern(json!({ "name": tool, "arguments": arguments }));
+        params["_meta"]["io.modelcontextprotocol/clientInfo"]["name"] = json!(client);
+        let answer = Post::call(tool, &params).bearer(token).send(server.address).unwrap();
+        answer.message().unwrap()["result"].clone()
+    };
+    call(&ada, "cursor", "get_node", json!({ "id": "a.md" }));
+    std::fs::write(server.root().join("a.md"), "edited elsewhere\n").unwrap();
+    for number in 0..300 {
+        call(&eve, &format!("name {number}"), "get_node", json!({ "id": "a.md" }));
+    }
+    let refused = call(&ada, "cursor", "update_node", json!({ "id": "a.md", "content": "second\n" }));
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert_eq!(std::fs::read_to_string(server.root().join("a.md")).unwrap(), "edited elsewhere\n");
+}
+
+#[test]
 fn a_session_is_of_no_use_to_another_token() {
     let prepared = Server::prepare(vault("//- a.md\nx\n"));
     let (ada, bob) = (prepared.token("ada", "write"), prepared.token("bob", "admin"));
