@@ -1,17 +1,21 @@
 //! Who asks over HTTP, as far as the front door has found out: what it may do, and how much of the server it may take.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::request::Parts;
 use quipu_tools::Access;
 use rmcp::model::Extensions;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::unsent::Unsent;
 use crate::tokens::Scope;
 
 /// More of what a client calls itself is not kept: it stands in memory's log with every change.
 const MAX_CLIENT_CHARS: usize = 200;
+
+/// A request that takes no more takes it of its client's share alone: however much some send, others are heard. It is room
+/// for a thousand notes to be told of.
+pub(crate) const SMALL_REQUEST_BYTES: usize = 256 * 1024;
 
 /// Whoever a request comes from. Put into each request by the front door; requests without one are nobody's and may
 /// do nothing.
@@ -27,6 +31,32 @@ pub(crate) struct Caller {
     pub(crate) turns: Arc<Semaphore>,
     /// Its share of the answers that wait to be read.
     pub(crate) unsent: Arc<Unsent>,
+    /// What this request of its takes.
+    pub(crate) request: Arc<RequestRoom>,
+}
+
+/// The memory that a request takes as long as it is read, parsed and worked on. Its answer is counted elsewhere, and may take
+/// much longer: who does not read it must not keep others from asking.
+#[derive(Default)]
+pub(crate) struct RequestRoom {
+    bytes: usize,
+    held: Mutex<Vec<OwnedSemaphorePermit>>,
+}
+
+impl RequestRoom {
+    pub(crate) fn new(bytes: usize, held: Vec<OwnedSemaphorePermit>) -> Self {
+        Self { bytes, held: Mutex::new(held) }
+    }
+
+    /// Gives it back, if it was not yet.
+    pub(crate) fn handled(&self) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Whether it takes nothing from other clients, and so may last as long as a stream does.
+    pub(super) fn is_small(&self) -> bool {
+        self.bytes <= SMALL_REQUEST_BYTES
+    }
 }
 
 impl Caller {
@@ -60,6 +90,7 @@ mod tests {
             scope: Scope::Read,
             turns: Arc::new(Semaphore::new(1)),
             unsent: Unsent::new(1),
+            request: Arc::default(),
         }
     }
 

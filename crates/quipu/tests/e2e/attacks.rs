@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::client::{PATIENCE, files_below, modern, vault, vault_of};
-use crate::http::{Answer, Post, Prepared, Server};
+use crate::http::{Answer, Events, Post, Prepared, Server};
 
 /// How long another client may have to wait for its answer while an attack goes on. Generous, for machines that run other tests.
 const SERVED_WITHIN: Duration = Duration::from_secs(10);
@@ -414,6 +414,53 @@ fn programs_of_one_machine_that_never_read_their_answers_are_let_go() {
     let found = server.call("another", "nodes_exist", json!({ "ids": ["a.md"] }));
     assert_eq!(found["structuredContent"]["a.md"], true);
     assert!(start.elapsed() < Duration::from_secs(45), "it took {:?}", start.elapsed());
+}
+
+/// A body in pieces does not say how long it is, and these answers never end.
+#[test]
+fn streams_without_end_leave_room_for_others() {
+    let (prepared, [one, two, other]) = guarded();
+    let server = prepared.start(&["--require-token"]);
+    let in_pieces = |post: Post| {
+        let body = format!("{:x}\r\n{}\r\n0\r\n\r\n", post.body.len(), post.body);
+        Post { body, ..post }.with("Transfer-Encoding", "chunked")
+    };
+    let listen = |params: Value| in_pieces(Post::modern("subscriptions/listen", &modern(params)));
+    let wanted = json!({ "notifications": { "resourceSubscriptions": ["quipu://note/a.md"] } });
+    let mut streams: Vec<Events> = [&one, &two]
+        .into_iter()
+        .flat_map(|token| {
+            (0..20).map(|_| Events::open(&listen(wanted.clone()).bearer(token), server.address)).collect::<Vec<_>>()
+        })
+        .collect();
+    for stream in &mut streams {
+        assert_eq!(stream.next()["method"], "notifications/subscriptions/acknowledged");
+    }
+    assert_eq!(in_pieces(Post::list()).bearer(&other).status(server.address), 200);
+    let large = modern(json!({ "padding": "x".repeat(4_000_000) }));
+    assert_eq!(in_pieces(Post::modern("tools/list", &large)).bearer(&other).status(server.address), 200);
+    // What a stream would keep for as long as it lasts is bounded.
+    let mut long = wanted.clone();
+    long["padding"] = json!("x".repeat(1_000_000));
+    let refused = listen(long).bearer(&one).send(server.address).unwrap().message().unwrap();
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+}
+
+/// Announced and not sent: no room is taken for it.
+#[test]
+fn long_bodies_that_do_not_come_leave_room_for_others() {
+    let (prepared, [one, two, other]) = guarded();
+    let server = prepared.start(&["--require-token"]);
+    let begun = |token: &str| {
+        let post = Post { body: "{".into(), ..Post::list() }.with("Content-Length", "16000000").bearer(token);
+        post.open(server.address).unwrap()
+    };
+    let _begun: Vec<TcpStream> =
+        [&one, &two].into_iter().flat_map(|token| (0..20).map(|_| begun(token)).collect::<Vec<_>>()).collect();
+    std::thread::sleep(Duration::from_millis(300));
+    for token in [&one, &two, &other] {
+        assert_eq!(Post::list().bearer(token).status(server.address), 200);
+    }
 }
 
 #[test]
