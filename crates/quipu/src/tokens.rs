@@ -157,7 +157,9 @@ impl TokenFile {
     }
 
     fn lock(&self) -> anyhow::Result<std::fs::File> {
-        own_files::lock(self.file.parent().unwrap_or(Path::new(".")))
+        let folder = self.file.parent().unwrap_or(Path::new("."));
+        ensure!(!folder.is_symlink(), "{} is a link: tokens are kept in a folder of the vault", folder.display());
+        own_files::lock(folder)
     }
 
     fn write(&self, tokens: Vec<Token>) -> anyhow::Result<()> {

@@ -40,6 +40,32 @@ fn a_pipe_in_place_of_the_tokens_is_not_waited_for() {
 }
 
 #[test]
+fn a_link_in_place_of_the_lock_makes_no_file_elsewhere() {
+    let vault = Sandbox::of("//- a.md\nx\n");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let target = elsewhere.path().join("made");
+    std::fs::create_dir_all(vault.root().join(".quipu")).unwrap();
+    std::os::unix::fs::symlink(&target, vault.root().join(".quipu/own-files.lock")).unwrap();
+    for command in [&["token", "new", "--name", "laptop"][..], &["token", "revoke", "laptop"]] {
+        let ran = vault.run(command).expect(1);
+        assert!(ran.stderr.contains("own-files.lock") && ran.stderr.contains("it is not a file"), "{ran}");
+        assert!(!target.exists(), "{command:?}");
+    }
+}
+
+/// The whole folder may be a link too.
+#[test]
+fn a_link_in_place_of_the_vaults_own_folder_is_not_locked_in() {
+    let vault = Sandbox::of("//- a.md\nx\n");
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), vault.root().join(".quipu")).unwrap();
+    for command in [&["token", "new", "--name", "laptop"][..], &["token", "revoke", "laptop"]] {
+        vault.run(command).expect(1);
+        assert_eq!(elsewhere.path().read_dir().unwrap().count(), 0, "{command:?}");
+    }
+}
+
+#[test]
 fn a_provider_that_only_the_vault_names_gets_no_notes_until_it_is_allowed() {
     let vault = Sandbox::of("//- a.md\nx\n");
     // Nobody is there: a connection would fail, and take a while.
