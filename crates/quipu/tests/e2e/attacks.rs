@@ -144,13 +144,33 @@ fn expired_and_revoked_tokens() {
     server.quipu(&["token", "revoke", "read"]);
     assert_eq!(Post::list().bearer(&read).status(server.address), 401, "from the next request on");
     assert_eq!(Post::list().bearer(&write).status(server.address), 200);
+    let brief = server.quipu(&["token", "new", "--name", "brief", "--expires", "2s"]);
+    let start = Instant::now();
+    let answer = loop {
+        let answer = Post::list().bearer(brief.trim()).send(server.address).unwrap();
+        if answer.status != 200 {
+            break answer;
+        }
+        assert!(start.elapsed() < PATIENCE, "it does not expire");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert!(answer.status == 401 && answer.body.contains("expired"), "{answer:?}");
+    assert_eq!(Post::list().bearer(&write).status(server.address), 200);
+}
+
+/// By whoever can change a file of the vault, where that is synced.
+#[test]
+fn a_token_whose_line_was_changed() {
+    let (prepared, [read, write, _]) = guarded();
+    let server = prepared.start(&["--require-token"]);
+    assert_eq!(Post::list().bearer(&read).status(server.address), 200);
     let file = server.root().join(".quipu/tokens.toml");
     let text = std::fs::read_to_string(&file).unwrap();
-    let expired =
-        text.lines().map(|line| if line.starts_with("expires") { "expires = \"2020-01-01T00:00:00Z\"" } else { line });
-    std::fs::write(&file, expired.collect::<Vec<_>>().join("\n")).unwrap();
-    let answer = Post::list().bearer(&write).send(server.address).unwrap();
-    assert!(answer.status == 401 && answer.body.contains("expired"), "{answer:?}");
+    std::fs::write(&file, text.replace("scope = \"read\"", "scope = \"admin\"")).unwrap();
+    let answer = Post::list().bearer(&read).send(server.address).unwrap();
+    assert!(answer.status == 401 && answer.body.contains("`quipu token new` makes a new one"), "{answer:?}");
+    assert_eq!(Post::get("/metrics").bearer(&read).status(server.address), 401);
+    assert_eq!(Post::list().bearer(&write).status(server.address), 200, "others are as they were");
 }
 
 #[test]
