@@ -228,7 +228,7 @@ impl TokenFile {
 
 /// A file as it is: its place on the disk, its text, and who may change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+pub(crate) struct Stamp {
     file: (u64, u64),
     length: u64,
     modified: (i64, i64),
@@ -241,15 +241,24 @@ struct Stamp {
 impl Stamp {
     /// `None` where there is no file.
     fn of(file: &Path) -> Option<Self> {
-        let metadata = file.symlink_metadata().ok()?;
-        Some(Self {
+        file.symlink_metadata().ok().map(|metadata| Self::from(&metadata))
+    }
+
+    /// Of what a link leads to, where there is one.
+    #[cfg(feature = "oauth")]
+    pub(crate) fn of_target(file: &Path) -> Option<Self> {
+        file.metadata().ok().map(|metadata| Self::from(&metadata))
+    }
+
+    fn from(metadata: &std::fs::Metadata) -> Self {
+        Self {
             file: (metadata.dev(), metadata.ino()),
             length: metadata.len(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             mode: metadata.mode(),
             owner: (metadata.uid(), metadata.gid()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
-        })
+        }
     }
 }
 

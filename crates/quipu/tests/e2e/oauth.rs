@@ -122,6 +122,14 @@ fn keys_are_fetched_from_the_providers_address() {
 }
 
 #[test]
+fn a_key_that_the_provider_withdrew_lets_nobody_in_from_the_next_request_on() {
+    let (server, folder) = serve_with_file();
+    assert_eq!(Post::list().bearer(&token()).status(server.address), 200);
+    std::fs::write(folder.path().join("keys.json"), keys().replace("\"one\"", "\"two\"")).unwrap();
+    assert_eq!(Post::list().bearer(&token()).status(server.address), 401);
+}
+
+#[test]
 fn a_server_that_cannot_have_the_keys_does_not_start() {
     let vault = vault("//- a.md\nx\n");
     for keys in ["nowhere.json", "http://login.example/jwks.json"] {
