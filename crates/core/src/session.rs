@@ -13,8 +13,9 @@ use crate::memory::EntityId;
 use crate::model::{ContentHash, VaultPath};
 use crate::warnings::Told;
 
-/// Longer names are cut: they are kept in memory's log with every change.
-const MAX_NAME_CHARS: usize = 200;
+/// Longer names are cut: they are kept in memory's log with every change. Over HTTP a name ends with whose token it is, which
+/// must not be lost: the front door sees to it that such a name is not longer.
+const MAX_NAME_CHARS: usize = 800;
 
 /// What is remembered of one client while it is connected.
 #[derive(Debug)]

@@ -31,6 +31,8 @@ pub(crate) fn open(path: &Path, options: &mut OpenOptions, flags: OFlags) -> io:
     let file = match options.custom_flags((flags | OFlags::NONBLOCK).bits().cast_signed()).open(path) {
         // A socket, or a pipe at whose other end there is nobody.
         Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => return Err(refused()),
+        // A link where none is followed.
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Err(refused()),
         file => file?,
     };
     if file.metadata()?.is_file() { Ok(file) } else { Err(refused()) }
@@ -74,7 +76,8 @@ pub(crate) fn lock(folder: &Path) -> anyhow::Result<File> {
         std::fs::create_dir_all(folder)?;
         let mut options = File::options();
         options.create(true).truncate(false).read(true).write(true);
-        let file = open(&folder.join(LOCK), &mut options, OFlags::empty())?;
+        // Opening makes it: a link that came with a vault would have a file made wherever it leads.
+        let file = open(&folder.join(LOCK), &mut options, OFlags::NOFOLLOW)?;
         file.lock()?;
         Ok::<_, io::Error>(file)
     };
@@ -101,6 +104,20 @@ mod tests {
         assert_eq!(text(&at("nothing")).unwrap(), None);
         std::fs::write(at("file"), "x").unwrap();
         assert_eq!(text(&at("file")).unwrap().as_deref(), Some("x"));
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_lock_is_refused_and_nothing_is_made_where_it_leads() {
+        let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let target = elsewhere.path().join("made");
+        std::os::unix::fs::symlink(&target, folder.path().join(LOCK)).unwrap();
+        for is_there in [false, true] {
+            assert_eq!(target.exists(), is_there);
+            let error = format!("{:#}", lock(folder.path()).unwrap_err());
+            assert!(error.contains(LOCK) && error.contains("not a file"), "{error}");
+            assert_eq!(target.exists(), is_there);
+            std::fs::write(&target, "x").unwrap();
+        }
     }
 
     #[test]

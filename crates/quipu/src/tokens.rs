@@ -1,7 +1,8 @@
 //! Bearer tokens for clients over HTTP: made once, shown once, and kept only as what they hash to.
 //!
 //! The hash is keyed with a secret from the user's own folder. So a vault that comes with tokens somebody else made, in
-//! an archive or a clone, lets nobody in.
+//! an archive or a clone, lets nobody in. So is a seal over all that is said of a token: whoever can change the file, where a
+//! vault is synced, makes no token good for more, or for longer.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -17,6 +18,9 @@ use crate::own_files;
 
 /// What a token begins with, so that people and scanners know one when they see it.
 const PREFIX: &str = "quipu_";
+
+/// What whoever an identity provider lets in is called by begins with. So no token's name does: nobody is taken for another.
+pub(crate) const OF_PROVIDER: &str = "subject ";
 
 /// What a client may do. Each may all that the ones before it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -64,6 +68,9 @@ pub(crate) struct Token {
     created: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires: Option<String>,
+    /// Over all of the above.
+    #[serde(default)]
+    seal: String,
 }
 
 impl Token {
@@ -75,6 +82,18 @@ impl Token {
     /// When it expires, if ever, as it is written.
     pub(crate) fn expires(&self) -> Option<&str> {
         self.expires.as_deref()
+    }
+
+    /// What its seal must be. The key is another than that of the hashes: nothing that is hashed there is a seal here.
+    fn sealed(&self, secret: &[u8; 32]) -> blake3::Hash {
+        let Self { id, name, scope, hash, created, expires, seal: _ } = self;
+        let said = serde_json::json!([id, name, scope, hash, created, expires]).to_string();
+        blake3::keyed_hash(&blake3::derive_key("quipu 2026-11 seal of a token", secret), said.as_bytes())
+    }
+
+    /// Whether it is as it was made.
+    fn is_intact(&self, secret: &[u8; 32]) -> bool {
+        blake3::Hash::from_hex(&self.seal).is_ok_and(|seal| seal == self.sealed(secret))
     }
 
     /// Whether its time is over. A time that cannot be read is.
@@ -120,19 +139,26 @@ impl TokenFile {
         now: Timestamp,
         expires: Option<Timestamp>,
     ) -> anyhow::Result<(String, Token)> {
+        ensure!(
+            !name.starts_with(OF_PROVIDER),
+            "names that begin with `{OF_PROVIDER}` are those of identity providers"
+        );
         let _lock = self.lock()?;
         let mut tokens = self.list()?;
         ensure!(tokens.iter().all(|token| token.name != name), "there is a token called {name}: revoke it first");
         let text = format!("{PREFIX}{}", random()?);
-        let hash = hashed(&text, &self.made_secret()?).to_hex().to_string();
-        let token = Token {
+        let secret = self.made_secret()?;
+        let hash = hashed(&text, &secret).to_hex().to_string();
+        let mut token = Token {
             id: hash[..8].to_owned(),
             name: name.to_owned(),
             scope,
             hash,
             created: now.to_string(),
             expires: expires.map(|time| time.to_string()),
+            seal: String::new(),
         };
+        token.seal = token.sealed(&secret).to_hex().to_string();
         tokens.push(token.clone());
         self.write(tokens)?;
         Ok((text, token))
@@ -150,7 +176,9 @@ impl TokenFile {
     }
 
     fn lock(&self) -> anyhow::Result<std::fs::File> {
-        own_files::lock(self.file.parent().unwrap_or(Path::new(".")))
+        let folder = self.file.parent().unwrap_or(Path::new("."));
+        ensure!(!folder.is_symlink(), "{} is a link: tokens are kept in a folder of the vault", folder.display());
+        own_files::lock(folder)
     }
 
     fn write(&self, tokens: Vec<Token>) -> anyhow::Result<()> {
@@ -200,7 +228,7 @@ impl TokenFile {
 
 /// A file as it is: its place on the disk, its text, and who may change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+pub(crate) struct Stamp {
     file: (u64, u64),
     length: u64,
     modified: (i64, i64),
@@ -213,15 +241,24 @@ struct Stamp {
 impl Stamp {
     /// `None` where there is no file.
     fn of(file: &Path) -> Option<Self> {
-        let metadata = file.symlink_metadata().ok()?;
-        Some(Self {
+        file.symlink_metadata().ok().map(|metadata| Self::from(&metadata))
+    }
+
+    /// Of what a link leads to, where there is one.
+    #[cfg(feature = "oauth")]
+    pub(crate) fn of_target(file: &Path) -> Option<Self> {
+        file.metadata().ok().map(|metadata| Self::from(&metadata))
+    }
+
+    fn from(metadata: &std::fs::Metadata) -> Self {
+        Self {
             file: (metadata.dev(), metadata.ino()),
             length: metadata.len(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             mode: metadata.mode(),
             owner: (metadata.uid(), metadata.gid()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
-        })
+        }
     }
 }
 
@@ -243,6 +280,10 @@ pub(crate) enum Denied {
     Unknown,
     #[error("the token has expired")]
     Expired,
+    #[error(
+        "what the vault says of the token is not what was said when it was made; `quipu token new` makes a new one"
+    )]
+    Changed,
 }
 
 /// The tokens of a vault while it is served: a token that is made or revoked counts from the next request on.
@@ -255,7 +296,13 @@ pub(crate) struct Tokens {
 struct Known {
     stamps: [Option<Stamp>; 2],
     secret: [u8; 32],
-    tokens: Vec<(blake3::Hash, Arc<Token>)>,
+    tokens: Vec<KnownToken>,
+}
+
+struct KnownToken {
+    hash: blake3::Hash,
+    is_intact: bool,
+    token: Arc<Token>,
 }
 
 impl Tokens {
@@ -265,15 +312,22 @@ impl Tokens {
 
     /// Fails where nobody could come in: there are no tokens, or what they were made with is lost.
     pub(crate) fn ensure_some(&self) -> anyhow::Result<()> {
-        ensure!(!self.file.list()?.is_empty(), "there is none: `quipu token new` makes one");
-        if self.file.known_secret()?.is_none() {
+        let tokens = self.file.list()?;
+        ensure!(!tokens.is_empty(), "there is none: `quipu token new` makes one");
+        let Some(secret) = self.file.known_secret()? else {
             let key = self.file.secret.as_ref().map_or("the user's folder".into(), |key| key.display().to_string());
             bail!(
                 "those in {} are worth nothing, for the key they were made with is not at {key}: put it back, or \
                  revoke them with `quipu token revoke` and make new ones with `quipu token new`",
                 self.file.file.display()
             );
-        }
+        };
+        ensure!(
+            tokens.iter().any(|token| token.is_intact(&secret)),
+            "those in {} were changed since they were made, or made with another key: revoke them with `quipu token revoke` \
+             and make new ones with `quipu token new`",
+            self.file.file.display()
+        );
         Ok(())
     }
 
@@ -285,17 +339,19 @@ impl Tokens {
             *known = self.load(stamps);
         }
         let presented = hashed(presented, &known.secret);
-        let mut found = None;
+        let mut found: Option<&KnownToken> = None;
         // Every one is looked at, and hashes are compared in constant time, as their type does: how long it takes says nothing.
-        for (hash, token) in &known.tokens {
-            if *hash == presented {
-                found = Some(token.clone());
+        for known in &known.tokens {
+            // A changed copy beside the line that was made takes nothing from it.
+            if known.hash == presented && found.is_none_or(|found| !found.is_intact) {
+                found = Some(known);
             }
         }
         match found {
             None => Err(Denied::Unknown),
-            Some(token) if token.is_expired(now) => Err(Denied::Expired),
-            Some(token) => Ok(token),
+            Some(KnownToken { is_intact: false, .. }) => Err(Denied::Changed),
+            Some(KnownToken { token, .. }) if token.is_expired(now) => Err(Denied::Expired),
+            Some(KnownToken { token, .. }) => Ok(token.clone()),
         }
     }
 
@@ -308,11 +364,20 @@ impl Tokens {
                 tokens.is_empty() || secret.is_some(),
                 "the tokens of this vault were made by somebody else, or with a key that is lost"
             );
-            let hashes = tokens.into_iter().filter_map(|token| {
+            let secret = secret.unwrap_or_default();
+            let known = tokens.into_iter().filter_map(|token| {
+                let is_intact = token.is_intact(&secret);
+                if !is_intact {
+                    tracing::warn!(
+                        "the token {} is not taken: its line in {} is not as it was made; `quipu token new` makes a new one",
+                        token.name.escape_debug(),
+                        self.file.file.display()
+                    );
+                }
                 let hash = blake3::Hash::from_hex(&token.hash).ok()?;
-                Some((hash, Arc::new(token)))
+                Some(KnownToken { hash, is_intact, token: Arc::new(token) })
             });
-            Ok((secret.unwrap_or_default(), hashes.collect()))
+            Ok((secret, known.collect()))
         };
         let (secret, tokens) = load().unwrap_or_else(|error| {
             tracing::warn!("no token is taken: {error:#}");
@@ -363,6 +428,43 @@ mod tests {
         assert_eq!(Tokens::new(files(&folder, "ada")).check(&text, at(0)), Err(Denied::Unknown));
         files(&folder, "ada").add("hers", Scope::Read, at(0), None).unwrap();
         assert_eq!(Tokens::new(files(&folder, "ada")).check(&text, at(0)), Err(Denied::Unknown), "nor with a secret");
+    }
+
+    #[test]
+    fn a_token_whose_line_was_changed_is_not_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let (read, _) = files(&folder, "ada").add("reader", Scope::Read, at(0), Some(at(100))).unwrap();
+        let (other, _) = files(&folder, "ada").add("other", Scope::Read, at(0), None).unwrap();
+        let tokens = Tokens::new(files(&folder, "ada"));
+        let TokenFile { file, .. } = files(&folder, "ada");
+        let made = own_files::read(&file).unwrap().unwrap();
+        let expires = format!("expires = \"{}\"\n", at(100));
+        for (from, to) in [
+            ("scope = \"read\"", "scope = \"admin\"".to_owned()),
+            (expires.as_str(), format!("expires = \"{}\"\n", at(9999))),
+            (expires.as_str(), String::new()),
+            ("name = \"reader\"", "name = \"admin\"".to_owned()),
+        ] {
+            assert!(made.contains(from), "{from} is not in {made}");
+            own_files::replace(&file, &made.replacen(from, &to, 1)).unwrap();
+            assert_eq!(tokens.check(&read, at(0)), Err(Denied::Changed), "{from}: {to}");
+            assert!(tokens.check(&other, at(0)).is_ok(), "others are as they were");
+        }
+        // Beside the line as it was made, a changed one is worth nothing and does no harm.
+        let entry = &made[made.find("[[token]]").unwrap()..made.rfind("[[token]]").unwrap()];
+        let copied = entry.replace("\"read\"", "\"admin\"");
+        for both in [format!("{entry}{copied}"), format!("{copied}{entry}")] {
+            own_files::replace(&file, &both).unwrap();
+            assert_eq!(tokens.check(&read, at(0)).unwrap().scope, Scope::Read);
+        }
+        // As tokens were kept before they were sealed.
+        let unsealed: String =
+            entry.lines().filter(|line| !line.starts_with("seal")).map(|line| format!("{line}\n")).collect();
+        own_files::replace(&file, &unsealed).unwrap();
+        let denied = tokens.check(&read, at(0)).unwrap_err();
+        assert!(denied.to_string().contains("`quipu token new` makes a new one"), "{denied}");
+        let error = format!("{:#}", tokens.ensure_some().unwrap_err());
+        assert!(error.contains("`quipu token new`"), "{error}");
     }
 
     #[test]

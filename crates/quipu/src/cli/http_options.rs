@@ -14,10 +14,11 @@ pub(crate) struct HttpOptions {
     /// Serve over HTTP at this address. Any but one of this machine alone needs tokens: see `quipu token`.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     http: Option<SocketAddr>,
-    /// Let nobody in without a token, not even from this machine.
+    /// Let nobody in without a token, not even from this machine. Use it behind a proxy.
     #[arg(long, requires = "http")]
     require_token: bool,
-    /// A name by which clients reach the server, if it is not an address or localhost. Can be given several times.
+    /// A name by which clients reach the server, if it is not an address or localhost, also one of a proxy before it. Whoever
+    /// comes then needs a token. Can be given several times.
     #[arg(long, value_name = "NAME", requires = "http")]
     allowed_host: Vec<String>,
     /// Let web pages of this origin talk to the server, such as https://app.example.org. Can be given several times.

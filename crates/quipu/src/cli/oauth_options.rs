@@ -10,7 +10,7 @@ use crate::serve::http::{KeySource, OAuthSettings};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tokens from an identity provider")]
 pub(crate) struct OAuthOptions {
-    /// Take tokens (JWT) that this provider signs.
+    /// Take tokens (JWT) that this provider signs. Nobody comes in without one, or one of `quipu token`.
     #[arg(long, value_name = "URL", requires_all = ["http", "oauth_resource", "oauth_keys"])]
     oauth_issuer: Option<String>,
     /// This server as its clients reach it; tokens must be for it.

@@ -46,7 +46,7 @@ enum Verb {
         /// What it lets a client do: use the tools that only look, use all of them, or see /metrics too.
         #[arg(long, default_value = "write", value_parser = scope_parser())]
         scope: Scope,
-        /// For how long: 12h, 90d, 4w, or never.
+        /// For how long: 90s, 12h, 90d, 4w, or never.
         #[arg(long, value_name = "TIME", default_value = "90d", value_parser = lifetime)]
         expires: Lifetime,
         /// Answer as JSON.
@@ -83,17 +83,18 @@ fn lifetime(text: &str) -> Result<Lifetime, String> {
     if text == "never" {
         return Ok(Lifetime(None));
     }
-    let hours = text.char_indices().last().and_then(|(at, unit)| {
+    let seconds = text.char_indices().last().and_then(|(at, unit)| {
         let number: i64 = text[..at].parse().ok().filter(|number| (1..=36_500).contains(number))?;
         match unit {
-            'h' => Some(number),
-            'd' => Some(number * 24),
-            'w' => Some(number * 24 * 7),
+            's' => Some(number),
+            'h' => Some(number * 60 * 60),
+            'd' => Some(number * 60 * 60 * 24),
+            'w' => Some(number * 60 * 60 * 24 * 7),
             _ => None,
         }
     });
-    let hours = hours.ok_or("write it as 12h, 90d, 4w or never")?;
-    Ok(Lifetime(Some(SignedDuration::from_hours(hours))))
+    let seconds = seconds.ok_or("write it as 90s, 12h, 90d, 4w or never")?;
+    Ok(Lifetime(Some(SignedDuration::from_secs(seconds))))
 }
 
 impl TokenCommand {
@@ -180,6 +181,7 @@ mod tests {
     #[test]
     fn a_lifetime_is_a_number_and_a_unit() {
         let hours = |text| lifetime(text).map(|lifetime| lifetime.0.map(|time| time.as_hours()));
+        assert_eq!(lifetime("90s"), Ok(Lifetime(Some(SignedDuration::from_secs(90)))));
         assert_eq!(hours("12h"), Ok(Some(12)));
         assert_eq!(hours("90d"), Ok(Some(2160)));
         assert_eq!(hours("4w"), Ok(Some(672)));

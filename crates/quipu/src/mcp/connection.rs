@@ -105,11 +105,15 @@ impl Connection {
                 Some(turn.expect("the semaphore is never closed"))
             }
         };
+        let request = caller.map(|caller| caller.request.clone());
         let answer = HttpAnswer::of(&context.extensions);
         let room = unsent.clone();
         let weighed = move |server: &Server| {
             let (_in_order, _turn) = (in_order, turn);
             let outcome = work(server);
+            if let Some(request) = request {
+                request.handled();
+            }
             let held = unsent.hold(weigh(&outcome));
             match (docket, answer) {
                 (Some(docket), _) => docket.answered(held),
@@ -123,11 +127,15 @@ impl Connection {
 
     /// What is remembered of whoever asks. A request that stands alone is its client's by name and token.
     fn session(&self, context: &Context) -> Arc<Session> {
+        let is_alone = matches!(self.way, Way::Http) && self.is_modern(context);
+        let Some(caller) = Caller::of(&context.extensions) else { return self.session.clone() };
         match context.client_info() {
-            Some(client) if matches!(self.way, Way::Http) && self.is_modern(context) => {
-                self.server.sessions().of(&name(&client, context))
+            Some(client) if is_alone => self.server.sessions().of(&caller.id, &caller.name(&client.name)),
+            _ => {
+                // One that does not say what it is called has at least its token's name in the log; a name given before stays.
+                self.session.introduce(&caller.name(""));
+                self.session.clone()
             }
-            _ => self.session.clone(),
         }
     }
 
@@ -223,6 +231,12 @@ impl ServerHandler for Connection {
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        // The library keeps what was asked for until the stream ends.
+        let caller = Caller::of(&subscription.request_context().extensions);
+        if caller.is_some_and(|caller| !caller.request.is_small()) {
+            let message = "the request is too long to be kept for as long as changes are told: follow fewer notes";
+            return Err(ErrorData::invalid_params(message, None));
+        }
         let listening = self.server.listen();
         let followed = Followed::default();
         for uri in subscription.accepted().resource_subscriptions.iter().flatten() {

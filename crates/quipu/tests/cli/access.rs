@@ -23,6 +23,8 @@ fn a_token_is_shown_once_and_kept_as_a_hash() {
     assert_eq!(vault.run(&["token", "list", "--json"]).expect(0).json(), serde_json::json!([]));
     vault.run(&["token", "new", "--name", "x", "--expires", "soon"]).expect(2);
     vault.run(&["token", "new", "--name", "\u{1b}[31m"]).expect(2);
+    let provider = vault.run(&["token", "new", "--name", "subject ada"]).expect(1);
+    assert!(provider.stderr.contains("identity provider"), "{provider}");
 }
 
 #[test]
@@ -34,6 +36,32 @@ fn a_pipe_in_place_of_the_tokens_is_not_waited_for() {
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let ran = vault.run(&["token", "new", "--name", "laptop"]);
         assert!(ran.stderr.contains(name) && ran.stderr.contains("it is not a file"), "{ran}");
+    }
+}
+
+#[test]
+fn a_link_in_place_of_the_lock_makes_no_file_elsewhere() {
+    let vault = Sandbox::of("//- a.md\nx\n");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let target = elsewhere.path().join("made");
+    std::fs::create_dir_all(vault.root().join(".quipu")).unwrap();
+    std::os::unix::fs::symlink(&target, vault.root().join(".quipu/own-files.lock")).unwrap();
+    for command in [&["token", "new", "--name", "laptop"][..], &["token", "revoke", "laptop"]] {
+        let ran = vault.run(command).expect(1);
+        assert!(ran.stderr.contains("own-files.lock") && ran.stderr.contains("it is not a file"), "{ran}");
+        assert!(!target.exists(), "{command:?}");
+    }
+}
+
+/// The whole folder may be a link too.
+#[test]
+fn a_link_in_place_of_the_vaults_own_folder_is_not_locked_in() {
+    let vault = Sandbox::of("//- a.md\nx\n");
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), vault.root().join(".quipu")).unwrap();
+    for command in [&["token", "new", "--name", "laptop"][..], &["token", "revoke", "laptop"]] {
+        vault.run(command).expect(1);
+        assert_eq!(elsewhere.path().read_dir().unwrap().count(), 0, "{command:?}");
     }
 }
 

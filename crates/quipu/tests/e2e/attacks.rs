@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::client::{PATIENCE, files_below, modern, vault, vault_of};
-use crate::http::{Answer, Post, Prepared, Server};
+use crate::http::{Answer, Events, Post, Prepared, Server};
 
 /// How long another client may have to wait for its answer while an attack goes on. Generous, for machines that run other tests.
 const SERVED_WITHIN: Duration = Duration::from_secs(10);
@@ -144,13 +144,33 @@ fn expired_and_revoked_tokens() {
     server.quipu(&["token", "revoke", "read"]);
     assert_eq!(Post::list().bearer(&read).status(server.address), 401, "from the next request on");
     assert_eq!(Post::list().bearer(&write).status(server.address), 200);
+    let brief = server.quipu(&["token", "new", "--name", "brief", "--expires", "2s"]);
+    let start = Instant::now();
+    let answer = loop {
+        let answer = Post::list().bearer(brief.trim()).send(server.address).unwrap();
+        if answer.status != 200 {
+            break answer;
+        }
+        assert!(start.elapsed() < PATIENCE, "it does not expire");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert!(answer.status == 401 && answer.body.contains("expired"), "{answer:?}");
+    assert_eq!(Post::list().bearer(&write).status(server.address), 200);
+}
+
+/// By whoever can change a file of the vault, where that is synced.
+#[test]
+fn a_token_whose_line_was_changed() {
+    let (prepared, [read, write, _]) = guarded();
+    let server = prepared.start(&["--require-token"]);
+    assert_eq!(Post::list().bearer(&read).status(server.address), 200);
     let file = server.root().join(".quipu/tokens.toml");
     let text = std::fs::read_to_string(&file).unwrap();
-    let expired =
-        text.lines().map(|line| if line.starts_with("expires") { "expires = \"2020-01-01T00:00:00Z\"" } else { line });
-    std::fs::write(&file, expired.collect::<Vec<_>>().join("\n")).unwrap();
-    let answer = Post::list().bearer(&write).send(server.address).unwrap();
-    assert!(answer.status == 401 && answer.body.contains("expired"), "{answer:?}");
+    std::fs::write(&file, text.replace("scope = \"read\"", "scope = \"admin\"")).unwrap();
+    let answer = Post::list().bearer(&read).send(server.address).unwrap();
+    assert!(answer.status == 401 && answer.body.contains("`quipu token new` makes a new one"), "{answer:?}");
+    assert_eq!(Post::get("/metrics").bearer(&read).status(server.address), 401);
+    assert_eq!(Post::list().bearer(&write).status(server.address), 200, "others are as they were");
 }
 
 #[test]
@@ -197,6 +217,25 @@ fn other_addresses_than_loopback_need_tokens() {
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("`quipu token new` makes one"), "{said}");
+}
+
+/// To the server all that a proxy passes on comes from this machine.
+#[test]
+fn a_proxy_before_loopback() {
+    let flags = ["--allowed-host", "notes.example.org"];
+    let (prepared, [read, ..]) = guarded();
+    let server = prepared.start(&flags);
+    let passed_on = || Post::list().with("Host", "notes.example.org");
+    assert_eq!(passed_on().status(server.address), 401);
+    assert_eq!(Post::list().status(server.address), 401, "some proxies put the server's own address there");
+    assert_eq!(Post::get("/metrics").with("Host", "notes.example.org").status(server.address), 401);
+    assert_eq!(passed_on().bearer(&read).status(server.address), 200);
+
+    let vault = vault("//- a.md\ntext\n");
+    let mut command = crate::client::serve_command(vault.path(), &["--http", "127.0.0.1:0", flags[0], flags[1]]);
+    let output = command.env("XDG_STATE_HOME", vault.path()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && said.contains("--allowed-host"), "{said}");
 }
 
 #[test]
@@ -395,6 +434,53 @@ fn programs_of_one_machine_that_never_read_their_answers_are_let_go() {
     let found = server.call("another", "nodes_exist", json!({ "ids": ["a.md"] }));
     assert_eq!(found["structuredContent"]["a.md"], true);
     assert!(start.elapsed() < Duration::from_secs(45), "it took {:?}", start.elapsed());
+}
+
+/// A body in pieces does not say how long it is, and these answers never end.
+#[test]
+fn streams_without_end_leave_room_for_others() {
+    let (prepared, [one, two, other]) = guarded();
+    let server = prepared.start(&["--require-token"]);
+    let in_pieces = |post: Post| {
+        let body = format!("{:x}\r\n{}\r\n0\r\n\r\n", post.body.len(), post.body);
+        Post { body, ..post }.with("Transfer-Encoding", "chunked")
+    };
+    let listen = |params: Value| in_pieces(Post::modern("subscriptions/listen", &modern(params)));
+    let wanted = json!({ "notifications": { "resourceSubscriptions": ["quipu://note/a.md"] } });
+    let mut streams: Vec<Events> = [&one, &two]
+        .into_iter()
+        .flat_map(|token| {
+            (0..20).map(|_| Events::open(&listen(wanted.clone()).bearer(token), server.address)).collect::<Vec<_>>()
+        })
+        .collect();
+    for stream in &mut streams {
+        assert_eq!(stream.next()["method"], "notifications/subscriptions/acknowledged");
+    }
+    assert_eq!(in_pieces(Post::list()).bearer(&other).status(server.address), 200);
+    let large = modern(json!({ "padding": "x".repeat(4_000_000) }));
+    assert_eq!(in_pieces(Post::modern("tools/list", &large)).bearer(&other).status(server.address), 200);
+    // What a stream would keep for as long as it lasts is bounded.
+    let mut long = wanted.clone();
+    long["padding"] = json!("x".repeat(1_000_000));
+    let refused = listen(long).bearer(&one).send(server.address).unwrap().message().unwrap();
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+}
+
+/// Announced and not sent: no room is taken for it.
+#[test]
+fn long_bodies_that_do_not_come_leave_room_for_others() {
+    let (prepared, [one, two, other]) = guarded();
+    let server = prepared.start(&["--require-token"]);
+    let begun = |token: &str| {
+        let post = Post { body: "{".into(), ..Post::list() }.with("Content-Length", "16000000").bearer(token);
+        post.open(server.address).unwrap()
+    };
+    let _begun: Vec<TcpStream> =
+        [&one, &two].into_iter().flat_map(|token| (0..20).map(|_| begun(token)).collect::<Vec<_>>()).collect();
+    std::thread::sleep(Duration::from_millis(300));
+    for token in [&one, &two, &other] {
+        assert_eq!(Post::list().bearer(token).status(server.address), 200);
+    }
 }
 
 #[test]

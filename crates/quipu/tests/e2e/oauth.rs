@@ -10,11 +10,15 @@ use quipu_testkit::identity_provider::{ISSUER, RESOURCE, forged, keys, token, to
 use serde_json::{Value, json};
 
 use crate::client::{modern, vault};
-use crate::http::{Answer, Post, Server};
+use crate::http::{Answer, Post, Prepared, Server};
 
 fn serve(keys: &str) -> Server {
-    let flags = ["--oauth-issuer", ISSUER, "--oauth-resource", RESOURCE, "--oauth-keys", keys, "--require-token"];
-    Server::prepare(vault("//- a.md\nx\n")).start(&flags)
+    serve_in(Server::prepare(vault("//- a.md\nx\n")), keys)
+}
+
+fn serve_in(prepared: Prepared, keys: &str) -> Server {
+    let flags = ["--oauth-issuer", ISSUER, "--oauth-resource", RESOURCE, "--oauth-keys", keys];
+    prepared.start(&flags)
 }
 
 fn serve_with_file() -> (Server, tempfile::TempDir) {
@@ -47,6 +51,7 @@ fn clients_find_out_who_gives_out_tokens() {
 #[test]
 fn a_token_for_this_server_lets_in_as_far_as_its_scope_goes_and_no_other_does() {
     let (server, _keys) = serve_with_file();
+    assert_eq!(Post::list().status(server.address), 401, "also on loopback: a proxy may be in front");
     assert_eq!(Post::list().bearer(&token()).status(server.address), 200);
     assert_eq!(create("new.md").bearer(&token()).status(server.address), 200);
     assert!(server.root().join("new.md").exists());
@@ -76,6 +81,27 @@ fn a_token_for_this_server_lets_in_as_far_as_its_scope_goes_and_no_other_does() 
     assert_eq!(Post::get("/metrics").bearer(&token_with("scope", json!("admin"))).status(server.address), 200);
 }
 
+#[test]
+fn a_subject_and_a_token_of_one_name_have_nothing_in_common() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys.json");
+    std::fs::write(&file, keys()).unwrap();
+    let prepared = Server::prepare(vault("//- a.md\nx\n"));
+    let ours = prepared.token("ada", "write");
+    let server = serve_in(prepared, file.to_str().unwrap());
+    let call = |bearer: &str, tool: &str, arguments: Value| {
+        let params = modern(json!({ "name": tool, "arguments": arguments }));
+        let answer = Post::call(tool, &params).bearer(bearer).send(server.address).unwrap();
+        answer.message().unwrap()["result"]["structuredContent"].clone()
+    };
+    let project = call(&token(), "create_entity", json!({ "name": "Boat", "entity_type": "Project" }));
+    call(&token(), "set_context", json!({ "project_id": project["entity_id"] }));
+    assert_eq!(call(&token(), "get_context", json!({}))["project_name"], "Boat");
+    assert_eq!(call(&ours, "get_context", json!({}))["project_name"], Value::Null);
+    let log = server.quipu(&["audit", "--json"]);
+    assert!(log.contains("(subject ada)") && !log.contains("(ada)"), "{log}");
+}
+
 /// The provider: answers every request with its keys.
 #[test]
 fn keys_are_fetched_from_the_providers_address() {
@@ -93,6 +119,14 @@ fn keys_are_fetched_from_the_providers_address() {
     let server = serve(&url);
     assert_eq!(Post::list().bearer(&token()).status(server.address), 200);
     assert_eq!(Post::list().bearer(&token_with("aud", json!("https://other.example"))).status(server.address), 401);
+}
+
+#[test]
+fn a_key_that_the_provider_withdrew_lets_nobody_in_from_the_next_request_on() {
+    let (server, folder) = serve_with_file();
+    assert_eq!(Post::list().bearer(&token()).status(server.address), 200);
+    std::fs::write(folder.path().join("keys.json"), keys().replace("\"one\"", "\"two\"")).unwrap();
+    assert_eq!(Post::list().bearer(&token()).status(server.address), 401);
 }
 
 #[test]

@@ -294,6 +294,48 @@ fn the_context_and_the_log_go_by_token_and_client() {
 }
 
 #[test]
+fn a_client_cannot_cut_its_token_out_of_the_log() {
+    let prepared = Server::prepare(vault("//- a.md\nx\n"));
+    let ada = prepared.token("ada", "write");
+    let server = prepared.start(&["--require-token"]);
+    for (number, name) in [Some("x".repeat(300)), Some("é".repeat(5000)), Some(String::new()), None].iter().enumerate()
+    {
+        let entity = json!({ "name": format!("entity {number}"), "entity_type": "Task" });
+        let mut params = modern(json!({ "name": "create_entity", "arguments": entity }));
+        match name {
+            Some(name) => params["_meta"]["io.modelcontextprotocol/clientInfo"]["name"] = json!(name),
+            None => drop(params["_meta"].as_object_mut().unwrap().remove("io.modelcontextprotocol/clientInfo")),
+        }
+        assert_eq!(Post::call("create_entity", &params).bearer(&ada).status(server.address), 200);
+    }
+    let log: Value = serde_json::from_str(&server.quipu(&["audit", "--json"])).unwrap();
+    let clients: Vec<&str> = log.as_array().unwrap().iter().map(|entry| entry["client"].as_str().unwrap()).collect();
+    assert_eq!(clients.len(), 4);
+    assert!(clients.iter().all(|client| client.ends_with("(ada)")), "{clients:?}");
+}
+
+#[test]
+fn a_client_with_many_names_does_not_unguard_anothers_edit() {
+    let prepared = Server::prepare(vault("//- a.md\nfirst\n"));
+    let (ada, eve) = (prepared.token("ada", "write"), prepared.token("eve", "read"));
+    let server = prepared.start(&["--require-token"]);
+    let call = |token: &str, client: &str, tool: &str, arguments: Value| {
+        let mut params = modern(json!({ "name": tool, "arguments": arguments }));
+        params["_meta"]["io.modelcontextprotocol/clientInfo"]["name"] = json!(client);
+        let answer = Post::call(tool, &params).bearer(token).send(server.address).unwrap();
+        answer.message().unwrap()["result"].clone()
+    };
+    call(&ada, "cursor", "get_node", json!({ "id": "a.md" }));
+    std::fs::write(server.root().join("a.md"), "edited elsewhere\n").unwrap();
+    for number in 0..300 {
+        call(&eve, &format!("name {number}"), "get_node", json!({ "id": "a.md" }));
+    }
+    let refused = call(&ada, "cursor", "update_node", json!({ "id": "a.md", "content": "second\n" }));
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert_eq!(std::fs::read_to_string(server.root().join("a.md")).unwrap(), "edited elsewhere\n");
+}
+
+#[test]
 fn a_session_is_of_no_use_to_another_token() {
     let prepared = Server::prepare(vault("//- a.md\nx\n"));
     let (ada, bob) = (prepared.token("ada", "write"), prepared.token("bob", "admin"));

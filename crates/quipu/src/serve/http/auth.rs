@@ -7,6 +7,8 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, header};
 use quipu_core::ports::{Clock, SystemClock};
 
+#[cfg(feature = "oauth")]
+use crate::tokens::OF_PROVIDER;
 use crate::tokens::{Scope, Tokens};
 
 /// How clients show who they are.
@@ -66,7 +68,8 @@ impl Auth {
         #[cfg(feature = "oauth")]
         if let Some(oauth) = self.oauth.as_ref().filter(|_| super::oauth::looks_like_jwt(bearer)) {
             let (subject, scope) = oauth.check(bearer).await.map_err(Unknown::Invalid)?;
-            return Ok(Identity { id: format!("subject {subject}"), token: Some(subject.into()), scope });
+            let id = format!("{OF_PROVIDER}{subject}");
+            return Ok(Identity { token: Some(id.as_str().into()), id, scope });
         }
         let now = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap_or(jiff::Timestamp::MAX);
         let token = self.tokens.check(bearer, now).map_err(|denied| Unknown::Invalid(denied.to_string()))?;

@@ -17,7 +17,7 @@ use super::connections::{Connections, Peer};
 use super::counters::Counters;
 use super::hosts::Hosts;
 use super::limits::{Clients, Excess};
-use crate::mcp::{Caller, Server, until_sent};
+use crate::mcp::{Caller, RequestRoom, Server, until_sent};
 use crate::tokens::Scope;
 
 /// What the checks need.
@@ -91,28 +91,45 @@ pub(super) async fn admit(State(door): State<Arc<Door>>, request: Request, next:
         Ok(admitted) => admitted,
         Err(excess) => return door.over(excess),
     };
-    let (body, held) = if parts.method == Method::POST {
+    let (body, room) = if parts.method == Method::POST {
         match door.clients.read(&client, &parts.headers, body).await {
             Ok(read) => {
                 if let Some(refusal) = door.beyond_scope(identity.scope, &read.bytes) {
                     return refusal;
                 }
-                (Body::from(read.bytes), read.held)
+                (Body::from(read.bytes), read.room)
             }
             Err(excess) => return door.over(excess),
         }
     } else {
-        (Body::empty(), Vec::new())
+        (Body::empty(), RequestRoom::default())
     };
+    let room = Arc::new(room);
+    let at_the_latest = GivenBack(room.clone());
     parts.extensions.insert(Caller {
         id: client.id.clone(),
         token: identity.token,
         scope: identity.scope,
         turns: client.turns.clone(),
         unsent: client.unsent.clone(),
+        request: room.clone(),
     });
     let response = next.run(Request::from_parts(parts, body)).await;
-    until_sent(response, (admitted, held))
+    let kind = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    if !kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
+        // The answer is there whole. A stream may begin before anything was done.
+        room.handled();
+    }
+    until_sent(response, (admitted, at_the_latest))
+}
+
+/// Gives a request's room back when its answer is sent or its client gone: the library may keep the request for longer.
+struct GivenBack(Arc<RequestRoom>);
+
+impl Drop for GivenBack {
+    fn drop(&mut self) {
+        self.0.handled();
+    }
 }
 
 /// `/metrics`, for those who look after the server.

@@ -13,12 +13,13 @@ use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use crate::mcp::{MAX_BODY_BYTES, Server, Unsent};
+use crate::mcp::{MAX_BODY_BYTES, RequestRoom, SMALL_REQUEST_BYTES, Server, Unsent};
 
 /// Requests of one client that are being answered, streams included. All programs of one machine may be one client.
 const MAX_REQUESTS: usize = 512;
 
-/// Bytes of requests that are being read or parsed, of one client and of all.
+/// Bytes of requests that are being read, parsed or worked on, of one client and of all. Of all only what is beyond a small
+/// request is counted: a few clients that use up the room take nobody else the means to ask.
 const MAX_CLIENT_BYTES: usize = 128 * 1024 * 1024;
 const MAX_ALL_BYTES: usize = 256 * 1024 * 1024;
 
@@ -79,10 +80,37 @@ pub(super) struct Admitted {
     _request: OwnedSemaphorePermit,
 }
 
-/// What was read, and its share of the memory, until it is dropped.
+/// What was read, and its share of the memory.
 pub(super) struct Read {
     pub(super) bytes: Bytes,
-    pub(super) held: Vec<OwnedSemaphorePermit>,
+    pub(super) room: RequestRoom,
+}
+
+/// The share of a request that is being read. It grows with what has come: to announce much, or nothing, takes no room.
+struct Room {
+    bytes: usize,
+    of_client: OwnedSemaphorePermit,
+    of_all: OwnedSemaphorePermit,
+}
+
+impl Room {
+    fn new(client: &Arc<Semaphore>, all: &Arc<Semaphore>) -> Result<Self, Excess> {
+        Ok(Self { bytes: 0, of_client: taken(client, 0)?, of_all: taken(all, 0)? })
+    }
+
+    fn grow(&mut self, bytes: usize) -> Result<(), Excess> {
+        let beyond_small = |bytes: usize| bytes.saturating_sub(SMALL_REQUEST_BYTES);
+        let shared = beyond_small(self.bytes + bytes) - beyond_small(self.bytes);
+        self.of_client.merge(taken(self.of_client.semaphore(), bytes)?);
+        self.of_all.merge(taken(self.of_all.semaphore(), shared)?);
+        self.bytes += bytes;
+        Ok(())
+    }
+}
+
+fn taken(room: &Arc<Semaphore>, bytes: usize) -> Result<OwnedSemaphorePermit, Excess> {
+    let bytes = u32::try_from(bytes).map_err(|_| Excess::TooLong)?;
+    room.clone().try_acquire_many_owned(bytes).map_err(|_| Excess::TooMany(1))
 }
 
 impl Clients {
@@ -124,11 +152,10 @@ impl Clients {
     /// Reads a body that is neither too long nor too slow, and whose JSON is no trap.
     pub(super) async fn read(&self, client: &Client, headers: &HeaderMap, mut body: Body) -> Result<Read, Excess> {
         let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        let expected = declared.unwrap_or(MAX_BODY_BYTES);
-        if expected > MAX_BODY_BYTES {
+        if declared.is_some_and(|length: usize| length > MAX_BODY_BYTES) {
             return Err(Excess::TooLong);
         }
-        let mut held = self.hold(client, expected)?;
+        let mut room = Room::new(&client.bytes, &self.bytes)?;
         let start = Instant::now();
         let mut bytes = Vec::new();
         loop {
@@ -142,16 +169,12 @@ impl Clients {
             if bytes.len() + data.len() > MAX_BODY_BYTES {
                 return Err(Excess::TooLong);
             }
+            room.grow(data.len())?;
             bytes.extend_from_slice(data);
         }
-        held.extend(self.hold(client, values(&bytes)? * BYTES_PER_VALUE)?);
-        Ok(Read { bytes: bytes.into(), held })
-    }
-
-    fn hold(&self, client: &Client, bytes: usize) -> Result<Vec<OwnedSemaphorePermit>, Excess> {
-        let bytes = u32::try_from(bytes).map_err(|_| Excess::TooLong)?;
-        let hold = |room: &Arc<Semaphore>| room.clone().try_acquire_many_owned(bytes).map_err(|_| Excess::TooMany(1));
-        Ok(vec![hold(&client.bytes)?, hold(&self.bytes)?])
+        room.grow(values(&bytes)? * BYTES_PER_VALUE)?;
+        let room = RequestRoom::new(room.bytes, vec![room.of_client, room.of_all]);
+        Ok(Read { bytes: bytes.into(), room })
     }
 }
 
@@ -211,6 +234,22 @@ mod tests {
         assert_eq!(values("[".repeat(MAX_DEPTH + 1).as_bytes()), Err(Excess::TooDeep));
         assert_eq!(values("[]".repeat(1000).as_bytes()), Ok(1001), "side by side is not nested");
         assert_eq!(values(format!("[{}0]", "0,".repeat(MAX_VALUES)).as_bytes()), Err(Excess::TooDeep));
+    }
+
+    #[test]
+    fn a_request_takes_room_as_it_comes_and_a_small_one_only_of_its_client() {
+        let (client, all) = (Arc::new(Semaphore::new(1_000_000)), Arc::new(Semaphore::new(1_000_000)));
+        let left = || (1_000_000 - client.available_permits(), 1_000_000 - all.available_permits());
+        let mut room = Room::new(&client, &all).unwrap();
+        assert_eq!(left(), (0, 0), "nothing has come");
+        room.grow(SMALL_REQUEST_BYTES).unwrap();
+        assert_eq!(left(), (SMALL_REQUEST_BYTES, 0));
+        room.grow(1000).unwrap();
+        assert_eq!(left(), (SMALL_REQUEST_BYTES + 1000, 1000));
+        assert_eq!(room.grow(1_000_000), Err(Excess::TooMany(1)));
+        let room = RequestRoom::new(room.bytes, vec![room.of_client, room.of_all]);
+        room.handled();
+        assert_eq!(left(), (0, 0), "given back before it is dropped");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Many clients over HTTP, at `/mcp`. On loopback anybody on this machine may come in, unless told otherwise; at any other
-//! address nobody may without a token.
+//! Many clients over HTTP, at `/mcp`. On loopback anybody on this machine may come in, unless told otherwise; where other
+//! machines can come from, by address, by a name or through a proxy, nobody may without a token.
 
 mod auth;
 mod connections;
@@ -48,7 +48,7 @@ const RATE: u32 = 100;
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) address: SocketAddr,
-    /// Also on loopback.
+    /// Also where only programs of this machine come from.
     pub(crate) require_token: bool,
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) allowed_origins: Vec<String>,
@@ -68,7 +68,23 @@ impl Settings {
     }
 
     pub(crate) fn needs_token(&self) -> bool {
-        self.require_token || !self.address.ip().is_loopback()
+        self.why_tokens().is_some()
+    }
+
+    /// Why nobody may come in without a token. A proxy in front of loopback shows in no address: all that it passes on comes
+    /// from this machine. It shows in the name by which its clients come, and in who gives out their tokens.
+    fn why_tokens(&self) -> Option<&'static str> {
+        if self.require_token {
+            Some("for --require-token says so")
+        } else if !self.address.ip().is_loopback() {
+            Some("for other machines reach it")
+        } else if !self.allowed_hosts.is_empty() {
+            Some("for other machines may reach it by the name of --allowed-host")
+        } else if self.has_oauth() {
+            Some("for an identity provider gives them out")
+        } else {
+            None
+        }
     }
 
     fn has_oauth(&self) -> bool {
@@ -82,8 +98,8 @@ impl Settings {
 /// Serves until the process is asked to end. A client that keeps its connection open is not waited for.
 pub(crate) fn serve(desk: Arc<dyn Desk>, vault: &Path, settings: &Settings) -> anyhow::Result<()> {
     let tokens = Tokens::new(TokenFile::of(vault));
-    if settings.needs_token() && !settings.has_oauth() {
-        tokens.ensure_some().with_context(|| format!("{} needs tokens", settings.address))?;
+    if let Some(why) = settings.why_tokens().filter(|_| !settings.has_oauth()) {
+        tokens.ensure_some().with_context(|| format!("{} needs tokens, {why}", settings.address))?;
     }
     if !settings.address.ip().is_loopback() && settings.tls.is_none() {
         tracing::warn!(
@@ -167,5 +183,45 @@ fn raise_file_limit(connections: usize) {
     limit.current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
         tracing::debug!(%error, "the limit on open files stays as it is");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(address: &str) -> Settings {
+        Settings {
+            address: address.parse().unwrap(),
+            require_token: false,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            tls: None,
+            max_connections: 1,
+            rate: None,
+            #[cfg(feature = "oauth")]
+            oauth: None,
+        }
+    }
+
+    #[test]
+    fn whoever_may_come_from_another_machine_needs_a_token() {
+        assert!(!settings("127.0.0.1:7777").needs_token());
+        assert!(!settings("[::1]:7777").needs_token());
+        assert!(settings("0.0.0.0:7777").needs_token());
+        assert!(Settings { require_token: true, ..settings("127.0.0.1:7777") }.needs_token());
+        let hosts = vec!["notes.example.org".to_owned()];
+        assert!(Settings { allowed_hosts: hosts, ..settings("127.0.0.1:7777") }.needs_token(), "a proxy has that name");
+    }
+
+    #[cfg(feature = "oauth")]
+    #[test]
+    fn with_oauth_nobody_comes_in_without_a_token() {
+        let oauth = OAuthSettings {
+            issuer: "https://login.example.org".into(),
+            resource: "https://notes.example.org/mcp".into(),
+            keys: KeySource::File("keys.json".into()),
+        };
+        assert!(Settings { oauth: Some(oauth), ..settings("127.0.0.1:7777") }.needs_token());
     }
 }

@@ -19,12 +19,20 @@ use serde_json::json;
 
 use super::door;
 use crate::own_files;
-use crate::tokens::Scope;
+use crate::tokens::{Scope, Stamp};
 
 /// Keys are asked for again when a token names one that is not known, but not more often than this.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
+/// And at an address now and then anyway: a key that the provider withdrew is not taken for longer. A file is looked at with
+/// every token.
+const REFRESH: Duration = Duration::from_secs(5 * 60);
+/// For as long as this a provider that cannot be reached is taken to have the keys it had.
+const MAX_AGE: Duration = Duration::from_secs(60 * 60);
 const PATIENCE: Duration = Duration::from_secs(5);
 const MAX_KEY_BYTES: u64 = 1024 * 1024;
+
+/// As OpenID Connect has it. A longer one would have to be cut in memory's log, and two that were cut could be taken for one.
+const MAX_SUBJECT_BYTES: usize = 255;
 
 /// Signatures that need the provider's private key. No shared secrets: whoever can check those can make them.
 const ALGORITHMS: [Algorithm; 9] = [
@@ -55,6 +63,15 @@ pub(crate) struct OAuthSettings {
 pub(crate) enum KeySource {
     File(PathBuf),
     Url(String),
+}
+
+impl KeySource {
+    fn stamp(&self) -> Option<Stamp> {
+        match self {
+            Self::File(file) => Stamp::of_target(file),
+            Self::Url(_) => None,
+        }
+    }
 }
 
 impl OAuthSettings {
@@ -104,7 +121,48 @@ pub(super) struct Validator {
 #[derive(Clone)]
 struct Known {
     keys: Arc<JwkSet>,
+    /// Of the file they are from.
+    stamp: Option<Stamp>,
+    /// When they were last asked for, and last had.
     asked: Instant,
+    had: Instant,
+}
+
+impl Known {
+    /// Whether they may be others by now.
+    fn is_stale(&self, source: &KeySource, now: Instant) -> bool {
+        match source {
+            // What could not be read, perhaps can by now.
+            KeySource::File(_) if self.keys.keys.is_empty() && now - self.asked >= ASK_AGAIN => true,
+            KeySource::File(_) => self.stamp != source.stamp(),
+            KeySource::Url(_) => now - self.asked >= REFRESH,
+        }
+    }
+
+    /// Takes over what was loaded. A file that cannot be read lets nobody in; a provider may be away for a while.
+    fn update(&mut self, source: &KeySource, loaded: anyhow::Result<JwkSet>, stamp: Option<Stamp>, now: Instant) {
+        self.stamp = stamp;
+        match loaded {
+            Ok(keys) => {
+                self.keys = Arc::new(keys);
+                self.had = now;
+            }
+            Err(error) => {
+                tracing::warn!("the keys of the identity provider cannot be had: {error:#}");
+                if matches!(source, KeySource::File(_)) || now - self.had >= MAX_AGE {
+                    self.keys = Arc::new(JwkSet { keys: Vec::new() });
+                }
+            }
+        }
+    }
+
+    fn find(&self, id: Option<&str>) -> Option<Jwk> {
+        match id {
+            Some(id) => self.keys.find(id).cloned(),
+            None if self.keys.keys.len() == 1 => self.keys.keys.first().cloned(),
+            None => None,
+        }
+    }
 }
 
 /// What is read of a token.
@@ -130,7 +188,8 @@ impl Validator {
         validation.set_audience(&[&settings.resource]);
         validation.set_required_spec_claims(&["exp", "aud", "iss", "sub"]);
         validation.validate_nbf = true;
-        let known = Known { keys: Arc::new(load(&settings.keys)?), asked: Instant::now() };
+        let (stamp, now) = (settings.keys.stamp(), Instant::now());
+        let known = Known { keys: Arc::new(load(&settings.keys)?), stamp, asked: now, had: now };
         Ok(Self { source: settings.keys.clone(), validation, known: Mutex::new(known) })
     }
 
@@ -147,6 +206,9 @@ impl Validator {
         let claims =
             decode::<Claims>(token, &key, &validation).map_err(|error| format!("the token is not valid: {error}"))?;
         let Claims { sub, scope, scp } = claims.claims;
+        if sub.is_empty() || sub.len() > MAX_SUBJECT_BYTES {
+            return Err(format!("the token's subject is empty or longer than {MAX_SUBJECT_BYTES} bytes"));
+        }
         let words: Vec<String> = match scp {
             Some(Words::List(words)) => words,
             Some(Words::Text(text)) => vec![text],
@@ -159,33 +221,29 @@ impl Validator {
     }
 
     async fn key(&self, id: Option<&str>) -> Option<Jwk> {
-        let find = |keys: &JwkSet| match id {
-            Some(id) => keys.find(id).cloned(),
-            None if keys.keys.len() == 1 => keys.keys.first().cloned(),
-            None => None,
-        };
+        let now = Instant::now();
         let known = self.lock().clone();
-        if let Some(key) = find(&known.keys) {
-            return Some(key);
+        if known.is_stale(&self.source, now) {
+            self.load_again(now).await;
+            return self.lock().find(id);
         }
-        if known.asked.elapsed() < ASK_AGAIN {
-            return None;
+        let found = known.find(id);
+        if found.is_none() && matches!(self.source, KeySource::Url(_)) && now - known.asked >= ASK_AGAIN {
+            self.load_again(now).await;
+            return self.lock().find(id);
         }
+        found
+    }
+
+    async fn load_again(&self, now: Instant) {
         // Before it is asked, so that a flood of made-up keys is one question.
-        self.lock().asked = Instant::now();
+        self.lock().asked = now;
         let source = self.source.clone();
-        let loaded = tokio::task::spawn_blocking(move || load(&source)).await.ok()?;
-        match loaded {
-            Ok(keys) => {
-                let keys = Arc::new(keys);
-                self.lock().keys = keys.clone();
-                find(&keys)
-            }
-            Err(error) => {
-                tracing::warn!("the keys of the identity provider cannot be had: {error:#}");
-                None
-            }
-        }
+        // Before it is read: what changes meanwhile is seen the next time.
+        let stamp = source.stamp();
+        let loaded = tokio::task::spawn_blocking(move || load(&source)).await;
+        let loaded = loaded.unwrap_or_else(|error| Err(error.into()));
+        self.lock().update(&self.source, loaded, stamp, now);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
@@ -237,7 +295,9 @@ mod tests {
         };
         assert_eq!(check(token()).await, Ok(("ada".to_owned(), Scope::Write)));
         assert_eq!(check(token_with("scp", json!(["admin"]))).await, Ok(("ada".to_owned(), Scope::Admin)));
-        let wrong: [(&str, Value); 8] = [
+        let wrong: [(&str, Value); 10] = [
+            ("sub", json!("")),
+            ("sub", json!("x".repeat(MAX_SUBJECT_BYTES + 1))),
             ("iss", json!("https://evil.example")),
             ("aud", json!("https://other.example/mcp")),
             ("aud", Value::Null),
@@ -256,6 +316,47 @@ mod tests {
         assert!(check(symmetric).await.unwrap_err().contains("private key"));
         assert!(check(forged()).await.is_err());
         assert!(check("a.b.c".to_owned()).await.is_err());
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the file of keys is the test's own")]
+    #[tokio::test]
+    async fn a_key_that_is_taken_out_of_the_file_lets_nobody_in_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings(&folder);
+        let KeySource::File(file) = &settings.keys else { unreachable!("they are in a file") };
+        let validator = Validator::new(&settings).unwrap();
+        assert!(validator.check(&token()).await.is_ok());
+        own_files::replace(file, &keys().replace("\"one\"", "\"two\"")).unwrap();
+        assert!(validator.check(&token()).await.unwrap_err().contains("not known"));
+        own_files::replace(file, &keys()).unwrap();
+        assert!(validator.check(&token()).await.is_ok(), "it is back");
+        own_files::replace(file, "nonsense").unwrap();
+        assert!(validator.check(&token()).await.is_err(), "what cannot be read lets nobody in");
+        // A link to the file of the day, as some systems lay them out.
+        let days = ["monday", "tuesday"].map(|day| folder.path().join(day));
+        own_files::replace(&days[0], &keys()).unwrap();
+        own_files::replace(&days[1], &keys().replace("\"one\"", "\"two\"")).unwrap();
+        for (day, lets_in) in days.iter().zip([true, false]) {
+            std::fs::remove_file(file).unwrap();
+            std::os::unix::fs::symlink(day, file).unwrap();
+            assert_eq!(validator.check(&token()).await.is_ok(), lets_in, "{}", day.display());
+        }
+    }
+
+    #[test]
+    fn keys_of_an_address_are_asked_for_now_and_then_and_are_good_for_a_while_without_an_answer() {
+        let source = KeySource::Url("https://login.example/jwks.json".into());
+        let start = Instant::now();
+        let set: JwkSet = serde_json::from_str(&keys()).unwrap();
+        let mut known = Known { keys: Arc::new(set.clone()), stamp: None, asked: start, had: start };
+        assert!(!known.is_stale(&source, start + REFRESH / 2));
+        assert!(known.is_stale(&source, start + REFRESH));
+        known.update(&source, Err(anyhow::anyhow!("nobody answers")), None, start + REFRESH);
+        assert!(known.find(Some("one")).is_some());
+        known.update(&source, Err(anyhow::anyhow!("nobody answers")), None, start + MAX_AGE);
+        assert!(known.find(Some("one")).is_none(), "it may be withdrawn since");
+        known.update(&source, Ok(set), None, start + MAX_AGE * 2);
+        assert!(known.find(Some("one")).is_some());
     }
 
     #[test]
