@@ -384,7 +384,7 @@ fn vectors(entities: usize) {
             entity_type: "Thing".into(),
             ..EntityWish::default()
         };
-        memory.create_entity(wish, true, &author()).unwrap();
+        memory.create_entity(wish, false, &author()).unwrap();
     });
     measure("suggest_merges, with vectors", 3, &mut |_| drop(memory.suggest_merges(0.3, 20, None).unwrap()));
 }

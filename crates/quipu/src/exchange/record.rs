@@ -45,8 +45,10 @@ pub(super) struct EntityRecord {
 
 impl EntityRecord {
     /// The same as the tools would have kept it: without the space around texts, and without names that say nothing.
-    pub(super) fn tidied(self) -> Self {
-        let aliases = self.lacking(&[]).into_iter().map(|alias| alias.trim().to_owned()).collect();
+    pub(super) fn tidied(mut self) -> Self {
+        // Wherever aliases are shown, a bar parts them.
+        self.aliases = self.aliases.iter().flat_map(|alias| alias.split('|')).map(|it| it.trim().to_owned()).collect();
+        let aliases = self.lacking(&[]);
         let description = self.description.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         Self { aliases, description, ..self }
     }

@@ -307,7 +307,7 @@ fn an_entity_that_is_there_gets_what_it_lacks() {
     let more = r#"{"type":"entity","name":"alice","entityType":"person","aliases":[" Al ","al","ALICE",""],
         "description":" Owns [[plan]] ","ties":{"plan":"notes/old.md"}}"#;
     let more = more.replace('\n', "");
-    let last = r#"{"type":"entity","name":"ALICE","aliases":"Ally|AL","description":"Owns [[plan]]"}"#;
+    let last = r#"{"type":"entity","name":"ALICE","aliases":["Ally|AL"],"description":"Owns [[plan]]"}"#;
     let own = |entity_type: &str| {
         let aliases = vec!["Al".to_owned(), "Ally".to_owned()];
         [("Alice".to_owned(), entity_type.to_owned(), aliases, Some("Owns [[plan]]".to_owned()))]
