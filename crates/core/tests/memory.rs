@@ -10,7 +10,7 @@ use quipu_core::memory::{
     Bulk, Creation, DuplicateRule, Entity, EntityId, EntityTypes, EntityWish, Field, Fields, Memory, MemoryParts, Page,
     SearchBy, SearchQuery, SubgraphQuery,
 };
-use quipu_core::ports::{Author, EmbedError, Embedder, EntityUpdate, Role};
+use quipu_core::ports::{Author, EmbedError, Embedder, EntityUpdate, RelationFilter, Role};
 use quipu_testkit::memory_conformance::MemoryShelf;
 use quipu_testkit::{FixedClock, MemMemoryShelf};
 
@@ -113,6 +113,27 @@ fn what_words_miss_is_found_by_meaning_once_there_are_vectors() {
     assert_eq!(found(&memory, "car"), [(1, false)]);
     assert_eq!(found(&memory, "tea"), [], "nothing is near");
     assert_eq!(found(&memory, "the kitten"), [(2, true)]);
+}
+
+#[test]
+fn accents_are_typed_or_not() {
+    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
+    let memory = memory(&shelf, &embedder);
+    create(&memory, "Café Noir", "in der Straße");
+    assert_eq!(found(&memory, "cafe"), [(1, true)]);
+    assert_eq!(found(&memory, "café strasse"), [(1, true)]);
+    let wish = EntityWish { name: "Cafe Noir".into(), entity_type: "Thing".into(), ..EntityWish::default() };
+    assert!(matches!(memory.create_entity(wish, false, &author()).unwrap(), Creation::Duplicate { .. }));
+}
+
+#[test]
+fn words_that_questions_are_made_of_find_nothing_by_themselves() {
+    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
+    let memory = memory(&shelf, &embedder);
+    create(&memory, "Office rules", "the rest is in the drawer");
+    create(&memory, "Login form", "visitors sign here, in the end");
+    assert_eq!(found(&memory, "how do I sign in to the site"), [(2, true)]);
+    assert_eq!(found(&memory, "in the"), [(1, true), (2, true)], "unless nothing else is asked for");
 }
 
 #[test]
@@ -311,8 +332,16 @@ fn a_merge_does_what_its_plan_says() {
         let update = EntityUpdate { description: Some(Some(description.into())), ..EntityUpdate::default() };
         memory.update_entity(id, update, &author()).unwrap();
     }
+    let other = create(&memory, "Gateway", "asks both");
+    for (source, target, relation_type) in
+        [(other, from, "uses"), (other, into, "uses"), (from, into, "same_as"), (from, other, "serves")]
+    {
+        memory.create_relation(source, target, relation_type, &author()).unwrap();
+    }
     let plan = memory.plan_merge(from, into).unwrap();
+    assert_eq!((plan.relations, plan.relations_dropped), (1, 2), "one is there already, one would be with itself");
     let (merged, _) = memory.merge_entities(from, into, &author()).unwrap();
+    assert_eq!(memory.store().relations_where(&RelationFilter::default(), 0, 9).unwrap().len(), 2);
     assert_eq!(plan.into.observation_count, 3, "each had one, and a description became the third");
     assert_eq!(plan.into, Entity { updated_ns: plan.into.updated_ns, ..merged });
 }

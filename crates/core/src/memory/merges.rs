@@ -1,11 +1,11 @@
 //! Two entities that are one: which they may be, and making them one.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::duplicates::{cosine_at, meaning_distance};
 use super::error::MemoryError;
 use super::memory::Memory;
-use super::model::{Entity, EntityId};
+use super::model::{Entity, EntityId, Relation};
 use super::names::Comparison;
 use super::search::Names;
 use super::write::into_entity;
@@ -37,8 +37,10 @@ pub struct MergePlan {
     pub from: Entity,
     /// How many observations move.
     pub observations: u64,
-    /// How many relations move, or go where they would say nothing new.
+    /// How many relations move.
     pub relations: u64,
+    /// How many go, since they would say nothing new.
+    pub relations_dropped: u64,
 }
 
 impl Memory {
@@ -110,19 +112,30 @@ impl Memory {
         }
         let (from, kept) = (self.entity(from)?, self.entity(into)?);
         let (aliases, description) = kept.absorbing(&from);
-        let count = |filter: RelationFilter| -> Result<u64, MemoryError> {
-            Ok(self.store.relations_where(&filter, 0, usize::MAX)?.len() as u64)
+        let of = |id: EntityId| -> Result<Vec<Relation>, MemoryError> {
+            let from = RelationFilter { from: Some(id), ..RelationFilter::default() };
+            let to = RelationFilter { to: Some(id), ..RelationFilter::default() };
+            let mut relations = self.store.relations_where(&from, 0, usize::MAX)?;
+            relations.extend(self.store.relations_where(&to, 0, usize::MAX)?);
+            // One with itself is found both ways.
+            relations.sort_by_key(|relation| relation.id);
+            relations.dedup_by_key(|relation| relation.id);
+            Ok(relations)
         };
-        let it = Some(from.id);
-        // One with itself is counted both ways.
-        let relations = count(RelationFilter { from: it, ..RelationFilter::default() })?
-            + count(RelationFilter { to: it, ..RelationFilter::default() })?
-            - count(RelationFilter { from: it, to: it, ..RelationFilter::default() })?;
+        let end = |id: EntityId| if id == from.id { kept.id } else { id };
+        let says = |relation: Relation| (end(relation.from), end(relation.to), relation.relation_type);
+        let own = of(kept.id)?.into_iter().filter(|relation| relation.from != from.id && relation.to != from.id);
+        let mut said: FxHashSet<_> = own.map(says).collect();
+        let theirs = of(from.id)?;
+        let count = theirs.len();
+        let moved = theirs.into_iter().map(says).filter(|(source, target, _)| source != target);
+        let moved = moved.filter(|relation| said.insert(relation.clone())).count();
         let described = u64::from(kept.observing_of(&from).is_some());
         let observation_count = kept.observation_count + from.observation_count + described;
         Ok(MergePlan {
             observations: from.observation_count,
-            relations,
+            relations: moved as u64,
+            relations_dropped: (count - moved) as u64,
             into: Entity { aliases, description, observation_count, ..kept },
             from,
         })

@@ -185,6 +185,20 @@ fn composes(c: char) -> bool {
     is_ignored(c) || is_combining_mark(c) || matches!(c, '\u{ff9e}' | '\u{ff9f}' | '\u{1160}'..='\u{11ff}')
 }
 
+/// A folded word without the accents of Latin letters: `café` is `cafe`. In other scripts a mark makes another letter.
+pub fn unaccented(word: &str) -> String {
+    if word.is_ascii() {
+        return word.to_owned();
+    }
+    let mut is_latin = false;
+    let is_kept = |c: &char| {
+        let is_mark = is_combining_mark(*c);
+        is_latin = if is_mark { is_latin } else { c.is_ascii_alphabetic() };
+        !(is_mark && is_latin)
+    };
+    word.nfd().filter(is_kept).nfc().collect::<String>().replace('ß', "ss")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,6 +220,15 @@ mod tests {
         assert_eq!(texts("Rust言語の設計、検索"), ["Rust", "言語の設計", "検索"]);
         assert_eq!(texts("ok👍🏽🚀"), ["ok", "👍", "🏽", "🚀"]);
         assert_eq!(texts("ภาษาไทย ကခ។ភាសា"), ["ภาษาไทย", "ကခ", "ភាសា"]);
+    }
+
+    #[test]
+    fn only_latin_letters_lose_their_accents() {
+        for (word, bare) in
+            [("café", "cafe"), ("straße", "strasse"), ("ångström", "angstrom"), ("й", "й"), ("が", "が")]
+        {
+            assert_eq!(unaccented(word), bare);
+        }
     }
 
     #[test]

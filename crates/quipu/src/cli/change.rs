@@ -5,7 +5,10 @@ use quipu_core::memory::{Entity, Observation, Relation};
 use quipu_core::ports::{LoggedChange, MemoryItem};
 use serde_json::{Value, json};
 
-/// One line for each thing that changed.
+/// Things that changed together and are told one by one: an import may be a hundred thousand.
+const TOLD: usize = 20;
+
+/// One line for each thing that changed, as far as a person reads.
 pub(super) fn lines(change: &LoggedChange) -> Vec<String> {
     let line = |step: &(Option<MemoryItem>, Option<MemoryItem>)| match step {
         (None, Some(made)) => format!("+ {}", named(made)),
@@ -16,7 +19,9 @@ pub(super) fn lines(change: &LoggedChange) -> Vec<String> {
         (_, Some(after)) => format!("~ {}", named(after)),
         (None, None) => String::new(),
     };
-    change.steps.iter().map(line).collect()
+    let more = change.steps.len().saturating_sub(TOLD);
+    let told = change.steps.iter().take(TOLD).map(line);
+    told.chain((more > 0).then(|| format!("… and {more} more; --json has all of them"))).collect()
 }
 
 /// Who, by what, when, and what became of it.

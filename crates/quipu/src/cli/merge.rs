@@ -23,8 +23,8 @@ Examples:
 
 JSON fields:
   {dry_run, change, from: {entity_id, name, entity_type}, into: {entity_id, name, entity_type, aliases, description},
-   observations, relations, description_observed}; change is null for a dry run, and description_observed is the
-   description that becomes an observation, or null
+   observations, relations, relations_dropped, description_observed}; change is null for a dry run, and
+   description_observed is the description that becomes an observation, or null
 
 `quipu call suggest_merges` lists pairs that may be the same.")]
 pub(crate) struct Merge {
@@ -64,6 +64,7 @@ impl Merge {
                 },
                 "observations": plan.observations,
                 "relations": plan.relations,
+                "relations_dropped": plan.relations_dropped,
                 "description_observed": into.observing_of(from),
             }))?;
             return Ok(Outcome::Fine);
@@ -73,8 +74,11 @@ impl Merge {
         output.line(&Line::new().plain(line))?;
         output.line(&Line::new().plain(format!("    aliases: {}", into.aliases.join(", "))))?;
         let (observations, relations) = (plan.observations, plan.relations);
-        output
-            .line(&Line::new().plain(format!("    {observations} observations and {relations} relations with it")))?;
+        let mut moved = format!("    {observations} observations and {relations} relations with it");
+        if plan.relations_dropped > 0 {
+            moved.push_str(&format!("; {} more go, which say nothing new", plan.relations_dropped));
+        }
+        output.line(&Line::new().plain(moved))?;
         if let Some(description) = into.observing_of(from) {
             let verb = if self.dry_run { "would become" } else { "is now" };
             output.line(&Line::new().plain(format!("    its description {verb} an observation: {description}")))?;

@@ -274,6 +274,9 @@ impl<'a> Import<'a> {
         let observations = std::mem::take(&mut given.observations);
         let (id, entity_type) = (given.origin.id, given.entity_type.clone());
         let name = given.name.clone();
+        for fault in std::mem::take(&mut given.faults) {
+            self.problem(spot, format!("of {name:?} {fault}; the rest of it is taken in"));
+        }
         let place = match self.named(&name)? {
             Some(known) => {
                 self.imported.known += 1;

@@ -40,6 +40,8 @@ pub(super) struct EntityRecord {
     pub(super) aliases: Vec<String>,
     pub(super) description: Option<String>,
     pub(super) observations: Vec<(String, Origin)>,
+    /// What is wrong with those of its observations that are left out.
+    pub(super) faults: Vec<String>,
     pub(super) origin: Origin,
 }
 
@@ -141,11 +143,19 @@ fn entity(object: &Map<String, Value>, name: String) -> Result<Record, String> {
         return Err("its `name` is blank".into());
     }
     let observations = ["observations", "memory_observations"].iter().find_map(|key| object.get(*key));
-    let observations = match observations {
-        None | Some(Value::Null) => Vec::new(),
-        Some(Value::Array(items)) => items.iter().map(observation).collect::<Result<Vec<_>, _>>()?,
-        Some(other) => return Err(format!("its `observations` are {}, not a list", shown(other))),
-    };
+    let (mut seen, mut faults) = (Vec::new(), Vec::new());
+    match observations {
+        None | Some(Value::Null) => {}
+        Some(Value::Array(items)) => {
+            for item in items {
+                match observation(item) {
+                    Ok(observation) => seen.push(observation),
+                    Err(fault) => faults.push(fault),
+                }
+            }
+        }
+        Some(other) => faults.push(format!("its `observations` are {}, not a list", shown(other))),
+    }
     let aliases = match object.get("aliases") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::String(joined)) => joined.split('|').map(|alias| alias.trim().to_owned()).collect(),
@@ -156,7 +166,8 @@ fn entity(object: &Map<String, Value>, name: String) -> Result<Record, String> {
         entity_type: text(object, &["entity_type", "entityType"]).filter(|written| !written.trim().is_empty()),
         aliases: aliases.into_iter().filter(|alias| !alias.is_empty()).collect(),
         description: text(object, &["description"]),
-        observations: observations.into_iter().filter(|(text, _)| !text.trim().is_empty()).collect(),
+        observations: seen.into_iter().filter(|(text, _)| !text.trim().is_empty()).collect(),
+        faults,
         origin: Origin { id: number(object, &["id", "entity_id"]), ..origin(object)? },
         name,
     }))

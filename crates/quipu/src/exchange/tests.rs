@@ -379,3 +379,22 @@ fn a_file_of_a_newer_form_is_refused() {
                    with a newer one";
     assert_eq!(refused, message);
 }
+
+#[test]
+fn a_bad_observation_costs_no_other_of_its_entity() {
+    let file = r#"{"type":"entity","name":"F","entityType":"thing","observations":["one",null,"two"]}
+{"type":"entity","name":"H","entityType":"thing","observations":"single"}
+{"type":"relation","from":"F","to":"H","relationType":"knows"}
+"#;
+    let store = MemMemory::default();
+    let (imported, problems) = import(&store, file);
+    assert_eq!((imported.entities, imported.observations, imported.relations), (2, 2, 1));
+    let told: Vec<(usize, &str)> = problems.iter().map(|problem| (problem.line, problem.message.as_str())).collect();
+    assert_eq!(
+        told,
+        [
+            (1, r#"of "F" an observation is null, not a text; the rest of it is taken in"#),
+            (2, r#"of "H" its `observations` are a text, not a list; the rest of it is taken in"#),
+        ]
+    );
+}

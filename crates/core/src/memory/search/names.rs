@@ -6,6 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::memory::model::{Entity, EntityId, name_key};
 use crate::memory::names::{Comparison, Words, compare, tells_apart};
+use crate::search::words::unaccented;
 
 /// Names looked at for one question. Beyond it the pieces are so common that nothing is told by them.
 const MAX_LOOKED_AT: usize = 4000;
@@ -157,7 +158,8 @@ fn cosine(a: &[[char; 3]], b: &[[char; 3]]) -> f32 {
 
 /// The pieces of a name, each once, its ends marked.
 fn pieces(name: &str) -> Vec<[char; 3]> {
-    let letters = name_key(name).chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect::<String>();
+    let letters =
+        unaccented(&name_key(name)).chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect::<String>();
     let spaced: Vec<char> = [' ', ' ']
         .into_iter()
         .chain(letters.split_whitespace().flat_map(|word| word.chars().chain([' '])))

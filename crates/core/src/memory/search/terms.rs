@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::fields::Field;
 use crate::memory::model::Entity;
-use crate::search::words::{WordKind, folded, parts, run_chars, words};
+use crate::search::words::{WordKind, folded, parts, run_chars, unaccented, words};
 
 /// A pasted page is searched by its beginning.
 const MAX_QUERY_TERMS: usize = 48;
@@ -36,8 +36,8 @@ pub(super) fn count<'a>(texts: impl Iterator<Item = &'a str>) -> Counted {
         for word in words(text) {
             match word.kind {
                 WordKind::Plain => {
-                    add(folded(word.text));
-                    parts(word.text).into_iter().for_each(|(_, part)| add(folded(part)));
+                    add(term(word.text));
+                    parts(word.text).into_iter().for_each(|(_, part)| add(term(part)));
                 }
                 WordKind::Emoji => add(folded(word.text)),
                 WordKind::Run => {
@@ -51,14 +51,19 @@ pub(super) fn count<'a>(texts: impl Iterator<Item = &'a str>) -> Counted {
     counted.into_iter().collect()
 }
 
+/// A word as it is found: in any case, with its accents or without.
+fn term(word: &str) -> String {
+    unaccented(&folded(word))
+}
+
 /// The words of a query. A run of two characters or more is its pairs.
 pub(super) fn query_words(query: &str) -> Vec<String> {
     let mut terms: Vec<String> = Vec::new();
     for word in words(query) {
         match word.kind {
             WordKind::Plain => {
-                terms.push(folded(word.text));
-                terms.extend(parts(word.text).into_iter().map(|(_, part)| folded(part)));
+                terms.push(term(word.text));
+                terms.extend(parts(word.text).into_iter().map(|(_, part)| term(part)));
             }
             WordKind::Emoji => terms.push(folded(word.text)),
             WordKind::Run => {

@@ -128,7 +128,10 @@ impl TextIndex {
 
     /// Every entity with some word of the query in these fields, in no order.
     pub(super) fn search(&self, query: &str, fields: Fields) -> Vec<TextHit> {
-        let groups = self.understand(query);
+        let mut groups = self.understand(query);
+        // What any sentence has finds nothing by itself, but counts where something else was found.
+        groups.sort_by_key(|group| is_weak(group));
+        let has_others = groups.first().is_some_and(|group| !is_weak(group));
         let mut scores = vec![0.0_f32; self.slots.len()];
         let mut found_in = vec![Fields::default(); self.slots.len()];
         let mut best_of_group = vec![0.0_f32; self.slots.len()];
@@ -150,6 +153,9 @@ impl TextIndex {
                     }
                     let score = rarity * self.saturated(unit, posting.count);
                     let slot = unit.slot as usize;
+                    if has_others && is_weak(group) && found_in[slot].is_empty() {
+                        continue;
+                    }
                     if best_of_group[slot] == 0.0 {
                         touched.push(unit.slot);
                     }
@@ -203,7 +209,7 @@ impl TextIndex {
         let mut sums: FxHashMap<u32, f32> = FxHashMap::default();
         for group in self.understand(query) {
             // What any sentence has says nothing of why this one was wanted.
-            if group.iter().all(|(_, weight)| *weight <= function_words::WEIGHT) {
+            if is_weak(&group) {
                 continue;
             }
             let rarity = self.rarity(group.iter().map(|(term, _)| self.postings[*term as usize].len()).sum());
@@ -355,6 +361,11 @@ impl TextIndex {
 }
 
 /// One for each, on all cores where there are enough of them: to hand over a few costs more than doing them.
+/// Whether a word of a query is one that questions are made of.
+fn is_weak(group: &[(u32, f32)]) -> bool {
+    group.iter().all(|(_, weight)| *weight <= function_words::WEIGHT)
+}
+
 fn map_all<T: Sync, U: Send>(items: &[T], map: impl Fn(&T) -> U + Sync + Send) -> Vec<U> {
     const ENOUGH: usize = 128;
     if items.len() < ENOUGH { items.iter().map(map).collect() } else { items.par_iter().map(map).collect() }
