@@ -14,6 +14,12 @@ const KEPT: usize = 1000;
 /// At most this many are told at once: an agent's context is precious.
 const TOLD_AT_ONCE: usize = 10;
 
+/// How it is told that a link leads nowhere.
+const BROKEN_LINK: &str = "broken link to ";
+
+/// How it is told that a file is not in the graph.
+const SHADOWED: &str = "another file has this path in other capitals and owns the id; rename one of them";
+
 /// The newest warnings of a vault, for as long as it is open.
 #[derive(Debug)]
 pub struct WarningLog {
@@ -39,8 +45,8 @@ pub(crate) struct Told {
 
 #[derive(Debug, Default)]
 struct Logs {
-    /// For everyone.
-    odd: Log<Warning>,
+    /// For everyone; `None` where it is so no more.
+    odd: Log<Option<Warning>>,
     /// For those who were shown another version of the note: what it is now, if it still is.
     changed: Log<(VaultPath, Option<ContentHash>)>,
 }
@@ -80,8 +86,19 @@ impl WarningLog {
     /// Adds one, unless it is the very thing that was said last.
     pub fn push(&self, warning: Warning) {
         let mut logs = self.lock();
+        let warning = Some(warning);
         if !logs.odd.entries.contains(&warning) {
             logs.odd.push(warning);
+        }
+    }
+
+    /// Takes back what was said of a file and is so no more; whoever has not heard it will not.
+    fn take_back(&self, path: &VaultPath, is_so: impl Fn(&str) -> bool) {
+        let is_over = |said: &Warning| said.path == path.as_str() && !is_so(&said.message);
+        for said in &mut self.lock().odd.entries {
+            if said.as_ref().is_some_and(is_over) {
+                *said = None;
+            }
         }
     }
 
@@ -108,7 +125,7 @@ impl WarningLog {
                 None => lines.insert(gone),
             };
         }
-        let mut lines: Vec<String> = lines.into_iter().chain(odd.map(ToString::to_string)).collect();
+        let mut lines: Vec<String> = lines.into_iter().chain(odd.flatten().map(ToString::to_string)).collect();
         let more = lost + lines.len().saturating_sub(TOLD_AT_ONCE);
         lines.truncate(TOLD_AT_ONCE);
         if more > 0 {
@@ -124,6 +141,7 @@ impl WarningLog {
             let same_file = |note: &&crate::model::Note| new.is_some_and(|new| new.path == note.path);
             if let Some(gone) = old.filter(|old| !same_file(old) && after.find_exact(&old.path).is_none()) {
                 self.lock().changed.push((gone.path.clone(), None));
+                self.take_back(&gone.path, |_| false);
             }
             let Some(new) = new else { continue };
             let old = old.filter(same_file);
@@ -135,13 +153,20 @@ impl WarningLog {
                 new.warnings.iter().cloned().for_each(odd);
             }
             if after.is_shadowed(*key) && !(old.is_some() && before.is_shadowed(*key)) {
-                odd("another file has this path in other capitals and owns the id; rename one of them".into());
+                odd(SHADOWED.into());
+            }
+            let broken: BTreeSet<&str> = after.broken_links(*key).map(|link| link.target.as_str()).collect();
+            if let Some(old) = old {
+                self.take_back(&new.path, |said| match said.strip_prefix(BROKEN_LINK) {
+                    Some(target) => broken.contains(target),
+                    None if said == SHADOWED => after.is_shadowed(*key),
+                    None => old.hash == new.hash || new.warnings.iter().any(|warning| warning == said),
+                });
             }
             let known: BTreeSet<&str> =
                 old.iter().flat_map(|_| before.broken_links(*key)).map(|link| link.target.as_str()).collect();
-            let broken: BTreeSet<&str> = after.broken_links(*key).map(|link| link.target.as_str()).collect();
             for target in broken.difference(&known) {
-                odd(format!("broken link to {target}"));
+                odd(format!("{BROKEN_LINK}{target}"));
             }
         }
     }

@@ -289,6 +289,16 @@ fn a_warning_is_given_once_and_when_it_becomes_true() {
 }
 
 #[test]
+fn what_is_so_no_more_is_not_told() {
+    let desk = Desk::new("//- a.md\n[[gone]] [[later]]\n");
+    desk.vault.put("a.md", "[[later]]\n");
+    desk.sync(&["a.md"]);
+    desk.vault.put("later.md", "here\n");
+    desk.sync(&["later.md"]);
+    assert!(desk.warnings().is_empty());
+}
+
+#[test]
 fn whoever_has_read_a_note_is_told_once_that_it_changed() {
     let desk = Desk::new("//- a.md\none\n");
     desk.knowledge.read(&desk.client, "a.md").unwrap();
