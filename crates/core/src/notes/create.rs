@@ -28,6 +28,16 @@ impl Knowledge {
         request: Option<RequestKey>,
         new: &NewNote<'_>,
     ) -> Result<ReadNote, NoteError> {
+        let outcome = self.try_create_note(session, request, new);
+        self.unless_done(outcome, request, |path| self.done_before(session, path))
+    }
+
+    fn try_create_note(
+        &self,
+        session: &Session,
+        request: Option<RequestKey>,
+        new: &NewNote<'_>,
+    ) -> Result<ReadNote, NoteError> {
         let lowercased = new.id.to_lowercase();
         // People have such files; an agent that asks for one means a home folder or a drive.
         if lowercased.starts_with('~') || lowercased.as_bytes().get(1) == Some(&b':') {

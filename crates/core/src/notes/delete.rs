@@ -9,6 +9,14 @@ use crate::{Knowledge, RequestKey};
 impl Knowledge {
     /// Deletes a note into the vault's trash; `false` when there is no such note.
     pub fn delete_note(&self, session: &Session, request: Option<RequestKey>, id: &str) -> Result<bool, NoteError> {
+        let outcome = self.try_delete_note(session, request, id);
+        self.unless_done(outcome, request, |path| {
+            session.forget(path);
+            Ok(true)
+        })
+    }
+
+    fn try_delete_note(&self, session: &Session, request: Option<RequestKey>, id: &str) -> Result<bool, NoteError> {
         self.take_in_unknown(id)?;
         let mut writer = self.writer_for_note()?;
         if let Some(path) = self.carried_out(request)? {

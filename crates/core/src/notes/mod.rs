@@ -52,6 +52,20 @@ impl Knowledge {
         Ok(self.vault.carried_out(request).map_err(IndexError::from)?)
     }
 
+    /// What came of a write, unless it failed because it was done: another process may have carried out the very same call
+    /// while this one waited for it to be out of the way.
+    fn unless_done<T>(
+        &self,
+        outcome: Result<T, NoteError>,
+        request: Option<RequestKey>,
+        done: impl FnOnce(&VaultPath) -> Result<T, NoteError>,
+    ) -> Result<T, NoteError> {
+        outcome.or_else(|error| match self.carried_out(request)? {
+            Some(path) => done(&path),
+            None => Err(error),
+        })
+    }
+
     /// The note that this very call wrote before, as it is now. Somebody may have changed it since, so it counts as shown in
     /// part.
     fn done_before(&self, session: &Session, path: &VaultPath) -> Result<ReadNote, NoteError> {

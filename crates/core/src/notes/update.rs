@@ -32,6 +32,16 @@ impl Knowledge {
         request: Option<RequestKey>,
         update: &NoteUpdate<'_>,
     ) -> Result<ReadNote, NoteError> {
+        let outcome = self.try_update_note(session, request, update);
+        self.unless_done(outcome, request, |path| self.done_before(session, path))
+    }
+
+    fn try_update_note(
+        &self,
+        session: &Session,
+        request: Option<RequestKey>,
+        update: &NoteUpdate<'_>,
+    ) -> Result<ReadNote, NoteError> {
         if update.title.is_none() && update.content.is_none() && update.tags.is_none() {
             return Err(NoteError::NothingToDo);
         }
