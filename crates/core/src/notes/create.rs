@@ -1,6 +1,6 @@
 //! A new note.
 
-use super::{NoteError, clean_tags};
+use super::{NoteError, Writing, clean_tags};
 use crate::index::Written;
 use crate::model::{ContentHash, PathError, VaultPath};
 use crate::ports::FileChange;
@@ -28,16 +28,6 @@ impl Knowledge {
         request: Option<RequestKey>,
         new: &NewNote<'_>,
     ) -> Result<ReadNote, NoteError> {
-        let outcome = self.try_create_note(session, request, new);
-        self.unless_done(outcome, request, |path| self.done_before(session, path))
-    }
-
-    fn try_create_note(
-        &self,
-        session: &Session,
-        request: Option<RequestKey>,
-        new: &NewNote<'_>,
-    ) -> Result<ReadNote, NoteError> {
         let lowercased = new.id.to_lowercase();
         // People have such files; an agent that asks for one means a home folder or a drive.
         if lowercased.starts_with('~') || lowercased.as_bytes().get(1) == Some(&b':') {
@@ -50,21 +40,22 @@ impl Knowledge {
         let text = parse::new_note_text(new.title, &clean_tags(new.tags), new.content)
             .map_err(|reason| NoteError::Frontmatter { path: path.clone(), reason })?;
 
-        let mut writer = self.writer_for_note()?;
         let bytes = text.into_bytes();
-        if let Some(path) = self.carried_out(request)? {
-            drop(writer);
-            let done = self.done_before(session, &path)?;
-            if done.hash == ContentHash::of(&bytes) {
+        let hash = ContentHash::of(&bytes);
+        let write = |mut writer: Writing<'_>| {
+            let stats =
+                self.vault.apply_for(&[FileChange::Create { path: path.clone(), bytes: bytes.clone() }], request)?;
+            let stat = stats.first().copied().flatten().expect("a created file has a stat");
+            self.indexer.adopt(&mut writer, vec![Written::new(path.clone(), bytes.clone(), stat)]);
+            let key = self.snapshot().find_exact(&path).expect("the note was just taken in");
+            Ok(self.written(session, key, bytes, true))
+        };
+        self.once(request, write, |path| {
+            let done = self.done_before(session, path)?;
+            if done.hash == hash {
                 self.show_whole(session, &done);
             }
-            return Ok(done);
-        }
-        let stats =
-            self.vault.apply_for(&[FileChange::Create { path: path.clone(), bytes: bytes.clone() }], request)?;
-        let stat = stats.first().copied().flatten().expect("a created file has a stat");
-        self.indexer.adopt(&mut writer, vec![Written::new(path.clone(), bytes.clone(), stat)]);
-        let key = self.snapshot().find_exact(&path).expect("the note was just taken in");
-        Ok(self.written(session, key, bytes, true))
+            Ok(done)
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! A note put away. It is kept, and can be brought back.
 
-use super::NoteError;
+use super::{NoteError, Writing};
 use crate::index::Written;
 use crate::ports::FileChange;
 use crate::session::Session;
@@ -9,25 +9,18 @@ use crate::{Knowledge, RequestKey};
 impl Knowledge {
     /// Deletes a note into the vault's trash; `false` when there is no such note.
     pub fn delete_note(&self, session: &Session, request: Option<RequestKey>, id: &str) -> Result<bool, NoteError> {
-        let outcome = self.try_delete_note(session, request, id);
-        self.unless_done(outcome, request, |path| {
+        self.take_in_unknown(id)?;
+        let write = |mut writer: Writing<'_>| {
+            let Some((key, content)) = self.expect_known(session, id)? else { return Ok(false) };
+            let path = self.snapshot().note(key).path.clone();
+            self.vault.apply_for(&[FileChange::Delete { path: path.clone(), expected: content.hash }], request)?;
+            session.forget(&path);
+            self.indexer.adopt(&mut writer, vec![Written { path, was: None, content: None }]);
+            Ok(true)
+        };
+        self.once(request, write, |path| {
             session.forget(path);
             Ok(true)
         })
-    }
-
-    fn try_delete_note(&self, session: &Session, request: Option<RequestKey>, id: &str) -> Result<bool, NoteError> {
-        self.take_in_unknown(id)?;
-        let mut writer = self.writer_for_note()?;
-        if let Some(path) = self.carried_out(request)? {
-            session.forget(&path);
-            return Ok(true);
-        }
-        let Some((key, content)) = self.expect_known(session, id)? else { return Ok(false) };
-        let path = self.snapshot().note(key).path.clone();
-        self.vault.apply_for(&[FileChange::Delete { path: path.clone(), expected: content.hash }], request)?;
-        session.forget(&path);
-        self.indexer.adopt(&mut writer, vec![Written { path, was: None, content: None }]);
-        Ok(true)
     }
 }

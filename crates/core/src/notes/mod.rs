@@ -23,9 +23,12 @@ use crate::{ReadNote, RequestKey, parse};
 /// How long a write waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The right to write.
+type Writing<'k> = MutexGuard<'k, Writer>;
+
 impl Knowledge {
     /// The right to write. A client is not kept waiting for a long pass over the vault: it is told to come back.
-    fn writer_for_note(&self) -> Result<MutexGuard<'_, Writer>, NoteError> {
+    fn writer_for_note(&self) -> Result<Writing<'_>, NoteError> {
         self.indexer.writer_within(PATIENCE).ok_or(NoteError::Busy)
     }
 
@@ -45,22 +48,25 @@ impl Knowledge {
         Ok(Some((key, content)))
     }
 
-    /// Where this very call left its note, if it was carried out before. To be asked with the right to write: else a call
-    /// that is made again might meet itself.
-    fn carried_out(&self, request: Option<RequestKey>) -> Result<Option<VaultPath>, NoteError> {
-        let Some(request) = request else { return Ok(None) };
-        Ok(self.vault.carried_out(request).map_err(IndexError::from)?)
-    }
-
-    /// What came of a write, unless it failed because it was done: another process may have carried out the very same call
-    /// while this one waited for it to be out of the way.
-    fn unless_done<T>(
+    /// Writes, unless this very call was carried out before: then `done` says what it would have said. That is asked with the
+    /// right to write, else a call that is made again might meet itself; and once more where the writing fails, for another
+    /// process may have done it while this one waited for it to be out of the way.
+    fn once<T>(
         &self,
-        outcome: Result<T, NoteError>,
         request: Option<RequestKey>,
+        write: impl FnOnce(Writing<'_>) -> Result<T, NoteError>,
         done: impl FnOnce(&VaultPath) -> Result<T, NoteError>,
     ) -> Result<T, NoteError> {
-        outcome.or_else(|error| match self.carried_out(request)? {
+        let carried_out = || -> Result<Option<VaultPath>, NoteError> {
+            let Some(request) = request else { return Ok(None) };
+            Ok(self.vault.carried_out(request).map_err(IndexError::from)?)
+        };
+        let writer = self.writer_for_note()?;
+        if let Some(path) = carried_out()? {
+            drop(writer);
+            return done(&path);
+        }
+        write(writer).or_else(|error| match carried_out()? {
             Some(path) => done(&path),
             None => Err(error),
         })

@@ -1,7 +1,7 @@
 //! New text, tags or title for a note. What was not asked to change keeps every byte.
 
 use super::rename::Rename;
-use super::{NoteError, clean_tags};
+use super::{NoteError, Writing, clean_tags};
 use crate::index::Written;
 use crate::model::{NoteId, NoteKey, VaultPath};
 use crate::parse::FrontmatterEdit;
@@ -32,25 +32,21 @@ impl Knowledge {
         request: Option<RequestKey>,
         update: &NoteUpdate<'_>,
     ) -> Result<ReadNote, NoteError> {
-        let outcome = self.try_update_note(session, request, update);
-        self.unless_done(outcome, request, |path| self.done_before(session, path))
-    }
-
-    fn try_update_note(
-        &self,
-        session: &Session,
-        request: Option<RequestKey>,
-        update: &NoteUpdate<'_>,
-    ) -> Result<ReadNote, NoteError> {
         if update.title.is_none() && update.content.is_none() && update.tags.is_none() {
             return Err(NoteError::NothingToDo);
         }
         self.take_in_unknown(update.id)?;
-        let mut writer = self.writer_for_note()?;
-        if let Some(path) = self.carried_out(request)? {
-            drop(writer);
-            return self.done_before(session, &path);
-        }
+        let write = |writer: Writing<'_>| self.rewrite(session, request, update, writer);
+        self.once(request, write, |path| self.done_before(session, path))
+    }
+
+    fn rewrite(
+        &self,
+        session: &Session,
+        request: Option<RequestKey>,
+        update: &NoteUpdate<'_>,
+        mut writer: Writing<'_>,
+    ) -> Result<ReadNote, NoteError> {
         let not_found = || NoteError::NotFound { id: NoteId::new(update.id) };
         let (key, current) = self.expect_known(session, update.id)?.ok_or_else(not_found)?;
         let snapshot = self.snapshot();
