@@ -66,7 +66,7 @@ pub(super) struct Words {
 
 impl Words {
     pub(super) fn of(name: &str) -> Self {
-        let key = unaccented(&name_key(name));
+        let key = unaccented(name_key(name));
         let cut = key.split(|c: char| c.is_whitespace() || "/|,;:()[]{}\"_".contains(c)).map(bare);
         let mut words: Vec<String> = cut.filter(|word| !word.is_empty() && !FILLERS.contains(&word.as_str())).collect();
         let is_preposition = |word: &String| PREPOSITIONS.contains(&word.as_str());

@@ -35,8 +35,9 @@ impl Bay {
     pub(super) fn at(&self, vault: &dyn VaultFiles, snapshot: &Snapshot, number: usize) -> Self {
         let notes = || snapshot.in_slots(slots(number));
         let mut shelf = self.shelf.clone();
-        let mut changed = shelf.missing(notes());
-        let outdated = (shelf.len() + changed.len()).saturating_sub(notes().count());
+        let mut count = 0;
+        let mut changed = shelf.missing(notes().inspect(|_| count += 1));
+        let outdated = shelf.len() + changed.len() - count;
         if changed.len().max(outdated) > PILE {
             shelf = Arc::new(Shelf::new(vault, notes(), &self.shelf));
             // Those whose files were already newer.

@@ -188,15 +188,15 @@ impl Memory {
         let is_near: FxHashSet<EntityId> = by_meaning.iter().map(|near| near.entity).collect();
         // What is near keeps its words however far down they stand: it must not look as if it had none.
         let (near_too, others): (Vec<_>, Vec<_>) = by_words.into_iter().partition(|hit| is_near.contains(&hit.entity));
+        let has_words: FxHashSet<EntityId> = near_too.iter().map(|hit| hit.entity).collect();
+        let alone_at_least = self.follower.unrelated() + ALONE_NEARER_BY;
+        by_meaning.retain(|near| near.cosine >= alone_at_least || has_words.contains(&near.entity));
         // Apart, so that no number of outsiders pushes a member out.
         let (mut inside, mut outside): (Vec<_>, Vec<_>) = others.into_iter().partition(|hit| is_member(hit.entity));
         keep_best(&mut inside, needed.max(TEXT_WINDOW));
         keep_best(&mut outside, needed.max(TEXT_WINDOW));
         let mut by_words = [near_too, inside, outside].concat();
         by_words.sort_unstable_by(best_first);
-        let has_words: FxHashSet<EntityId> = by_words.iter().map(|hit| hit.entity).collect();
-        let alone_at_least = self.follower.unrelated() + ALONE_NEARER_BY;
-        by_meaning.retain(|near| near.cosine >= alone_at_least || has_words.contains(&near.entity));
         let mut hits = fuse(&by_words, &by_meaning);
         if members.is_some() {
             for hit in &mut hits {

@@ -159,7 +159,7 @@ fn cosine(a: &[[char; 3]], b: &[[char; 3]]) -> f32 {
 /// The pieces of a name, each once, its ends marked.
 fn pieces(name: &str) -> Vec<[char; 3]> {
     let letters =
-        unaccented(&name_key(name)).chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect::<String>();
+        unaccented(name_key(name)).chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect::<String>();
     let spaced: Vec<char> = [' ', ' ']
         .into_iter()
         .chain(letters.split_whitespace().flat_map(|word| word.chars().chain([' '])))

@@ -53,7 +53,7 @@ pub(super) fn count<'a>(texts: impl Iterator<Item = &'a str>) -> Counted {
 
 /// A word as it is found: in any case, with its accents or without.
 fn term(word: &str) -> String {
-    unaccented(&folded(word))
+    unaccented(folded(word))
 }
 
 /// The words of a query. A run of two characters or more is its pairs.

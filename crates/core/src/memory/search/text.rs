@@ -143,6 +143,7 @@ impl TextIndex {
             // As rare as all of its forms together, else `the` would be found by the rarity of `theatre`.
             let occurrences = group.iter().map(|(term, _)| self.postings[*term as usize].len()).sum();
             let group_rarity = self.rarity(occurrences);
+            let finds = !(has_others && is_weak(group));
             for &(term, weight) in group {
                 let postings = &self.postings[term as usize];
                 let rarity = group_rarity * weight;
@@ -153,7 +154,7 @@ impl TextIndex {
                     }
                     let score = rarity * self.saturated(unit, posting.count);
                     let slot = unit.slot as usize;
-                    if has_others && is_weak(group) && found_in[slot].is_empty() {
+                    if !finds && found_in[slot].is_empty() {
                         continue;
                     }
                     if best_of_group[slot] == 0.0 {
