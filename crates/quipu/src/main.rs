@@ -14,6 +14,7 @@ mod mcp;
 mod own_files;
 mod serve;
 mod share;
+mod stamp;
 mod tokens;
 mod trust;
 

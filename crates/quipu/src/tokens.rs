@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::compose::own_folder;
 use crate::own_files;
+use crate::stamp::Stamp;
 
 /// What a token begins with, so that people and scanners know one when they see it.
 const PREFIX: &str = "quipu_";
@@ -223,42 +224,6 @@ impl TokenFile {
     /// Changes whenever something does on which it depends who is let in.
     fn stamps(&self) -> [Option<Stamp>; 2] {
         [Stamp::of(&self.file), self.secret.as_deref().and_then(Stamp::of)]
-    }
-}
-
-/// A file as it is: its place on the disk, its text, and who may change it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    file: (u64, u64),
-    length: u64,
-    modified: (i64, i64),
-    mode: u32,
-    owner: (u32, u32),
-    /// When any of this was last set, which nobody can choose.
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    /// `None` where there is no file.
-    fn of(file: &Path) -> Option<Self> {
-        file.symlink_metadata().ok().map(|metadata| Self::from(&metadata))
-    }
-
-    /// Of what a link leads to, where there is one.
-    #[cfg(feature = "oauth")]
-    pub(crate) fn of_target(file: &Path) -> Option<Self> {
-        file.metadata().ok().map(|metadata| Self::from(&metadata))
-    }
-
-    fn from(metadata: &std::fs::Metadata) -> Self {
-        Self {
-            file: (metadata.dev(), metadata.ino()),
-            length: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            mode: metadata.mode(),
-            owner: (metadata.uid(), metadata.gid()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
     }
 }
 

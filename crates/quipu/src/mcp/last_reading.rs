@@ -12,7 +12,7 @@ use super::desk::Reading;
 /// How long an answer is waited for: it usually takes well under a millisecond.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct LastReading(Arc<Last>);
 
 struct Last {

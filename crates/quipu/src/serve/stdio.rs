@@ -1,10 +1,11 @@
 //! One client over standard input and output. Standard output carries the protocol and nothing else.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use tokio::sync::watch;
 
 use crate::hang_up;
 use crate::mcp::{self, Desk, Server};
@@ -50,18 +51,24 @@ async fn client_gone(is_waiting: &AtomicBool) {
     }
 }
 
-/// Ready when the other end of standard input is closed, whatever lies in it still. A file has no other end.
-///
-/// On a thread of its own: whoever reads the same input has its readiness told only once.
-async fn input_closed() {
-    let (tell, told) = tokio::sync::oneshot::channel();
-    let watch = move || match hang_up::wait(std::io::stdin()) {
-        // Nobody wants to know any more if this fails.
-        Ok(()) => drop(tell.send(())),
+/// Whether the other end of standard input is closed, whatever lies in it still: watched from the first question on, by one
+/// thread for the whole process. Beside reading, since whoever reads the same input has its readiness told only once. A file
+/// has no other end.
+static INPUT_CLOSED: LazyLock<watch::Receiver<bool>> = LazyLock::new(|| {
+    let (tell, told) = watch::channel(false);
+    let look = move || match hang_up::wait(std::io::stdin()) {
+        Ok(()) => drop(tell.send_replace(true)),
         Err(error) => tracing::debug!(%error, "standard input cannot be watched"),
     };
-    let watching = std::thread::Builder::new().name("input".into()).spawn(watch);
-    if watching.is_err() || told.await.is_err() {
+    if let Err(error) = std::thread::Builder::new().name("input".into()).spawn(look) {
+        tracing::debug!(%error, "standard input is not watched");
+    }
+    told
+});
+
+/// Ready when the client has closed its side; never where that cannot be watched.
+async fn input_closed() {
+    if INPUT_CLOSED.clone().wait_for(|is_closed| *is_closed).await.is_err() {
         std::future::pending::<()>().await;
     }
 }

@@ -19,7 +19,8 @@ use serde_json::json;
 
 use super::door;
 use crate::own_files;
-use crate::tokens::{Scope, Stamp};
+use crate::stamp::Stamp;
+use crate::tokens::Scope;
 
 /// Keys are asked for again when a token names one that is not known, but not more often than this.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
