@@ -112,8 +112,8 @@ pub(crate) fn open(root: &Path, config: &Config, wish: Wish) -> Result<OpenVault
     let vault = Arc::new(open_files(root, config, false)?);
     let (store, index) = open_index(&vault, wish)?;
     let store = Arc::new(store);
-    let Allowed { provider, warning, with_key } = trust::allowed(vault.root(), &config.embedding);
-    let embedder = open_embedder(provider, with_key)?;
+    let Allowed { provider, warning } = trust::allowed(vault.root(), &config.embedding);
+    let embedder = open_embedder(provider)?;
     let knowledge = Knowledge::new(Parts {
         vault: vault.clone(),
         store: store.clone(),
@@ -146,14 +146,14 @@ pub(crate) fn open_memory_alone(
     wish: Wish,
 ) -> Result<Result<OpenMemory, MemoryOpenError>, ComposeError> {
     let vault = open_files(root, config, false)?;
-    let Allowed { provider, with_key, .. } = trust::allowed(vault.root(), &config.embedding);
-    open_memory(&vault, config, open_embedder(provider, with_key)?, wish)
+    let Allowed { provider, .. } = trust::allowed(vault.root(), &config.embedding);
+    open_memory(&vault, config, open_embedder(provider)?, wish)
 }
 
 /// What compares meanings, if anything shall.
-fn open_embedder(provider: Provider, with_key: bool) -> Result<Option<Arc<dyn Embedder>>, ComposeError> {
-    let keys = if with_key { Keys::from_environment() } else { Keys::default() };
-    let settings = quipu_embed::Settings { provider, keys, ..quipu_embed::Settings::default() };
+fn open_embedder(provider: Provider) -> Result<Option<Arc<dyn Embedder>>, ComposeError> {
+    let settings =
+        quipu_embed::Settings { provider, keys: Keys::from_environment(), ..quipu_embed::Settings::default() };
     quipu_embed::open(&settings).map_err(|error| no_embedder(&error))
 }
 

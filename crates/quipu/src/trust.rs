@@ -1,8 +1,9 @@
 //! Whom the notes of a vault may be sent to. A vault's own settings may have come with it, from a repository or an archive:
 //! that they name an embedding provider does not mean that whoever opens the vault wants it to have their notes and key.
 //!
-//! So a provider on another machine is used only where the environment names it, or where `quipu trust` was run. What was
-//! allowed is kept in the user's own folder, which no vault brings along.
+//! So a provider outside this program is used only where the environment names it, or where `quipu trust` was run. That
+//! holds for loopback too: any program, of any account, may listen at a port of this machine. What was allowed is kept in
+//! the user's own folder, which no vault brings along.
 
 use std::path::{Path, PathBuf};
 
@@ -66,40 +67,41 @@ impl TrustFile {
     }
 }
 
-/// Where a provider is, if it is not in this program or on this machine.
-pub(crate) fn remote_url(provider: &Provider) -> Option<&str> {
-    let (Provider::Ollama { url, .. } | Provider::OpenAi { url, .. }) = provider else { return None };
-    (!quipu_embed::is_on_this_machine(url)).then_some(url)
+/// Where a provider gets texts sent to; `None` for the one inside this program.
+pub(crate) fn url_of(provider: &Provider) -> Option<&str> {
+    match provider {
+        Provider::Ollama { url, .. } | Provider::OpenAi { url, .. } => Some(url),
+        Provider::Builtin | Provider::None => None,
+    }
 }
 
-/// What the settings may have.
+/// The provider that is used.
 pub(crate) struct Allowed {
     pub(crate) provider: Provider,
-    /// Why it is another than they name.
+    /// Why it is another than the settings name. It does not say where the vault lies, so clients may see it.
     pub(crate) warning: Option<String>,
-    /// Whether it may have the user's key: only one that the user named, since anybody may listen on this machine.
-    pub(crate) with_key: bool,
 }
 
-/// The provider that the settings name, or why another is used: then the builtin one, and nothing leaves the machine.
+/// The provider that the settings name, where the user named or allowed it; else the builtin one, which sends nothing.
 pub(crate) fn allowed(vault: &Path, embedding: &Embedding) -> Allowed {
     let provider = embedding.provider();
-    let by_user = embedding.is_named_by_user();
-    let Some(url) = remote_url(&provider).filter(|_| !by_user) else {
-        return Allowed { provider, warning: None, with_key: by_user };
+    let Some(url) = url_of(&provider).filter(|_| !embedding.is_named_by_user()) else {
+        return Allowed { provider, warning: None };
     };
     let wanted = Trusted { vault: vault.display().to_string(), url: url.to_owned() };
     let known = TrustFile::of_user().and_then(|file| file.list());
     match known {
-        Ok(known) if known.contains(&wanted) => Allowed { provider, warning: None, with_key: true },
+        Ok(known) if known.contains(&wanted) => Allowed { provider, warning: None },
         known => {
             let why = known.err().map_or(String::new(), |error| format!(" ({error:#})"));
             let message = format!(
-                "the vault's settings would send its notes to {url}, which nobody on this machine has allowed{why}: \
-                 the builtin model is used; `quipu trust` allows it"
+                "cannot send notes to the embedding provider at {url}: only the vault's own settings name it, and the user \
+                 has not allowed it{why}; the builtin model is used"
             );
-            tracing::warn!("{message}");
-            Allowed { provider: Provider::Builtin, warning: Some(message), with_key: false }
+            let quoted = wanted.vault.replace('\'', r"'\''");
+            tracing::warn!("{message}. To allow it, run: quipu trust --vault '{quoted}'");
+            let warning = format!("{message}. To allow it, run `quipu trust` in the folder of the vault");
+            Allowed { provider: Provider::Builtin, warning: Some(warning) }
         }
     }
 }

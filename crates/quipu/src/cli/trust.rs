@@ -1,16 +1,16 @@
-//! `quipu trust`: lets a vault's settings send its notes to an embedding provider elsewhere.
+//! `quipu trust`: allows the embedding provider that a vault's settings name.
 
 use clap::Args;
 use serde_json::json;
 
 use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared, opened};
-use crate::trust::{TrustFile, Trusted, remote_url};
+use crate::trust::{TrustFile, Trusted, url_of};
 
 /// Allow the embedding provider that a vault's settings name.
 ///
-/// Settings in a vault may have come with it from somewhere else. So a provider on another machine gets notes, and the key
-/// in QUIPU_EMBEDDING_KEY, only when you allow it here for this vault, or name it in QUIPU_EMBEDDING_URL yourself.
+/// Settings in a vault may have come with it from somewhere else. So a provider, on this machine too, gets notes and the
+/// key in QUIPU_EMBEDDING_KEY only when you allow it here for this vault, or name it in the environment yourself.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -44,9 +44,9 @@ impl Trust {
                 ("are no longer sent to", file.remove(&vault)?)
             } else {
                 let provider = located.config.embedding.provider();
-                let Some(url) = remote_url(&provider) else {
-                    let hint = "there is nothing to allow: the model is inside the program or on this machine";
-                    return Err(Failure::failed("the settings name no provider on another machine").hint(hint));
+                let Some(url) = url_of(&provider) else {
+                    let hint = "there is nothing to allow: the builtin model sends notes nowhere";
+                    return Err(Failure::failed("the settings name no embedding provider to allow").hint(hint));
                 };
                 located.check_provider()?;
                 let trusted = Trusted { vault, url: url.to_owned() };

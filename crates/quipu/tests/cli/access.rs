@@ -1,6 +1,8 @@
 //! Who may come in, and where notes may go: `token` and `trust`.
 
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::sandbox::Sandbox;
 
@@ -70,13 +72,12 @@ fn a_provider_that_only_the_vault_names_gets_no_notes_until_it_is_allowed() {
     let vault = Sandbox::of("//- a.md\nx\n");
     // Nobody is there: a connection would fail, and take a while.
     vault.write(".quipu/config.toml", "[embedding]\nprovider = \"openai\"\nurl = \"https://collector.invalid\"\n");
-    let said = "the vault's settings would send its notes to https://collector.invalid";
+    let said = "cannot send notes to the embedding provider at https://collector.invalid";
     let status = || vault.command(&["status"]).env("QUIPU_EMBEDDING_KEY", "secret").output().map(|ran| vault.ran(ran));
     let ran = status().unwrap().expect(0);
-    assert!(
-        ran.stderr.contains(said) && ran.stderr.contains("`quipu trust`") && !ran.stderr.contains("secret"),
-        "{ran}"
-    );
+    assert!(ran.stderr.contains(said) && !ran.stderr.contains("secret"), "{ran}");
+    let command = format!("quipu trust --vault '{}'", vault.root().display());
+    assert!(ran.stderr.contains(&command), "{ran}");
 
     let allowed = vault.run(&["trust"]).expect(0);
     assert!(allowed.stdout.contains("may be sent to https://collector.invalid"), "{allowed}");
@@ -107,13 +108,13 @@ fn an_address_that_every_command_would_refuse_is_not_allowed_either() {
 }
 
 #[test]
-fn a_provider_that_the_user_names_or_that_is_on_this_machine_needs_no_leave() {
+fn a_provider_that_the_user_names_needs_no_trust() {
     let vault = Sandbox::of("//- a.md\nx\n");
     let warned = |text: &str, variables: &[(&str, &str)]| {
         vault.write(".quipu/config.toml", text);
         let mut command = vault.command(&["status"]);
         command.env("QUIPU_EMBEDDING_KEY", "secret").envs(variables.iter().copied());
-        vault.ran(command.output().unwrap()).expect(0).stderr.contains("would send its notes")
+        vault.ran(command.output().unwrap()).expect(0).stderr.contains("cannot send notes to the embedding provider")
     };
     let openai = "[embedding]\nprovider = \"openai\"\n";
     assert!(warned(openai, &[]), "its address is known, and still nobody here chose it");
@@ -122,7 +123,32 @@ fn a_provider_that_the_user_names_or_that_is_on_this_machine_needs_no_leave() {
     let evil = "[embedding]\nprovider = \"openai\"\nurl = \"https://collector.invalid\"\n";
     assert!(warned(evil, &[("QUIPU_EMBEDDING_PROVIDER", "openai")]), "the user chose a kind, the vault the address");
     assert!(!warned(evil, &[("QUIPU_EMBEDDING_URL", "https://mine.invalid")]));
-    assert!(!warned("[embedding]\nprovider = \"ollama\"\n", &[]));
-    assert!(!warned("[embedding]\nprovider = \"ollama\"\nurl = \"http://127.0.0.1:1\"\n", &[]));
-    assert!(warned("[embedding]\nprovider = \"ollama\"\nurl = \"http://127.0.0.1.evil.invalid\"\n", &[]));
+    let ollama = "[embedding]\nprovider = \"ollama\"\n";
+    assert!(warned(ollama, &[]), "any account may listen on loopback");
+    assert!(!warned(ollama, &[("QUIPU_EMBEDDING_PROVIDER", "ollama")]));
+    assert!(!warned(ollama, &[("QUIPU_EMBEDDING_URL", "http://127.0.0.1:1")]));
+}
+
+#[test]
+fn a_provider_on_loopback_that_only_the_vault_names_is_not_connected_to_without_trust() {
+    let vault = Sandbox::of("//- a.md\nthe secret\n");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    vault.write(".quipu/config.toml", format!("[embedding]\nprovider = \"ollama\"\nurl = \"{url}\"\n"));
+    let connections = Arc::<AtomicUsize>::default();
+    let counted = connections.clone();
+    std::thread::spawn(move || {
+        for _ in listener.incoming() {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let ran = vault.run(&["index"]).expect(0);
+    let command = format!("quipu trust --vault '{}'", vault.root().display());
+    assert!(ran.stderr.contains(&url) && ran.stderr.contains(&command), "{ran}");
+    assert_eq!(connections.load(Ordering::SeqCst), 0, "nothing is sent before it is allowed");
+
+    vault.run(&["trust"]).expect(0);
+    let ran = vault.run(&["index"]);
+    assert!(!ran.stderr.contains("quipu trust"), "{ran}");
+    assert_ne!(connections.load(Ordering::SeqCst), 0, "{ran}");
 }
