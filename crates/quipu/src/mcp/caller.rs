@@ -33,7 +33,12 @@ pub(crate) struct Caller {
     pub(crate) unsent: Arc<Unsent>,
     /// What this request of its takes.
     pub(crate) request: Arc<RequestRoom>,
+    /// To be called when the response to this request is a stream without an end.
+    pub(crate) begin_stream: BeginStream,
 }
+
+/// Tells the front door that a response has no end, so that it is counted among its client's streams.
+pub(crate) type BeginStream = Arc<dyn Fn() + Send + Sync>;
 
 /// The memory that a request takes as long as it is read, parsed and worked on. Its answer is counted elsewhere, and may take
 /// much longer: who does not read it must not keep others from asking.
@@ -91,6 +96,7 @@ mod tests {
             turns: Arc::new(Semaphore::new(1)),
             unsent: Unsent::new(1),
             request: Arc::default(),
+            begin_stream: Arc::new(|| {}),
         }
     }
 

@@ -237,6 +237,9 @@ impl ServerHandler for Connection {
             let message = "the request is too long to be kept for as long as changes are told: follow fewer notes";
             return Err(ErrorData::invalid_params(message, None));
         }
+        if let Some(caller) = caller {
+            (caller.begin_stream)();
+        }
         let listening = self.server.listen();
         let followed = Followed::default();
         for uri in subscription.accepted().resource_subscriptions.iter().flatten() {

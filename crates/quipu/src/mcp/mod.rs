@@ -44,7 +44,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-pub(crate) use caller::{Caller, RequestRoom, SMALL_REQUEST_BYTES};
+pub(crate) use caller::{BeginStream, Caller, RequestRoom, SMALL_REQUEST_BYTES};
 pub(crate) use desk::{Change, Desk, Listener, Reading};
 pub(crate) use http_answer::until_sent;
 pub(crate) use rmcp::transport::stdio_pipes;

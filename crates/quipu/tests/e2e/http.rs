@@ -262,6 +262,11 @@ impl Events {
         Self { stream, text: String::new() }
     }
 
+    /// What is yet to be read.
+    pub(crate) fn into_stream(self) -> BufReader<TcpStream> {
+        self.stream
+    }
+
     /// The next message; empty events and comments are passed over.
     pub(crate) fn next(&mut self) -> Value {
         loop {

@@ -31,6 +31,7 @@ mod seed_roux;
 mod seed_search;
 mod sharing;
 mod slow_reader;
+mod streams;
 mod watching;
 mod wire;
 mod writing;

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, header};
+use axum::http::HeaderValue;
 use quipu_core::ports::{Clock, SystemClock};
 
 #[cfg(feature = "oauth")]
@@ -51,11 +51,15 @@ impl Auth {
     }
 
     /// Whoever gives a token is held to it, also where none is needed: a token for reading does not write.
-    pub(super) async fn identify(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Identity, Unknown> {
-        let Some(given) = headers.get(header::AUTHORIZATION) else {
+    pub(super) async fn identify(
+        &self,
+        authorization: Option<&HeaderValue>,
+        address: IpAddr,
+    ) -> Result<Identity, Unknown> {
+        let Some(given) = authorization else {
             return match self.required {
                 true => Err(Unknown::Missing),
-                false => Ok(Identity { id: address_id(peer), token: None, scope: Scope::Admin }),
+                false => Ok(Identity { id: address_id(address), token: None, scope: Scope::Admin }),
             };
         };
         let bearer = given.to_str().ok().and_then(|given| {

@@ -1,10 +1,8 @@
 //! Takes connections in and speaks HTTP/1.1 on each: with a limit on how many there are, how long a client may take for
 //! its headers, and how long it may leave its answer unread.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -13,9 +11,10 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tower_service::Service;
 
+use super::connection_table::{Connection, ConnectionTable};
 use super::counters::Counters;
 use super::stream::{IsShort, Watched};
 use super::tls::Tls;
@@ -38,31 +37,16 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer(pub(super) SocketAddr);
 
-/// The connections that are open.
+/// Serves each connection on a task of its own.
 pub(super) struct Connections {
-    limit: usize,
-    /// Counts what happens, which is all the time that matters here.
-    moments: Arc<AtomicU64>,
-    open: Mutex<HashMap<u64, Arc<Seat>>>,
+    pub(super) table: ConnectionTable,
     counters: Arc<Counters>,
     is_short: IsShort,
 }
 
-/// One connection.
-struct Seat {
-    requests: AtomicUsize,
-    /// When it last began to wait for a request, as a place in the order of all such moments.
-    silent_since: AtomicU64,
-    leave: Notify,
-}
-
 impl Connections {
     pub(super) fn new(limit: usize, counters: Arc<Counters>, is_short: IsShort) -> Arc<Self> {
-        Arc::new(Self { limit, moments: Arc::default(), open: Mutex::default(), counters, is_short })
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.lock().len()
+        Arc::new(Self { table: ConnectionTable::new(limit, counters.clone()), counters, is_short })
     }
 
     /// Serves until `stop`; what is being answered then is answered.
@@ -82,53 +66,27 @@ impl Connections {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, "cannot take a connection in");
-                    self.evict();
+                    self.table.make_room();
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }
             };
             self.counters.accepted.add();
-            if let Some((number, seat)) = self.take_seat() {
+            if let Some(connection) = self.table.add() {
                 let (connections, tls, router) = (self.clone(), tls.clone(), router.clone());
                 let stop = stop.clone();
                 tokio::spawn(async move {
                     tokio::select! {
-                        () = connections.speak(stream, Peer(peer), tls, router, &seat, stop) => {}
-                        () = seat.leave.notified() => connections.counters.evicted.add(),
+                        () = connections.speak(stream, Peer(peer), tls, router, &connection, stop) => {}
+                        () = connection.closed() => {}
                     }
-                    connections.lock().remove(&number);
+                    connections.table.remove(&connection);
                 });
             }
         }
-        while self.count() > 0 {
+        while self.table.count() > 0 {
             tokio::time::sleep(PAUSE).await;
         }
-    }
-
-    /// A place for one more. Where there is none, whoever has been silent the longest has to leave; while all are being
-    /// answered, nobody can come in.
-    fn take_seat(&self) -> Option<(u64, Arc<Seat>)> {
-        if self.count() >= self.limit && !self.evict() {
-            self.counters.evicted.add();
-            return None;
-        }
-        let number = self.moments.fetch_add(1, Ordering::Relaxed);
-        let silent_since = AtomicU64::new(number);
-        let seat = Arc::new(Seat { requests: AtomicUsize::new(0), silent_since, leave: Notify::new() });
-        self.lock().insert(number, seat.clone());
-        Some((number, seat))
-    }
-
-    fn evict(&self) -> bool {
-        let mut open = self.lock();
-        let silent = open.iter().filter(|(_, seat)| seat.requests.load(Ordering::Acquire) == 0);
-        let longest = silent.min_by_key(|(_, seat)| seat.silent_since.load(Ordering::Relaxed));
-        let Some(number) = longest.map(|(number, _)| *number) else { return false };
-        // Its task may take a moment to hear of it; its place is free at once.
-        if let Some(seat) = open.remove(&number) {
-            seat.leave.notify_one();
-        }
-        true
     }
 
     async fn speak(
@@ -137,20 +95,20 @@ impl Connections {
         peer: Peer,
         tls: Option<Arc<Tls>>,
         router: Router,
-        seat: &Arc<Seat>,
+        connection: &Arc<Connection>,
         stop: watch::Receiver<bool>,
     ) {
         // An answer is several small writes; held back by Nagle's algorithm, each would take 40 ms.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "cannot set up a connection");
         }
-        let asked = seat.clone();
-        let is_busy = Box::new(move || asked.requests.load(Ordering::Acquire) > 0);
+        let watched = connection.clone();
+        let is_busy = Box::new(move || watched.is_busy());
         let stream = Watched::new(stream, self.is_short.clone(), is_busy);
         match tls {
-            None => self.speak_http(stream, peer, router, seat, stop).await,
+            None => self.speak_http(stream, peer, router, connection, stop).await,
             Some(tls) => match tokio::time::timeout(HANDSHAKE_PATIENCE, tls.acceptor().accept(stream)).await {
-                Ok(Ok(stream)) => self.speak_http(stream, peer, router, seat, stop).await,
+                Ok(Ok(stream)) => self.speak_http(stream, peer, router, connection, stop).await,
                 Ok(Err(error)) => tracing::debug!(%error, peer = %peer.0, "no TLS with a client"),
                 Err(_) => tracing::debug!(peer = %peer.0, "a client took too long to shake hands"),
             },
@@ -162,27 +120,28 @@ impl Connections {
         stream: impl AsyncRead + AsyncWrite + Unpin,
         peer: Peer,
         router: Router,
-        seat: &Arc<Seat>,
+        connection: &Arc<Connection>,
         mut stop: watch::Receiver<bool>,
     ) {
         let service = hyper::service::service_fn(|request: Request<Incoming>| {
-            let busy = Busy::new(seat, &self.moments);
+            let busy = self.table.begin_request(connection);
             let mut request = request.map(axum::body::Body::new);
             request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(connection.clone());
             let answering = router.clone().call(request);
             async move { answering.await.map(|response| until_sent(response, busy)) }
         });
-        let connection = hyper::server::conn::http1::Builder::new()
+        let serving = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(SILENCE)
             .max_buf_size(BUFFER_BYTES)
             .serve_connection(TokioIo::new(stream), service);
-        let mut connection = std::pin::pin!(connection);
+        let mut serving = std::pin::pin!(serving);
         let outcome = tokio::select! {
-            outcome = connection.as_mut() => outcome,
+            outcome = serving.as_mut() => outcome,
             () = stopped(&mut stop) => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
+                serving.as_mut().graceful_shutdown();
+                serving.await
             }
         };
         if let Err(error) = outcome {
@@ -191,10 +150,6 @@ impl Connections {
             }
             tracing::debug!(%error, peer = %peer.0, "a connection ended badly");
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<Seat>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -212,49 +167,4 @@ fn is_unread(error: &hyper::Error) -> bool {
         cause = error.source();
     }
     false
-}
-
-/// A request that is being answered, from its headers to the last byte of its answer.
-struct Busy {
-    seat: Arc<Seat>,
-    moments: Arc<AtomicU64>,
-}
-
-impl Busy {
-    fn new(seat: &Arc<Seat>, moments: &Arc<AtomicU64>) -> Self {
-        seat.requests.fetch_add(1, Ordering::AcqRel);
-        Self { seat: seat.clone(), moments: moments.clone() }
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.seat.silent_since.store(self.moments.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-        self.seat.requests.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whoever_is_silent_the_longest_makes_room_and_whoever_is_answered_stays() {
-        let connections = Connections::new(2, Arc::default(), Arc::new(|| false));
-        let (first, seat) = connections.take_seat().unwrap();
-        let (second, _) = connections.take_seat().unwrap();
-        let busy = Busy::new(&seat, &connections.moments);
-        let (third, third_seat) = connections.take_seat().unwrap();
-        let open = || {
-            let mut numbers: Vec<u64> = connections.lock().keys().copied().collect();
-            numbers.sort_unstable();
-            numbers
-        };
-        assert_eq!(open(), [first, third], "the second waited for a request, the first for its answer");
-        let _third_is_busy = Busy::new(&third_seat, &connections.moments);
-        assert!(connections.take_seat().is_none());
-        drop(busy);
-        assert!(connections.take_seat().is_some());
-        assert!(!open().contains(&first) && !open().contains(&second));
-    }
 }

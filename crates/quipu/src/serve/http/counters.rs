@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Counters {
     pub(super) accepted: Count,
     pub(super) evicted: Count,
+    pub(super) over_streams: Count,
+    pub(super) revoked: Count,
     pub(super) unread: Count,
     pub(super) limited: Count,
     /// Answers by the first digit of their status.
@@ -44,8 +46,14 @@ impl Counters {
         };
         family("quipu_http_connections", "gauge", "Connections that are open.", &[("", open as u64)]);
         family("quipu_http_connections_total", "counter", "Connections there ever were.", &[("", self.accepted.get())]);
-        let closed = [("{why=\"full\"}", self.evicted.get()), ("{why=\"unread\"}", self.unread.get())];
-        let what = "Connections closed because there were too many, or because their client did not read.";
+        let closed = [
+            ("{why=\"full\"}", self.evicted.get()),
+            ("{why=\"streams\"}", self.over_streams.get()),
+            ("{why=\"revoked\"}", self.revoked.get()),
+            ("{why=\"unread\"}", self.unread.get()),
+        ];
+        let what = "Connections closed: too many in all, too many event streams of one client, a token that is no \
+                    longer valid, or a response that its client did not read.";
         family("quipu_http_closed_total", "counter", what, &closed);
         family("quipu_http_limited_total", "counter", "Requests that were over a limit.", &[("", self.limited.get())]);
         let labels = ["1xx", "2xx", "3xx", "4xx", "5xx"].map(|class| format!("{{status=\"{class}\"}}"));

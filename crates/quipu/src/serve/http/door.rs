@@ -3,21 +3,24 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{Extensions, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::MissedTickBehavior;
 
 use super::auth::{Auth, Identity, Unknown};
+use super::connection_table::{Connection, StreamOwner};
 use super::connections::{Connections, Peer};
 use super::counters::Counters;
 use super::hosts::Hosts;
 use super::limits::{Clients, Excess};
-use crate::mcp::{Caller, RequestRoom, Server, until_sent};
+use crate::mcp::{BeginStream, Caller, RequestRoom, Server, until_sent};
 use crate::tokens::Scope;
 
 /// What the checks need.
@@ -82,7 +85,13 @@ fn preflight() -> Response {
 /// The second, for the protocol: who asks, whether there is room, and whether the body is harmless.
 pub(super) async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let identity = match door.identify(&parts.headers, parts.extensions.get::<Peer>()).await {
+    let connection = parts.extensions.get::<Arc<Connection>>().cloned();
+    if connection.as_ref().is_some_and(|connection| !door.connections.table.admits(connection)) {
+        return busy();
+    }
+    let address = address_of(&parts.extensions);
+    let authorization = parts.headers.get(header::AUTHORIZATION).cloned();
+    let identity = match door.identify(authorization.as_ref(), address).await {
         Ok(identity) => identity,
         Err(refusal) => return refusal,
     };
@@ -106,6 +115,9 @@ pub(super) async fn admit(State(door): State<Arc<Door>>, request: Request, next:
     };
     let room = Arc::new(room);
     let at_the_latest = GivenBack(room.clone());
+    let owner = StreamOwner { client: client.id.clone(), authorization, address };
+    let begin_stream = door.clone().begin_stream(connection, owner);
+    let is_get = parts.method == Method::GET;
     parts.extensions.insert(Caller {
         id: client.id.clone(),
         token: identity.token,
@@ -113,14 +125,49 @@ pub(super) async fn admit(State(door): State<Arc<Door>>, request: Request, next:
         turns: client.turns.clone(),
         unsent: client.unsent.clone(),
         request: room.clone(),
+        begin_stream: begin_stream.clone(),
     });
     let response = next.run(Request::from_parts(parts, body)).await;
     let kind = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     if !kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
         // The answer is there whole. A stream may begin before anything was done.
         room.handled();
+    } else if is_get {
+        begin_stream();
     }
     until_sent(response, (admitted, at_the_latest))
+}
+
+/// Refuses a request on a connection of the reserve, while all others are busy.
+fn busy() -> Response {
+    let message = "all connections of this server are busy; retry in a moment";
+    let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, message);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+fn address_of(extensions: &Extensions) -> IpAddr {
+    extensions.get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0.ip())
+}
+
+/// How often the tokens of open event streams are checked again.
+const STREAM_CHECK: Duration = Duration::from_secs(1);
+
+/// Closes the event streams of tokens that were revoked or have expired. Never ends.
+pub(super) async fn close_revoked_streams(door: &Door) {
+    let mut checks = tokio::time::interval(STREAM_CHECK);
+    checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        checks.tick().await;
+        for owner in door.connections.table.stream_owners() {
+            let identity = door.auth.identify(owner.authorization.as_ref(), owner.address).await;
+            if !identity.is_ok_and(|identity| *identity.id == *owner.client) {
+                tracing::info!(client = %owner.client, "closing the event streams of a token that is no longer valid");
+                door.connections.table.close_streams(&owner);
+            }
+        }
+    }
 }
 
 /// Gives a request's room back when its answer is sent or its client gone: the library may keep the request for longer.
@@ -134,7 +181,8 @@ impl Drop for GivenBack {
 
 /// `/metrics`, for those who look after the server.
 pub(super) async fn metrics(State(door): State<Arc<Door>>, request: Request) -> Response {
-    let identity = match door.identify(request.headers(), request.extensions().get::<Peer>()).await {
+    let authorization = request.headers().get(header::AUTHORIZATION);
+    let identity = match door.identify(authorization, address_of(request.extensions())).await {
         Ok(identity) => identity,
         Err(refusal) => return refusal,
     };
@@ -143,7 +191,7 @@ pub(super) async fn metrics(State(door): State<Arc<Door>>, request: Request) -> 
     }
     let mut page = String::new();
     door.server.write_metrics(&mut page).await;
-    door.counters.write(&mut page, door.connections.count());
+    door.counters.write(&mut page, door.connections.table.count());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page).into_response()
 }
 
@@ -183,9 +231,17 @@ impl Door {
         None
     }
 
-    async fn identify(&self, headers: &HeaderMap, peer: Option<&Peer>) -> Result<Identity, Response> {
-        let peer = peer.map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0.ip());
-        self.auth.identify(headers, peer).await.map_err(|unknown| {
+    /// What a request's handler calls when its response is a stream without an end.
+    fn begin_stream(self: Arc<Self>, connection: Option<Arc<Connection>>, owner: StreamOwner) -> BeginStream {
+        Arc::new(move || {
+            if let Some(connection) = &connection {
+                self.connections.table.begin_stream(connection, owner.clone());
+            }
+        })
+    }
+
+    async fn identify(&self, authorization: Option<&HeaderValue>, address: IpAddr) -> Result<Identity, Response> {
+        self.auth.identify(authorization, address).await.map_err(|unknown| {
             let (message, error) = match unknown {
                 Unknown::Missing => ("a token is needed: `quipu token new` makes one".to_owned(), None),
                 Unknown::Invalid(why) => (why, Some("invalid_token")),

@@ -15,8 +15,9 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::mcp::{MAX_BODY_BYTES, RequestRoom, SMALL_REQUEST_BYTES, Server, Unsent};
 
-/// Requests of one client that are being answered, streams included. All programs of one machine may be one client.
-const MAX_REQUESTS: usize = 512;
+/// Requests of one client that are being answered, streams included: a quarter of the usual number of connections. All
+/// programs of one machine may be one client.
+const MAX_REQUESTS: usize = 256;
 
 /// Bytes of requests that are being read, parsed or worked on, of one client and of all. Of all only what is beyond a small
 /// request is counted: a few clients that use up the room take nobody else the means to ask.

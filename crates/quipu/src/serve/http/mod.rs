@@ -2,6 +2,7 @@
 //! machines can come from, by address, by a name or through a proxy, nobody may without a token.
 
 mod auth;
+mod connection_table;
 mod connections;
 mod counters;
 mod door;
@@ -165,10 +166,13 @@ async fn listen(server: Server, tokens: Tokens, settings: Settings, stop: watch:
     let router = mcp::http_routes(server)
         .layer(from_fn_with_state(door.clone(), door::admit))
         .merge(pages)
-        .layer(from_fn_with_state(door, door::enter));
+        .layer(from_fn_with_state(door.clone(), door::enter));
     let url = Settings { address: bound, ..settings.clone() }.url();
     tracing::info!(target: "quipu::listening", "listening at {url}");
-    connections.serve(listener, tls, router, stop).await;
+    tokio::select! {
+        () = connections.serve(listener, tls, router, stop) => {}
+        () = door::close_revoked_streams(&door) => {}
+    }
     Ok(())
 }
 
