@@ -13,6 +13,26 @@ pub struct RequestKey(pub u128);
 impl RequestKey {
     /// How long a call that was carried out is remembered: far longer than anybody waits for its answer.
     pub const REMEMBERED_NS: i64 = 10 * 60 * 1_000_000_000;
+
+    /// How old a call may be when it is carried out. A process may be suspended with its machine between two attempts: later
+    /// than [`Self::REMEMBERED_NS`] nobody could tell whether the first attempt succeeded. Half of it, so that the memory
+    /// of the first attempt outlasts the second.
+    pub const MAX_AGE_NS: i64 = Self::REMEMBERED_NS / 2;
+
+    /// Low bits that are random; above them is the time, in milliseconds.
+    const RANDOM_BITS: u32 = 80;
+
+    /// A key made now.
+    pub fn new(now_ns: i64, random: u128) -> Self {
+        let ms = u128::try_from(now_ns / 1_000_000).unwrap_or_default();
+        Self((ms << Self::RANDOM_BITS) | (random & ((1 << Self::RANDOM_BITS) - 1)))
+    }
+
+    /// Whether the call is too old to be carried out.
+    pub fn is_expired(self, now_ns: i64) -> bool {
+        let made_ms = i64::try_from(self.0 >> Self::RANDOM_BITS).unwrap_or(i64::MAX);
+        now_ns.saturating_sub(made_ms.saturating_mul(1_000_000)) > Self::MAX_AGE_NS
+    }
 }
 
 /// Thirty-two hexadecimal digits.
@@ -39,6 +59,16 @@ impl FromStr for RequestKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_expires_before_it_is_forgotten() {
+        let made_ns = 1_800_000_000_000_000_000;
+        let key = RequestKey::new(made_ns, u128::MAX);
+        assert!(!key.is_expired(made_ns) && !key.is_expired(made_ns + RequestKey::MAX_AGE_NS));
+        assert!(key.is_expired(made_ns + RequestKey::MAX_AGE_NS + 1_000_000));
+        assert!(!key.is_expired(0), "a clock that was set back makes no key old");
+        assert_ne!(key, RequestKey::new(made_ns, 0));
+    }
 
     #[test]
     fn a_key_survives_being_written_down() {

@@ -30,7 +30,7 @@ pub use fault::{Fault, FaultKind};
 pub use nearest::nearest;
 pub use offer::Offer;
 pub use reference::reference;
-pub use registry::{Called, Registry, RegistryOptions, Reply};
+pub use registry::{Called, Registry, RegistryOptions, Reply, every_tool_info};
 pub use resources::{Completion, Resource, ResourcePage, ResourceText};
 pub use tool::{Access, ToolInfo, Toolset};
 pub use truncate::echoed;

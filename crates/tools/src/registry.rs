@@ -163,7 +163,8 @@ impl Registry {
         self.call_for(None, name, arguments, session)
     }
 
-    /// The same for a call that may be made again: what it did it does not do twice.
+    /// The same for a call that may be made again: what it did it does not do twice. A write that is older than what was
+    /// done is remembered for is refused.
     pub fn call_for(&self, request: Option<RequestKey>, name: &str, arguments: Value, session: &Session) -> Called {
         let Some(entry) = self.entries.iter().find(|entry| entry.info.name == name) else {
             return Called { reply: unknown_tool(name, self.tools()), warnings: Vec::new() };
@@ -171,6 +172,9 @@ impl Registry {
         let memory = self.memory.as_deref().map_err(String::as_str);
         let call = Call::new(&self.knowledge, memory, session).asked_by(request);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
+            if entry.info.access != Access::Read && request.is_some_and(|key| key.is_expired(self.knowledge.now_ns())) {
+                return Err(too_late(name));
+            }
             let arguments = (entry.fit)(&entry.info.input_schema, arguments)?;
             // Memory does not depend on the notes: it answers while they are still being read.
             if entry.info.toolset != Toolset::Memory {
@@ -212,7 +216,7 @@ pub(crate) fn unknown_tool<'a>(name: &str, tools: impl Iterator<Item = &'a ToolI
 }
 
 /// What is told of every tool there is.
-pub(crate) fn every_tool_info() -> impl Iterator<Item = ToolInfo> {
+pub fn every_tool_info() -> impl Iterator<Item = ToolInfo> {
     every_tool().into_iter().map(|entry| entry.info)
 }
 
@@ -257,6 +261,16 @@ fn run<T: Tool>(call: &Call<'_>, arguments: Value) -> Result<Value, Fault> {
     let params: T::Params = serde_json::from_value(arguments).map_err(|error| Fault::invalid(error.to_string()))?;
     let output = T::call(call, params)?;
     Ok(serde_json::to_value(output).expect("answers have string keys and no failing serializer"))
+}
+
+/// The client is gone by now, or has waited through a suspended machine.
+fn too_late(tool: &str) -> Fault {
+    let minutes = RequestKey::MAX_AGE_NS / 60_000_000_000;
+    let message = format!(
+        "cannot run {tool}: the request is more than {minutes} minutes old, and an earlier attempt may have succeeded; look \
+         whether it did, and call again if not"
+    );
+    Fault::new(FaultKind::Provider, message)
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {

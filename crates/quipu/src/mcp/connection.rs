@@ -156,7 +156,7 @@ impl Connection {
     }
 
     fn instructions(&self, context: &Context) -> String {
-        self.server.instructions(self.may(context, Access::Write)).to_owned()
+        self.server.instructions(self.may(context, Access::Write))
     }
 
     /// Whether a request is of the generation without handshake. Also notes who is asking: such clients say so with
@@ -176,6 +176,7 @@ impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
+            .enable_tool_list_changed()
             .enable_resources()
             .enable_resources_list_changed()
             .enable_resources_subscribe()

@@ -1,5 +1,7 @@
 //! What a front door asks of a vault, wherever that is open.
 
+use std::sync::Arc;
+
 use quipu_core::Session;
 use quipu_core::index::Changes;
 use quipu_core::model::NoteId;
@@ -9,8 +11,9 @@ use serde_json::Value;
 
 /// A vault, here or in another process.
 pub(crate) trait Desk: Send + Sync {
-    /// The tools that clients may use. Always the same.
-    fn offer(&self) -> &Offer;
+    /// The tools that clients may use. They differ where another process has taken the vault over, with other settings; then
+    /// listeners are told.
+    fn offer(&self) -> Arc<Offer>;
 
     /// Calls a tool; one that is not offered is refused.
     fn call(&self, name: &str, arguments: Value, session: &Session) -> Called;
@@ -41,25 +44,27 @@ pub(crate) struct Reading {
     pub(crate) is_over: bool,
 }
 
-/// A change of the notes.
+/// A change of the notes, or of the tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
     /// Whether a list of all notes by id and title would read differently.
     pub(crate) listing: bool,
     /// The notes whose bytes are others now; `None` when any may be.
     pub(crate) notes: Option<Vec<NoteId>>,
+    /// Whether other tools are offered now.
+    pub(crate) tools: bool,
 }
 
 impl Change {
     /// That nothing changed.
-    pub(crate) const NONE: Self = Self { listing: false, notes: Some(Vec::new()) };
-    /// That anything may have changed.
-    pub(crate) const ANY: Self = Self { listing: true, notes: None };
+    pub(crate) const NONE: Self = Self { listing: false, notes: Some(Vec::new()), tools: false };
+    /// That any note may have changed.
+    pub(crate) const ANY: Self = Self { listing: true, notes: None, tools: false };
 }
 
 impl From<&Changes<'_>> for Change {
     fn from(changes: &Changes<'_>) -> Self {
-        Self { listing: changes.listing(), notes: Some(changes.notes().cloned().collect()) }
+        Self { listing: changes.listing(), notes: Some(changes.notes().cloned().collect()), tools: false }
     }
 }
 

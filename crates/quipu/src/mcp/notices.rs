@@ -96,12 +96,15 @@ impl Followed {
 pub(super) struct Listening(broadcast::Receiver<Arc<Change>>);
 
 impl Listening {
-    /// Tells a client of the older generation: of the list in any case, of notes that it follows.
+    /// Tells a client of the older generation: of the lists in any case, of notes that it follows.
     pub(super) async fn tell_peer(mut self, peer: Peer<RoleServer>, followed: Arc<Followed>) {
         while let Some(gathered) = self.gather().await {
             let mut told = Ok(());
+            if gathered.tools {
+                told = peer.notify_tool_list_changed().await;
+            }
             if gathered.listing {
-                told = peer.notify_resource_list_changed().await;
+                told = told.and(peer.notify_resource_list_changed().await);
             }
             for uri in followed.among(&gathered) {
                 told = told.and(peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await);
@@ -115,10 +118,14 @@ impl Listening {
     /// Tells a client of the newer generation what it asked to be told.
     pub(super) async fn tell_sink(mut self, sink: &SubscriptionSink, followed: &Followed) {
         let wants_list = sink.accepted().resources_list_changed == Some(true);
+        let wants_tools = sink.accepted().tools_list_changed == Some(true);
         while let Some(gathered) = self.gather().await {
             let mut told = Ok(());
+            if gathered.tools && wants_tools {
+                told = sink.notify_tool_list_changed().await;
+            }
             if gathered.listing && wants_list {
-                told = sink.notify_resource_list_changed().await;
+                told = told.and(sink.notify_resource_list_changed().await);
             }
             for uri in followed.among(&gathered) {
                 told = told.and(sink.notify_resource_updated(uri).await);
@@ -131,19 +138,20 @@ impl Listening {
 
     /// The next change and those soon behind it; `None` when there will be none. Changes that never pause are told in parts.
     async fn gather(&mut self) -> Option<Change> {
-        let mut gathered = Change { listing: false, notes: Some(Vec::new()) };
+        let mut gathered = Change::NONE;
         let mut next = self.0.recv().await;
         let until = Instant::now() + GATHER;
         loop {
             match next {
                 Ok(notice) => {
                     gathered.listing |= notice.listing;
+                    gathered.tools |= notice.tools;
                     match (&mut gathered.notes, &notice.notes) {
                         (Some(notes), Some(more)) => notes.extend_from_slice(more),
                         (notes, _) => *notes = None,
                     }
                 }
-                Err(RecvError::Lagged(_)) => gathered = Change::ANY,
+                Err(RecvError::Lagged(_)) => gathered = Change { tools: true, ..Change::ANY },
                 Err(RecvError::Closed) => return None,
             }
             match tokio::time::timeout_at(until, self.0.recv()).await {
@@ -164,7 +172,7 @@ mod tests {
         let mut listening = notices.listen();
         let busy = tokio::spawn(async move {
             loop {
-                notices.tell(Change { listing: false, notes: Some(vec![NoteId::new("a.md")]) });
+                notices.tell(Change { notes: Some(vec![NoteId::new("a.md")]), ..Change::NONE });
                 tokio::time::sleep(GATHER / 5).await;
             }
         });

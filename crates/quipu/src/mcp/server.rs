@@ -1,8 +1,8 @@
 //! What every connection shares: the vault, its tools as MCP shows them, and the workers that calls run on.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use quipu_tools::Access;
+use quipu_tools::{Access, Offer, every_tool_info};
 use rmcp::model::{ErrorData, Tool};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -33,12 +33,7 @@ pub(crate) struct Server(Arc<Shared>);
 
 struct Shared {
     desk: Arc<dyn Desk>,
-    instructions: String,
-    /// For those who may not write.
-    reading_instructions: String,
-    /// As shown to clients of each generation.
-    tools: Vec<Tool>,
-    legacy_tools: Vec<Tool>,
+    shown: RwLock<Arc<Shown>>,
     workers: Arc<Semaphore>,
     last_reading: LastReading,
     sessions: Sessions,
@@ -46,6 +41,30 @@ struct Shared {
     unsent: Arc<Unsent>,
     notices: Arc<Notices>,
     meter: Meter,
+}
+
+/// The tools that are offered, as clients are shown them.
+struct Shown {
+    offer: Arc<Offer>,
+    instructions: String,
+    /// For those who may not write.
+    reading_instructions: String,
+    /// For clients of each generation.
+    tools: Vec<Tool>,
+    legacy_tools: Vec<Tool>,
+}
+
+impl Shown {
+    fn of(offer: Arc<Offer>) -> Self {
+        let readers = offer.tools().filter(|tool| tool.access == Access::Read);
+        Self {
+            instructions: instructions::for_tools(offer.tools()),
+            reading_instructions: instructions::for_tools(readers),
+            tools: offer.tools().map(|tool| describe(tool, true)).collect(),
+            legacy_tools: offer.tools().map(|tool| describe(tool, false)).collect(),
+            offer,
+        }
+    }
 }
 
 /// Why a call on a worker has no outcome.
@@ -71,14 +90,11 @@ impl Server {
         let notices = Arc::<Notices>::default();
         let teller = notices.clone();
         desk.on_change(Box::new(move |change| teller.tell(change)));
-        let tools = || desk.offer().tools();
         Self(Arc::new(Shared {
-            instructions: instructions::for_tools(tools()),
-            reading_instructions: instructions::for_tools(tools().filter(|tool| tool.access == Access::Read)),
-            meter: Meter::of(tools().map(|tool| tool.name)),
+            shown: RwLock::new(Arc::new(Shown::of(desk.offer()))),
+            // Of all tools: which are offered may change.
+            meter: Meter::of(every_tool_info().map(|tool| tool.name)),
             notices,
-            tools: tools().map(|tool| describe(tool, true)).collect(),
-            legacy_tools: tools().map(|tool| describe(tool, false)).collect(),
             desk,
             workers: Arc::new(Semaphore::new(MAX_WORKERS)),
             sessions: Sessions::default(),
@@ -122,14 +138,27 @@ impl Server {
         self.access(tool).is_some_and(|access| access != Access::Read)
     }
 
-    pub(super) fn instructions(&self, may_write: bool) -> &str {
-        if may_write { &self.0.instructions } else { &self.0.reading_instructions }
+    pub(super) fn instructions(&self, may_write: bool) -> String {
+        let shown = self.shown();
+        if may_write { shown.instructions.clone() } else { shown.reading_instructions.clone() }
+    }
+
+    /// What is shown of the present offer.
+    fn shown(&self) -> Arc<Shown> {
+        let offer = self.0.desk.offer();
+        let shown = self.0.shown.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if Arc::ptr_eq(&shown.offer, &offer) {
+            return shown;
+        }
+        let shown = Arc::new(Shown::of(offer));
+        *self.0.shown.write().unwrap_or_else(PoisonError::into_inner) = shown.clone();
+        shown
     }
 
     /// Those that somebody may use, in the registry's order, so that a client may cache the list.
     pub(super) fn tools(&self, modern: bool, may: impl Fn(Access) -> bool) -> Vec<Tool> {
-        let shown = if modern { &self.0.tools } else { &self.0.legacy_tools };
-        let all = self.0.desk.offer().tools().zip(shown);
+        let shown = self.shown();
+        let all = shown.offer.tools().zip(if modern { &shown.tools } else { &shown.legacy_tools });
         all.filter(|(tool, _)| may(tool.access)).map(|(_, shown)| shown.clone()).collect()
     }
 

@@ -83,12 +83,12 @@ impl VaultFiles for GatedVault {
 /// A vault of this process that nobody shares.
 struct OneRegistry {
     registry: Registry,
-    offer: Offer,
+    offer: Arc<Offer>,
 }
 
 impl Desk for OneRegistry {
-    fn offer(&self) -> &Offer {
-        &self.offer
+    fn offer(&self) -> Arc<Offer> {
+        self.offer.clone()
     }
     fn call(&self, name: &str, arguments: Value, session: &Session) -> Called {
         self.registry.call(name, arguments, session)
@@ -145,7 +145,7 @@ impl Client {
                 std::future::pending::<()>().await;
             }
         };
-        let server = Server::new(Arc::new(OneRegistry { registry, offer }));
+        let server = Server::new(Arc::new(OneRegistry { registry, offer: Arc::new(offer) }));
         let served = tokio::spawn(converse(server, reader, writer, std::future::pending(), stop_asked));
         let (output, input) = split(ours);
         gate.shut();

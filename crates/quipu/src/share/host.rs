@@ -7,8 +7,8 @@ use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use quipu_core::{NoKey, Session};
@@ -18,6 +18,7 @@ use serde_json::Value;
 use super::claim::{self, FileId};
 use super::porch::Porch;
 use super::seat::RunCommand;
+use super::turns::{Turn, Turns};
 use super::wire::{
     Answer, Answered, Changes, HEARTBEAT, Hello, Notice, Purpose, Question, SessionHere, WIRE, Welcome, receive, send,
 };
@@ -186,22 +187,14 @@ impl Shared {
         let is_behind = Arc::<AtomicBool>::default();
         let missed = is_behind.clone();
         std::thread::Builder::new().name("notices".into()).spawn(move || {
-            loop {
-                let change = match told.recv_timeout(HEARTBEAT) {
-                    Ok(_) if missed.swap(false, Ordering::SeqCst) => Change::ANY,
-                    Ok(change) => change,
-                    Err(RecvTimeoutError::Timeout) => Change::NONE,
-                    Err(RecvTimeoutError::Disconnected) => {
-                        // The process is gone, or is to look for another owner.
-                        let _ = stream.shutdown(std::net::Shutdown::Both);
-                        return;
-                    }
-                };
+            while let Some(change) = next_change(&told, &missed) {
                 // The connection's own thread sees its end.
                 if send(&mut stream, &Notice::from(change)).is_err() {
                     return;
                 }
             }
+            // The process is gone, or is to look for another owner.
+            let _ = stream.shutdown(std::net::Shutdown::Both);
         })?;
         self.staying().push(Staying { process: process.to_owned(), changes, is_behind });
         Ok(())
@@ -222,6 +215,17 @@ impl Shared {
     fn sessions(&self) -> MutexGuard<'_, FxHashMap<(String, u64), Arc<Session>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The next change for a process, or [`Change::NONE`] as a sign of life; `None` when there will be no more. What did not fit
+/// into the queue is told at the next sign of life at the latest, also where the queue was emptied meanwhile.
+fn next_change(told: &Receiver<Change>, missed: &AtomicBool) -> Option<Change> {
+    let change = match told.recv_timeout(HEARTBEAT) {
+        Ok(change) => change,
+        Err(RecvTimeoutError::Timeout) => Change::NONE,
+        Err(RecvTimeoutError::Disconnected) => return None,
+    };
+    Some(if missed.swap(false, Ordering::SeqCst) { Change::ANY } else { change })
 }
 
 /// One connection.
@@ -377,40 +381,22 @@ impl Answered {
     }
 }
 
-/// Lets only so many work at the same time, and tells when nobody does.
-struct Turns {
-    most: usize,
-    taken: Mutex<usize>,
-    changed: Condvar,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-struct Turn<'a>(&'a Turns);
-
-impl Turns {
-    fn of(most: usize) -> Self {
-        Self { most, taken: Mutex::default(), changed: Condvar::new() }
-    }
-
-    fn take(&self) -> Turn<'_> {
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let free = self.changed.wait_while(taken, |taken| *taken >= self.most);
-        *free.unwrap_or_else(PoisonError::into_inner) += 1;
-        Turn(self)
-    }
-
-    fn wait_for_rest(&self, until: Instant) {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        while *taken > 0
-            && let Some(left) = until.checked_duration_since(Instant::now())
-        {
-            taken = self.changed.wait_timeout(taken, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        self.0.changed.notify_all();
+    #[test]
+    fn changes_that_did_not_fit_into_the_queue_are_told_without_a_further_change() {
+        let (changes, told) = sync_channel(1);
+        let missed = AtomicBool::new(false);
+        changes.try_send(Change::NONE).unwrap();
+        assert!(changes.try_send(Change::ANY).is_err(), "the queue is full");
+        assert_eq!(next_change(&told, &missed), Some(Change::NONE));
+        // Only now: the sender was interrupted between its attempt and its note of it.
+        missed.store(true, Ordering::SeqCst);
+        assert_eq!(next_change(&told, &missed), Some(Change::ANY));
+        assert_eq!(next_change(&told, &missed), Some(Change::NONE), "it is told once");
+        drop(changes);
+        assert_eq!(next_change(&told, &missed), None);
     }
 }

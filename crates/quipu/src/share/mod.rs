@@ -19,9 +19,11 @@ mod pass_on;
 mod place;
 mod porch;
 mod seat;
+mod turns;
 mod wire;
 
 use quipu_core::RequestKey;
+use quipu_core::ports::{Clock, SystemClock};
 
 pub(crate) use pass_on::{Again, Passed, pass_on};
 pub(crate) use seat::{Seat, SeatOptions};
@@ -31,5 +33,5 @@ pub(crate) use wire::{Looks, Printed};
 pub(crate) fn new_key() -> RequestKey {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the system has random numbers");
-    RequestKey(u128::from_le_bytes(bytes))
+    RequestKey::new(SystemClock.now_ns(), u128::from_le_bytes(bytes))
 }

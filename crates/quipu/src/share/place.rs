@@ -111,9 +111,9 @@ impl Shared {
                 }
             };
             tracing::info!("{}", place.words());
-            self.sit(place);
+            let tools = self.sit(place);
             // What happened in between was told to nobody.
-            self.listeners.tell(&Change::ANY);
+            self.listeners.tell(&Change { tools, ..Change::ANY });
             stream = next;
         }
     }

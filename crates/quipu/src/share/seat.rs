@@ -2,11 +2,11 @@
 
 use std::cell::RefCell;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use quipu_core::{RequestKey, Session};
+use quipu_core::Session;
 use quipu_tools::{Called, Completion, Fault, FaultKind, Offer, RegistryOptions, Reply, ResourcePage, ResourceText};
 use serde_json::Value;
 
@@ -40,7 +40,6 @@ pub(crate) struct SeatOptions {
 /// A place from which a vault can be asked.
 pub(crate) struct Seat {
     shared: Arc<Shared>,
-    offer: Offer,
 }
 
 /// What the seat and the thread that watches over it have in common.
@@ -49,10 +48,11 @@ pub(super) struct Shared {
     /// `None` where there can be none: then nothing is shared.
     pub(super) own_folder: Option<PathBuf>,
     pub(super) options: SeatOptions,
-    /// Names this process, and the calls it passes on.
+    /// Names this process.
     process: u128,
-    calls: AtomicU64,
     place: Mutex<Place>,
+    /// What this process's clients may use of the tools that the vault has at this place.
+    offer: Mutex<Arc<Offer>>,
     pub(super) moved: Condvar,
     pub(super) listeners: Arc<Listeners>,
 }
@@ -80,27 +80,21 @@ impl Seat {
         let shared = Arc::new(Shared {
             located,
             own_folder,
-            options,
             process: new_key().0,
-            calls: AtomicU64::new(0),
             place: Mutex::new(Place::Between),
+            offer: Mutex::new(Arc::new(Offer::among([], options.offer.clone()))),
             moved: Condvar::new(),
             listeners: Arc::default(),
+            options,
         });
         let (place, stream) = shared.look_until_found(Alone::IfItMust)?;
-        let options = &shared.options.offer;
-        let offer = match &place {
-            Place::Owner(engine, _) => Offer::of(engine.registry(), options.clone()),
-            Place::Behind(link) => Offer::among(link.owner.tools.iter().map(String::as_str), options.clone()),
-            Place::Between | Place::Nowhere(_) | Place::Left => unreachable!("a place was found"),
-        };
         shared.sit(place);
         if shared.own_folder.is_some() {
             let watching = shared.clone();
             let started = std::thread::Builder::new().name("seat".into()).spawn(move || watching.watch(stream));
             started.map_err(|error| Failure::failed(format!("cannot start to watch who owns the vault: {error}")))?;
         }
-        Ok(Self { shared, offer })
+        Ok(Self { shared })
     }
 
     /// The owner's process, where that is another.
@@ -120,15 +114,16 @@ impl Seat {
 }
 
 impl Desk for Seat {
-    fn offer(&self) -> &Offer {
-        &self.offer
+    fn offer(&self) -> Arc<Offer> {
+        self.shared.offer()
     }
 
     fn call(&self, name: &str, arguments: Value, session: &Session) -> Called {
-        if let Some(reply) = self.offer.refusal(name) {
+        let offer = self.offer();
+        if let Some(reply) = offer.refusal(name) {
             return Called { reply, warnings: Vec::new() };
         }
-        let key = self.shared.next_key();
+        let key = new_key();
         // Passed on they may be needed again; here they are used up. They can be megabytes.
         let arguments = RefCell::new(arguments);
         let question = |session| Question::Call {
@@ -147,7 +142,7 @@ impl Desk for Seat {
         match answer {
             Ok(Answer::Called(called)) => called,
             other => {
-                let toolset = self.offer.tools().find(|tool| tool.name == name).map(|tool| tool.toolset);
+                let toolset = offer.tools().find(|tool| tool.name == name).map(|tool| tool.toolset);
                 let fault = failed(other);
                 let reply = toolset.map_or_else(|| Reply::Failure(fault.message.clone()), |set| fault.reply(set));
                 Called { reply, warnings: Vec::new() }
@@ -216,11 +211,6 @@ fn failed(answer: Result<Answer, String>) -> Fault {
 }
 
 impl Shared {
-    /// A key that no other call of any process has.
-    fn next_key(&self) -> RequestKey {
-        RequestKey(self.process.wrapping_add(u128::from(self.calls.fetch_add(1, Ordering::Relaxed))))
-    }
-
     pub(super) fn process(&self) -> String {
         format!("{:032x}", self.process)
     }
@@ -229,7 +219,29 @@ impl Shared {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn sit(&self, place: Place) {
+    fn offer(&self) -> Arc<Offer> {
+        self.offer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Offers what the vault has at a place. Says whether that is something else than before.
+    fn renew_offer(&self, place: &Place) -> bool {
+        let options = self.options.offer.clone();
+        let offer = match place {
+            Place::Owner(engine, _) => Offer::of(engine.registry(), options),
+            Place::Behind(link) => Offer::among(link.owner.tools.iter().map(String::as_str), options),
+            Place::Between | Place::Nowhere(_) | Place::Left => return false,
+        };
+        let mut current = self.offer.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = current.tools().map(|tool| tool.name).eq(offer.tools().map(|tool| tool.name));
+        if !is_same {
+            *current = Arc::new(offer);
+        }
+        !is_same
+    }
+
+    /// Takes a place. Says whether other tools are offered there.
+    pub(super) fn sit(&self, place: Place) -> bool {
+        let has_other_tools = self.renew_offer(&place);
         if let Place::Owner(engine, _) = &place {
             let listeners = self.listeners.clone();
             engine.on_change(Box::new(move |change| listeners.tell(&change)));
@@ -240,6 +252,7 @@ impl Shared {
         drop(seat);
         self.moved.notify_all();
         before.give_up();
+        has_other_tools
     }
 
     /// Asks here or there, and again where the owner went away meanwhile: with the same key, so that what was done is done

@@ -113,14 +113,16 @@ pub(super) struct Notice {
 }
 
 impl From<Change> for Notice {
-    fn from(Change { listing, notes }: Change) -> Self {
+    /// The tools of an owner never change.
+    fn from(Change { listing, notes, tools: _ }: Change) -> Self {
         Self { listing, notes: notes.map(|notes| notes.iter().map(ToString::to_string).collect()) }
     }
 }
 
 impl From<Notice> for Change {
     fn from(Notice { listing, notes }: Notice) -> Self {
-        Self { listing, notes: notes.map(|notes| notes.iter().map(|id| NoteId::new(id)).collect()) }
+        let notes = notes.map(|notes| notes.iter().map(|id| NoteId::new(id)).collect());
+        Self { listing, notes, tools: false }
     }
 }
 

@@ -216,3 +216,33 @@ fn a_command_that_cannot_be_asked_again_says_so() {
     assert!(!printed.status.success() && said.contains("look whether the command was carried out"), "{said}");
     assert!(owner.read("a.md").ends_with("Old.\n"));
 }
+
+/// What is remembered of a call is forgotten after ten minutes. A process that was suspended for longer between two attempts,
+/// with its machine or by a signal, may not have its call carried out again.
+#[test]
+fn a_write_that_is_older_than_what_is_remembered_is_refused() {
+    let owner = Client::open(NOTES);
+    let mut stream = UnixStream::connect(elsewhere(owner.root())).unwrap();
+    let mut exchange = |message: Value| -> Value {
+        let message = message.to_string();
+        let length = u32::try_from(message.len()).unwrap();
+        stream.write_all(&[&length.to_le_bytes(), message.as_bytes()].concat()).unwrap();
+        serde_json::from_slice(&frame(&mut stream).unwrap()[4..]).unwrap()
+    };
+    exchange(json!({ "wire": 1, "version": "test", "process": "test", "purpose": "asking" }));
+    let mut create = |minutes_ago: u64, id: &str| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        let key = format!("{:012x}{:020x}", now.as_millis() as u64 - minutes_ago * 60_000, 7);
+        let session = json!({
+            "number": 1, "client": "test", "known": 0, "whole": { "edition": 0, "shown": [], "context": null },
+        });
+        let arguments = json!({ "id": id, "content": "x" });
+        let call = json!({ "key": key, "tool": "create_node", "arguments": arguments, "session": session });
+        exchange(json!({ "call": call })).to_string()
+    };
+    let refused = create(6, "late.md");
+    assert!(refused.contains("an earlier attempt may have succeeded"), "{refused}");
+    assert!(!owner.root().join("late.md").exists());
+    create(4, "in_time.md");
+    assert!(owner.root().join("in_time.md").exists());
+}

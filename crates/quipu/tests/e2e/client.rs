@@ -75,7 +75,14 @@ impl Client {
 
     /// The same without its handshake: nothing is waited for.
     pub(crate) fn start_join(&self, arguments: &[&str]) -> Self {
-        Self::start_beside(self.vault.clone(), serve_command(self.root(), arguments))
+        self.start_join_with(&[], arguments)
+    }
+
+    /// The same with variables in its environment.
+    pub(crate) fn start_join_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Self {
+        let mut command = serve_command(self.root(), arguments);
+        command.envs(variables.iter().copied());
+        Self::start_beside(self.vault.clone(), command)
     }
 
     fn start_beside(vault: Arc<TempDir>, mut command: Command) -> Self {

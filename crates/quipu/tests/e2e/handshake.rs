@@ -16,7 +16,7 @@ fn every_version_with_a_handshake_is_spoken() {
         assert_eq!(result["serverInfo"]["version"], env!("CARGO_PKG_VERSION"));
         assert_eq!(
             result["capabilities"],
-            json!({ "completions": {}, "resources": { "subscribe": true, "listChanged": true }, "tools": {} })
+            json!({ "completions": {}, "resources": { "subscribe": true, "listChanged": true }, "tools": { "listChanged": true } })
         );
         let instructions = result["instructions"].as_str().unwrap();
         assert!(instructions.contains("get_node") && instructions.len() <= 1024, "{instructions}");

@@ -413,3 +413,21 @@ fn an_owner_that_reads_a_big_vault_for_the_first_time_is_not_taken_for_stopped()
     let said = String::from_utf8(said.stderr).unwrap();
     assert!(!said.contains("owns the vault now"), "it found its owner once, and lost it never: {said}");
 }
+
+#[test]
+fn clients_are_told_when_a_takeover_changes_the_tools() {
+    let mut owner = Client::open("//- a.md\nOld.\n");
+    let mut other = owner.start_join_with(&[("QUIPU_EMBEDDING_PROVIDER", "none")], &[]).shake_hands(LEGACY);
+    let has_search = |client: &mut Client| {
+        let listed = client.request("tools/list", json!({}));
+        listed["result"]["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "search")
+    };
+    assert!(has_search(&mut other), "the owner has it");
+    owner.signal("KILL");
+    owner.wait();
+    while other.notice()["method"] != "notifications/tools/list_changed" {}
+    assert!(!has_search(&mut other), "no meanings are compared by this process");
+    let refused = other.request("tools/call", json!({ "name": "search", "arguments": { "query": "old" } }));
+    let said = refused["error"]["message"].as_str().unwrap();
+    assert!(said.starts_with("search is not offered here"), "{refused}");
+}
