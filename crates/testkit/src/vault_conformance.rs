@@ -276,6 +276,7 @@ fn kind<T>(outcome: &Result<T, WriteError>) -> String {
         Err(WriteError::Exists { existing }) => format!("exists {existing}"),
         Err(WriteError::Missing { path }) => format!("missing {path}"),
         Err(WriteError::Refused { path, .. }) => format!("refused {path}"),
+        Err(WriteError::Busy { path, holder }) => format!("busy {path}: {holder}"),
         Err(WriteError::Write { path, source }) => format!("failed {path}: {source}"),
     }
 }

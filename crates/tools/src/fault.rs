@@ -246,6 +246,13 @@ mod tests {
         let fault = Fault::from(WriteError::Write { path: "a.md".into(), source: made_up });
         assert_eq!(fault.message, "cannot write a.md: permission denied");
 
+        let fault = Fault::from(WriteError::Busy { path: "a.md".into(), holder: "process 7 (quipu)".into() });
+        assert!(
+            fault.message.starts_with("cannot write a.md: process 7 (quipu) holds the write lock"),
+            "{}",
+            fault.message
+        );
+
         let system = std::io::Error::from_raw_os_error(13);
         let fault = Fault::from(IndexError::Vault(VaultError::Read { path: "a.md".into(), source: system }));
         assert_eq!(fault.message, "cannot read a.md: Permission denied (os error 13)");

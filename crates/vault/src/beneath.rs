@@ -5,7 +5,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -130,21 +130,48 @@ impl Dir {
         }
     }
 
-    /// Makes a file that must not be there yet.
+    /// Makes a file that must not be there yet, with the permissions that the user's other new files have.
     pub(crate) fn create_file(&self, name: &str) -> io::Result<File> {
+        self.create(name, 0o666)
+    }
+
+    /// Makes a file that must not be there yet and that only this user can open.
+    pub(crate) fn create_private_file(&self, name: &str) -> io::Result<File> {
+        self.create(name, 0o600)
+    }
+
+    fn create(&self, name: &str, mode: u32) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(File::from(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(0o666))?))
+        Ok(File::from(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(mode))?))
     }
 
-    /// Opens a file that is only there to be locked, making it where needed.
+    /// Opens a file that is only there to be locked, making it where needed. Nobody else may open it: a lock needs no more.
     pub(crate) fn open_lock(&self, name: &str) -> io::Result<File> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(File::from(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(0o666))?))
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(0o600))?);
+        let seen = see_open(&file)?;
+        if seen.kind != Kind::File {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        if seen.mode & 0o7077 != 0 {
+            // One of an older version. Another user's cannot be changed, and file systems without modes keep theirs.
+            let _ = rustix::fs::fchmod(&file, Mode::from_raw_mode(0o600));
+        }
+        Ok(file)
     }
 
-    /// Makes a folder; whether it was made, or was there.
+    /// Makes a folder, with the permissions that the user's other new folders have; whether it was made, or was there.
     pub(crate) fn make_folder(&self, name: &str) -> io::Result<bool> {
-        match rustix::fs::mkdirat(&self.0, name, Mode::from_raw_mode(0o777)) {
+        self.make(name, 0o777)
+    }
+
+    /// Makes a folder that only this user can enter; whether it was made, or was there.
+    pub(crate) fn make_private_folder(&self, name: &str) -> io::Result<bool> {
+        self.make(name, 0o700)
+    }
+
+    fn make(&self, name: &str, mode: u32) -> io::Result<bool> {
+        match rustix::fs::mkdirat(&self.0, name, Mode::from_raw_mode(mode)) {
             Ok(()) => Ok(true),
             Err(Errno::EXIST) => Ok(false),
             Err(error) => Err(error.into()),
@@ -219,6 +246,12 @@ impl Dir {
     }
 }
 
+impl AsFd for Dir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 /// Whether every part of a path is a name: nothing empty, nothing that stands for this folder or the one above.
 pub(crate) fn leads_down(path: &str) -> bool {
     path.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains('\0'))
@@ -227,18 +260,6 @@ pub(crate) fn leads_down(path: &str) -> bool {
 /// What an open file is.
 pub(crate) fn see_open(file: &File) -> io::Result<Seen> {
     Ok(Seen::new(&rustix::fs::fstat(file)?))
-}
-
-/// Gives a new file the permissions of the one it replaces, and the owner where we may.
-pub(crate) fn dress_like(file: &File, seen: &Seen) -> io::Result<()> {
-    let now = see_open(file)?;
-    if now.owner != seen.owner {
-        let (user, group) = seen.owner;
-        let owner = (rustix::fs::Uid::from_raw(user), rustix::fs::Gid::from_raw(group));
-        // Only the administrator may give files away: for others the writer becomes the owner, as with any editor.
-        let _ = rustix::fs::fchown(file, Some(owner.0), Some(owner.1));
-    }
-    Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(seen.mode & 0o7777))?)
 }
 
 /// Whether an error says that a folder on the way is gone, or is a file or a link by now.
@@ -264,6 +285,11 @@ impl Kind {
 }
 
 impl Seen {
+    /// Tells a file from every other of this machine.
+    pub(crate) fn id(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
     fn new(stat: &rustix::fs::Stat) -> Self {
         // The widths of these fields differ between platforms.
         #[expect(clippy::unnecessary_cast, reason = "not unnecessary on every platform")]
@@ -286,6 +312,6 @@ fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
 }
 
-fn is_unsupported(error: Errno) -> bool {
+pub(crate) fn is_unsupported(error: Errno) -> bool {
     [Errno::INVAL, Errno::NOSYS, Errno::NOTSUP, Errno::OPNOTSUPP].contains(&error)
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use quipu_core::RequestKey;
 use quipu_core::model::{FileStat, VaultPath, Warning};
@@ -13,6 +13,7 @@ use quipu_core::ports::{FileChange, FileContent, Kept, Listing, VaultError, Vaul
 
 use crate::beneath::{Dir, is_no_folder};
 use crate::rules::{OWN_FOLDER, Rules};
+use crate::write_lock::Turns;
 use crate::{journal, read, requests, trash, walk, write};
 
 /// A folder of Markdown notes.
@@ -23,8 +24,8 @@ pub struct FolderVault {
     device: u64,
     rules: Rules,
     read_only: bool,
-    /// Held while this process writes; the lock file does the same between processes.
-    writing: Mutex<()>,
+    /// Which thread of this process may write; the lock file does the same between processes.
+    turns: Turns,
     /// Temporary files that a walk came across, to be removed by the next write.
     leftovers: Mutex<BTreeSet<String>>,
     /// What a person should know and no walk can see; part of every listing.
@@ -100,7 +101,7 @@ impl FolderVault {
             rules: Rules::new(&real, &include, &exclude).map_err(|source| OpenError::Pattern { source })?,
             root: real,
             read_only,
-            writing: Mutex::default(),
+            turns: Turns::default(),
             leftovers: Mutex::default(),
             notices: Mutex::default(),
         };
@@ -111,6 +112,11 @@ impl FolderVault {
         .or_else(|source| match source.kind() {
             // On a disk that cannot be written the notes can still be read.
             io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => Ok(()),
+            // The write is not left over: the process that does it is there, and stopped or slow.
+            io::ErrorKind::TimedOut => {
+                tracing::warn!("{source}");
+                Ok(())
+            }
             _ => Err(OpenError::Unfinished { path: root.to_owned(), source }),
         })?;
         Ok(vault)
@@ -156,9 +162,8 @@ impl FolderVault {
         Ok(dir)
     }
 
-    pub(crate) fn lock_process(&self) -> MutexGuard<'_, ()> {
-        // A writer that panicked left a journal, which the next one finishes first.
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.turns
     }
 
     pub(crate) fn remember_leftovers(&self, paths: &[String]) {

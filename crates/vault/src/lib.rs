@@ -16,11 +16,13 @@ mod walk;
 
 mod effect;
 mod journal;
+mod permissions;
 mod requests;
 mod step;
 mod temporary;
 mod trash;
 mod write;
+mod write_lock;
 
 mod watch;
 

@@ -23,11 +23,11 @@ static WRITES: AtomicU64 = AtomicU64::new(0);
 
 /// Remembers a request.
 pub(crate) fn remember(own: &Dir, request: RequestKey, place: &str) -> io::Result<()> {
-    own.make_folder(FOLDER)?;
+    own.make_private_folder(FOLDER)?;
     let folder = own.open(FOLDER)?;
     let name = request.to_string();
     folder.remove_file(&name)?;
-    folder.create_file(&name)?.write_all(place.as_bytes())?;
+    folder.create_private_file(&name)?.write_all(place.as_bytes())?;
     if WRITES.fetch_add(1, Ordering::Relaxed).is_multiple_of(MANY) {
         forget_old(&folder);
     }

@@ -11,10 +11,11 @@ use jiff::tz::TimeZone;
 use quipu_core::model::{ContentHash, FileStat, VaultPath};
 use quipu_core::ports::{Clock, FileChange, Kept, KeptReason, SystemClock, VaultError, VaultFiles, WriteError};
 
-use crate::beneath::{Dir, Kind, dress_like, see_open};
+use crate::beneath::{Dir, Kind};
 use crate::effect::{self, Version};
 use crate::folder::{join, split};
 use crate::folder_vault::FolderVault;
+use crate::permissions::{SPECIAL_BITS, copy_permissions};
 use crate::read::read_in;
 use crate::rules::OWN_FOLDER;
 use crate::step;
@@ -152,7 +153,7 @@ pub(crate) fn keep(
     let mut path = OWN_FOLDER.to_owned();
     let (kept_folder, kept_name) = split(kept);
     for part in [TRASH].into_iter().chain(kept_folder.split('/')) {
-        if folder.make_folder(part)? {
+        if folder.make_private_folder(part)? {
             touched.insert(path.clone());
         }
         folder = folder.open(part)?;
@@ -218,19 +219,21 @@ fn open_folder_of<'a>(root: &Dir, kept: &'a str) -> io::Result<(Dir, &'a str)> {
     Ok((root.open_below(&format!("{OWN_FOLDER}/{TRASH}/{folder}"))?, name))
 }
 
+/// A file that is set-uid or set-gid is copied without those bits. A link to it would keep them.
 fn link_or_copy((from, name): (&Dir, &str), (to, new_name): (&Dir, &str)) -> io::Result<()> {
-    match from.link(name, to, new_name) {
-        Ok(()) => return Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
-        // Another device, no links here, or too many of them.
-        Err(_) => {}
+    if from.see(name)?.is_none_or(|seen| seen.mode & SPECIAL_BITS == 0) {
+        match from.link(name, to, new_name) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
+            // Another device, no links here, too many of them, or not allowed for another user's file.
+            Err(_) => {}
+        }
     }
     let mut source = from.open_file(name)?;
-    let seen = see_open(&source)?;
     to.remove_file(new_name)?;
-    let mut copy = to.create_file(new_name)?;
+    let mut copy = to.create_private_file(new_name)?;
     io::copy(&mut source, &mut copy)?;
-    dress_like(&copy, &seen)?;
+    copy_permissions(&source, &copy)?;
     copy.sync_all()
 }
 

@@ -6,26 +6,26 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
-use std::sync::MutexGuard;
 use std::time::{Duration, UNIX_EPOCH};
 
 use quipu_core::RequestKey;
 use quipu_core::model::{ContentHash, FileStat, VaultPath, fold};
 use quipu_core::ports::{FileChange, KeptReason, WriteError};
 
-use crate::beneath::{Dir, Seen, dress_like, is_no_folder, see_open};
+use crate::beneath::{Dir, Seen, is_no_folder, see_open};
 use crate::effect::{Conflict, Deed, Effect};
 use crate::folder::{Found, Spot, find, join, split};
 use crate::folder_vault::FolderVault;
 use crate::journal::{self, Asked, Journal};
+use crate::permissions::copy_permissions;
 use crate::read::read_in;
 use crate::rules::{OWN_FOLDER, Reason};
 use crate::step;
 use crate::temporary;
 use crate::trash::{self, Shelf};
 use crate::walk::find_any_case;
+use crate::write_lock::{Busy, WriteLock};
 
-const LOCK: &str = "write.lock";
 /// Every folder on the way is opened many times in a write, and nobody files notes so deep.
 const MAX_DEPTH: usize = 64;
 
@@ -46,17 +46,23 @@ pub(crate) fn apply(
     }
     // What goes wrong beside the notes is told as what it means: this note cannot be written.
     let fail = |source| WriteError::Write { path: note_of(&changes[0]).to_string(), source };
-    let door = open_door(vault).map_err(fail)?;
+    let door =
+        open_door(vault).map_err(|source| match source.get_ref().and_then(|inner| inner.downcast_ref::<Busy>()) {
+            Some(Busy { holder }) => {
+                WriteError::Busy { path: note_of(&changes[0]).to_string(), holder: holder.clone() }
+            }
+            None => fail(source),
+        })?;
     let mut planned = plan(vault, &door, changes)?;
     let effects: Vec<Effect> = planned.works.iter().map(|work| work.effect.clone()).collect();
     let asked = request.map(|request| Asked::new(request, changes[0].place()));
     if effects.is_empty() {
-        asked.map(|asked| asked.remember(&door.own)).transpose().map_err(fail)?;
+        asked.map(|asked| asked.remember(&door.lock.own)).transpose().map_err(fail)?;
     } else {
-        let journal = Journal::new(&door.root, &door.own, effects, planned.made.clone(), asked).map_err(fail)?;
+        let journal = Journal::new(&door.root, &door.lock.own, effects, planned.made.clone(), asked).map_err(fail)?;
         if let Err(error) = carry_out(&door, &journal, &mut planned) {
             // Should even this fail, the journal stays for the next writer.
-            let _ = journal.undo(&door.root, &door.own);
+            let _ = journal.undo(&door.root, &door.lock.own);
             return Err(error);
         }
     }
@@ -77,10 +83,7 @@ pub(crate) fn with_door<T>(vault: &FolderVault, work: impl FnOnce(&Dir) -> io::R
 /// Held while writing: no one else does, in this process or another.
 struct Door<'a> {
     root: Dir,
-    own: Dir,
-    _process: MutexGuard<'a, ()>,
-    /// Unlocks when it is closed.
-    _lock: File,
+    lock: WriteLock<'a>,
 }
 
 /// A set of changes that were all allowed when they were looked at.
@@ -104,9 +107,22 @@ struct Work<'a> {
     /// The path that the caller knows it by.
     path: VaultPath,
     bytes: Option<&'a [u8]>,
-    /// The file whose permissions the new one takes over, and whose time it must not share.
-    like: Option<Seen>,
+    /// The file that the new one takes the place of.
+    like: Option<Like>,
     stat: Option<FileStat>,
+}
+
+/// A file whose permissions a new one takes over, and whose time it must not share.
+struct Like {
+    folder: String,
+    name: String,
+    seen: Seen,
+}
+
+impl Like {
+    fn new(spot: &Spot, seen: Seen) -> Self {
+        Self { folder: spot.folder.clone(), name: spot.name.clone(), seen }
+    }
 }
 
 /// What the rules say needs no lock, and a refusal leaves no trace in the vault.
@@ -139,18 +155,15 @@ fn open_door(vault: &FolderVault) -> io::Result<Door<'_>> {
     if vault.is_read_only() {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the vault was opened for reading only"));
     }
-    let process = vault.lock_process();
     let root = vault.open_root()?;
-    let own = open_own_folder(&root)?;
-    let lock = own.open_lock(LOCK)?;
-    lock.lock()?;
-    journal::recover(vault, &root, &own)?;
+    let lock = WriteLock::acquire(vault.turns(), &root, || open_own_folder(&root))?;
+    journal::recover(vault, &root, &lock.own)?;
     for leftover in vault.take_leftovers() {
         // Temporary files exist only while the lock is held, so this one is nobody's. It is gone, or it can stay.
         let (folder, name) = split(&leftover);
         let _ = root.open_below(folder).and_then(|folder| folder.remove_file(name));
     }
-    Ok(Door { root, own, _process: process, _lock: lock })
+    Ok(Door { root, lock })
 }
 
 /// Opens the folder for what is kept beside the notes. It is made where there is none, and git is told to pass it by.
@@ -192,7 +205,8 @@ fn plan<'a>(vault: &FolderVault, door: &Door<'_>, changes: &'a [FileChange]) -> 
                 planned.answer_with_next();
                 let kept = shelf.place(KeptReason::Replaced, path.as_str());
                 let deed = Deed::Swap { old: (*expected).into(), new: new.into(), kept };
-                planned.add(path, spot, deed, Some((bytes, Some(seen))));
+                let like = Like::new(&spot, seen);
+                planned.add(path, spot, deed, Some((bytes, Some(like))));
             }
             FileChange::Move { from, to, expected, bytes } => {
                 let (spot, seen) = expected_spot(vault, &door.root, from, *expected)?;
@@ -201,15 +215,16 @@ fn plan<'a>(vault: &FolderVault, door: &Door<'_>, changes: &'a [FileChange]) -> 
                 let free = free_spot(vault, to, is_case_change.then_some(from))?;
                 let kept = shelf.place(KeptReason::Moved, from.as_str());
                 let take = Deed::Take { old: (*expected).into(), kept };
+                let like = Like::new(&spot, seen);
                 // Where case does not tell files apart the name is only free once the old one is gone; elsewhere the
                 // new file comes first, so that the note is never nowhere.
                 if is_case_change {
                     planned.add(from, spot, take, None);
                     planned.answer_with_next();
-                    planned.put(to, free, bytes, Some(seen));
+                    planned.put(to, free, bytes, Some(like));
                 } else {
                     planned.answer_with_next();
-                    planned.put(to, free, bytes, Some(seen));
+                    planned.put(to, free, bytes, Some(like));
                     planned.add(from, spot, take, None);
                 }
             }
@@ -290,7 +305,7 @@ impl<'a> Planned<'a> {
         self.answers.push(Answer::Work(self.works.len()));
     }
 
-    fn put(&mut self, path: &VaultPath, spot: Spot, bytes: &'a [u8], like: Option<Seen>) {
+    fn put(&mut self, path: &VaultPath, spot: Spot, bytes: &'a [u8], like: Option<Like>) {
         for folder in &spot.missing {
             if !self.made.contains(folder) {
                 self.made.push(folder.clone());
@@ -299,7 +314,7 @@ impl<'a> Planned<'a> {
         self.add(path, spot, Deed::Put { new: ContentHash::of(bytes).into() }, Some((bytes, like)));
     }
 
-    fn add(&mut self, path: &VaultPath, spot: Spot, deed: Deed, content: Option<(&'a [u8], Option<Seen>)>) {
+    fn add(&mut self, path: &VaultPath, spot: Spot, deed: Deed, content: Option<(&'a [u8], Option<Like>)>) {
         let temporary = temporary::name(self.works.len());
         let effect = Effect { folder: spot.folder, name: spot.name, temporary, deed };
         let (bytes, like) = content.map_or((None, None), |(bytes, like)| (Some(bytes), like));
@@ -331,7 +346,7 @@ impl<'a> Planned<'a> {
 fn carry_out(door: &Door<'_>, journal: &Journal, planned: &mut Planned<'_>) -> Result<(), WriteError> {
     let note = planned.works.first().map_or_else(|| OWN_FOLDER.to_owned(), |work| work.path.to_string());
     let own = |source| WriteError::Write { path: note.clone(), source };
-    journal.write(&door.own).map_err(own)?;
+    journal.write(&door.lock.own).map_err(own)?;
     let mut touched = BTreeSet::new();
     make_folders(&door.root, &planned.made, &mut touched)?;
     let mut trash_folders = BTreeSet::new();
@@ -344,7 +359,7 @@ fn carry_out(door: &Door<'_>, journal: &Journal, planned: &mut Planned<'_>) -> R
         work.effect.run(&door.root).map_err(|conflict| work.explain(conflict))?;
     }
     sync_folders(&door.root, &touched)?;
-    journal.close(&door.root, &door.own).map_err(own)
+    journal.close(&door.root, &door.lock.own).map_err(own)
 }
 
 fn make_folders(root: &Dir, made: &[String], touched: &mut BTreeSet<String>) -> Result<(), WriteError> {
@@ -375,14 +390,23 @@ impl Work<'_> {
         let dir = root.open_below(folder)?;
         if let Some(bytes) = self.bytes {
             step::before("write")?;
-            let mut file = dir.create_file(temporary)?;
+            // Nobody else sees the text before the permissions of the old file are there.
+            let mut file = match &self.like {
+                Some(_) => dir.create_private_file(temporary)?,
+                None => dir.create_file(temporary)?,
+            };
             let (first, rest) = bytes.split_at(bytes.len() / 2);
             file.write_all(first)?;
             step::before("write the rest")?;
             file.write_all(rest)?;
             if let Some(like) = &self.like {
-                dress_like(&file, like)?;
-                set_apart(&file, like)?;
+                match root.open_below(&like.folder)?.open_file(&like.name) {
+                    Ok(source) => copy_permissions(&source, &file)?,
+                    // Removed since it was looked at, which is told when it is to be kept.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(error.into()),
+                }
+                set_apart(&file, &like.seen)?;
             }
             file.sync_all()?;
             self.stat = Some(see_open(&file)?.stat);

@@ -142,7 +142,7 @@ impl From<WriteError> for NoteError {
             WriteError::Changed { path } | WriteError::Missing { path } => Self::ChangedElsewhere { path },
             WriteError::Exists { existing } => Self::Exists { existing },
             WriteError::Refused { path, reason } => Self::bad_id(path.as_str(), reason),
-            WriteError::Write { .. } => Self::Write(error),
+            WriteError::Busy { .. } | WriteError::Write { .. } => Self::Write(error),
         }
     }
 }

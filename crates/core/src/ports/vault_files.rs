@@ -197,6 +197,14 @@ pub enum WriteError {
         /// Which rule.
         reason: &'static str,
     },
+    /// Another process has been writing for longer than a writer waits. Nothing was changed.
+    #[error("cannot write {path}: {holder} holds the write lock of the vault; retry, and end that process if it hangs")]
+    Busy {
+        /// What was to be written, from the vault's root.
+        path: String,
+        /// The process, as far as it is known.
+        holder: String,
+    },
     /// The file system said no: read-only, full, no permission.
     #[error("cannot write {path}: {source}")]
     Write {

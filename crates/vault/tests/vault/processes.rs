@@ -1,6 +1,7 @@
 //! Two programs writing one vault: the test runs itself again as the other one.
 
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use crate::home::{Home, path};
 use quipu_core::ports::{FileChange, VaultFiles, WriteError};
@@ -38,8 +39,18 @@ fn counts_up_when_told_to() {
 
 #[test]
 fn no_update_of_two_processes_is_lost() {
+    count_up_together(3, |_| {});
+}
+
+#[test]
+fn no_update_is_lost_or_half_applied_when_the_lock_file_is_removed_under_the_writers() {
+    count_up_together(4, |home| drop(std::fs::remove_file(home.at(".quipu/write.lock"))));
+}
+
+/// Has several processes count up in one vault, and does something else again and again until they are done.
+fn count_up_together(processes: u32, meanwhile: impl Fn(&Home)) {
     let home = Home::new(&[("counter.md", "0"), ("even.md", "marker")]);
-    let spawn = || {
+    let spawn = |_| {
         Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "processes::counts_up_when_told_to", "--nocapture"])
             .env(VAULT, home.folder.path())
@@ -47,16 +58,24 @@ fn no_update_of_two_processes_is_lost() {
             .spawn()
             .unwrap()
     };
-    let children = [spawn(), spawn(), spawn()];
-    for mut child in children {
-        assert!(child.wait().unwrap().success());
+    let mut children: Vec<Child> = (0..processes).map(spawn).collect();
+    while !children.is_empty() {
+        meanwhile(&home);
+        std::thread::sleep(Duration::from_millis(1));
+        children.retain_mut(|child| match child.try_wait().unwrap() {
+            Some(status) => {
+                assert!(status.success());
+                false
+            }
+            None => true,
+        });
     }
-    assert_eq!(home.text("counter.md"), Some((3 * ROUNDS).to_string()));
+    assert_eq!(home.text("counter.md"), Some((processes * ROUNDS).to_string()));
     assert_eq!(home.text("even.md").as_deref(), Some("marker"));
     assert_eq!(home.tree().len(), 2, "nothing of ours lies about");
     let kept = home.open().kept().unwrap();
     let replaced = kept.iter().filter(|kept| kept.path.as_str() == "counter.md").count();
-    assert_eq!(replaced as u32, 3 * ROUNDS, "every version but the last is kept");
+    assert_eq!(replaced as u32, processes * ROUNDS, "every version but the last is kept");
 }
 
 #[test]

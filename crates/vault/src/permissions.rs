@@ -1,0 +1,341 @@
+//! What a new version of a file takes over from the file it replaces: owner, group, mode, ACL and extended attributes.
+//!
+//! A new version is never open to more people than the old one. Set-uid, set-gid and file capabilities are dropped. Where
+//! the group or the ACL cannot be kept, the bits that would give access to other people are dropped too.
+
+use std::fs::File;
+use std::io;
+
+use rustix::fs::{Gid, Mode, Uid};
+
+use crate::beneath::see_open;
+
+/// Mode bits that run a program with the rights of its owner or group, and the sticky bit.
+pub(crate) const SPECIAL_BITS: u32 = 0o7000;
+
+/// Copies the permissions of one open file to another, which this process has just created for itself alone.
+pub(crate) fn copy_permissions(from: &File, to: &File) -> io::Result<()> {
+    let source = see_open(from)?;
+    // Before the mode: attributes can be set only while the file is ours and writable.
+    attributes::copy(from, to)?;
+    let (user, group) = source.owner;
+    if see_open(to)?.owner != source.owner {
+        let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+        // Only root may give files away: for others the writer becomes the owner, as with any editor.
+        if rustix::fs::fchown(to, Some(user), Some(group)).is_err() {
+            // Allowed for the groups that the writer is in. What became of it is looked at below.
+            let _ = rustix::fs::fchown(to, None, Some(group));
+        }
+    }
+    let mut access = match attributes::acl(from)? {
+        Some(bytes) => Access::parse(&bytes)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the file's ACL cannot be read"))?,
+        None => Access::of_mode(source.mode),
+    };
+    if see_open(to)?.owner.1 != group {
+        access.lose_group();
+    }
+    if access.is_extended() {
+        if attributes::set_acl(to, &access.to_bytes())? {
+            return Ok(());
+        }
+        access.lose_named();
+    }
+    attributes::remove_acl(to)?;
+    Ok(rustix::fs::fchmod(to, Mode::from_raw_mode(access.mode()))?)
+}
+
+/// Who may do what: the entries of a POSIX ACL, of which a mode is the short form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Access(Vec<Entry>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    tag: u16,
+    /// Three bits, as in a mode.
+    bits: u16,
+    /// The user or group of a named entry.
+    id: u32,
+}
+
+/// Tags and layout are those of `system.posix_acl_access`: a version, then entries, all little-endian.
+const VERSION: [u8; 4] = 2u32.to_le_bytes();
+const ENTRY_BYTES: usize = 8;
+const OWNER: u16 = 0x01;
+const NAMED_USER: u16 = 0x02;
+const GROUP: u16 = 0x04;
+const NAMED_GROUP: u16 = 0x08;
+const MASK: u16 = 0x10;
+const OTHER: u16 = 0x20;
+const NO_ID: u32 = u32::MAX;
+
+impl Access {
+    fn of_mode(mode: u32) -> Self {
+        let entry = |tag, shift: u32| Entry { tag, bits: ((mode >> shift) & 0o7) as u16, id: NO_ID };
+        Self(vec![entry(OWNER, 6), entry(GROUP, 3), entry(OTHER, 0)])
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let entries = bytes.strip_prefix(&VERSION)?;
+        let mut parts = entries.chunks_exact(ENTRY_BYTES);
+        let parsed = parts.by_ref().map(|entry| {
+            let number = |at: usize| u16::from_le_bytes([entry[at], entry[at + 1]]);
+            let id = u32::from_le_bytes([entry[4], entry[5], entry[6], entry[7]]);
+            Entry { tag: number(0), bits: number(2) & 0o7, id }
+        });
+        let access = Self(parsed.collect());
+        parts.remainder().is_empty().then_some(access)
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let entry = |Entry { tag, bits, id }: &Entry| {
+            [&tag.to_le_bytes()[..], &bits.to_le_bytes()[..], &id.to_le_bytes()[..]].concat()
+        };
+        VERSION.into_iter().chain(self.0.iter().flat_map(entry)).collect()
+    }
+
+    /// Whether it says more than a mode can.
+    fn is_extended(&self) -> bool {
+        self.0.iter().any(|entry| !matches!(entry.tag, OWNER | GROUP | OTHER))
+    }
+
+    fn bits(&self, tag: u16) -> Option<u16> {
+        self.0.iter().find(|entry| entry.tag == tag).map(|entry| entry.bits)
+    }
+
+    fn set(&mut self, tag: u16, bits: u16) {
+        self.0.iter_mut().filter(|entry| entry.tag == tag).for_each(|entry| entry.bits = bits);
+    }
+
+    /// What the file's group has, within the mask.
+    fn group(&self) -> u16 {
+        self.bits(GROUP).unwrap_or_default() & self.bits(MASK).unwrap_or(0o7)
+    }
+
+    fn other(&self) -> u16 {
+        self.bits(OTHER).unwrap_or_default()
+    }
+
+    /// What every named entry with one of these tags has.
+    fn common_to_named(&self, tags: &[u16]) -> u16 {
+        let mask = self.bits(MASK).unwrap_or(0o7);
+        let named = self.0.iter().filter(|entry| tags.contains(&entry.tag));
+        named.fold(0o7, |common, entry| common & entry.bits & mask)
+    }
+
+    /// The file has another group now. Its members had the rights of others, or of a named group; the members of the old
+    /// group now have the rights of others.
+    fn lose_group(&mut self) {
+        let (group, other) = (self.group(), self.other());
+        self.set(GROUP, group & other & self.common_to_named(&[NAMED_GROUP]));
+        self.set(OTHER, group & other);
+    }
+
+    /// The named entries cannot be kept. Whom they named now has the rights of the group or of others.
+    fn lose_named(&mut self) {
+        let common = self.common_to_named(&[NAMED_USER, NAMED_GROUP]);
+        let (group, other) = (self.group() & common, self.other() & common);
+        self.0.retain(|entry| matches!(entry.tag, OWNER | GROUP | OTHER));
+        self.set(GROUP, group);
+        self.set(OTHER, other);
+    }
+
+    /// The mode of an access that is not extended.
+    fn mode(&self) -> u32 {
+        let owner = self.bits(OWNER).unwrap_or_default();
+        u32::from(owner) << 6 | u32::from(self.group()) << 3 | u32::from(self.other())
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+mod attributes {
+    use std::ffi::CStr;
+    use std::fs::File;
+    use std::io;
+
+    use rustix::fs::{XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fremovexattr, fsetxattr};
+    use rustix::io::Errno;
+
+    const ACL: &CStr = c"system.posix_acl_access";
+    /// Capabilities give a program rights, as set-uid does. The other two are checksums of the old content.
+    const NOT_COPIED: [&CStr; 4] = [ACL, c"security.capability", c"security.ima", c"security.evm"];
+
+    /// Copies every attribute that may be copied. One that the system keeps to itself is left out; a full disk is an error.
+    pub(super) fn copy(from: &File, to: &File) -> io::Result<()> {
+        let list = match whole(|| flistxattr_query(from), |buffer| flistxattr(from, buffer)) {
+            Err(error) if is_absent(error) => return Ok(()),
+            list => list?,
+        };
+        for name in list.split_inclusive(|byte| *byte == 0) {
+            let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
+            if NOT_COPIED.contains(&name) {
+                continue;
+            }
+            let Some(value) = value(from, name)? else { continue };
+            match fsetxattr(to, name, &value, XattrFlags::empty()) {
+                Err(error) if is_absent(error) || is_refused(error) => {}
+                set => set?,
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn acl(file: &File) -> io::Result<Option<Vec<u8>>> {
+        value(file, ACL)
+    }
+
+    /// Whether the ACL could be set.
+    pub(super) fn set_acl(file: &File, acl: &[u8]) -> io::Result<bool> {
+        match fsetxattr(file, ACL, acl, XattrFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(error) if is_absent(error) || is_refused(error) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes the ACL that a new file has from its folder's default ACL.
+    pub(super) fn remove_acl(file: &File) -> io::Result<()> {
+        if acl(file)?.is_none() {
+            return Ok(());
+        }
+        Ok(fremovexattr(file, ACL)?)
+    }
+
+    fn value(file: &File, name: &CStr) -> io::Result<Option<Vec<u8>>> {
+        match whole(|| fgetxattr_query(file, name), |buffer| fgetxattr(file, name, buffer)) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if is_absent(error) || is_refused(error) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads something whose size is asked for first, and may have grown when it is read.
+    fn whole(
+        size: impl Fn() -> Result<usize, Errno>,
+        read: impl Fn(&mut [u8]) -> Result<usize, Errno>,
+    ) -> Result<Vec<u8>, Errno> {
+        loop {
+            let mut buffer = vec![0; size()?];
+            match read(&mut buffer) {
+                Err(Errno::RANGE) => {}
+                other => {
+                    buffer.truncate(other?);
+                    return Ok(buffer);
+                }
+            }
+        }
+    }
+
+    /// No such attribute, or a file system without attributes.
+    fn is_absent(error: Errno) -> bool {
+        #[cfg(target_vendor = "apple")]
+        let absent = Errno::NOATTR;
+        #[cfg(not(target_vendor = "apple"))]
+        let absent = Errno::NODATA;
+        [absent, Errno::NOTSUP, Errno::OPNOTSUPP, Errno::NOSYS].contains(&error)
+    }
+
+    fn is_refused(error: Errno) -> bool {
+        [Errno::PERM, Errno::ACCESS, Errno::INVAL].contains(&error)
+    }
+}
+
+/// Systems whose attributes are not known here: only owner, group and mode are kept.
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+mod attributes {
+    use std::fs::File;
+    use std::io;
+
+    pub(super) fn copy(_: &File, _: &File) -> io::Result<()> {
+        Ok(())
+    }
+
+    pub(super) fn acl(_: &File) -> io::Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+
+    pub(super) fn set_acl(_: &File, _: &[u8]) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    pub(super) fn remove_acl(_: &File) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests play the user, who edits files directly")]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use quipu_core::model::{ContentHash, VaultPath};
+    use quipu_core::ports::{FileChange, VaultFiles};
+
+    use crate::step::fault::with_steps;
+    use crate::{FolderVault, VaultOptions};
+
+    use super::{Access, Entry, GROUP, MASK, NAMED_GROUP, NAMED_USER, NO_ID, OTHER};
+
+    fn acl(group: u16, other: u16, mask: u16, named: &[(u16, u16)]) -> Access {
+        let mut access = Access::of_mode(0o600);
+        access.set(GROUP, group);
+        access.set(OTHER, other);
+        access.0.extend(named.iter().map(|(tag, bits)| Entry { tag: *tag, bits: *bits, id: 1 }));
+        access.0.push(Entry { tag: MASK, bits: mask, id: NO_ID });
+        access
+    }
+
+    #[test]
+    fn losing_the_group_gives_nobody_new_access() {
+        for (before, after) in [(0o660, 0o600), (0o664, 0o644), (0o604, 0o600), (0o640, 0o600), (0o666, 0o666)] {
+            let mut access = Access::of_mode(before);
+            access.lose_group();
+            assert_eq!(access.mode(), after, "{before:o}");
+        }
+        // A member of the new group and of a named one that is shut out stays shut out.
+        let mut access = acl(6, 4, 7, &[(NAMED_GROUP, 0)]);
+        access.lose_group();
+        assert_eq!((access.bits(GROUP), access.bits(OTHER)), (Some(0), Some(4)));
+    }
+
+    #[test]
+    fn losing_the_acl_gives_nobody_new_access() {
+        for (access, after) in [
+            // The mode of this file is 0670: its group bits are the mask, and the group itself has nothing.
+            (acl(0, 0, 7, &[(NAMED_USER, 7)]), 0o600),
+            (acl(4, 4, 6, &[(NAMED_USER, 6)]), 0o644),
+            // A user who is shut out by name would be let in as one of the group or of the others.
+            (acl(6, 4, 7, &[(NAMED_USER, 0)]), 0o600),
+            (acl(6, 4, 4, &[(NAMED_GROUP, 6)]), 0o644),
+        ] {
+            let mut lost = access.clone();
+            lost.lose_named();
+            assert_eq!(format!("{:o}", lost.mode()), format!("{after:o}"), "{access:?}");
+            assert_eq!(Access::parse(&access.to_bytes()), Some(access));
+        }
+    }
+
+    #[test]
+    fn temporary_file_of_a_private_note_is_private_from_the_start() {
+        let home = tempfile::tempdir().unwrap();
+        let note = home.path().join("a.md");
+        std::fs::write(&note, "old").unwrap();
+        std::fs::set_permissions(&note, PermissionsExt::from_mode(0o600)).unwrap();
+        let vault = FolderVault::open(home.path(), VaultOptions::default()).unwrap();
+        let folder = home.path().to_owned();
+        let (sender, modes) = std::sync::mpsc::channel();
+        let look = move |step: &str| {
+            let files = std::fs::read_dir(&folder)?.map(|entry| entry.unwrap());
+            for file in files.filter(|file| file.file_name().to_string_lossy().ends_with("quipu-tmp")) {
+                sender.send((step.to_owned(), file.metadata()?.permissions().mode() & 0o777)).unwrap();
+            }
+            Ok(())
+        };
+        let (path, expected) = (VaultPath::parse("a.md").unwrap(), ContentHash::of(b"old"));
+        let change = FileChange::Replace { path, expected, bytes: b"new".to_vec() };
+        with_steps(look, || vault.apply(&[change])).unwrap().unwrap();
+        let modes: Vec<(String, u32)> = modes.iter().collect();
+        assert!(modes.iter().any(|(step, _)| step == "write the rest"), "{modes:?}");
+        assert!(modes.iter().all(|(_, mode)| *mode == 0o600), "{modes:?}");
+    }
+}
