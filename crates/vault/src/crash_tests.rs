@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,6 +17,8 @@ use quipu_core::ports::{FileChange, VaultFiles, WriteError};
 
 use crate::step::fault::{set_lacking, with_steps};
 use crate::{FolderVault, VaultOptions, WatchEvent, WatchOptions, watch};
+
+mod copies;
 
 const BEFORE: [(&str, &str); 4] = [("a.md", "old a"), ("b.md", "old b"), ("c.md", "old c"), ("d/e.md", "untouched")];
 
@@ -305,7 +307,9 @@ fn a_journal_of_a_newer_quipu_is_left_alone_and_told() {
     let inode = |path: &Path| std::fs::metadata(path).unwrap().ino();
     let (root, own) = (inode(home.path()), inode(&home.path().join(".quipu")));
     let journal = format!(r#"{{"format":3,"home":{{"root":{root},"own":{own}}},"deeds":[]}}"#);
-    std::fs::write(home.path().join(".quipu/journal.json"), journal).unwrap();
+    let file = home.path().join(".quipu/journal.json");
+    std::fs::write(&file, journal).unwrap();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
     let error = FolderVault::open(home.path(), VaultOptions::default()).unwrap_err();
     assert!(error.to_string().contains("newer Quipu"), "{error}");
     let options = VaultOptions { read_only: true, ..VaultOptions::default() };
@@ -451,10 +455,14 @@ fn collect(root: &Path, folder: &Path, found: &RefCell<BTreeMap<String, String>>
     }
 }
 
-fn home() -> tempfile::TempDir {
+fn folder() -> tempfile::TempDir {
     // Thousands of syncs: a memory disk, where there is one, makes them quick and changes nothing else.
     let memory = Path::new("/dev/shm");
-    let home = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
+    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
+}
+
+fn home() -> tempfile::TempDir {
+    let home = folder();
     for (path, text) in BEFORE {
         let path = home.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

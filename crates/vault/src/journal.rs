@@ -4,17 +4,22 @@
 //! crash cut short are undone before that moment and tidied up after it. One effect alone is a single rename, done or
 //! not: its journal is only for tidying up, is never synced, and so must never undo.
 //!
-//! A vault that was cloned or unpacked can hold a journal that somebody else wrote. So a journal names the folders it was
-//! written in, and one that names others, or that reaches for anything but notes, is set aside and never carried out.
+//! A vault that was cloned or unpacked can hold a journal that somebody else wrote, and another account of this machine may
+//! be able to write `.quipu`. So a journal must have the owner and mode that this user's Quipu gives it, and it names the
+//! folders and the machine it was written in. One that names others, or that reaches for anything but notes, is set aside
+//! and never carried out.
+
+#![expect(clippy::disallowed_methods, reason = "the machine's id is no note")]
 
 use std::io::{self, Read, Write};
+use std::sync::OnceLock;
 
 use quipu_core::RequestKey;
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{Clock, SystemClock};
 use serde::{Deserialize, Serialize};
 
-use crate::beneath::{Dir, Kind, is_no_folder};
+use crate::beneath::{Dir, Kind, Seen, is_no_folder, see_open};
 use crate::effect::{Effect, is_among_notes, remove_made};
 use crate::folder::join;
 use crate::folder_vault::FolderVault;
@@ -73,18 +78,45 @@ struct Header {
     home: Home,
 }
 
-/// The vault that a journal was written in: the inodes of its root and of our folder in it. No copy of the vault has
-/// them. Devices are left out: their numbers may change when the machine starts anew, and a journal must outlast that.
+/// The vault that a journal was written in: the inodes of its root and of our folder in it, and the machine. Devices are
+/// left out: their numbers may change when the machine starts anew, and a journal must outlast that.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Home {
     root: u64,
     own: u64,
+    /// Inodes may change too: of a network drive that is mounted again, of a vault that is copied or comes out of a backup.
+    /// Then the journal is still good on the machine that wrote it, since it knows files by their content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    machine: Option<String>,
 }
 
 impl Home {
     fn of(root: &Dir, own: &Dir) -> io::Result<Self> {
-        Ok(Self { root: root.see_self()?.inode, own: own.see_self()?.inode })
+        Ok(Self { root: root.see_self()?.inode, own: own.see_self()?.inode, machine: machine() })
     }
+
+    fn has_inodes_of(&self, other: &Self) -> bool {
+        (self.root, self.own) == (other.root, other.own)
+    }
+
+    fn is_on_machine_of(&self, other: &Self) -> bool {
+        self.machine.is_some() && self.machine == other.machine
+    }
+}
+
+/// What tells this machine from others, where the system has such a thing. Whoever made a vault elsewhere does not know it.
+/// Hashed: the id itself is to be kept on the machine.
+fn machine() -> Option<String> {
+    static MACHINE: OnceLock<Option<String>> = OnceLock::new();
+    let read = || {
+        let id = std::fs::read_to_string("/etc/machine-id").ok()?;
+        let id = id.trim();
+        let is_id = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_id.then(|| {
+            blake3::Hash::from(blake3::derive_key("quipu journal machine", id.as_bytes())).to_hex().to_string()
+        })
+    };
+    MACHINE.get_or_init(read).clone()
 }
 
 /// Whether a write was left unfinished.
@@ -134,9 +166,7 @@ enum Record {
 }
 
 fn read_or_refuse(vault: &FolderVault, root: &Dir, own: &Dir, name: &str) -> io::Result<Option<Journal>> {
-    let Some(seen) = own.see(name)? else { return Ok(None) };
-    let is_plain = seen.kind == Kind::File && seen.stat.size <= MAX_BYTES;
-    match if is_plain { read(root, own, name)? } else { Record::Foreign } {
+    match read(root, own, name)? {
         Record::Journal(journal) => Ok(Some(journal)),
         Record::Torn => Ok(None),
         Record::Foreign => {
@@ -155,23 +185,47 @@ fn read_or_refuse(vault: &FolderVault, root: &Dir, own: &Dir, name: &str) -> io:
 }
 
 fn read(root: &Dir, own: &Dir, name: &str) -> io::Result<Record> {
+    let Some(seen) = own.see(name)? else { return Ok(Record::Torn) };
+    if seen.kind != Kind::File || seen.stat.size > MAX_BYTES {
+        return Ok(Record::Foreign);
+    }
+    let file = own.open_file(name)?;
+    if !is_as_we_write(own, &see_open(&file)?)? {
+        return Ok(Record::Foreign);
+    }
     let mut bytes = Vec::new();
-    own.open_file(name)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
+    file.take(MAX_BYTES).read_to_end(&mut bytes)?;
     let is_torn = |error: serde_json::Error| if error.is_data() { Record::Foreign } else { Record::Torn };
-    let header = match serde_json::from_slice::<Header>(&bytes) {
-        Ok(header) if header.home == Home::of(root, own)? => header,
+    let here = Home::of(root, own)?;
+    let Header { format, home } = match serde_json::from_slice::<Header>(&bytes) {
+        Ok(header) if header.home.has_inodes_of(&here) || header.home.is_on_machine_of(&here) => header,
         Ok(_) => return Ok(Record::Foreign),
         Err(error) => return Ok(is_torn(error)),
     };
-    if header.format > FORMAT {
-        let message = format!("the journal has format {}; a newer Quipu must finish it", header.format);
+    if format > FORMAT {
+        let message = format!("the journal has format {format}; a newer Quipu must finish it");
         return Err(io::Error::new(io::ErrorKind::Unsupported, message));
     }
-    Ok(match serde_json::from_slice::<Journal>(&bytes) {
-        Ok(journal) if journal.is_confined() => Record::Journal(journal),
-        Ok(_) => Record::Foreign,
-        Err(error) => is_torn(error),
-    })
+    let journal = match serde_json::from_slice::<Journal>(&bytes) {
+        Ok(journal) if journal.is_confined() => journal,
+        Ok(_) => return Ok(Record::Foreign),
+        Err(error) => return Ok(is_torn(error)),
+    };
+    if !home.has_inodes_of(&here) && !journal.adopt_copy(root)? {
+        return Ok(Record::Foreign);
+    }
+    Ok(Record::Journal(journal))
+}
+
+/// Whether a file in our folder has the owner and the mode that this user's Quipu gives it. Compared with a new file, since
+/// not every file system keeps owners and modes. Root is trusted; root itself trusts whose folder it is.
+fn is_as_we_write(own: &Dir, seen: &Seen) -> io::Result<bool> {
+    own.remove_file(UNSYNCED_NAME)?;
+    let ours = see_open(&own.create_private_file(UNSYNCED_NAME)?)?;
+    own.remove_file(UNSYNCED_NAME)?;
+    let (user, us) = (seen.owner.0, ours.owner.0);
+    let is_trusted = user == us || user == 0 || us == 0 && user == own.see_self()?.owner.0;
+    Ok(is_trusted && seen.mode & 0o777 == ours.mode & 0o777)
 }
 
 impl Journal {
@@ -190,11 +244,23 @@ impl Journal {
         self.effects.iter().all(Effect::is_confined) && self.made.iter().all(|folder| is_among_notes(folder))
     }
 
+    /// Makes the journal of a copied vault one of this vault. Whether it can be: a copy that was made while the write went on
+    /// may lack what an undoing needs.
+    fn adopt_copy(&self, root: &Dir) -> io::Result<bool> {
+        for effect in &self.effects {
+            effect.part_copied_names(root)?;
+            if !effect.can_be_undone(root)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Says what is about to happen.
     pub(crate) fn write(&self, own: &Dir) -> io::Result<()> {
         step::before("journal")?;
         own.remove_file(UNSYNCED_NAME)?;
-        let mut file = own.create_file(UNSYNCED_NAME)?;
+        let mut file = own.create_private_file(UNSYNCED_NAME)?;
         file.write_all(&serde_json::to_vec(self)?)?;
         if self.must_be_undone() {
             file.sync_all()?;

@@ -1,10 +1,11 @@
 //! Journals that somebody else wrote: a vault that was cloned or unpacked can carry one, and opening it must do nothing.
 
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::Path;
 
 use quipu_core::ports::VaultFiles;
 
-use crate::home::{Home, create};
+use crate::home::{Home, create, hash};
 
 const TEMPORARY: &str = ".18a0b1c2d3e4f506-77-0.quipu-tmp";
 const VERSION: &str = "20260131T093000.123456789Z-000-replaced/a.md";
@@ -20,7 +21,7 @@ fn surrounded() -> (Home, Home) {
 }
 
 fn put(folder: &str, name: &str, temporary: &str) -> String {
-    let new = vec![0; 32];
+    let new = hash("note").0;
     format!(r#"{{"folder":"{folder}","name":"{name}","temporary":"{temporary}","deed":{{"Put":{{"new":{new:?}}}}}}}"#)
 }
 
@@ -31,12 +32,18 @@ fn take(folder: &str, name: &str, kept: &str) -> String {
     )
 }
 
-/// Opens, lists and writes with a journal in place, and expects that it was set aside, told, and not carried out.
+/// Opens, lists and writes with a journal in place, and expects that it was set aside, told, and not carried out. Even where
+/// it has the mode that ours have.
 fn expect_refused(journal: impl Fn(&Home) -> String) {
+    expect_refused_as(journal, |file| std::fs::set_permissions(file, PermissionsExt::from_mode(0o600)).unwrap());
+}
+
+fn expect_refused_as(journal: impl Fn(&Home) -> String, dress: impl Fn(&Path)) {
     for name in ["journal.json", "journal.done.json"] {
         let (around, home) = surrounded();
         let text = journal(&home);
         home.save(&format!(".quipu/{name}"), &text);
+        dress(&home.at(&format!(".quipu/{name}")));
         home.save(TEMPORARY, "not ours to judge");
         let vault = home.open();
         assert!(around.at("victim.txt").exists() && around.at("outdir").exists(), "{name}: {text}");
@@ -99,6 +106,22 @@ fn a_journal_from_another_folder_is_set_aside_even_where_it_asks_for_nothing_odd
     });
     // Nor does one that claims to be newer keep the vault from being opened.
     expect_refused(|_| r#"{"format":99,"home":{"root":1,"own":2}}"#.to_owned());
+}
+
+#[test]
+fn a_journal_that_another_account_may_have_written_is_set_aside() {
+    // It knows the folders and the text of the note, which it would take away.
+    let effects = [put("", "a.md", TEMPORARY), put("", "b.md", TEMPORARY)].join(",");
+    let forged = |home: &Home| well_informed(home, &effects, "");
+    expect_refused_as(forged, |file| std::fs::set_permissions(file, PermissionsExt::from_mode(0o644)).unwrap());
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped in part: only root can make files of another user");
+        return;
+    }
+    expect_refused_as(forged, |file| {
+        std::fs::set_permissions(file, PermissionsExt::from_mode(0o600)).unwrap();
+        chown(file, Some(64_001), None).unwrap();
+    });
 }
 
 #[test]

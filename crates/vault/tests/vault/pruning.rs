@@ -1,6 +1,6 @@
 //! The trash does not grow for ever, and loses nothing that is young.
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use quipu_core::ports::{Clock, SystemClock, VaultFiles};
 use quipu_vault::{FolderVault, VaultOptions};
@@ -47,6 +47,7 @@ fn nothing_goes_while_a_write_is_unfinished_or_the_vault_is_only_read() {
     let inode = |path: &str| std::fs::metadata(home.at(path)).unwrap().ino();
     let newer = format!(r#"{{"format":999,"home":{{"root":{},"own":{}}}}}"#, inode(""), inode(".quipu"));
     home.save(".quipu/journal.json", &newer);
+    std::fs::set_permissions(home.at(".quipu/journal.json"), PermissionsExt::from_mode(0o600)).unwrap();
     let refused = vault.prune_kept(ninety_days_ago()).unwrap_err();
     assert!(refused.to_string().contains("a newer Quipu must finish it"), "{refused}");
     assert_eq!(home.text(OLD).as_deref(), Some("first"));

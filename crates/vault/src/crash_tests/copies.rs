@@ -1,0 +1,80 @@
+//! A vault that is copied, or comes out of a backup, in the middle of a write: its inodes are not those in the journal.
+
+use std::path::Path;
+
+use quipu_core::ports::VaultFiles;
+
+use super::{Fault, check_all_or_nothing, folder, four_changes, home, is_leftover, open, run, tree};
+use crate::step::fault::{set_lacking, with_steps};
+
+/// Copies files one by one, as `cp -r` does: two names of one file become two files.
+fn copy(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            std::fs::create_dir(&target).unwrap();
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), &target).unwrap();
+        }
+    }
+}
+
+fn is_machine_known() -> bool {
+    let is_known = std::fs::read_to_string("/etc/machine-id").is_ok_and(|id| id.trim().len() == 32);
+    if !is_known {
+        println!("skipped: this machine has no /etc/machine-id");
+    }
+    is_known
+}
+
+#[test]
+fn copies_made_at_any_step_of_a_write_are_recovered_by_content() {
+    if !is_machine_known() {
+        return;
+    }
+    for lacking in [&[][..], &["no-replace"], &["exchange", "no-replace", "link"]] {
+        let mut sets = vec![four_changes()];
+        sets.extend(four_changes().into_iter().map(|change| vec![change]));
+        for changes in sets {
+            for step in 1.. {
+                let (original, copied) = (home(), folder());
+                set_lacking(lacking);
+                let outcome = run(&open(original.path()), &changes, Fault::Crash, step);
+                copy(original.path(), copied.path());
+                let vault = open(copied.path());
+                assert_eq!(vault.list().unwrap().warnings, [], "step {step} of {changes:?}");
+                check_all_or_nothing(copied.path(), &changes, None);
+                if outcome.is_ok() {
+                    break;
+                }
+            }
+        }
+    }
+    set_lacking(&[]);
+}
+
+#[test]
+fn a_copy_that_lacks_the_old_versions_is_left_as_it_is() {
+    if !is_machine_known() {
+        return;
+    }
+    let original = home();
+    let vault = open(original.path());
+    let crash = |step: &str| if step == "close" { std::panic::resume_unwind(Box::new("crash")) } else { Ok(()) };
+    with_steps(crash, || vault.apply(&four_changes())).unwrap_err();
+    // All is in place but the journal says so not yet, and the copy was made before the old versions were kept.
+    let copied = folder();
+    copy(original.path(), copied.path());
+    std::fs::remove_dir_all(copied.path().join(".quipu/trash")).unwrap();
+    while let Some(temporary) = is_leftover(copied.path()) {
+        std::fs::remove_file(copied.path().join(temporary)).unwrap();
+    }
+    let before = tree(copied.path());
+    assert_eq!(before["m/b.md"], "new b");
+    let vault = open(copied.path());
+    assert_eq!(tree(copied.path()), before, "undoing would leave a moved note nowhere");
+    let warnings = vault.list().unwrap().warnings;
+    assert!(matches!(warnings.as_slice(), [warning] if warning.path.contains("journal.refused")), "{warnings:?}");
+}
