@@ -1,9 +1,10 @@
 //! Names that people type to the notes they mean: titles, aliases and file stems, exactly or by likeness.
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::Snapshot;
-use crate::model::{Note, NoteKey, fold};
+use crate::model::{Note, NoteKey, fold, loose_hash};
 
 /// A note found by a name.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,8 +23,6 @@ pub struct NameMatch {
 pub(super) struct NameTable {
     /// In the order of ids.
     names: Vec<Name>,
-    /// Places in `names`.
-    exact: FxHashMap<Box<str>, Vec<u32>>,
     /// Places in `names`, rising.
     with_pair: FxHashMap<Pair, Vec<u32>>,
 }
@@ -31,6 +30,8 @@ pub(super) struct NameTable {
 #[derive(Debug)]
 struct Name {
     key: NoteKey,
+    /// Folded.
+    text: Box<str>,
     pairs: u32,
 }
 
@@ -39,7 +40,7 @@ type Pair = (char, char, u16);
 
 impl NameTable {
     pub(super) fn new(snapshot: &Snapshot) -> Self {
-        let mut table = Self { names: Vec::new(), exact: FxHashMap::default(), with_pair: FxHashMap::default() };
+        let mut table = Self { names: Vec::new(), with_pair: FxHashMap::default() };
         for key in snapshot.notes() {
             let mut folded: Vec<String> = names_of(snapshot.note(key)).map(fold).collect();
             folded.sort_unstable();
@@ -47,11 +48,10 @@ impl NameTable {
             for name in folded {
                 let place = u32::try_from(table.names.len()).expect("a vault has fewer than four billion names");
                 let pairs = pairs(&name);
-                table.names.push(Name { key, pairs: pairs.len() as u32 });
+                table.names.push(Name { key, text: name.into(), pairs: pairs.len() as u32 });
                 for pair in pairs {
                     table.with_pair.entry(pair).or_default().push(place);
                 }
-                table.exact.entry(name.into()).or_default().push(place);
             }
         }
         table
@@ -73,6 +73,30 @@ impl NameTable {
     }
 }
 
+/// Under the hash of each folded name the files that have it, sorted. A hash may be that of another name, too: whoever
+/// looks a name up compares it.
+#[derive(Debug)]
+pub(super) struct NameHashes(Vec<(u64, NoteKey)>);
+
+impl NameHashes {
+    pub(super) fn new(snapshot: &Snapshot) -> Self {
+        let hashes_of = |slot: usize| {
+            let key = NoteKey::of_slot(slot);
+            let names = snapshot.get(key).into_iter().flat_map(names_of);
+            names.map(move |name| (loose_hash(&fold(name)), key)).collect::<Vec<_>>()
+        };
+        let mut hashes: Vec<(u64, NoteKey)> = (0..snapshot.slots()).into_par_iter().flat_map_iter(hashes_of).collect();
+        hashes.par_sort_unstable();
+        hashes.dedup();
+        Self(hashes)
+    }
+
+    pub(super) fn with_hash(&self, hash: u64) -> impl Iterator<Item = NoteKey> {
+        let start = self.0.partition_point(|(other, _)| *other < hash);
+        self.0[start..].iter().take_while(move |(other, _)| *other == hash).map(|(_, key)| *key)
+    }
+}
+
 /// What people may call a note.
 pub(super) fn names_of(note: &Note) -> impl Iterator<Item = &str> {
     [note.title.as_str(), note.path.stem()].into_iter().chain(note.aliases.iter().map(String::as_str))
@@ -80,13 +104,13 @@ pub(super) fn names_of(note: &Note) -> impl Iterator<Item = &str> {
 
 /// The note that has just this name, regardless of case; the first by id when several have it.
 pub fn exact_match(snapshot: &Snapshot, name: &str, admits: impl Fn(&Note) -> bool) -> Option<NameMatch> {
-    let table = snapshot.name_table();
-    let mut found = table.exact.get(&*fold(name.trim()))?.iter().map(|place| &table.names[*place as usize]);
-    found.find(|name| admits(snapshot.note(name.key))).map(|name| NameMatch { key: name.key, score: 1.0 })
+    let named = snapshot.named(name).into_iter();
+    let found = named.filter(|key| !snapshot.is_shadowed(*key) && admits(snapshot.note(*key)));
+    found.min_by_key(|key| snapshot.place(*key)).map(|key| NameMatch { key, score: 1.0 })
 }
 
-/// The note whose name is most alike by the Dice coefficient over character bigrams, spaces left out; ties by id. Every
-/// admitted note is compared.
+/// The note whose name is most alike; ties by id. Every admitted note is compared: by the Dice coefficient over character
+/// bigrams, spaces left out, or where only neighbouring letters are exchanged by their number.
 pub fn best_match(
     snapshot: &Snapshot,
     name: &str,
@@ -96,12 +120,16 @@ pub fn best_match(
     if let Some(exact) = exact_match(snapshot, name, &admits) {
         return Some(exact);
     }
-    let wanted = pairs(&fold(name.trim()));
+    let name = fold(name.trim());
+    let wanted = pairs(&name);
     let table = snapshot.name_table();
     let mut best: Option<NameMatch> = None;
     for (place, shared) in table.shared(&wanted) {
         let candidate = &table.names[place as usize];
-        let score = dice(shared, wanted.len() as u32, candidate.pairs);
+        let mut score = dice(shared, wanted.len() as u32, candidate.pairs);
+        if candidate.pairs as usize == wanted.len() {
+            score = score.max(exchanged(&name, &candidate.text));
+        }
         if score >= threshold && score > best.map_or(0.0, |best| best.score) && admits(snapshot.note(candidate.key)) {
             best = Some(NameMatch { key: candidate.key, score });
         }
@@ -122,6 +150,29 @@ fn pairs(folded: &str) -> Vec<Pair> {
     }
     pairs
 }
+
+/// The likeness of two names of which one is the other with neighbouring letters exchanged, else 0. Dice is too strict on
+/// these: one exchange changes three pairs.
+fn exchanged(a: &str, b: &str) -> f64 {
+    let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<Vec<char>>();
+    let (a, b) = (letters(a), letters(b));
+    let (mut at, mut exchanges) = (0, 0_u32);
+    while at < a.len().max(b.len()) {
+        match (a.get(at..at + 2), b.get(at..at + 2)) {
+            _ if a.get(at) == b.get(at) => at += 1,
+            (Some([first, second]), Some([third, fourth])) if first == fourth && second == third => {
+                exchanges += 1;
+                at += 2;
+            }
+            _ => return 0.0,
+        }
+    }
+    (1.0 - EXCHANGE_COST * f64::from(exchanges) / a.len() as f64).max(0.0)
+}
+
+/// What an exchange of neighbours costs, in letters. A name of five letters with one is still above the usual threshold;
+/// in shorter ones it may be another word, as `form` is not `from`.
+const EXCHANGE_COST: f64 = 1.5;
 
 fn dice(shared: u32, a: u32, b: u32) -> f64 {
     2.0 * f64::from(shared) / f64::from(a + b)
@@ -147,6 +198,16 @@ mod tests {
     fn repeated_pairs_count_as_often_as_they_occur() {
         assert_eq!(likeness("aaaa", "aa"), 0.5);
         assert_eq!(likeness("aaaa", "aaaa"), 1.0);
+    }
+
+    #[test]
+    fn exchanged_neighbours_are_alike_and_other_letters_are_not() {
+        assert!((exchanged("grpah view", "graph view") - 5.0 / 6.0).abs() < 1e-9);
+        assert_eq!(exchanged("grpah", "graph"), 0.7);
+        assert!(exchanged("from", "form") < 0.7);
+        for (a, b) in [("chikken", "chicken"), ("graph", "graphs"), ("graph", "hparg"), ("ab", "a")] {
+            assert_eq!(exchanged(a, b), 0.0, "{a} / {b}");
+        }
     }
 
     #[test]

@@ -93,6 +93,7 @@ fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snaps
     let mut unchanged = Unchanged::by(&staged, before);
     let mut stale: FxHashSet<NoteKey> = FxHashSet::default();
     let mut touched: Vec<u64> = Vec::new();
+    let changed: Vec<NoteKey> = staged.iter().map(|(key, _)| *key).collect();
 
     for (key, note) in staged {
         if let Some(old) = entries.get(key.slot()).and_then(Option::as_ref).map(|entry| entry.note.clone()) {
@@ -145,7 +146,11 @@ fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snaps
         told.extend(rows.iter().map(|(key, _)| *key));
     }
     unchanged.links = rows.iter().all(|(key, row)| before.graph().out(*key) == row);
-    Snapshot::new(entries, order, shadowed, before.graph().with_rows(rows)).with_tables_of(before, unchanged)
+    Snapshot::new(entries, order, shadowed, before.graph().with_rows(rows)).with_tables_of(
+        before,
+        unchanged,
+        changed.into_iter(),
+    )
 }
 
 /// Lets a slot's note answer to its names, or to none when it is gone or another file owns its id. Returns the hashes under

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::names::NameTable;
+use super::names::{NameHashes, NameTable, names_of};
 use super::publish::resolver_of;
 use super::resolve::Resolver;
 use super::tables::{Tables, Unchanged};
 use crate::graph::{Graph, pagerank};
-use crate::model::{ContentHash, Link, Note, NoteId, NoteKey, Tag, VaultPath, fold};
+use crate::model::{ContentHash, Link, Note, NoteId, NoteKey, Tag, VaultPath, fold, loose_hash};
 
 /// Notes, their order and their links at one moment.
 #[derive(Debug, Default)]
@@ -72,8 +72,13 @@ impl Snapshot {
     }
 
     /// With the tables of another that a change from it to this one left as they were.
-    pub(super) fn with_tables_of(mut self, before: &Self, unchanged: Unchanged) -> Self {
-        self.tables = Tables::still_of(&before.tables, unchanged);
+    pub(super) fn with_tables_of(
+        mut self,
+        before: &Self,
+        unchanged: Unchanged,
+        changed: impl Iterator<Item = NoteKey>,
+    ) -> Self {
+        self.tables = Tables::still_of(&before.tables, unchanged, changed);
         self
     }
 
@@ -343,6 +348,19 @@ impl Snapshot {
             sourced
         });
         sourced.get(&hash).map(|key| self.note(*key))
+    }
+
+    /// Every file whose title, alias or file stem is this name, folded; in no order.
+    pub fn named(&self, name: &str) -> Vec<NoteKey> {
+        let folded = fold(name.trim());
+        let exact = &self.tables.exact_names;
+        let known = exact.hashes.get_or_init(|| NameHashes::new(self));
+        let mut found: Vec<NoteKey> =
+            known.with_hash(loose_hash(&folded)).chain(exact.changed.iter().copied()).collect();
+        found.sort_unstable();
+        found.dedup();
+        found.retain(|key| self.get(*key).is_some_and(|note| names_of(note).any(|name| fold(name) == folded)));
+        found
     }
 
     /// The names by which notes are found when people mistype them.

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHashMap;
 
 use super::Snapshot;
-use super::names::{NameTable, names_of};
+use super::names::{NameHashes, NameTable, names_of};
 use super::sync::Staged;
 use crate::model::{ContentHash, Note, NoteKey};
 
@@ -30,9 +30,22 @@ pub(super) struct Tables {
     /// Under each folded area its files, in order.
     pub(super) areas: Table<FxHashMap<String, Vec<NoteKey>>>,
     pub(super) names: Table<NameTable>,
+    pub(super) exact_names: ExactNames,
     /// Of each content that names sources, the first note with it.
     pub(super) sourced: Table<FxHashMap<ContentHash, NoteKey>>,
 }
+
+/// Which files have a name. Made of all names only now and then: what was made before, with the files that changed since,
+/// says as much, because every file found is compared with the name. So the search after a write does not wait for it.
+#[derive(Debug, Default, Clone)]
+pub(super) struct ExactNames {
+    pub(super) hashes: Table<NameHashes>,
+    /// Files whose names may have changed since the hashes were made.
+    pub(super) changed: Vec<NoteKey>,
+}
+
+/// Changed files beyond which the hashes are made again.
+const MANY_CHANGED: usize = 256;
 
 /// What a change left as it was.
 #[derive(Debug, Clone, Copy)]
@@ -67,11 +80,22 @@ impl Unchanged {
 
 impl Tables {
     /// Those of the state before that still hold; the others are yet to be made.
-    pub(super) fn still_of(before: &Self, unchanged: Unchanged) -> Self {
+    ///
+    /// `changed` are the files whose names may differ.
+    pub(super) fn still_of(before: &Self, unchanged: Unchanged, changed: impl Iterator<Item = NoteKey>) -> Self {
         fn still<T>(holds: bool, table: &Table<T>) -> Table<T> {
             if holds { table.clone() } else { Table::default() }
         }
+        let mut exact_names = before.exact_names.clone();
+        if !unchanged.names {
+            exact_names.changed.extend(changed);
+            // Hashes that are not made yet would be made of the later names, and miss some of the earlier.
+            if exact_names.changed.len() > MANY_CHANGED || exact_names.hashes.get().is_none() {
+                exact_names = ExactNames::default();
+            }
+        }
         Self {
+            exact_names,
             places: still(unchanged.files, &before.places),
             decomposed: still(unchanged.files, &before.decomposed),
             ranks: still(unchanged.files && unchanged.links, &before.ranks),

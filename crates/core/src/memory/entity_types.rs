@@ -41,11 +41,13 @@ const KNOWN: [(&str, &[&str]); 31] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntityTypes {
     canonical: FxHashMap<String, String>,
+    /// By canonical type, what else is written for it.
+    variants: FxHashMap<String, Vec<String>>,
 }
 
 impl Default for EntityTypes {
     fn default() -> Self {
-        let mut types = Self { canonical: FxHashMap::default() };
+        let mut types = Self { canonical: FxHashMap::default(), variants: FxHashMap::default() };
         for (canonical, variants) in KNOWN {
             types.extend(canonical, variants.iter().copied());
         }
@@ -57,8 +59,25 @@ impl EntityTypes {
     /// Adds a canonical type or more ways to write it. Wins over what was known before.
     pub fn extend<'a>(&mut self, canonical: &'a str, variants: impl IntoIterator<Item = &'a str>) {
         for written in variants.into_iter().chain([canonical]) {
-            self.canonical.insert(key(written), canonical.to_owned());
+            let written = key(written);
+            let before = self.canonical.insert(written.clone(), canonical.to_owned());
+            if let Some(others) = before.and_then(|before| self.variants.get_mut(&before)) {
+                others.retain(|other| *other != written);
+            }
+            if written != key(canonical) {
+                self.variants.entry(canonical.to_owned()).or_default().push(written);
+            }
         }
+    }
+
+    /// Other words that become this canonical type, lowercased.
+    pub fn variants(&self, canonical: &str) -> &[String] {
+        self.variants.get(canonical).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a type is kept under another word than the one that was written; case alone is no other word.
+    pub fn is_other_word(written: &str, kept: &str) -> bool {
+        key(written) != key(kept)
     }
 
     /// The canonical type for what was written; what is not known stays as given, without the space around it.
@@ -101,5 +120,8 @@ mod tests {
         assert_eq!(types.canonical("paper"), "Paper");
         assert_eq!(types.canonical("bug"), "Ticket");
         assert_eq!(types.canonical("issue"), "Issue");
+        assert_eq!(types.variants("Ticket"), ["bug"]);
+        assert_eq!(types.variants("Issue"), ["issues", "problem"]);
+        assert_eq!(types.variants("Cat"), [""; 0]);
     }
 }

@@ -40,7 +40,7 @@ impl Memory {
     /// Composes memory. Nothing is read yet.
     pub fn new(parts: MemoryParts) -> Self {
         let MemoryParts { store, embedder, clock, types, rule } = parts;
-        let follower = Follower::new(store.clone(), embedder);
+        let follower = Follower::new(store.clone(), embedder, types.clone());
         Self { store, types, rule, follower, clock, creating: Mutex::default() }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::model::fold;
+use crate::model::composed_lowercase;
 
 /// Names an entity for good: given once and never to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,8 +88,10 @@ pub struct Relation {
 }
 
 /// The form in which names and aliases are compared: case and Unicode's normal forms do not count.
+///
+/// It is stored with every name, so a change here needs a migration of the memory.
 pub fn name_key(name: &str) -> String {
-    fold(name.trim())
+    composed_lowercase(name.trim())
 }
 
 /// The relation by which a project has members.

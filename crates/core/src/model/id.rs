@@ -169,10 +169,25 @@ impl fmt::Debug for ContentHash {
     }
 }
 
-/// The form in which names are compared: Unicode NFC, lowercased.
+/// The form in which names are compared: Unicode NFC, lowercased, with one small sigma.
 ///
 /// Ids are only lowercased, since they must stay the path; comparing what people type needs both.
 pub fn fold(text: &str) -> String {
+    let lower = composed_lowercase(text);
+    // Which form of the small sigma a capital becomes depends on what follows it, so a name and the same name before
+    // an extension or inside a longer word would differ.
+    if lower.contains(FINAL_SIGMA) { lower.replace(FINAL_SIGMA, "σ") } else { lower }
+}
+
+/// A character of a lowercased text as it is compared: both forms of the small sigma are one letter.
+pub(crate) fn one_sigma(c: char) -> char {
+    if c == FINAL_SIGMA { 'σ' } else { c }
+}
+
+const FINAL_SIGMA: char = 'ς';
+
+/// Unicode NFC, lowercased by the rules for whole words.
+pub(crate) fn composed_lowercase(text: &str) -> String {
     if text.is_ascii() || is_nfc_quick(text.chars()) == unicode_normalization::IsNormalized::Yes {
         text.to_lowercase()
     } else {
@@ -227,5 +242,7 @@ mod tests {
     fn names_fold_across_case_and_normal_form() {
         assert_eq!(fold("Cafe\u{301}"), fold("CAFÉ"));
         assert_eq!(fold("か\u{3099}"), fold("が"));
+        assert_eq!(fold("ΝΟΜΟΣ.md"), format!("{}.md", fold("ΝΟΜΟΣ")));
+        assert!(fold("ΝΟΜΟΣΧΕΔΙΟ").starts_with(&fold("νομος")));
     }
 }

@@ -4,11 +4,13 @@
 //! geometric mean of the best section's and of all that the query's words could be worth, so that a section with half the
 //! words is half found even where it is the best there is. Of meaning: the cosine above that of unrelated texts. Added in
 //! equal parts they beat either alone, and reciprocal ranks, on every judged set (docs/search.md).
+//!
+//! A note whose name is the query comes first, whatever the parts say.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Knowledge;
 use crate::graph::nearness;
@@ -27,6 +29,12 @@ const LINKS: f32 = 0.06;
 
 /// The best notes, from which nearness is reckoned.
 const SOURCES: usize = 8;
+
+/// A whole score, in the thousandths that it is kept and shown in: what is shown adds up, and what looks equal is.
+const WHOLE: u32 = 1000;
+
+/// Notes of one name that are told apart by their scores, most linked first: as many as one answer has at most.
+const NAMED_APART: u32 = 50;
 
 /// What is looked for.
 #[derive(Debug, Clone)]
@@ -83,14 +91,14 @@ pub struct Findings {
 pub struct Found {
     /// Which.
     pub key: NoteKey,
-    /// From 0 to 1: the sum of its parts.
-    pub score: f32,
-    /// By words.
-    pub words: f32,
-    /// By meaning.
-    pub meaning: f32,
-    /// By links to the best hits.
-    pub links: f32,
+    /// Thousandths by words.
+    pub words: u32,
+    /// Thousandths by meaning.
+    pub meaning: u32,
+    /// Thousandths by links to the best hits.
+    pub links: u32,
+    /// Whether its title, an alias or its file stem is what was looked for.
+    pub is_named: bool,
     /// Its sections that were found, best first; the first speaks for the note.
     pub sections: Vec<FoundSection>,
 }
@@ -106,6 +114,23 @@ pub struct FoundSection {
     pub words: f32,
     /// By meaning.
     pub meaning: f32,
+}
+
+impl Found {
+    /// The sum of its parts, at most a thousand.
+    pub fn score(&self) -> u32 {
+        self.words + self.meaning + self.links
+    }
+
+    /// Changes the parts so that they add up to a score: up by words, down by all of them.
+    fn set_score(&mut self, score: u32) {
+        let now = self.score();
+        if score < now {
+            self.meaning = self.meaning * score / now;
+            self.links = self.links * score / now;
+        }
+        self.words = score - self.meaning - self.links;
+    }
 }
 
 impl Knowledge {
@@ -127,14 +152,19 @@ impl Knowledge {
         };
         let unrelated = if meaning_only { 0.0 } else { self.unrelated() };
         let sections = weighed(&words, near.as_deref().unwrap_or_default(), worth, unrelated);
-        let mut found = notes_of(&snapshot, sections);
-        found.retain(|found| !search.owners_only || !snapshot.is_shadowed(found.key));
-        if !meaning_only {
-            bring_near(&snapshot, &mut found, search);
-        }
-        found.sort_by(|a, b| {
-            b.score.total_cmp(&a.score).then_with(|| snapshot.place(a.key).cmp(&snapshot.place(b.key)))
+        let mut notes = notes_of(sections);
+        let admits = |key: NoteKey| !search.owners_only || !snapshot.is_shadowed(key);
+        // What is no longer in the vault is left out.
+        notes.retain(|(key, best)| {
+            snapshot.get(*key).is_some_and(|note| best[0].section < note.sections.len()) && admits(*key)
         });
+        let near = if meaning_only { FxHashMap::default() } else { near_the_best(&snapshot, &notes, search) };
+        let links = if meaning_only { 0.0 } else { LINKS };
+        let mut found: Vec<Found> =
+            notes.into_iter().map(|(key, sections)| found(key, sections, links, near.get(&key).copied())).collect();
+        let named = snapshot.named(search.text).into_iter().filter(|key| admits(*key)).collect();
+        put_named_first(&snapshot, &mut found, named);
+        found.sort_by_key(|found| (Reverse(found.score()), snapshot.place(found.key)));
         let total = found.len();
         found.truncate(search.limit);
         Ok(Findings { snapshot, found, total, by_meaning, degraded })
@@ -213,38 +243,84 @@ fn weighed(words: &RankedText, near: &[VectorHit], worth: f32, unrelated: f32) -
     sections.into_iter().map(section).collect()
 }
 
-/// Sections by their notes; the best speaks for its note. What is no longer in the vault is left out.
-fn notes_of(snapshot: &Snapshot, sections: Vec<(NoteKey, FoundSection)>) -> Vec<Found> {
+/// Sections by their notes, best first.
+fn notes_of(sections: Vec<(NoteKey, FoundSection)>) -> Vec<(NoteKey, Vec<FoundSection>)> {
     let mut by_note: FxHashMap<NoteKey, Vec<FoundSection>> = FxHashMap::default();
     for (key, section) in sections {
-        if snapshot.get(key).is_some_and(|note| section.section < note.sections.len()) {
-            by_note.entry(key).or_default().push(section);
-        }
+        by_note.entry(key).or_default().push(section);
     }
-    let mut found: Vec<Found> = by_note
-        .into_iter()
-        .map(|(key, mut sections)| {
-            sections.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.section.cmp(&b.section)));
-            let best = sections[0];
-            Found { key, score: best.score, words: best.words, meaning: best.meaning, links: 0.0, sections }
-        })
-        .collect();
-    found.sort_by_key(|found| found.key);
+    let mut notes: Vec<(NoteKey, Vec<FoundSection>)> = by_note.into_iter().collect();
+    for (_, sections) in &mut notes {
+        sections.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.section.cmp(&b.section)));
+    }
+    notes
+}
+
+/// How near notes are to the best ones along links.
+fn near_the_best(
+    snapshot: &Snapshot,
+    notes: &[(NoteKey, Vec<FoundSection>)],
+    search: &Search<'_>,
+) -> FxHashMap<NoteKey, f32> {
+    let mut best: Vec<(NoteKey, f32)> = notes.iter().map(|(key, sections)| (*key, sections[0].score)).collect();
+    best.sort_by_key(|(key, score)| (Reverse(score.to_bits()), snapshot.place(*key)));
+    best.truncate(SOURCES);
+    nearness(&best, search.depth, |key| neighbours(snapshot, key, search.link_types), |key| snapshot.place(key))
+}
+
+/// A note with its score: that of its best section, which makes room for what links to the best hits are worth.
+fn found(key: NoteKey, sections: Vec<FoundSection>, links: f32, nearness: Option<f32>) -> Found {
+    let thousandths = |part: f32| (part * WHOLE as f32).round() as u32;
+    let best = sections[0];
+    let mut found = Found {
+        key,
+        words: thousandths(best.words * (1.0 - links)),
+        meaning: thousandths(best.meaning * (1.0 - links)),
+        links: thousandths(links * nearness.unwrap_or_default()),
+        is_named: false,
+        sections,
+    };
+    // Three parts rounded up may add up to a little more.
+    found.set_score(found.score().min(WHOLE));
     found
 }
 
-/// Adds what links to the best hits are worth; the rest of a score makes room for it.
-fn bring_near(snapshot: &Snapshot, found: &mut [Found], search: &Search<'_>) {
-    let mut best: Vec<(NoteKey, f32)> = found.iter().map(|found| (found.key, found.score)).collect();
-    best.sort_by_key(|(key, score)| (Reverse(score.to_bits()), snapshot.place(*key)));
-    best.truncate(SOURCES);
-    let near = nearness(&best, search.depth, |key| neighbours(snapshot, key, search.link_types));
-    for found in found {
-        found.words *= 1.0 - LINKS;
-        found.meaning *= 1.0 - LINKS;
-        found.links = LINKS * near.get(&found.key).copied().unwrap_or_default();
-        found.score = found.words + found.meaning + found.links;
+/// Lifts the notes whose name is the query above all others; among several, the one that most notes link to.
+fn put_named_first(snapshot: &Snapshot, found: &mut Vec<Found>, mut named: Vec<NoteKey>) {
+    if named.is_empty() {
+        return;
     }
+    named.sort_by_key(|key| (Reverse(snapshot.graph().incoming(*key).len()), snapshot.place(*key)));
+    let is_named: FxHashSet<NoteKey> = named.iter().copied().collect();
+    let (known, mut others): (Vec<Found>, Vec<Found>) =
+        std::mem::take(found).into_iter().partition(|found| is_named.contains(&found.key));
+    let mut known: FxHashMap<NoteKey, Found> = known.into_iter().map(|found| (found.key, found)).collect();
+    let mut first: Vec<Found> =
+        named.iter().map(|key| known.remove(key).unwrap_or_else(|| by_name_alone(snapshot, *key))).collect();
+    // Each a thousandth above the next, as long as they are told apart; below them is room for the others.
+    let places_from_top = |place: usize| u32::try_from(place).unwrap_or(u32::MAX).min(NAMED_APART);
+    let last = first.len() - 1;
+    let room = WHOLE - places_from_top(last) - 1;
+    let best = others.iter().map(Found::score).max().unwrap_or_default();
+    if best > room {
+        others.iter_mut().for_each(|found| found.set_score(found.score() * room / best));
+    }
+    let mut below = best.min(room);
+    for (place, found) in first.iter_mut().enumerate().rev() {
+        let step = u32::from(place < NAMED_APART as usize || place == last);
+        below = found.score().max(below + step).min(WHOLE - places_from_top(place));
+        found.set_score(below);
+        found.is_named = true;
+    }
+    found.extend(first);
+    found.extend(others);
+}
+
+/// A note that nothing but its name found; its beginning speaks for it.
+fn by_name_alone(snapshot: &Snapshot, key: NoteKey) -> Found {
+    let beginning = FoundSection { section: 0, score: 0.0, words: 0.0, meaning: 0.0 };
+    let sections = snapshot.note(key).sections.first().map(|_| beginning).into_iter().collect();
+    Found { key, words: 0, meaning: 0, links: 0, is_named: true, sections }
 }
 
 fn neighbours(snapshot: &Snapshot, key: NoteKey, link_types: &[LinkType]) -> Vec<NoteKey> {

@@ -12,6 +12,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::slips::slips;
 use super::words::is_ignored;
+use crate::model::one_sigma;
 
 const OPEN: &str = "<mark>";
 const CLOSE: &str = "</mark>";
@@ -79,7 +80,7 @@ fn fold(grapheme: &str) -> String {
     // The vowels and the lengthening of Arabic are written or not.
     let is_read = |c: &char| !is_ignored(*c) && !matches!(c, '\u{640}' | '\u{64b}'..='\u{652}' | '\u{670}');
     let lower = grapheme.chars().filter(is_read).nfkc().flat_map(char::to_lowercase);
-    lower.map(|c| if c == 'ς' { 'σ' } else { c }).collect()
+    lower.map(one_sigma).collect()
 }
 
 /// A folded word without its accents.

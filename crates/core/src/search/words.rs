@@ -7,6 +7,8 @@
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
+use crate::model::one_sigma;
+
 /// Longer words are cut: nobody types them, and base64 must not fill the dictionary.
 const MAX_WORD_CHARS: usize = 64;
 
@@ -65,8 +67,7 @@ pub fn folded(text: &str) -> String {
         .filter(|c| !is_ignored(*c))
         .nfkc()
         .flat_map(char::to_lowercase)
-        // The two forms of small sigma are one letter, and the capital does not say which.
-        .map(|c| if c == 'ς' { 'σ' } else { c })
+        .map(one_sigma)
         .take(MAX_WORD_CHARS)
         .collect()
 }

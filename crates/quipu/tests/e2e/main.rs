@@ -13,6 +13,7 @@ mod bad_input;
 mod bridge;
 mod calls;
 mod ending;
+mod finding;
 mod handshake;
 mod http;
 mod memory_lasts;

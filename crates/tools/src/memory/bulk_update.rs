@@ -6,7 +6,7 @@ use quipu_core::memory::{Bulk, BulkEntity, BulkObservation, BulkRelation, Entity
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::wire::{EntityOutput, ObservationOutput, RelationOutput, split_aliases};
+use super::wire::{EntityOutput, ObservationOutput, RelationOutput, split_aliases, warn_of_mapped_type};
 use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
 use crate::truncate::echoed;
@@ -137,7 +137,11 @@ impl Tool for BulkUpdate {
             observations: params.observations.into_iter().map(observation).collect(),
             relations: params.relations.into_iter().map(relation).collect(),
         };
+        let given: Vec<String> = bulk.entities.iter().map(|entity| entity.entity_type.clone()).collect();
         let made = call.memory()?.bulk_update(bulk, &call.author(Self::NAME)?)?;
+        for (given, entity) in given.iter().zip(&made.entities) {
+            warn_of_mapped_type(call, given, &entity.entity_type);
+        }
         for (place, twin) in &made.likely_twins {
             let (id, name) = (made.entities[*place].id, echoed(&twin.name));
             call.warn(format!(

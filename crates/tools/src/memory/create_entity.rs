@@ -4,7 +4,7 @@ use quipu_core::memory::{Creation, Entity, EntityWish};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::wire::{EntityOutput, join_aliases, rounded, split_aliases};
+use super::wire::{EntityOutput, join_aliases, rounded, split_aliases, warn_of_mapped_type};
 use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
 use crate::truncate::echoed;
@@ -14,7 +14,7 @@ pub(crate) struct Params {
     /// Its name; no other entity may have it, in any case.
     #[schemars(length(min = 1, max = 500))]
     name: String,
-    /// For example Project, Task, Issue, Person. Common variants become one: "bug" is Issue.
+    /// For example Project, Task, Issue, User. Common variants become one: "bug" is Issue.
     #[schemars(length(min = 1, max = 100))]
     entity_type: String,
     /// Other names, separated by |.
@@ -92,8 +92,12 @@ impl Tool for CreateEntity {
             observations: params.observations,
         };
         let author = call.author(Self::NAME)?;
+        let given = wish.entity_type.clone();
         Ok(match call.memory()?.create_entity(wish, params.force, &author)? {
-            Creation::Created(entity) => Output::Created(entity.into()),
+            Creation::Created(entity) => {
+                warn_of_mapped_type(call, &given, &entity.entity_type);
+                Output::Created(entity.into())
+            }
             Creation::Duplicate { existing, distance, name_taken } => Output::Duplicate {
                 warning: warning(&existing, name_taken),
                 existing_entity: Existing {

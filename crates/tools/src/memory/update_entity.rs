@@ -5,7 +5,7 @@ use quipu_core::ports::EntityUpdate;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::wire::{EntityOutput, split_aliases};
+use super::wire::{EntityOutput, split_aliases, warn_of_mapped_type};
 use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
 
@@ -47,7 +47,12 @@ impl Tool for UpdateEntity {
             aliases: params.aliases.as_deref().map(split_aliases),
             description: params.description.map(Some),
         };
+        let given = update.entity_type.clone();
         let author = call.author(Self::NAME)?;
-        Ok(call.memory()?.update_entity(EntityId(params.entity_id), update, &author)?.into())
+        let entity = call.memory()?.update_entity(EntityId(params.entity_id), update, &author)?;
+        if let Some(given) = given {
+            warn_of_mapped_type(call, &given, &entity.entity_type);
+        }
+        Ok(entity.into())
     }
 }

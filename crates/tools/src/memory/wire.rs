@@ -1,14 +1,14 @@
 //! Entities, observations and relations as they are shown.
 
 use quipu_core::memory::Subgraph;
-use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Page, Relation};
+use quipu_core::memory::{Entity, EntityId, EntityTypes, Observation, ObservationId, Page, Relation};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::room::{OBSERVATIONS, RELATIONS, cost, fitting_then_newest, shares};
 use crate::time::iso_utc;
 use crate::tool::Call;
-use crate::truncate::{LISTED, truncate};
+use crate::truncate::{LISTED, echoed, truncate};
 
 /// Between aliases, when they are given and when they are shown.
 const SEPARATOR: char = '|';
@@ -38,6 +38,16 @@ impl From<Entity> for EntityOutput {
             created_at: iso_utc(entity.created_ns),
             updated_at: iso_utc(entity.updated_ns),
         }
+    }
+}
+
+/// Says when a type is kept under another word than the one given.
+pub(crate) fn warn_of_mapped_type(call: &Call<'_>, given: &str, kept: &str) {
+    if EntityTypes::is_other_word(given, kept) {
+        call.warn(format!(
+            "entity_type {:?} is stored as {kept:?}; searches find it by either word",
+            echoed(given.trim())
+        ));
     }
 }
 

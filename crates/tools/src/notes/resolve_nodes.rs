@@ -157,6 +157,12 @@ title: Crème Brûlée
     }
 
     #[test]
+    fn exchanged_letters_are_a_typo() {
+        let expected = json!([resolved("grpah view", Some("graph view.md"), 0.83)]);
+        check("//- graph view.md\n//- graph.md\n", "resolve_nodes", json!({"names": ["grpah view"]}), expected);
+    }
+
+    #[test]
     fn exactly_by_title_alias_or_file_name() {
         let names = ["BULGOGI", "fire meat", "CRÈME brûlée", "Cre\u{300}me Brûlée", "Pie", "chikken", ""];
         let expected = json!([

@@ -1,13 +1,13 @@
 //! Notes by what they are about: meaning, words and links in one ranking.
 
 use quipu_core::Knowledge;
-use quipu_core::search::{By, Search as Query};
+use quipu_core::search::{By, Search as Query, excerpt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::node::Node;
 use crate::fault::Fault;
-use crate::score::rounded;
+use crate::score::shown;
 use crate::tool::{Access, Call, Tool};
 use crate::truncate::LISTED;
 
@@ -35,7 +35,14 @@ pub(crate) struct Found {
     node: Node,
     /// 0 to 1, higher is better; comparable between searches.
     score: f64,
+    /// The heading of the section that fits best; null at the beginning of the note.
+    section: Option<String>,
+    /// The text around the best place in it, at most 300 characters.
+    excerpt: String,
 }
+
+/// Characters of an excerpt.
+const EXCERPT: usize = 300;
 
 pub(crate) struct Search;
 
@@ -66,8 +73,16 @@ impl Tool for Search {
         let found = findings.found;
         let keys: Vec<_> = found.iter().map(|found| found.key).collect();
         let nodes = Node::list(call, &findings.snapshot, &keys, params.include_content.then_some(LISTED));
-        let scores = found.iter().map(|found| rounded(f64::from(found.score)));
-        Ok(nodes.into_iter().zip(scores).map(|(node, score)| Found { node, score }).collect())
+        let best = |found: &quipu_core::search::Found| found.sections.first().map_or(0, |best| best.section);
+        let places: Vec<_> = found.iter().map(|found| (found.key, best(found))).collect();
+        let texts = call.knowledge.section_texts(&findings.snapshot, &places);
+        let with_excerpt = |((node, found), text): ((Node, &quipu_core::search::Found), Option<String>)| Found {
+            node,
+            score: shown(found.score()),
+            section: findings.snapshot.note(found.key).sections.get(best(found)).and_then(|best| best.heading.clone()),
+            excerpt: excerpt(&text.unwrap_or_default(), &params.query, EXCERPT),
+        };
+        Ok(nodes.into_iter().zip(&found).zip(texts).map(with_excerpt).collect())
     }
 }
 
@@ -101,6 +116,53 @@ Water the seedlings each morning and keep snails away.
         assert!(score(&hits[0]) > score(&hits[1]) && score(&hits[0]) <= 1.0, "{answer}");
         let answer = desk.call("search", json!({"query": "seedlings", "limit": "1", "include_content": true}));
         assert_eq!(answer[0]["content"], "Water the seedlings each morning and keep snails away.\n");
+    }
+
+    #[test]
+    fn a_note_whose_name_is_the_query_comes_first() {
+        let filler = "agora ".repeat(40);
+        let vault = format!(
+            "//- agor.md\n# Agora agora\n{filler}\n//- x/agora.md\nA place.\n//- b.md\n---\naliases: [AGORA]\n---\nNothing of it.\n\
+             //- links.md\n[[b]]\n//- more.md\n[[b]] and [[x/agora]]\n"
+        );
+        let desk = Desk::with_meaning(&vault);
+        let answer = desk.call("search", json!({"query": "Agora"}));
+        let hits = answer.as_array().unwrap();
+        let ids: Vec<&str> = hits.iter().map(|hit| hit["id"].as_str().unwrap()).collect();
+        assert_eq!(ids[..3], ["b.md", "x/agora.md", "agor.md"], "{answer}");
+        let scores: Vec<f64> = hits.iter().map(|hit| hit["score"].as_f64().unwrap()).collect();
+        assert!(scores[0] <= 1.0 && scores[0] > scores[1] && scores[1] > scores[2], "{answer}");
+        let pages = desk.call("ubp_search", json!({"query": "agora"}));
+        let first = &pages["results"][0];
+        assert_eq!(first["filepath"], "b.md", "{pages}");
+        assert!(first["relevance_reason"].as_str().unwrap().starts_with("its alias equals the query"), "{first}");
+    }
+
+    #[test]
+    fn a_hit_shows_its_best_section_and_the_words_there() {
+        let long = "and so on ".repeat(100);
+        let vault = format!("//- guide.md\nStart.\n\n## Cellar\n{long} Anemometers hang there. {long}\n");
+        let desk = Desk::with_meaning(&vault);
+        let answer = desk.call("search", json!({"query": "anemometers"}));
+        assert_eq!(answer[0]["section"], "Cellar", "{answer}");
+        let excerpt = answer[0]["excerpt"].as_str().unwrap();
+        assert!(excerpt.contains("Anemometers hang there") && excerpt.chars().count() <= 300, "{excerpt}");
+        let answer = desk.call("search", json!({"query": "start"}));
+        assert_eq!((&answer[0]["section"], &answer[0]["excerpt"]), (&json!(null), &json!("Start.")), "{answer}");
+    }
+
+    #[test]
+    fn equal_scores_are_in_the_order_of_ids() {
+        let vault: String =
+            (0..12).map(|number| format!("//- {:02}.md\nThe very same words.\n", 11 - number)).collect();
+        let answer = Desk::with_meaning(&vault).call("search", json!({"query": "same words"}));
+        let shown: Vec<(f64, String)> = answer
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|hit| (-hit["score"].as_f64().unwrap(), hit["id"].as_str().unwrap().to_owned()))
+            .collect();
+        assert!(shown.is_sorted(), "{shown:?}");
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Pages by meaning, words and links, each with why it was found and how far it can be trusted.
 
-use quipu_core::model;
+use quipu_core::model::{self, fold};
 use quipu_core::search::{Found, Search};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::page::{LinkType, LinkedPage, Staleness, doc_id, freshness, linked, summaries};
 use crate::fault::Fault;
-use crate::score::rounded;
+use crate::score::{rounded, shown};
 use crate::tool::{Access, Call, Tool};
 use crate::truncate::{LISTED, truncate};
 
@@ -129,11 +129,11 @@ impl Tool for SearchPages {
         let fresh = freshness(call, snapshot, &keys);
         let results = findings.found.iter().zip(fresh).map(|(found, fresh)| {
             let note = snapshot.note(found.key);
-            let shown = &found.sections[..found.sections.len().min(MAX_SECTIONS)];
-            let places: Vec<_> = shown.iter().map(|section| (found.key, section.section)).collect();
+            let best = &found.sections[..found.sections.len().min(MAX_SECTIONS)];
+            let places: Vec<_> = best.iter().map(|section| (found.key, section.section)).collect();
             let texts = call.knowledge.section_texts(snapshot, &places);
             let id = doc_id(note);
-            let sections = shown.iter().zip(texts).map(|(section, text)| Section {
+            let sections = best.iter().zip(texts).map(|(section, text)| Section {
                 section_id: format!("{id}#{}", section.section),
                 heading: note.sections[section.section].heading.clone(),
                 content: truncate(text.unwrap_or_default().trim(), LISTED),
@@ -141,28 +141,24 @@ impl Tool for SearchPages {
             });
             let sections = sections.collect();
             let breakdown = Breakdown {
-                vector_similarity: rounded(f64::from(found.meaning)),
-                graph_proximity: rounded(f64::from(found.links)),
-                fulltext: rounded(f64::from(found.words)),
+                vector_similarity: shown(found.meaning),
+                graph_proximity: shown(found.links),
+                fulltext: shown(found.words),
             };
             Page {
                 filepath: note.path.to_string(),
                 title: note.title.clone(),
                 sections,
-                // Of the rounded parts, so that what is shown adds up.
-                score: rounded(breakdown.vector_similarity + breakdown.graph_proximity + breakdown.fulltext),
-                relevance_reason: reason(found, note),
+                score: shown(found.score()),
+                relevance_reason: reason(found, note, &params.query),
                 score_breakdown: breakdown,
                 staleness: fresh.staleness.into(),
                 linked_pages: params.include_linked.then(|| linked_pages(call, snapshot, found, &link_types)),
                 doc_id: id,
             }
         });
-        let mut results: Vec<Page> = results.collect();
-        // Rounded parts may add up to a little more than those of the one before.
-        results.sort_by(|a, b| b.score.total_cmp(&a.score));
         Ok(Output {
-            results,
+            results: results.collect(),
             total_found: findings.total,
             search_type: if findings.by_meaning { SearchType::Hybrid } else { SearchType::FulltextFallback },
         })
@@ -183,32 +179,48 @@ fn linked_pages(
     pages.map(|(page, summary)| Linked { page, summary }).collect()
 }
 
-/// Why a page was found, in words: its strongest parts first.
-fn reason(found: &Found, note: &model::Note) -> String {
+/// Why a page was found, in words: its name, then its strongest parts first.
+fn reason(found: &Found, note: &model::Note, query: &str) -> String {
     let best = found.sections.first().and_then(|section| note.sections.get(section.section));
     let place = match best.and_then(|section| section.heading.as_deref()) {
         Some(heading) => format!("the section \"{heading}\""),
         None => "its beginning".to_owned(),
     };
-    let mut parts: Vec<(f32, String)> = Vec::new();
-    if found.meaning > 0.0 {
-        let how = if found.meaning > 0.3 {
+    let mut parts: Vec<(u32, String)> = Vec::new();
+    if found.is_named {
+        let is_query = |name: &str| fold(name) == fold(query.trim());
+        let name = if is_query(&note.title) {
+            "title"
+        } else if note.aliases.iter().any(|alias| is_query(alias)) {
+            "alias"
+        } else {
+            "file name"
+        };
+        parts.push((u32::MAX, format!("its {name} equals the query")));
+    }
+    if found.meaning > 0 {
+        let how = if found.meaning > 300 {
             "very close"
-        } else if found.meaning > 0.15 {
+        } else if found.meaning > 150 {
             "close"
         } else {
             "somewhat close"
         };
         parts.push((found.meaning, format!("{place} is {how} in meaning")));
     }
-    if found.words > 0.0 {
-        let how = if found.words > 0.25 { "has the words asked for" } else { "has some of the words" };
+    let words_of_sections = found.sections.first().map_or(0.0, |best| best.words);
+    if found.words > 0 && words_of_sections > 0.0 {
+        let how = if found.words > 250 { "has the words asked for" } else { "has some of the words" };
         parts.push((found.words, format!("{place} {how}")));
     }
-    if found.links > 0.005 {
+    if found.links > 5 {
         parts.push((found.links, "links connect it with the best results".to_owned()));
     }
-    parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+    if parts.is_empty() {
+        let how = if words_of_sections > 0.0 { "has few of the words" } else { "is nearest in meaning, but not close" };
+        parts.push((0, format!("{place} {how}")));
+    }
+    parts.sort_by_key(|(strength, _)| std::cmp::Reverse(*strength));
     parts.into_iter().map(|(_, words)| words).collect::<Vec<_>>().join("; ")
 }
 
@@ -263,6 +275,17 @@ Soup and bread.
         assert_eq!(answer["results"][0]["filepath"], "storage.md");
         assert_eq!(answer["results"][0]["score_breakdown"]["vector_similarity"], 0.0);
         assert!(answer["results"][0].get("linked_pages").is_none());
+    }
+
+    #[test]
+    fn every_page_says_why_it_was_found() {
+        let desk = Desk::with_meaning(DOCS);
+        for query in ["zzzzq", "???", "start server port", "guide"] {
+            let answer = desk.call("ubp_search", json!({"query": query}));
+            for page in answer["results"].as_array().unwrap() {
+                assert_ne!(page["relevance_reason"], "", "{query}: {page}");
+            }
+        }
     }
 
     #[test]

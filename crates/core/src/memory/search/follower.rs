@@ -8,6 +8,7 @@ use super::links::LinkIndex;
 use super::names::NameIndex;
 use super::text::TextIndex;
 use super::vectors::{VectorIndex, stored, text_hash};
+use crate::memory::entity_types::EntityTypes;
 use crate::memory::model::{Entity, EntityId, Observation, ObservationId};
 use crate::ports::{ChangeNumber, EmbedError, Embedder, MemoryFailure, MemoryStore, Role, TextOwner};
 
@@ -34,6 +35,7 @@ pub(in crate::memory) struct Derived {
 pub(in crate::memory) struct Follower {
     store: Arc<dyn MemoryStore>,
     embedder: Option<Arc<dyn Embedder>>,
+    types: EntityTypes,
     /// `None` until somebody asks.
     derived: RwLock<Option<Derived>>,
     members: Mutex<Members>,
@@ -59,8 +61,12 @@ impl std::ops::Deref for View<'_> {
 }
 
 impl Follower {
-    pub(in crate::memory) fn new(store: Arc<dyn MemoryStore>, embedder: Option<Arc<dyn Embedder>>) -> Self {
-        Self { store, embedder, derived: RwLock::default(), members: Mutex::default() }
+    pub(in crate::memory) fn new(
+        store: Arc<dyn MemoryStore>,
+        embedder: Option<Arc<dyn Embedder>>,
+        types: EntityTypes,
+    ) -> Self {
+        Self { store, embedder, types, derived: RwLock::default(), members: Mutex::default() }
     }
 
     /// Everything derived, with at least every change that was applied before the call.
@@ -224,7 +230,7 @@ impl Follower {
     }
 
     fn take_entities(&self, derived: &mut Derived, entities: &[Entity]) {
-        derived.text.put_entities(entities);
+        derived.text.put_entities(entities, &self.types);
         for entity in entities {
             Arc::make_mut(&mut derived.names).put(entity);
             let description = entity.description.as_deref().unwrap_or_default();

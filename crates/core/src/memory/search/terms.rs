@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::fields::Field;
+use crate::memory::entity_types::EntityTypes;
 use crate::memory::model::Entity;
 use crate::search::words::{WordKind, folded, parts, run_chars, unaccented, words};
 
@@ -12,11 +13,13 @@ const MAX_QUERY_TERMS: usize = 48;
 /// Words with how often each occurs.
 pub(super) type Counted = Vec<(String, u32)>;
 
-/// The words of an entity's own fields.
-pub(super) fn fields_of(entity: &Entity) -> Vec<(Field, Counted)> {
+/// The words of an entity's own fields. Its type is found by every word that becomes it: whoever created a `Person`, kept
+/// as `User`, searches for `Person`.
+pub(super) fn fields_of(entity: &Entity, types: &EntityTypes) -> Vec<(Field, Counted)> {
+    let variants = types.variants(&entity.entity_type).iter().map(String::as_str);
     let mut fields = vec![
         (Field::Name, count(std::iter::once(&*entity.name))),
-        (Field::Type, count(std::iter::once(&*entity.entity_type))),
+        (Field::Type, count(std::iter::once(&*entity.entity_type).chain(variants))),
     ];
     if !entity.aliases.is_empty() {
         fields.push((Field::Aliases, count(entity.aliases.iter().map(String::as_str))));

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use super::fields::{Field, Fields};
 use super::function_words::{self, is_function_word};
 use super::terms::{Counted, count, fields_of, query_words, stem};
+use crate::memory::entity_types::EntityTypes;
 use crate::memory::model::{Entity, EntityId, Observation, ObservationId};
 
 /// How far a second occurrence of a word counts, and how far a long text is held against it: little, for most are a
@@ -75,6 +76,16 @@ struct Slot {
     observations: u32,
 }
 
+/// A term that stands for a word of a query.
+#[derive(Clone, Copy, PartialEq)]
+struct Form {
+    term: u32,
+    /// What it counts beside the word itself.
+    weight: f32,
+    /// How many living units have it.
+    units: usize,
+}
+
 /// An entity that has some of the words.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct TextHit {
@@ -87,8 +98,8 @@ pub(super) struct TextHit {
 
 impl TextIndex {
     /// Puts entities in place of what was known of them.
-    pub(super) fn put_entities(&mut self, entities: &[Entity]) {
-        let counted: Vec<Vec<(Field, Counted)>> = map_all(entities, fields_of);
+    pub(super) fn put_entities(&mut self, entities: &[Entity], types: &EntityTypes) {
+        let counted: Vec<Vec<(Field, Counted)>> = map_all(entities, |entity| fields_of(entity, types));
         for (entity, fields) in entities.iter().zip(counted) {
             self.drop_fields(entity.id);
             let slot = self.slot(entity.id);
@@ -140,13 +151,11 @@ impl TextIndex {
         let mut units: Vec<u32> = Vec::new();
         for group in &groups {
             let mut touched: Vec<u32> = Vec::new();
-            // As rare as all of its forms together, else `the` would be found by the rarity of `theatre`.
-            let occurrences = group.iter().map(|(term, _)| self.postings[*term as usize].len()).sum();
-            let group_rarity = self.rarity(occurrences);
+            let group_rarity = self.rarity(group);
             let finds = !(has_others && is_weak(group));
-            for &(term, weight) in group {
-                let postings = &self.postings[term as usize];
-                let rarity = group_rarity * weight;
+            for form in group {
+                let postings = &self.postings[form.term as usize];
+                let rarity = group_rarity * form.weight;
                 for posting in postings {
                     let unit = &self.units[posting.unit as usize];
                     if unit.slot == GONE || !fields.has(unit.field) {
@@ -213,8 +222,8 @@ impl TextIndex {
             if is_weak(&group) {
                 continue;
             }
-            let rarity = self.rarity(group.iter().map(|(term, _)| self.postings[*term as usize].len()).sum());
-            for (term, weight) in group {
+            let rarity = self.rarity(&group);
+            for Form { term, weight, .. } in group {
                 for posting in &self.postings[term as usize] {
                     let unit = &self.units[posting.unit as usize];
                     if unit.field == Field::Observations && slots.contains_key(&unit.slot) {
@@ -234,25 +243,30 @@ impl TextIndex {
         fitting
     }
 
-    /// For each word of a query the terms that stand for it, and what each counts.
-    fn understand(&self, query: &str) -> Vec<Vec<(u32, f32)>> {
-        let mut groups: Vec<Vec<(u32, f32)>> = Vec::new();
+    /// For each word of a query the terms that stand for it. Only terms that some living unit has: which others were
+    /// met before must not matter.
+    fn understand(&self, query: &str) -> Vec<Vec<Form>> {
+        let mut groups: Vec<Vec<Form>> = Vec::new();
         let words = query_words(query);
         // Who asks for nothing else wants them.
         let has_others = words.iter().any(|word| !is_function_word(word));
         for text in words {
             let is_weak = has_others && is_function_word(&text);
             let mut group = Vec::new();
+            let form = |term: u32, weight: f32| {
+                let units = self.living_units(term);
+                (units > 0).then_some(Form { term, weight, units })
+            };
             let exact = self.terms.get(&*text).copied();
-            group.extend(exact.map(|term| (term, if is_weak { function_words::WEIGHT } else { 1.0 })));
+            group.extend(exact.and_then(|term| form(term, if is_weak { function_words::WEIGHT } else { 1.0 })));
             let stem = stem(&text);
             if !is_weak && stem.chars().count() >= MIN_PREFIX_CHARS && text.chars().all(char::is_alphanumeric) {
                 let kin = self
                     .sorted
                     .range::<str, _>((Bound::Included(stem), Bound::Unbounded))
                     .take_while(|(term, _)| term.starts_with(stem));
-                let kin = kin.map(|(_, term)| *term).filter(|term| Some(*term) != exact).take(MAX_KIN);
-                group.extend(kin.map(|term| (term, KIN_WEIGHT)));
+                let kin = kin.map(|(_, term)| *term).filter(|term| Some(*term) != exact);
+                group.extend(kin.filter_map(|term| form(term, KIN_WEIGHT)).take(MAX_KIN));
             }
             if !group.is_empty() && !groups.contains(&group) {
                 groups.push(group);
@@ -261,7 +275,18 @@ impl TextIndex {
         groups
     }
 
-    fn rarity(&self, occurrences: usize) -> f32 {
+    /// How many living units have a term.
+    fn living_units(&self, term: u32) -> usize {
+        let postings = &self.postings[term as usize];
+        if self.dead == 0 {
+            return postings.len();
+        }
+        postings.iter().filter(|posting| self.units[posting.unit as usize].slot != GONE).count()
+    }
+
+    /// As rare as all forms of a word together, else `the` would be found by the rarity of `theatre`.
+    fn rarity(&self, group: &[Form]) -> f32 {
+        let occurrences: usize = group.iter().map(|form| form.units).sum();
         let all = self.lengths.iter().map(|(_, units)| units).sum::<u64>() as f32;
         let with = (occurrences as f32).min(all);
         (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
@@ -361,12 +386,12 @@ impl TextIndex {
     }
 }
 
-/// One for each, on all cores where there are enough of them: to hand over a few costs more than doing them.
 /// Whether a word of a query is one that questions are made of.
-fn is_weak(group: &[(u32, f32)]) -> bool {
-    group.iter().all(|(_, weight)| *weight <= function_words::WEIGHT)
+fn is_weak(group: &[Form]) -> bool {
+    group.iter().all(|form| form.weight <= function_words::WEIGHT)
 }
 
+/// One for each, on all cores where there are enough of them: to hand over a few costs more than doing them.
 fn map_all<T: Sync, U: Send>(items: &[T], map: impl Fn(&T) -> U + Sync + Send) -> Vec<U> {
     const ENOUGH: usize = 128;
     if items.len() < ENOUGH { items.iter().map(map).collect() } else { items.par_iter().map(map).collect() }
@@ -377,95 +402,4 @@ fn number(place: usize) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entity(id: i64, name: &str) -> Entity {
-        Entity {
-            id: EntityId(id),
-            name: name.into(),
-            entity_type: "Task".into(),
-            aliases: Vec::new(),
-            description: None,
-            observation_count: 0,
-            created_ns: 0,
-            updated_ns: 0,
-        }
-    }
-
-    fn seen(id: i64, of: i64, text: &str) -> Observation {
-        Observation { id: ObservationId(id), entity: EntityId(of), text: text.into(), created_ns: 0, updated_ns: 0 }
-    }
-
-    fn found(index: &TextIndex, query: &str) -> Vec<i64> {
-        let mut hits = index.search(query, Fields::ALL);
-        hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.entity.cmp(&b.entity)));
-        hits.into_iter().map(|hit| hit.entity.0).collect()
-    }
-
-    #[test]
-    fn a_name_outranks_a_mention_and_every_field_is_named() {
-        let mut index = TextIndex::default();
-        index.put_entities(&[entity(1, "Login page"), entity(2, "Session store")]);
-        index.put_observations(&[seen(1, 2, "used by the login page"), seen(2, 1, "slow")]);
-        assert_eq!(found(&index, "login"), [1, 2]);
-        let hits = index.search("login slow task", Fields::ALL);
-        let first = hits.iter().find(|hit| hit.entity == EntityId(1)).unwrap();
-        assert_eq!(first.fields.iter().collect::<Vec<_>>(), [Field::Name, Field::Type, Field::Observations]);
-        assert_eq!(first.best, Some(ObservationId(2)));
-        assert_eq!(index.search("login", Fields::from_iter([Field::Observations])).len(), 1);
-    }
-
-    #[test]
-    fn observations_that_have_the_words_are_named_best_first() {
-        let mut index = TextIndex::default();
-        index.put_entities(&[entity(1, "Harbour"), entity(2, "Pelican")]);
-        let texts = [
-            (1, 1, "the pelican brought the invoice"),
-            (2, 1, "it rains what it can"),
-            (3, 1, "a pelican"),
-            (4, 2, "a pelican"),
-        ];
-        index.put_observations(&texts.map(|(id, of, text)| seen(id, of, text)));
-        let fitting = index.observations_with("what did the pelican do with the invoice", &[EntityId(1)]);
-        assert_eq!(fitting, FxHashMap::from_iter([(EntityId(1), vec![ObservationId(1), ObservationId(3)])]));
-    }
-
-    #[test]
-    fn other_forms_beginnings_parts_and_characters_are_found() {
-        let mut index = TextIndex::default();
-        index.put_entities(&[entity(1, "getUserName"), entity(2, "Painted fence"), entity(3, "全文検索の設計")]);
-        for (query, expected) in [
-            ("user", 1),
-            ("getusername", 1),
-            ("painting", 2),
-            ("fences", 2),
-            ("paint", 2),
-            ("検索", 3),
-            ("索", 3),
-            ("全文検索", 3),
-        ] {
-            assert_eq!(found(&index, query), [expected], "{query}");
-        }
-        assert_eq!(found(&index, "… ::"), [0_i64; 0]);
-    }
-
-    #[test]
-    fn what_goes_is_not_found_and_its_place_is_used_again() {
-        let of_round = |round: i64| format!("{}o", "x".repeat(usize::try_from(round).unwrap() + 3));
-        let mut index = TextIndex::default();
-        for round in 0..40 {
-            let name = |id: i64| format!("thing {id} {}", of_round(round));
-            let entities: Vec<Entity> = (0..500).map(|id| entity(id, &name(id))).collect();
-            index.put_entities(&entities);
-            index.put_observations(&[seen(7, round, "moves about")]);
-            assert_eq!(found(&index, "moves"), [round]);
-        }
-        assert_eq!(index.search(&of_round(39), Fields::ALL).len(), 500);
-        assert_eq!(found(&index, &of_round(38)), [0_i64; 0]);
-        assert!(index.units.len() < 500 * 40, "{} units", index.units.len());
-        (0..500).for_each(|id| index.drop_entity(EntityId(id)));
-        index.drop_observation(ObservationId(7));
-        assert_eq!((index.slot_of.len(), index.living), (0, 0));
-    }
-}
+mod tests;
