@@ -332,6 +332,12 @@ fn smuggling() {
             format!("{base}Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n{inner}"),
         ),
         ("an unknown encoding", format!("{base}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n{inner}")),
+        (
+            "an encoding before the pieces",
+            format!("{base}Transfer-Encoding: gzip, chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n{inner}", body.len()),
+        ),
+        ("a bare LF behind a header", format!("{base}X: y\nContent-Length: {}\r\n\r\n{body}{inner}", body.len())),
+        ("bare LFs alone", format!("{base}Content-Length: {}\r\n\r\n{body}{inner}", body.len()).replace("\r\n", "\n")),
         ("a space before the colon", format!("{base}Content-Length : {}\r\n\r\n{body}{inner}", body.len())),
         ("a folded header", format!("{base}X: y\r\n Content-Length: 0\r\n\r\n{inner}")),
         ("two hosts", format!("{base}Host: evil.example\r\nContent-Length: 0\r\n\r\n{inner}")),
@@ -345,6 +351,27 @@ fn smuggling() {
     std::thread::sleep(Duration::from_millis(300));
     assert!(!server.root().join("smuggled.md").exists());
     others_are_served(&server);
+}
+
+/// Later requests of a connection are looked at as the first one is, also where they came with it.
+#[test]
+fn bare_line_feeds_in_a_later_request() {
+    let server = server();
+    let listed = Post::list().text(server.address);
+    let hidden = Post::call("create_node", &create("smuggled.md")).text(server.address);
+    let answer = exchange(&server, format!("{listed}{listed}{}", hidden.replace("\r\n", "\n")).as_bytes());
+    let statuses: Vec<&str> =
+        answer.match_indices("HTTP/1.1 ").map(|(place, _)| &answer[place + 9..place + 12]).collect();
+    assert_eq!(statuses, ["200", "200", "400"], "{answer}");
+    assert!(!server.root().join("smuggled.md").exists());
+    // A body in pieces is the last thing that is read on its connection.
+    let body = Post::list().body;
+    let in_pieces = Post { body: format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()), ..Post::list() };
+    let in_pieces = in_pieces.with("Transfer-Encoding", "chunked").text(server.address);
+    let hidden = Post::call("create_node", &create("smuggled.md")).text(server.address);
+    let answer = exchange(&server, format!("{in_pieces}{hidden}").as_bytes());
+    assert_eq!(answer.matches("HTTP/1.1 200").count(), 1, "{answer}");
+    assert!(!server.root().join("smuggled.md").exists());
 }
 
 #[test]

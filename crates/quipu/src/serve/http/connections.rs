@@ -1,12 +1,14 @@
 //! Takes connections in and speaks HTTP/1.1 on each: with a limit on how many there are, how long a client may take for
 //! its headers, and how long it may leave its answer unread.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::http::{HeaderValue, header};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -16,6 +18,7 @@ use tower_service::Service;
 
 use super::connection_table::{Connection, ConnectionTable};
 use super::counters::Counters;
+use super::line_ends::{Body, BodyLength, StrictLineEnds};
 use super::stream::{IsShort, Watched};
 use super::tls::Tls;
 use crate::mcp::until_sent;
@@ -123,13 +126,22 @@ impl Connections {
         connection: &Arc<Connection>,
         mut stop: watch::Receiver<bool>,
     ) {
+        let body = Body::default();
+        let stream = StrictLineEnds::new(stream, body.clone());
         let service = hyper::service::service_fn(|request: Request<Incoming>| {
+            let is_last = body.announce(request.headers()) == BodyLength::Chunked;
             let busy = self.table.begin_request(connection);
             let mut request = request.map(axum::body::Body::new);
             request.extensions_mut().insert(peer);
             request.extensions_mut().insert(connection.clone());
             let answering = router.clone().call(request);
-            async move { answering.await.map(|response| until_sent(response, busy)) }
+            async move {
+                let mut response = answering.await?;
+                if is_last {
+                    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok::<_, Infallible>(until_sent(response, busy))
+            }
         });
         let serving = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())

@@ -211,6 +211,13 @@ impl Door {
             let message = "a body has a Content-Length or a Transfer-Encoding, not both";
             return Some(refusal(StatusCode::BAD_REQUEST, message));
         }
+        // The library takes any list that ends with `chunked`, and then gives the body as it is, still encoded.
+        if headers
+            .get(header::TRANSFER_ENCODING)
+            .is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+        {
+            return Some(refusal(StatusCode::BAD_REQUEST, "unsupported Transfer-Encoding; only `chunked` is accepted"));
+        }
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let authority = request.uri().authority().map(axum::http::uri::Authority::as_str);
         let mut named = host.into_iter().chain(authority).peekable();

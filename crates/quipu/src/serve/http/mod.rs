@@ -8,6 +8,7 @@ mod counters;
 mod door;
 mod hosts;
 mod limits;
+mod line_ends;
 #[cfg(feature = "oauth")]
 mod oauth;
 mod stream;

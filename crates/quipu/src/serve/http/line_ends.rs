@@ -1,0 +1,236 @@
+//! Refuses requests whose header lines end with a bare LF, before the HTTP library sees them.
+//!
+//! The library takes LF for CRLF, as RFC 9112 allows. A proxy in front may take the same LF for a part of a header's value and
+//! pass it on; then the two disagree on where a request ends, and one client's request can be hidden in another's. So a bare
+//! LF in a header section is replaced by NUL, which the library answers with 400.
+//!
+//! To know which bytes are headers, this stream hands over one request at a time: up to the end of its headers, then as many
+//! bytes as its body has, as the library found them. Behind a body in chunks the connection is closed, so nothing that
+//! follows one is read.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use axum::http::{HeaderMap, header};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// A connection on which every header line ends with CRLF.
+pub(super) struct StrictLineEnds<S> {
+    inner: S,
+    expected: Expected,
+    body: Body,
+    /// Read, and not handed over yet.
+    rest: Vec<u8>,
+}
+
+/// Tells the stream how long the body of the request is whose headers it has handed over last.
+#[derive(Clone, Default)]
+pub(super) struct Body(Arc<Mutex<Option<BodyLength>>>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BodyLength {
+    Bytes(u64),
+    /// In chunks: whoever answers has to close the connection behind it.
+    Chunked,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    Headers(Line),
+    /// The end of the headers was handed over.
+    BodyLength,
+    Body(u64),
+    /// All that comes.
+    Anything,
+}
+
+/// What has come of the present line of headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Line {
+    is_empty: bool,
+    ends_with_cr: bool,
+    /// Whether a line with something in it came before: an empty line then ends the headers.
+    is_behind_another: bool,
+}
+
+impl Line {
+    const FIRST: Self = Self { is_empty: true, ends_with_cr: false, is_behind_another: false };
+}
+
+impl Body {
+    /// To be called once for each request.
+    pub(super) fn announce(&self, headers: &HeaderMap) -> BodyLength {
+        let length = || headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
+        let length = match headers.contains_key(header::TRANSFER_ENCODING) {
+            true => BodyLength::Chunked,
+            false => BodyLength::Bytes(length().unwrap_or(0)),
+        };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(length);
+        length
+    }
+
+    fn take(&self) -> Option<BodyLength> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl<S> StrictLineEnds<S> {
+    pub(super) fn new(inner: S, body: Body) -> Self {
+        Self { inner, expected: Expected::Headers(Line::FIRST), body, rest: Vec::new() }
+    }
+
+    /// How many of these bytes may be handed over now. A bare LF among headers is replaced.
+    fn pass(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if self.expected == Expected::BodyLength {
+            self.expected = match self.body.take() {
+                Some(BodyLength::Bytes(0)) => Expected::Headers(Line::FIRST),
+                Some(BodyLength::Bytes(length)) => Expected::Body(length),
+                Some(BodyLength::Chunked) => Expected::Anything,
+                None => return Err(io::Error::other("the headers of a request were not understood")),
+            };
+        }
+        match self.expected {
+            Expected::Headers(line) => Ok(self.pass_headers(line, bytes)),
+            Expected::Body(left) => {
+                let passed = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+                let left = left - passed as u64;
+                self.expected = if left == 0 { Expected::Headers(Line::FIRST) } else { Expected::Body(left) };
+                Ok(passed)
+            }
+            Expected::BodyLength | Expected::Anything => Ok(bytes.len()),
+        }
+    }
+
+    fn pass_headers(&mut self, mut line: Line, bytes: &mut [u8]) -> usize {
+        for (place, byte) in bytes.iter_mut().enumerate() {
+            match *byte {
+                b'\n' if !line.ends_with_cr => {
+                    *byte = 0;
+                    // The library refuses the request and closes.
+                    self.expected = Expected::Anything;
+                    return place + 1;
+                }
+                b'\n' if line.is_empty && line.is_behind_another => {
+                    self.expected = Expected::BodyLength;
+                    return place + 1;
+                }
+                b'\n' => line = Line { is_behind_another: !line.is_empty, ..Line::FIRST },
+                b'\r' => line = Line { is_empty: line.is_empty && !line.ends_with_cr, ends_with_cr: true, ..line },
+                _ => line = Line { is_empty: false, ends_with_cr: false, ..line },
+            }
+        }
+        self.expected = Expected::Headers(line);
+        bytes.len()
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for StrictLineEnds<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let is_kept = !self.rest.is_empty();
+        if is_kept {
+            let length = self.rest.len().min(buffer.remaining());
+            buffer.put_slice(&self.rest[..length]);
+        } else {
+            ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
+        }
+        let new = &mut buffer.filled_mut()[before..];
+        if new.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        let passed = self.pass(new)?;
+        if is_kept {
+            self.rest.drain(..passed);
+        } else {
+            self.rest = new[passed..].to_vec();
+        }
+        buffer.set_filled(before + passed);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for StrictLineEnds<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    /// What is handed over of some bytes, read by read; each request says how long its body is.
+    async fn handed_over(bytes: &[u8], lengths: &[u64]) -> Vec<String> {
+        let body = Body::default();
+        let mut stream = StrictLineEnds::new(bytes, body.clone());
+        let mut lengths = lengths.iter();
+        let mut reads = Vec::new();
+        loop {
+            let mut buffer = [0; 200];
+            let length = stream.read(&mut buffer).await.unwrap();
+            if length == 0 {
+                return reads;
+            }
+            reads.push(String::from_utf8(buffer[..length].to_vec()).unwrap());
+            if stream.expected == Expected::BodyLength {
+                let mut headers = HeaderMap::new();
+                headers.insert(header::CONTENT_LENGTH, (*lengths.next().unwrap()).into());
+                body.announce(&headers);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn one_request_is_handed_over_at_a_time() {
+        let bytes = b"\r\nPOST / HTTP/1.1\r\nA: b\r\n\r\nx\ny\nGET / HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\n";
+        let reads = handed_over(bytes, &[4, 0, 0]).await;
+        assert_eq!(
+            reads,
+            ["\r\nPOST / HTTP/1.1\r\nA: b\r\n\r\n", "x\ny\n", "GET / HTTP/1.1\r\n\r\n", "GET /2 HTTP/1.1\r\n\r\n"]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_bare_line_feed_among_headers_is_replaced() {
+        for bytes in
+            ["GET / HTTP/1.1\nA: b\r\n\r\n", "GET / HTTP/1.1\r\nA: b\n\r\n", "GET / HTTP/1.1\r\nA: b\r\n\n", "\nGET"]
+        {
+            let read = handed_over(bytes.as_bytes(), &[]).await.remove(0);
+            assert!(read.ends_with('\0'), "{bytes:?}: {read:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_carriage_return_by_itself_ends_no_line() {
+        let read = handed_over(b"GET / HTTP/1.1\r\nA: b\r\n\r\r\n\r\n", &[0]).await;
+        assert_eq!(read, ["GET / HTTP/1.1\r\nA: b\r\n\r\r\n\r\n"]);
+    }
+}
