@@ -241,13 +241,11 @@ fn hashed(token: &str, secret: &[u8; 32]) -> blake3::Hash {
 /// Why a token lets nobody in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Denied {
-    #[error("the token is not known here")]
+    #[error("unknown token; create one with `quipu token new`")]
     Unknown,
     #[error("the token has expired")]
     Expired,
-    #[error(
-        "what the vault says of the token is not what was said when it was made; `quipu token new` makes a new one"
-    )]
+    #[error("the entry of this token was changed after it was created; create a new one with `quipu token new`")]
     Changed,
 }
 
@@ -278,7 +276,7 @@ impl Tokens {
     /// Fails where nobody could come in: there are no tokens, or what they were made with is lost.
     pub(crate) fn ensure_some(&self) -> anyhow::Result<()> {
         let tokens = self.file.list()?;
-        ensure!(!tokens.is_empty(), "there is none: `quipu token new` makes one");
+        ensure!(!tokens.is_empty(), "there is none; create one with `quipu token new`");
         let Some(secret) = self.file.known_secret()? else {
             let key = self.file.secret.as_ref().map_or("the user's folder".into(), |key| key.display().to_string());
             bail!(
@@ -334,7 +332,7 @@ impl Tokens {
                 let is_intact = token.is_intact(&secret);
                 if !is_intact {
                     tracing::warn!(
-                        "the token {} is not taken: its line in {} is not as it was made; `quipu token new` makes a new one",
+                        "the token {} is refused: its entry in {} was changed; create a new one with `quipu token new`",
                         token.name.escape_debug(),
                         self.file.file.display()
                     );
@@ -427,7 +425,7 @@ mod tests {
             entry.lines().filter(|line| !line.starts_with("seal")).map(|line| format!("{line}\n")).collect();
         own_files::replace(&file, &unsealed).unwrap();
         let denied = tokens.check(&read, at(0)).unwrap_err();
-        assert!(denied.to_string().contains("`quipu token new` makes a new one"), "{denied}");
+        assert!(denied.to_string().contains("create a new one with `quipu token new`"), "{denied}");
         let error = format!("{:#}", tokens.ensure_some().unwrap_err());
         assert!(error.contains("`quipu token new`"), "{error}");
     }

@@ -49,7 +49,7 @@ impl Batch {
     pub(super) fn answer(&mut self, id: RequestId, answer: Vec<u8>, held: Option<Held>) {
         self.unanswered.remove(&id);
         if self.bytes + answer.len() > MAX_BYTES {
-            let message = "the answers to this batch are too long together: ask one by one";
+            let message = "the responses to this batch are too long together; send the requests one by one";
             return self.refuse(Refusal::invalid_request(Some(id), message));
         }
         self.bytes += answer.len();

@@ -235,7 +235,7 @@ impl ServerHandler for Connection {
         // The library keeps what was asked for until the stream ends.
         let caller = Caller::of(&subscription.request_context().extensions);
         if caller.is_some_and(|caller| !caller.request.is_small()) {
-            let message = "the request is too long to be kept for as long as changes are told: follow fewer notes";
+            let message = "the subscription request is too long; subscribe to fewer notes";
             return Err(ErrorData::invalid_params(message, None));
         }
         if let Some(caller) = caller {
@@ -267,7 +267,7 @@ impl ServerHandler for Connection {
         let modern = self.is_modern(&context);
         let session = self.session(&context);
         if self.server.access(&request.name).is_some_and(|access| !self.may(&context, access)) {
-            let message = format!("{} writes, and whoever calls it here may only read", request.name);
+            let message = format!("{} writes; this client has only the scope `read`", request.name);
             return Err(ErrorData::invalid_params(message, None));
         }
         let (started, tool) = (Instant::now(), request.name.clone());
@@ -368,7 +368,7 @@ fn refuse_cursor(request: Option<PaginatedRequestParams>) -> Result<(), ErrorDat
     match request.and_then(|request| request.cursor) {
         None => Ok(()),
         Some(cursor) => {
-            let message = format!("this list has one page and gave no cursor, so {} is none", echoed(&cursor));
+            let message = format!("unknown cursor {}: this list has only one page", echoed(&cursor));
             Err(ErrorData::invalid_params(message, None))
         }
     }

@@ -64,7 +64,7 @@ fn faults(body: &[u8]) -> Vec<Refusal> {
             let error = ErrorData::new(ErrorCode::PARSE_ERROR, "the body is empty: send a message in JSON", None);
             vec![Refusal { id: None, error }]
         }
-        _ => vec![Refusal::invalid_request(None, "the body is no message of the protocol")],
+        _ => vec![Refusal::invalid_request(None, "the request body is not a JSON-RPC message")],
     }
 }
 

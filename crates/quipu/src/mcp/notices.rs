@@ -57,11 +57,11 @@ impl Followed {
     /// Follows what an address means, also where there is nothing yet.
     pub(super) fn add(&self, uri: &str) -> Result<(), ErrorData> {
         let Some(note) = Registry::note_of_resource(uri) else {
-            return Err(ErrorData::invalid_params(format!("{} is no address of a note", echoed(uri)), None));
+            return Err(ErrorData::invalid_params(format!("{} is not the URI of a note", echoed(uri)), None));
         };
         let mut followed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if followed.values().map(Vec::len).sum::<usize>() >= MAX_FOLLOWED {
-            let message = format!("{MAX_FOLLOWED} notes are followed already, and no more can be");
+            let message = format!("cannot subscribe to more than {MAX_FOLLOWED} notes; unsubscribe from one first");
             return Err(ErrorData::invalid_params(message, None));
         }
         let uris = followed.entry(note).or_default();

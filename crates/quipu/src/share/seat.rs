@@ -297,7 +297,7 @@ impl Shared {
                 Place::Owner(engine, _) => return Ok(Way::Here(engine.clone())),
                 Place::Behind(link) => return Ok(Way::There(link.clone())),
                 Place::Nowhere(why) => return Err(why.clone()),
-                Place::Left => return Err("the server is about to end".to_owned()),
+                Place::Left => return Err("the server is shutting down".to_owned()),
                 Place::Between => {}
             }
             let Some(left) = until.checked_duration_since(Instant::now()) else {

@@ -95,6 +95,8 @@ fn rebinding() {
     {
         assert_eq!(Post::list().with("Origin", origin).status(server.address), 403, "Origin: {origin}");
     }
+    let refused = Post::list().with("Host", "evil.example").send(server.address).unwrap();
+    assert!(refused.body.contains("allow it with `--allowed-host evil.example`"), "{refused:?}");
     let absolute = Post { line: "POST http://evil.example/mcp HTTP/1.1".into(), ..Post::list() };
     assert_eq!(absolute.status(server.address), 403, "the address in the first line counts too");
     assert_eq!(Post::list().with("Host", &format!("localhost:{port}")).status(server.address), 200);
@@ -168,7 +170,7 @@ fn a_token_whose_line_was_changed() {
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replace("scope = \"read\"", "scope = \"admin\"")).unwrap();
     let answer = Post::list().bearer(&read).send(server.address).unwrap();
-    assert!(answer.status == 401 && answer.body.contains("`quipu token new` makes a new one"), "{answer:?}");
+    assert!(answer.status == 401 && answer.body.contains("create a new one with `quipu token new`"), "{answer:?}");
     assert_eq!(Post::get("/metrics").bearer(&read).status(server.address), 401);
     assert_eq!(Post::list().bearer(&write).status(server.address), 200, "others are as they were");
 }
@@ -216,7 +218,7 @@ fn other_addresses_than_loopback_need_tokens() {
     let output = command.env("XDG_STATE_HOME", prepared.vault.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("`quipu token new` makes one"), "{said}");
+    assert!(said.contains("create one with `quipu token new`"), "{said}");
 }
 
 /// To the server all that a proxy passes on comes from this machine.

@@ -67,7 +67,7 @@ impl Auth {
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
         });
         let Some(bearer) = bearer else {
-            return Err(Unknown::Invalid("the Authorization header must be `Bearer` and a token".to_owned()));
+            return Err(Unknown::Invalid("invalid Authorization header; send `Bearer TOKEN`".to_owned()));
         };
         #[cfg(feature = "oauth")]
         if let Some(oauth) = self.oauth.as_ref().filter(|_| super::oauth::looks_like_jwt(bearer)) {

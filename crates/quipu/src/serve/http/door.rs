@@ -10,6 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::{Extensions, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use quipu_tools::echoed;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::MissedTickBehavior;
@@ -48,6 +49,9 @@ const SINGLE: [HeaderName; 10] = [
     HeaderName::from_static("mcp-method"),
     HeaderName::from_static("mcp-name"),
 ];
+
+const MISSING_TOKEN: &str =
+    "missing token; create one with `quipu token new` and send it as `Authorization: Bearer TOKEN`";
 
 /// What a page that may talk to the server may send and see.
 const SENT_BY_PAGES: &str =
@@ -187,7 +191,7 @@ pub(super) async fn metrics(State(door): State<Arc<Door>>, request: Request) -> 
         Err(refusal) => return refusal,
     };
     if identity.scope < Scope::Admin {
-        return door.insufficient(Scope::Admin, "/metrics is for tokens of the scope admin");
+        return door.insufficient(Scope::Admin, "/metrics requires a token with the scope `admin`");
     }
     let mut page = String::new();
     door.server.write_metrics(&mut page).await;
@@ -205,10 +209,10 @@ impl Door {
     fn fault_of(&self, request: &Request) -> Option<Response> {
         let headers = request.headers();
         if let Some(name) = SINGLE.iter().find(|name| headers.get_all(*name).iter().count() > 1) {
-            return Some(refusal(StatusCode::BAD_REQUEST, &format!("there is more than one {name} header")));
+            return Some(refusal(StatusCode::BAD_REQUEST, &format!("duplicate {name} header; send it once")));
         }
         if headers.contains_key(header::CONTENT_LENGTH) && headers.contains_key(header::TRANSFER_ENCODING) {
-            let message = "a body has a Content-Length or a Transfer-Encoding, not both";
+            let message = "Content-Length and Transfer-Encoding are both set; send only one of them";
             return Some(refusal(StatusCode::BAD_REQUEST, message));
         }
         // The library takes any list that ends with `chunked`, and then gives the body as it is, still encoded.
@@ -220,19 +224,23 @@ impl Door {
         }
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let authority = request.uri().authority().map(axum::http::uri::Authority::as_str);
-        let mut named = host.into_iter().chain(authority).peekable();
-        if named.peek().is_none() || !named.all(|host| self.hosts.takes(host)) {
-            let message = "this server is not called so; --allowed-host names it";
-            return Some(refusal(StatusCode::FORBIDDEN, message));
+        if host.is_none() && authority.is_none() {
+            return Some(refusal(StatusCode::FORBIDDEN, "missing Host header"));
         }
-        if let Some(origin) = headers.get(header::ORIGIN)
-            && !origin.to_str().is_ok_and(|origin| self.hosts.takes_origin(origin))
+        if let Some(unknown) = host.into_iter().chain(authority).find(|host| !self.hosts.takes(host)) {
+            let unknown = echoed(unknown);
+            let message = format!("unknown Host header `{unknown}`; allow it with `--allowed-host {unknown}`");
+            return Some(refusal(StatusCode::FORBIDDEN, &message));
+        }
+        if let Some(origin) = headers.get(header::ORIGIN).map(HeaderValue::to_str)
+            && !origin.as_ref().is_ok_and(|origin| self.hosts.takes_origin(origin))
         {
-            let message = "pages of this origin may not talk to this server; --allowed-origin lets them";
-            return Some(refusal(StatusCode::FORBIDDEN, message));
+            let origin = echoed(origin.unwrap_or_default());
+            let message = format!("origin `{origin}` is not allowed; allow it with `--allowed-origin {origin}`");
+            return Some(refusal(StatusCode::FORBIDDEN, &message));
         }
         if request.uri().query().is_some() {
-            let message = "nothing is read from the address; a token belongs in the Authorization header, for addresses are logged";
+            let message = "query strings are not accepted; send the token in the Authorization header";
             return Some(refusal(StatusCode::BAD_REQUEST, message));
         }
         None
@@ -250,7 +258,7 @@ impl Door {
     async fn identify(&self, authorization: Option<&HeaderValue>, address: IpAddr) -> Result<Identity, Response> {
         self.auth.identify(authorization, address).await.map_err(|unknown| {
             let (message, error) = match unknown {
-                Unknown::Missing => ("a token is needed: `quipu token new` makes one".to_owned(), None),
+                Unknown::Missing => (MISSING_TOKEN.to_owned(), None),
                 Unknown::Invalid(why) => (why, Some("invalid_token")),
             };
             self.challenge(StatusCode::UNAUTHORIZED, &message, error, None)
@@ -267,7 +275,7 @@ impl Door {
         let name = params?.name.filter(|_| method == "tools/call")?;
         let access = self.server.access(&name)?;
         (!scope.allows(access))
-            .then(|| self.insufficient(Scope::Write, &format!("{name} writes, and this token may only read")))
+            .then(|| self.insufficient(Scope::Write, &format!("{name} writes; this token has only the scope `read`")))
     }
 
     fn insufficient(&self, needed: Scope, message: &str) -> Response {
@@ -294,11 +302,11 @@ impl Door {
     fn over(&self, excess: Excess) -> Response {
         self.counters.limited.add();
         let (status, message) = match excess {
-            Excess::TooMany(_) => (StatusCode::TOO_MANY_REQUESTS, "too much at once; try again in a moment"),
-            Excess::TooLong => (StatusCode::PAYLOAD_TOO_LARGE, "the request is too long"),
-            Excess::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the request took too long to come"),
-            Excess::TooDeep => (StatusCode::PAYLOAD_TOO_LARGE, "the JSON is nested too deep or has too many values"),
-            Excess::Broken => (StatusCode::BAD_REQUEST, "the request ended before its end"),
+            Excess::TooMany(_) => (StatusCode::TOO_MANY_REQUESTS, "too many requests; retry in a moment"),
+            Excess::TooLong => (StatusCode::PAYLOAD_TOO_LARGE, "the request body is too long"),
+            Excess::TooSlow => (StatusCode::REQUEST_TIMEOUT, "timed out while reading the request body"),
+            Excess::TooDeep => (StatusCode::PAYLOAD_TOO_LARGE, "the JSON is nested too deeply or has too many values"),
+            Excess::Broken => (StatusCode::BAD_REQUEST, "the request body is incomplete"),
         };
         let mut response = refusal(status, message);
         let headers = response.headers_mut();

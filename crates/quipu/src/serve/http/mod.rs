@@ -77,13 +77,13 @@ impl Settings {
     /// from this machine. It shows in the name by which its clients come, and in who gives out their tokens.
     fn why_tokens(&self) -> Option<&'static str> {
         if self.require_token {
-            Some("for --require-token says so")
+            Some("--require-token is set")
         } else if !self.address.ip().is_loopback() {
-            Some("for other machines reach it")
+            Some("other machines can reach it")
         } else if !self.allowed_hosts.is_empty() {
-            Some("for other machines may reach it by the name of --allowed-host")
+            Some("--allowed-host is set, so other machines may reach it through a proxy")
         } else if self.has_oauth() {
-            Some("for an identity provider gives them out")
+            Some("--oauth-issuer is set")
         } else {
             None
         }
@@ -101,12 +101,10 @@ impl Settings {
 pub(crate) fn serve(desk: Arc<dyn Desk>, vault: &Path, settings: &Settings) -> anyhow::Result<()> {
     let tokens = Tokens::new(TokenFile::of(vault));
     if let Some(why) = settings.why_tokens().filter(|_| !settings.has_oauth()) {
-        tokens.ensure_some().with_context(|| format!("{} needs tokens, {why}", settings.address))?;
+        tokens.ensure_some().with_context(|| format!("cannot listen at {} without tokens: {why}", settings.address))?;
     }
     if !settings.address.ip().is_loopback() && settings.tls.is_none() {
-        tracing::warn!(
-            "tokens and notes travel in the clear: use --tls-cert and --tls-key, or a proxy that speaks TLS"
-        );
+        tracing::warn!("tokens and notes are sent unencrypted; use --tls-cert and --tls-key, or a proxy with TLS");
     }
     let front = super::front_runtime()?;
     let runtime = tokio::runtime::Runtime::new().context("while starting the server's threads")?;

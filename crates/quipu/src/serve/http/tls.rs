@@ -85,7 +85,7 @@ fn acceptor(certificates: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
         .context("while setting up TLS")?
         .with_no_client_auth()
         .with_single_cert(chain, key)
-        .with_context(|| format!("--tls-cert {}: not with this key", certificates.display()))?;
+        .with_context(|| format!("--tls-cert {}: does not match --tls-key", certificates.display()))?;
     // No HTTP/2: clients of this protocol gain nothing by it, and its streams would need limits of their own.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
