@@ -1,8 +1,8 @@
 //! Search by meaning: who turns texts into vectors, where these are kept, and the work of making those that are missing.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::passages::{Passage, passages};
@@ -125,11 +125,43 @@ impl Knowledge {
         let made = match effort {
             _ if texts.is_empty() => Vec::new(),
             Effort::OneThread => embed(&texts)?,
-            Effort::EveryCore => texts.par_chunks(SHARE).map(embed).collect::<Result<Vec<_>, _>>()?.concat(),
+            Effort::EveryCore => on_every_core(&texts, embed)?,
         };
         skipped.extend(made.iter().filter(|(_, vector)| vector.is_none()).map(|(hash, _)| *hash));
         let vectors: Vec<_> = made.into_iter().filter_map(|(hash, vector)| Some((hash, vector?))).collect();
         meaning.vectors.put_vectors(space, Grade::FULL, &vectors)?;
         Ok(Round::Embedded(vectors.len()))
     }
+}
+
+/// Works on shares of a list, in no order, on threads of its own: the shared ones have to stay free for whoever reads or
+/// asks something meanwhile, and a provider elsewhere may keep these waiting for long.
+fn on_every_core<T: Sync, R: Send, E: Send>(
+    items: &[T],
+    work: impl Fn(&[T]) -> Result<Vec<R>, E> + Sync,
+) -> Result<Vec<R>, E> {
+    let shares: Vec<&[T]> = items.chunks(SHARE).collect();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let mut done = Vec::new();
+        while let Some(share) = shares.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match work(share) {
+                Ok(more) => done.extend(more),
+                Err(error) => {
+                    next.store(shares.len(), Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(done)
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores.min(shares.len())).map(|_| scope.spawn(take)).collect();
+        let joined = threads.into_iter().map(|thread| match thread.join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        Ok(joined.collect::<Result<Vec<_>, E>>()?.into_iter().flatten().collect())
+    })
 }
