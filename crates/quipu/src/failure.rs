@@ -64,7 +64,7 @@ impl std::fmt::Display for Failure {
         match self {
             Self::Told { message, hint: Some(hint), .. } => write!(f, "{message}; {hint}"),
             Self::Told { message, hint: None, .. } => write!(f, "{message}"),
-            Self::PipeClosed => write!(f, "nobody reads the answer any more"),
+            Self::PipeClosed => write!(f, "the reader of the output has closed it"),
         }
     }
 }
@@ -106,12 +106,33 @@ pub(crate) fn advice_on_index(reason: &str) -> &'static str {
     } else if says(&["not a directory", "not a file", "file exists", "is a link"]) {
         "move what lies in the place of .quipu/ or its index aside, then run this again; no note was touched"
     } else {
-        "`quipu index --rebuild` makes the index anew; no note was touched"
+        "`quipu index --rebuild` rebuilds the index; no note was touched"
     }
 }
 
 impl From<MemoryFailure> for Failure {
     fn from(failure: MemoryFailure) -> Self {
-        Self::failed(format!("{failure}: {}", failure.source))
+        // Where the store has words of its own for the cause, the database's add nothing.
+        match failure.advice.as_deref().map(|advice| advice.split_once("; ").unwrap_or((advice, ""))) {
+            Some((cause, "")) => Self::failed(format!("{failure}: {cause}")),
+            Some((cause, next)) => Self::failed(format!("{failure}: {cause}")).hint(next),
+            None => Self::failed(format!("{failure}: {}", failure.source)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_fails_in_our_words_where_there_are_some() {
+        let failed = |advice: Option<&str>| {
+            let failure = MemoryFailure::new("changed", "database is locked");
+            Failure::from(MemoryFailure { advice: advice.map(str::to_owned), ..failure }).to_string()
+        };
+        let locked = "another program keeps its file locked; retry once that is fixed";
+        assert_eq!(failed(Some(locked)), format!("the memory could not be changed: {locked}"));
+        assert_eq!(failed(None), "the memory could not be changed: database is locked");
     }
 }

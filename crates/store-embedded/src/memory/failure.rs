@@ -11,7 +11,7 @@ pub(super) fn failed(action: &'static str, source: impl Into<Box<dyn Error + Sen
     let advice = match code(&*source) {
         // In our own words: the file was moved, or written over.
         Some((failure, words)) if failure.extended_code == ffi::SQLITE_READONLY_DBMOVED => words.cloned(),
-        _ => reason(&*source).map(|reason| format!("{reason}; call again when that is mended")),
+        _ => reason(&*source).map(|reason| format!("{reason}; retry once that is fixed")),
     };
     MemoryFailure { action, advice, source }
 }
@@ -52,7 +52,7 @@ mod tests {
         #[error("while doing something")]
         struct Wrapped(#[source] rusqlite::Error);
         let full = || rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), None);
-        let told = Some("the disk is full; call again when that is mended".to_owned());
+        let told = Some("the disk is full; retry once that is fixed".to_owned());
         assert_eq!(failed("changed", full()).advice, told);
         assert_eq!(failed("changed", Wrapped(full())).advice, told);
     }

@@ -87,7 +87,7 @@ fn a_full_disk_is_told_and_loses_nothing() {
 
     let entity = json!({ "name": "Ada", "entity_type": "Person", "observations": vec![&big[..9000]; 20] });
     let (_, message) = client.error("create_entity", entity.clone());
-    assert!(message.contains("the disk is full; call again when that is mended"), "{message}");
+    assert!(message.contains("the disk is full; retry once that is fixed"), "{message}");
     tells_no_tales(&message);
 
     // With room again everything works again.
