@@ -132,6 +132,12 @@ impl TokenFile {
         Ok(kept.tokens)
     }
 
+    /// Which of these a server accepts: those that are as they were made, with the user's key.
+    pub(crate) fn accepted(&self, tokens: &[Token]) -> anyhow::Result<Vec<bool>> {
+        let secret = self.known_secret()?;
+        Ok(tokens.iter().map(|token| secret.is_some_and(|secret| token.is_intact(&secret))).collect())
+    }
+
     /// Makes one. The text is given here and never again.
     pub(crate) fn add(
         &self,

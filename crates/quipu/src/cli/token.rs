@@ -1,4 +1,4 @@
-//! `quipu token`: who may come in over HTTP.
+//! `quipu token`: creates, lists and revokes the tokens of clients over HTTP.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -11,10 +11,10 @@ use super::{Failure, Outcome, Shared, opened};
 use crate::compose::own_folder;
 use crate::tokens::{Scope, Token, TokenFile};
 
-/// Make, list and revoke the tokens with which clients come in over HTTP.
+/// Create, list and revoke the tokens of clients over HTTP.
 ///
-/// A token is shown once, when it is made; kept is only what it hashes to. Servers that run take a new one, and no longer
-/// take a revoked one, from the next request on.
+/// A token is shown once, when it is created; only its hash is stored. Running servers accept a new token, and reject a
+/// revoked one, from the next request on.
 #[derive(Debug, Args)]
 #[command(
     subcommand_required = true,
@@ -29,7 +29,8 @@ Examples:
 A client sends it with each request: Authorization: Bearer quipu_…
 
 JSON fields:
-  {id, name, scope, created, expires, expired}, and for a new one its token; a list of them for `list`"
+  {id, name, scope, created, expires, expired}; `new` adds token; `list` gives a list and adds changed: true
+  for a token that servers reject because its line was changed or made with another key"
 )]
 pub(crate) struct TokenCommand {
     #[command(subcommand)]
@@ -38,37 +39,40 @@ pub(crate) struct TokenCommand {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Make a token and show it, this once.
+    /// Create a token and show it once.
     New {
-        /// What the token is called, here and in memory's log.
+        /// Name the token, here and in memory's log.
         #[arg(long)]
         name: String,
-        /// What it lets a client do: use the tools that only look, use all of them, or see /metrics too.
+        /// Allow reading tools only, all tools, or all tools and /metrics.
         #[arg(long, default_value = "write", value_parser = scope_parser())]
         scope: Scope,
-        /// For how long: 90s, 12h, 90d, 4w, or never.
+        /// Expire after 90s, 12h, 90d, 4w, or never.
         #[arg(long, value_name = "TIME", default_value = "90d", value_parser = lifetime)]
         expires: Lifetime,
-        /// Answer as JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// List the tokens there are, without what they are.
+    /// List tokens (secrets are never shown).
     List {
-        /// Answer as JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Let nobody in with a token any more.
+    /// Revoke a token.
     Revoke {
-        /// Its name or id.
+        /// Name or id of the token.
         #[arg(value_name = "TOKEN")]
         which: String,
-        /// Answer as JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
 }
+
+/// Said of a token whose line a server rejects.
+const CHANGED: &str = ", rejected: its line in .quipu/tokens.toml was changed, or made with another key; revoke it";
 
 /// How long a token lasts; without an end, for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,12 +133,21 @@ impl TokenCommand {
             }
             Verb::List { json } => {
                 let tokens = file.list()?;
+                let accepted = file.accepted(&tokens)?;
                 if json {
-                    output.json(&tokens.iter().map(|token| to_json(token, now)).collect::<Vec<_>>())?;
+                    let listed = tokens.iter().zip(accepted).map(|(token, is_accepted)| {
+                        let mut listed = to_json(token, now);
+                        listed["changed"] = json!(!is_accepted);
+                        listed
+                    });
+                    output.json(&listed.collect::<Vec<_>>())?;
                 } else if tokens.is_empty() {
-                    output.aside(&Line::new().plain("there are no tokens; `quipu token new` makes one"));
+                    output.aside(&Line::new().plain("there are no tokens; `quipu token new` creates one"));
                 } else {
-                    tokens.iter().try_for_each(|token| output.line(&line(token, now)))?;
+                    for (token, is_accepted) in tokens.iter().zip(accepted) {
+                        let line = line(token, now);
+                        output.line(&if is_accepted { line } else { line.yellow(CHANGED) })?;
+                    }
                 }
             }
             Verb::Revoke { which, json } => {

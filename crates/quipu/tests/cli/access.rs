@@ -18,6 +18,16 @@ fn a_token_is_shown_once_and_kept_as_a_hash() {
 
     let listed = vault.run(&["token", "list"]).expect(0);
     assert!(listed.stdout.contains("laptop  read, made ") && !listed.stdout.contains(&token[6..]), "{listed}");
+    assert_eq!(vault.run(&["token", "list", "--json"]).expect(0).json()[0]["changed"], false);
+    let kept = vault.read(".quipu/tokens.toml");
+    vault.write(".quipu/tokens.toml", kept.replace("\"read\"", "\"admin\""));
+    let changed = vault.run(&["token", "list"]).expect(0);
+    assert!(
+        changed.stdout.contains("laptop  admin, ") && changed.stdout.contains(", rejected: its line in "),
+        "{changed}"
+    );
+    assert_eq!(vault.run(&["token", "list", "--json"]).expect(0).json()[0]["changed"], true);
+    vault.write(".quipu/tokens.toml", kept);
     let twice = vault.run(&["token", "new", "--name", "laptop"]).expect(1);
     assert!(twice.stderr.contains("there is a token called laptop"), "{twice}");
     vault.run(&["token", "revoke", "nobody"]).expect(1);
