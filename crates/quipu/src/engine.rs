@@ -23,6 +23,8 @@ use crate::mcp::{Listener, Reading};
 pub(crate) struct EngineOptions {
     /// Whether changes by other programs are looked for.
     pub(crate) watches: bool,
+    /// Whether lines are read ahead and passages embedded beside the calls.
+    pub(crate) background: bool,
     /// 0: nothing is removed from the trash.
     pub(crate) trash_days: u32,
     /// Reads the vault, and tells whoever is there how it goes.
@@ -40,7 +42,7 @@ pub(crate) struct Engine {
 
 /// What goes on beside the calls.
 struct Beside {
-    _background: Background,
+    _background: Option<Background>,
     /// A first pass that still runs at the end is not waited for.
     _kept_current: JoinHandle<()>,
 }
@@ -65,7 +67,8 @@ impl Engine {
             let started = std::thread::Builder::new().name("memory".into()).spawn(move || make_vectors(&memory));
             drop(started.context("while starting to read memory")?);
         }
-        let background = Background::start(open.knowledge.clone()).context("while starting the background")?;
+        let background = options.background.then(|| Background::start(open.knowledge.clone()));
+        let background = background.transpose().context("while starting the background")?;
         let beside = Beside { _background: background, _kept_current: kept_current };
         Ok(Self { open, registry, keeper, beside: Mutex::new(Some(beside)) })
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use quipu_tools::{Registry, RegistryOptions, Toolset};
+use quipu_vault::FolderVault;
 
 use crate::compose::{self, ComposeError, IndexPlace, OpenMemory, OpenVault, WhyMemory, Wish};
 use crate::config::Config;
@@ -20,6 +21,11 @@ pub(crate) struct Located {
 impl Located {
     /// Reads the settings of the vault at a folder.
     pub(crate) fn at(root: PathBuf, served: Option<Arc<OpenVault>>) -> Result<Self, Failure> {
+        // Looked at first: else its settings would seem to be what cannot be read.
+        if let Err(error) = root.join(".").metadata() {
+            let hint = "make the folder readable for yourself (chmod u+rx), or give another one with --vault DIR";
+            return Err(Failure::usage(format!("cannot open the vault {}: {error}", root.display())).hint(hint));
+        }
         let config = Config::load(&root).map_err(|error| failure(error.into()))?;
         Ok(Self { root, config, served })
     }
@@ -29,10 +35,15 @@ impl Located {
         compose::check_provider(self.config.embedding.provider()).map_err(failure)
     }
 
+    /// The files alone, for reading.
+    pub(crate) fn files(&self) -> Result<FolderVault, Failure> {
+        compose::open_files(&self.root, &self.config, true).map_err(failure)
+    }
+
     /// The folder beside the notes that is ours, made where it can be. `None` where it cannot, or where something else has
     /// its name: a link would lead out of the vault.
     pub(crate) fn own_folder(&self) -> Result<Option<PathBuf>, Failure> {
-        let vault = compose::open_files(&self.root, &self.config, true).map_err(failure)?;
+        let vault = self.files()?;
         match vault.make_own_folder() {
             Ok(()) => Ok(Some(compose::own_folder(vault.root()))),
             Err(error) => {

@@ -7,7 +7,7 @@ use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared, change, opened};
 use crate::compose::Wish;
 
-/// List every change of memory: who, by which tool, what it was and what it became.
+/// List the changes of memory: who, by which tool, before and after.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -17,15 +17,15 @@ Examples:
 
 JSON fields:
   [{change, at, client, tool, undoes, undone_by, steps: [{before, after}]}], newest first; before is null for what was
-  made, after for what went")]
+  created, after for what was deleted")]
 pub(crate) struct Audit {
-    /// At most this many.
+    /// Show at most this many changes.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// Only those before this change.
+    /// Show only changes before this one.
     #[arg(long, value_name = "CHANGE", value_parser = clap::value_parser!(i64).range(1..))]
     before: Option<i64>,
-    /// Answer as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }

@@ -12,9 +12,9 @@ use super::status::size;
 use super::{Failure, Outcome, Shared, opened};
 use crate::compose::{Wish, memory_file, own_folder};
 
-/// Copy memory to a file, while agents go on using it.
+/// Copy memory to a file while agents use it.
 ///
-/// The copy is a SQLite file that was looked over before it got its name. To go back to it, end every quipu process, move
+/// The copy is a SQLite file that is checked before it gets its name. To restore it, end every quipu process, move
 /// .quipu/memory.db with its -wal and -shm files away, and put the copy in its place. Notes are plain files: back them up
 /// as you do other files.
 #[derive(Debug, Args)]
@@ -26,9 +26,9 @@ Examples:
 JSON fields:
   {file, bytes}")]
 pub(crate) struct Backup {
-    /// The file to write; it must not be there.
+    /// File to write; it must not exist.
     file: Option<PathBuf>,
-    /// Answer as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -37,7 +37,7 @@ impl Backup {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let located = opened::locate(None, shared)?;
         if !memory_file(&located.root).exists() {
-            return Err(Failure::failed("there is no memory yet: nothing has been remembered in this vault"));
+            return Err(Failure::failed("cannot back up memory: this vault has none yet"));
         }
         let open = located.memory(Wish::Look)?;
         let file = match self.file {

@@ -12,9 +12,9 @@ use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared, opened};
 use crate::compose::{IndexPlace, WhyMemory, Wish};
 
-/// Call a tool just as an agent would, and print its JSON answer.
+/// Call a tool as an agent does, and print its JSON answer.
 ///
-/// Without a tool, lists them.
+/// Without a tool, lists the tools.
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
@@ -27,9 +27,9 @@ Examples:
 When the tool fails, stdout has what the agent would have been told, stderr says it in one line, and the exit code is 1.
 Warnings an agent would be told go to the log: see them with -v.")]
 pub(crate) struct Call {
-    /// The tool's name.
+    /// Name of the tool.
     tool: Option<String>,
-    /// Its arguments as a JSON object, or - to read them from stdin.
+    /// Arguments as a JSON object, or - to read them from stdin.
     #[arg(default_value = "{}", hide_default_value = true)]
     json: String,
     /// Print the JSON Schema of the tool's arguments instead.

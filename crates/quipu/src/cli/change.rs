@@ -106,7 +106,8 @@ fn cut(text: &str) -> String {
     text.chars().take(MAX_CHARS - 1).chain(['…']).collect()
 }
 
-fn at(change: &LoggedChange) -> String {
+/// When it was made.
+pub(super) fn at(change: &LoggedChange) -> String {
     let time = Timestamp::from_nanosecond(i128::from(change.author.at_ns));
     format!("{:.0}", time.expect("64 bits of nanoseconds reach 1677 to 2262"))
 }

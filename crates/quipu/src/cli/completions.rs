@@ -6,7 +6,7 @@ use clap_complete::Shell;
 use super::output::Output;
 use super::{Failure, Outcome};
 
-/// Print a script that completes commands and flags in a shell.
+/// Print a completion script for a shell.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -14,7 +14,7 @@ Examples:
   quipu completions zsh > ~/.zfunc/_quipu
   quipu completions fish > ~/.config/fish/completions/quipu.fish")]
 pub(crate) struct Completions {
-    /// Which shell.
+    /// Name of the shell.
     shell: Shell,
 }
 

@@ -22,7 +22,7 @@ use crate::compose::{IndexPlace, OpenVault, WhyMemory, Wish};
 /// Findings of one kind that are shown without --all.
 const SHOWN: usize = 10;
 
-/// Look for trouble in the notes and the index, and say what to do.
+/// Check the notes and the index, and say what to do about each problem.
 ///
 /// Problems are broken links, files that cannot be read, paths that differ only in case, odd frontmatter, and a damaged
 /// index. Remarks are notes without links, files left by a crash, and what the trash holds.
@@ -35,23 +35,23 @@ Examples:
   quipu doctor --json | jq '.groups[] | select(.kind == \"broken_links\") | .findings[].path'
 
 JSON fields:
-  vault, problems
+  vault, notes, problems
   groups[]   {kind, is_problem, count, advice, findings[{path, message, lines}]}, kinds without findings left out, lines where known; kinds are
              broken_links, case_collisions, unreadable, left_out, odd_notes, damaged_index, memory (problems),
              orphans, leftovers, trash (remarks)
 
 The exit code is 0 whatever was found, unless --check is given.")]
 pub(crate) struct Doctor {
-    /// The folder of notes.
+    /// Folder of notes.
     #[arg(value_name = "VAULT")]
     pub(super) folder: Option<PathBuf>,
-    /// Exit with code 1 when there is a problem. Remarks are none.
+    /// Exit with code 1 when there is a problem; remarks do not count.
     #[arg(long)]
     check: bool,
     /// List every finding.
     #[arg(long)]
     all: bool,
-    /// Answer as JSON, with every finding.
+    /// Print JSON, with every finding.
     #[arg(long)]
     json: bool,
 }
@@ -59,6 +59,7 @@ pub(crate) struct Doctor {
 #[derive(Serialize)]
 struct Answer {
     vault: String,
+    notes: usize,
     problems: usize,
     groups: Vec<Group>,
 }
@@ -97,11 +98,15 @@ impl Doctor {
         }
         let groups = examine(&ready)?;
         let problems = groups.iter().filter(|group| group.is_problem).map(|group| group.count).sum();
-        let answer = Answer { vault: ready.open.vault.root().display().to_string(), problems, groups };
+        let vault = ready.open.vault.root().display().to_string();
+        let answer = Answer { vault, notes: ready.notes(), problems, groups };
         if self.json {
             output.json(&answer)?;
         } else {
             answer.print(self.all, output)?;
+            if answer.notes == 0 {
+                output.aside(&ready.without_notes());
+            }
             if ready.open.index == IndexPlace::Memory(WhyMemory::Owned) {
                 output.aside(&Line::new().dim("the index was not looked at: another quipu process has it open"));
             } else if let Some(why) = ready.open.why_not_kept() {
@@ -127,10 +132,11 @@ impl Answer {
             output.line(&Line::new().yellow("  → ").plain(group.advice))?;
             output.blank()?;
         }
-        let summary = match self.problems {
-            0 => "no problems".to_owned(),
-            1 => "1 problem".to_owned(),
-            many => format!("{many} problems"),
+        let summary = match (self.problems, self.notes) {
+            (0, 0) => "no notes".to_owned(),
+            (0, _) => "no problems".to_owned(),
+            (1, _) => "1 problem".to_owned(),
+            (many, _) => format!("{many} problems"),
         };
         output.line(&Line::new().bold(summary).plain(format!(" in {}", self.vault)))
     }
@@ -161,7 +167,7 @@ fn examine(ready: &Ready) -> Result<Vec<Group>, Failure> {
             "rename one of each pair: agents reach only the one that owns the id",
             case_collisions(&snapshot),
         ),
-        problem("unreadable", "Files that cannot be read", "give yourself leave to read them (chmod u+r)", unreadable),
+        problem("unreadable", "Files that cannot be read", "make them readable for yourself (chmod u+r)", unreadable),
         problem(
             "left_out",
             "Files and folders left out",
@@ -170,20 +176,20 @@ fn examine(ready: &Ready) -> Result<Vec<Group>, Failure> {
         ),
         problem(
             "odd_notes",
-            "Notes that could not be read as meant",
+            "Notes with unreadable parts",
             "correct the place named; until then the text is kept and served as it stands",
             odd_notes(&snapshot),
         ),
         problem(
             "damaged_index",
             "Damage in the index",
-            "nothing of yours is lost; `quipu index --rebuild` makes the index anew",
+            "no note is lost; `quipu index --rebuild` rebuilds the index",
             damaged_index(&ready.open)?,
         ),
         problem(
             "memory",
             "Memory that cannot be used",
-            "`quipu verify` says more; put a backup in its place, or move the file away to begin anew",
+            "`quipu verify` says more; restore a backup, or move the file away to start with an empty memory",
             unusable_memory(&ready.open),
         ),
         remark("orphans", "Notes without links", "link them from somewhere, or leave them be", orphans(&snapshot)),

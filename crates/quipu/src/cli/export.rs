@@ -17,7 +17,7 @@ Examples:
 
 The log of changes is not exported; `quipu backup` copies that too.")]
 pub(crate) struct Export {
-    /// The form.
+    /// Write this format.
     #[arg(long, value_enum, default_value = "quipu")]
     format: Format,
 }

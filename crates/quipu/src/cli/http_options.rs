@@ -1,6 +1,6 @@
 //! The flags of `serve` that are about HTTP.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -11,29 +11,28 @@ use crate::serve::http::Settings;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Over HTTP")]
 pub(crate) struct HttpOptions {
-    /// Serve over HTTP at this address. Any but one of this machine alone needs tokens: see `quipu token`.
-    #[arg(long, value_name = "ADDRESS", value_parser = address)]
-    http: Option<SocketAddr>,
-    /// Let nobody in without a token, not even from this machine. Use it behind a proxy.
+    /// Serve over HTTP at this address or name; addresses other than loopback require tokens (`quipu token`).
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
+    http: Option<ListenAddress>,
+    /// Require a token from every client, also on loopback; use it behind a proxy.
     #[arg(long, requires = "http")]
     require_token: bool,
-    /// A name by which clients reach the server, if it is not an address or localhost, also one of a proxy before it. Whoever
-    /// comes then needs a token. Can be given several times.
+    /// Accept this Host name, for instance that of a proxy; clients then need tokens (repeatable).
     #[arg(long, value_name = "NAME", requires = "http")]
     allowed_host: Vec<String>,
-    /// Let web pages of this origin talk to the server, such as https://app.example.org. Can be given several times.
+    /// Accept requests of web pages from this origin, such as https://app.example.org (repeatable).
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allowed_origin: Vec<String>,
-    /// Encrypt, with the certificates in this file (PEM).
+    /// Serve TLS with the certificates in this file (PEM).
     #[arg(long, value_name = "FILE", requires = "http", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// The private key of the certificate (PEM).
+    /// Use this private key for the certificate (PEM).
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Connections at a time. One more, and whoever has been silent the longest has to leave.
+    /// Allow this many connections; at the limit, the longest-idle connection is closed.
     #[arg(long, value_name = "NUMBER", default_value_t = 1024, requires = "http", value_parser = at_least_one)]
     max_connections: usize,
-    /// Requests a second of one token or address [default: 100, and any number on this machine].
+    /// Allow this many requests a second for each token or address [default: 100, unlimited on loopback].
     #[arg(long, value_name = "NUMBER", requires = "http", value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
     #[cfg(feature = "oauth")]
@@ -41,8 +40,30 @@ pub(crate) struct HttpOptions {
     oauth: super::oauth_options::OAuthOptions,
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|error| format!("{error}; write it as 127.0.0.1:7777"))
+/// Where to listen, and the name that stood for it: clients that use the name have to be let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ListenAddress {
+    address: SocketAddr,
+    name: Option<String>,
+}
+
+fn listen_address(text: &str) -> Result<ListenAddress, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(ListenAddress { address, name: None });
+    }
+    const FORM: &str = "write it as 127.0.0.1:7777 or localhost:7777";
+    let (name, port) = text.rsplit_once(':').ok_or_else(|| format!("the port is missing; {FORM}"))?;
+    if name.is_empty() || port.parse::<u16>().is_err() {
+        return Err(format!("this is no address with a port; {FORM}"));
+    }
+    let found = text.to_socket_addrs().map_err(|error| format!("cannot look up {name}: {error}; {FORM}"))?;
+    let mut found: Vec<SocketAddr> = found.collect();
+    // What most clients try for a name that has both.
+    found.sort_by_key(SocketAddr::is_ipv6);
+    let address = *found.first().ok_or_else(|| format!("{name} has no address; {FORM}"))?;
+    // Taken as it is, wherever the server listens.
+    let is_known = name.eq_ignore_ascii_case("localhost");
+    Ok(ListenAddress { address, name: (!is_known).then(|| name.to_owned()) })
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
@@ -52,10 +73,11 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 impl HttpOptions {
     /// What was asked for; `None` when nothing of the kind was.
     pub(super) fn settings(&self) -> Option<Settings> {
+        let ListenAddress { address, name } = self.http.clone()?;
         Some(Settings {
-            address: self.http?,
+            address,
             require_token: self.require_token,
-            allowed_hosts: self.allowed_host.clone(),
+            allowed_hosts: self.allowed_host.iter().cloned().chain(name).collect(),
             allowed_origins: self.allowed_origin.clone(),
             tls: self.tls_cert.clone().zip(self.tls_key.clone()),
             max_connections: self.max_connections,
@@ -63,5 +85,21 @@ impl HttpOptions {
             #[cfg(feature = "oauth")]
             oauth: self.oauth.settings(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_taken_for_addresses() {
+        let local = listen_address("localhost:7797").unwrap();
+        assert!(local.address.ip().is_loopback() && local.address.port() == 7797 && local.name.is_none(), "{local:?}");
+        assert_eq!(listen_address("[::1]:7").unwrap().address.to_string(), "[::1]:7");
+        for wrong in ["localhost", ":7777", "localhost:http", "localhost:99999", "no such name.invalid:7777"] {
+            let error = listen_address(wrong).unwrap_err();
+            assert!(error.contains("write it as 127.0.0.1:7777 or localhost:7777"), "{error}");
+        }
     }
 }

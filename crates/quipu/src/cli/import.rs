@@ -15,7 +15,7 @@ use crate::exchange;
 /// Problems that are told one by one: whoever gives the wrong file need not see all of it.
 const PROBLEMS_TOLD: usize = 20;
 
-/// Take entities, observations and relations from a file into memory.
+/// Import entities, observations and relations into memory.
 ///
 /// Reads the lines of `quipu export`, the file of the reference memory server with whatever damage it has, and documents as
 /// GraphMem gives them. What is there already is not added again; an entity gets the aliases and the description that it lacks.
@@ -33,12 +33,12 @@ JSON fields:
 
 A line or item that cannot be taken in is named and the rest is kept; the exit code is then 1.")]
 pub(crate) struct Import {
-    /// The file, or - for standard input.
+    /// File to read, or - for standard input.
     file: PathBuf,
-    /// Take nothing when anything cannot be taken in.
+    /// Import nothing when any item is invalid.
     #[arg(long)]
     strict: bool,
-    /// Answer as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }

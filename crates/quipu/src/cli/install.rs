@@ -1,59 +1,76 @@
-//! `quipu install`: connects a client, by putting this program into its settings.
+//! `quipu install`: connects a client, by putting this program into its settings, and tries the server out.
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use quipu_core::ports::{Clock, SystemClock};
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared, locate};
+use super::serve::shell_quoted;
+use super::{Failure, Outcome, Shared, connected, locate};
 use crate::install::{self, CLIENTS, Change, Client, ConfigFile, Home, Launch};
 
 /// Connect a client to a vault, or list what is connected.
 ///
-/// Puts this program and the vault into the client's own settings, with absolute paths, and shows what it changed. All else
-/// in them stays as it is, comments included, and a copy of what was there is kept beside. A server that is there already
-/// keeps its flags and whatever else its entry says.
+/// Adds this program and the vault to the client's own settings, shows the change, and starts the server once to see that
+/// its tools answer. Nothing else in the settings changes, comments included, and a copy of the file is kept. A server
+/// that is there already keeps its flags and whatever else its entry says. With --scope project the entry goes into the
+/// project's settings (claude-code, cursor, vscode), with paths that hold wherever the project is checked out.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   quipu install claude-code --vault ~/notes       connect Claude Code to ~/notes
-  quipu install cursor --dry-run                  show what would be changed
+  quipu install cursor --dry-run                  show what would change
+  quipu install vscode --scope project --vault docs   for everybody who has this project
   quipu install zed --name work -- --read-only    under another name, with flags for `quipu serve`
-  quipu install --remove cursor                   take it out again
-  quipu install --list                            what is connected where, and whether it still is right
+  quipu install --remove cursor                   disconnect it
+  quipu install --list                            what is connected, and whether it still works
 
 JSON fields:
-  {client, file, changed, backup, kept_flags}; for --list [{client, file, name, program, vault, state}]")]
+  {client, scope, file, changed, backup, kept_flags, tools}, tools being the number that answered, null when not tested;
+  for --list [{client, scope, file, name, program, vault, state}]")]
 pub(crate) struct Install {
-    /// The client to connect.
+    /// Client to connect.
     #[arg(value_name = "CLIENT", value_parser = client_parser(), required_unless_present = "list")]
     client: Option<&'static Client>,
-    /// What the server is called in the client's settings.
+    /// Name the server in the client's settings.
     #[arg(long, default_value = "quipu")]
     name: String,
-    /// Show what would be changed, and change nothing.
+    /// Change the settings of the user, or those of the project around the current folder.
+    #[arg(long, value_enum, default_value_t = Scope::User)]
+    scope: Scope,
+    /// Show what would change, and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Take the server out of the client's settings.
+    /// Do not start the server to test it.
+    #[arg(long)]
+    no_test: bool,
+    /// Remove the server from the client's settings.
     #[arg(long)]
     remove: bool,
-    /// Replace a server of that name as a whole, or take it out, also when it is another program.
+    /// Replace or remove a server of that name also when it starts another program.
     #[arg(long)]
     force: bool,
-    /// List what is connected where.
-    #[arg(long, conflicts_with_all = ["client", "remove", "dry_run", "force"])]
+    /// List what is connected.
+    #[arg(long, conflicts_with_all = ["client", "remove", "dry_run", "force", "scope", "no_test"])]
     list: bool,
-    /// Flags for `quipu serve`, behind --; without any, a server that is there keeps its own.
+    /// Pass these flags to `quipu serve`; without any, a server that is there keeps its own.
     #[arg(last = true, value_name = "FLAGS", conflicts_with_all = ["list", "remove"])]
     flags: Vec<String>,
-    /// Answer as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// Whose settings are changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Scope {
+    User,
+    Project,
 }
 
 impl std::fmt::Debug for Client {
@@ -71,163 +88,218 @@ impl Install {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let Some(home) = Home::of_user() else {
             return Err(
-                Failure::failed("there is no home folder in which clients keep their settings").hint("set HOME")
+                Failure::failed("cannot find the home folder, where clients keep their settings").hint("set HOME")
             );
         };
-        let Some(client) = self.client else { return self.list(&home, output) };
+        let Some(client) = self.client else {
+            return connected::list(&home, project_folder(&home).as_deref(), self.json, output);
+        };
+        let project = match self.scope {
+            Scope::User => None,
+            Scope::Project => Some(project_folder(&home).ok_or_else(|| {
+                Failure::usage("cannot use --scope project: the current folder is the home folder, not a project")
+                    .hint("change to the project's folder first")
+            })?),
+        };
+        let path = match &project {
+            None => client.file(&home),
+            Some(project) => client.project_file(project).ok_or_else(|| {
+                Failure::usage(format!(
+                    "cannot use --scope project with {}: it has no settings in projects",
+                    client.title
+                ))
+                .hint("leave --scope out; claude-code, cursor and vscode have project settings")
+            })?,
+        };
         let _lock = if self.dry_run { None } else { Some(install::lock()?) };
-        let file = ConfigFile::read(client, client.file(&home))?;
-        let shown = home.shown(file.path());
+        let file = ConfigFile::read(client, path)?;
         if !self.force
             && let Some(other) = file.stranger(&self.name)?
         {
             let message = format!("{} has a server called {} that starts {other}", client.title, self.name);
             return Err(Failure::failed(message).hint("--name gives this one another name, --force replaces that one"));
         }
-        let mut kept = Vec::new();
-        let (change, nothing) = if self.remove {
-            (file.without(&self.name)?, format!("{} has no server called {}", client.title, self.name))
-        } else {
-            super::check_served(&self.flags)?;
-            if self.flags.is_empty() && !self.force {
-                kept = flags_so_far(&file, &self.name)?;
-            }
-            let vault = as_text(&locate::vault(None, shared)?)?;
-            let arguments = ["serve".to_owned(), vault].into_iter().chain(self.flags.clone()).chain(kept.clone());
-            let launch = Launch { program: this_program()?, arguments: arguments.collect() };
-            let change =
-                if self.force { file.with_instead(&self.name, &launch)? } else { file.with(&self.name, &launch)? };
-            (change, format!("{} is connected already", client.title))
+        let target = Target { client, file: &file, shown: home.shown(file.path()), project: project.as_deref() };
+        if self.remove { self.disconnect(&target, &home, output) } else { self.connect(&target, &home, shared, output) }
+    }
+
+    fn connect(
+        &self,
+        target: &Target<'_>,
+        home: &Home,
+        shared: &Shared,
+        output: &mut Output,
+    ) -> Result<Outcome, Failure> {
+        super::check_served(&self.flags)?;
+        let Target { client, file, .. } = *target;
+        let keeps = self.flags.is_empty() && !self.force;
+        let kept = if keeps { flags_so_far(file, &self.name)? } else { Vec::new() };
+        let launch = target.launch(&locate::vault(None, shared)?, self.flags.iter().chain(&kept), output)?;
+        let change = if self.force { file.with_instead(&self.name, &launch)? } else { file.with(&self.name, &launch)? };
+        let is_changed = change.is_some() && !self.dry_run;
+        let backup = match &change {
+            Some(change) if !self.dry_run => change.make(now(), target.project.is_some())?,
+            _ => None,
         };
-        let still = Line::new()
-            .dim(format!("its flags stay: {}; others behind -- replace them, --force leaves them out", kept.join(" ")));
-        let Some(change) = change else {
-            if self.json {
-                output.json(&told(client, &file, false, None, &kept))?;
-            } else {
-                output.line(&Line::new().plain(format!("{nothing}: ")).dim(shown))?;
-                if !kept.is_empty() {
-                    output.line(&still)?;
-                }
+        if !self.json {
+            match &change {
+                Some(change) => show(file, change, &target.shown, output)?,
+                None => output.line(&Line::new().dim(target.shown.clone()))?,
             }
-            return Ok(Outcome::Fine);
-        };
-        let backup = if self.dry_run { None } else { change.make(now())? };
-        if self.json {
-            output.json(&told(client, &file, !self.dry_run, backup.as_deref(), &kept))?;
-            return Ok(Outcome::Fine);
+            output.line(&Line::new().bold(match (&change, self.dry_run) {
+                (Some(_), true) => "nothing was changed".to_owned(),
+                (Some(_), false) => format!("{} is connected; {}", client.title, client.afterwards),
+                (None, _) => format!("{} is connected already", client.title),
+            }))?;
+            self.say_more(target, &kept, backup.as_deref().map(|backup| home.shown(backup)), output)?;
         }
-        show(&file, &change, &shown, output)?;
-        let said = match (self.dry_run, self.remove) {
-            (true, _) => "nothing was changed".to_owned(),
-            (false, true) => format!("{} is no longer connected", client.title),
-            (false, false) => format!("{} is connected; {}", client.title, client.afterwards),
-        };
-        output.line(&Line::new().bold(said))?;
+        let tested = (!self.dry_run && !self.no_test).then(|| target.test(&launch));
+        let tools = tested.as_ref().and_then(|tested| tested.as_ref().ok().copied());
+        if self.json {
+            output.json(&target.told(is_changed, backup.as_deref(), &kept, tools))?;
+        }
+        match tested {
+            Some(Err(failure)) => Err(failure),
+            Some(Ok(tools)) if !self.json => {
+                output.line(&Line::new().plain(format!("{tools} tools answered")))?;
+                Ok(Outcome::Fine)
+            }
+            Some(Ok(_)) | None => Ok(Outcome::Fine),
+        }
+    }
+
+    /// What else to know of a connection.
+    fn say_more(
+        &self,
+        target: &Target<'_>,
+        kept: &[String],
+        backup: Option<String>,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
         if !kept.is_empty() {
-            output.line(&still)?;
+            let kept = kept.join(" ");
+            let text = format!("its flags stay: {kept}; others behind -- replace them, --force removes them");
+            output.line(&Line::new().dim(text))?;
         }
         if let Some(backup) = backup {
-            output.line(&Line::new().dim(format!("what was there is kept in {}", home.shown(&backup))))?;
+            output.line(&Line::new().dim(format!("the file as it was is kept in {backup}")))?;
+        }
+        if target.project.is_some() {
+            let text = format!(
+                "{} belongs to the project: commit it to share the server; whoever uses it needs `quipu` in the PATH",
+                target.shown
+            );
+            output.line(&Line::new().dim(text))?;
+        }
+        Ok(())
+    }
+
+    fn disconnect(&self, target: &Target<'_>, home: &Home, output: &mut Output) -> Result<Outcome, Failure> {
+        let Target { client, file, .. } = *target;
+        let others: Vec<String> = file
+            .servers()?
+            .into_iter()
+            .filter(|(name, launch)| *name != self.name && launch.as_ref().is_some_and(Launch::is_quipu))
+            .map(|(name, _)| name)
+            .collect();
+        let change = file.without(&self.name)?;
+        let backup = match &change {
+            Some(change) if !self.dry_run => change.make(now(), target.project.is_some())?,
+            _ => None,
+        };
+        if self.json {
+            output.json(&target.told(change.is_some() && !self.dry_run, backup.as_deref(), &[], None))?;
+            return Ok(Outcome::Fine);
+        }
+        match &change {
+            Some(change) => show(file, change, &target.shown, output)?,
+            None => output.line(&Line::new().dim(target.shown.clone()))?,
+        }
+        let title = client.title;
+        output.line(&Line::new().bold(match (&change, self.dry_run) {
+            (Some(_), true) => "nothing was changed".to_owned(),
+            (Some(_), false) if others.is_empty() => format!("{title} is no longer connected"),
+            (Some(_), false) => format!("{} is removed from {title}", self.name),
+            (None, _) => format!("{title} has no server called {}", self.name),
+        }))?;
+        for other in others {
+            let scope = if target.project.is_some() { " --scope project" } else { "" };
+            let command = format!("quipu install --remove {} --name {}{scope}", client.name, shell_quoted(&other));
+            output
+                .line(&Line::new().plain(format!("{title} is still connected by {other}; `{command}` removes it")))?;
+        }
+        if let Some(backup) = backup {
+            output.line(&Line::new().dim(format!("the file as it was is kept in {}", home.shown(&backup))))?;
         }
         Ok(Outcome::Fine)
     }
-
-    fn list(&self, home: &Home, output: &mut Output) -> Result<Outcome, Failure> {
-        let mut rows = Vec::new();
-        let mut outcome = Outcome::Fine;
-        for client in CLIENTS {
-            let file = ConfigFile::read(client, client.file(home));
-            let servers = match file.and_then(|file| file.servers()) {
-                Ok(servers) => servers,
-                Err(error) => {
-                    output.warning(&format!("{}: {error:#}", client.title), None);
-                    outcome = Outcome::Negative;
-                    continue;
-                }
-            };
-            for (name, launch) in servers {
-                if let Some(row) = launch.and_then(|launch| Connected::of(client, name, launch)) {
-                    rows.push(row);
-                }
-            }
-        }
-        if rows.iter().any(|row| row.trouble.is_some()) {
-            outcome = Outcome::Negative;
-        }
-        if self.json {
-            output.json(&rows.iter().map(|row| row.to_json(home)).collect::<Vec<_>>())?;
-        } else if rows.is_empty() {
-            output.aside(&Line::new().plain("no client is connected; `quipu install CLIENT` connects one"));
-        }
-        for row in rows.iter().filter(|_| !self.json) {
-            output.line(&row.line(home))?;
-        }
-        Ok(outcome)
-    }
 }
 
-/// A client that starts this program, or one of its name.
-struct Connected {
+/// The settings that are changed.
+struct Target<'a> {
     client: &'static Client,
-    name: String,
-    program: String,
-    vault: Option<String>,
-    /// Why it no longer works.
-    trouble: Option<String>,
+    file: &'a ConfigFile,
+    /// Its path for people.
+    shown: String,
+    /// The project's folder, where these are settings of a project.
+    project: Option<&'a Path>,
 }
 
-impl Connected {
-    fn of(client: &'static Client, name: String, launch: Launch) -> Option<Self> {
-        if !launch.is_quipu() {
-            return None;
-        }
-        let Launch { program, arguments } = launch;
-        let vault = arguments.get(1).filter(|word| !word.starts_with('-')).cloned();
-        let is_gone = |path: &str| Path::new(path).is_absolute() && !Path::new(path).exists();
-        let trouble = if is_gone(&program) {
-            Some("the program is no longer there".to_owned())
-        } else if vault.as_deref().is_some_and(is_gone) {
-            Some("the vault is no longer there".to_owned())
-        } else {
-            None
+impl Target<'_> {
+    /// How the client starts the server: for the user by absolute paths, in a project by what holds on every machine.
+    fn launch<'f>(
+        &self,
+        vault: &Path,
+        flags: impl Iterator<Item = &'f String>,
+        output: &Output,
+    ) -> Result<Launch, Failure> {
+        let below = self.project.map(|project| vault.strip_prefix(project).ok());
+        let vault = match below {
+            Some(Some(below)) => self.client.in_project(&as_text(below)?),
+            Some(None) => {
+                let message = format!("the vault {} lies outside the project: other machines lack it", vault.display());
+                output.warning(&message, Some("give a folder of the project with --vault, or leave --scope out"));
+                as_text(vault)?
+            }
+            None => as_text(vault)?,
         };
-        Some(Self { client, name, program, vault, trouble })
+        let program = if self.project.is_some() { "quipu".to_owned() } else { this_program()? };
+        let arguments = ["serve".to_owned(), vault].into_iter().chain(flags.cloned());
+        Ok(Launch { program, arguments: arguments.collect() })
     }
 
-    fn line(&self, home: &Home) -> Line {
-        let vault = self
-            .vault
-            .as_deref()
-            .map_or("the folder it is started in".to_owned(), |vault| home.shown(Path::new(vault)));
-        let line = Line::new().bold(self.client.title).plain(format!("  {}: {vault}", self.name));
-        let line = line.dim(format!("  by {}", home.shown(Path::new(&self.program))));
-        match &self.trouble {
-            None => line,
-            Some(trouble) => line.yellow(format!("  {trouble}: `quipu install {}` again", self.client.name)),
-        }
+    /// Starts the server as the client does. Gives the number of its tools.
+    fn test(&self, launch: &Launch) -> Result<usize, Failure> {
+        let folder = self.project.unwrap_or(Path::new("/"));
+        let expanded = launch.arguments.iter().map(|argument| self.client.expanded(argument, folder));
+        let started = Launch { program: launch.program.clone(), arguments: expanded.collect() };
+        install::count_tools(&started, folder).map_err(|why| {
+            let words = std::iter::once(&started.program).chain(&started.arguments).map(|word| shell_quoted(word));
+            let command = words.collect::<Vec<_>>().join(" ");
+            Failure::failed(format!("cannot use the server that {} starts: {why}", self.client.title))
+                .hint(format!("run `{command}` to see why; --no-test leaves this test out"))
+        })
     }
 
-    fn to_json(&self, home: &Home) -> Value {
+    fn told(&self, changed: bool, backup: Option<&Path>, kept: &[String], tools: Option<usize>) -> Value {
         json!({
             "client": self.client.name,
-            "file": self.client.file(home),
-            "name": self.name,
-            "program": self.program,
-            "vault": self.vault,
-            "state": self.trouble.as_deref().unwrap_or("right"),
+            "scope": if self.project.is_some() { "project" } else { "user" },
+            "file": self.file.path(),
+            "changed": changed,
+            "backup": backup,
+            "kept_flags": kept,
+            "tools": tools,
         })
     }
 }
 
-fn told(client: &Client, file: &ConfigFile, changed: bool, backup: Option<&Path>, kept: &[String]) -> Value {
-    json!({
-        "client": client.name,
-        "file": file.path(),
-        "changed": changed,
-        "backup": backup,
-        "kept_flags": kept,
-    })
+/// The project around the current folder: its repository, else the folder itself; `None` for the home folder.
+fn project_folder(home: &Home) -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    let repository = here.ancestors().take_while(|folder| !home.is(folder)).find(|folder| folder.join(".git").exists());
+    let folder = repository.unwrap_or(&here);
+    (!home.is(folder)).then(|| folder.to_owned())
 }
 
 /// The flags of the server of that name. Not to ask for them again is not to want them gone: one may be `--read-only`.
@@ -247,7 +319,7 @@ fn flags_so_far(file: &ConfigFile, name: &str) -> Result<Vec<String>, Failure> {
     }
     super::check_served(&flags).map_err(|failure| {
         failure
-            .about(&format!("the flags that {name} has in {} cannot stay", file.path().display()))
+            .about(&format!("cannot keep the flags that {name} has in {}", file.path().display()))
             .hint("give others behind --, or leave them out with --force")
     })?;
     Ok(flags)
@@ -256,7 +328,7 @@ fn flags_so_far(file: &ConfigFile, name: &str) -> Result<Vec<String>, Failure> {
 /// A path as settings can hold it.
 fn as_text(path: &Path) -> Result<String, Failure> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
-        let message = format!("{} has a name that is not UTF-8, and settings can hold no other", path.display());
+        let message = format!("cannot write the path {} to settings: it is not UTF-8", path.display());
         Failure::usage(message).hint("rename it")
     })
 }
@@ -281,7 +353,7 @@ fn show(file: &ConfigFile, change: &Change<'_>, shown: &str, output: &mut Output
 /// Where this program is, by the name that stays when it is replaced by a newer one: a link in the path, if one leads here.
 fn this_program() -> Result<String, Failure> {
     let program = std::env::current_exe()
-        .map_err(|error| Failure::failed(format!("where this program is cannot be told: {error}")))?;
+        .map_err(|error| Failure::failed(format!("cannot find the path of this program: {error}")))?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     let links_here = |link: &PathBuf| link.is_absolute() && link.canonicalize().is_ok_and(|file| file == program);
     let named = std::env::split_paths(&path).map(|folder| folder.join("quipu")).find(links_here);

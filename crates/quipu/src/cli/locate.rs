@@ -1,8 +1,9 @@
-//! Which folder is the vault: as told, else from the environment, else the nearest one upwards that has been a vault.
+//! Which folder is the vault: the one given, else that of the environment, else the nearest one upwards that has `.quipu/`.
 
 use std::path::{Path, PathBuf};
 
 use super::Shared;
+use super::output::{Line, Output};
 use crate::compose::own_folder;
 use crate::failure::Failure;
 
@@ -37,13 +38,20 @@ fn existing(told: &Path, origin: &str) -> Result<PathBuf, Failure> {
 
 fn nearest() -> Result<PathBuf, Failure> {
     let here = std::env::current_dir().map_err(|error| {
-        Failure::usage(format!("the current folder cannot be used: {error}")).hint("give --vault DIR")
+        Failure::usage(format!("cannot use the current folder: {error}")).hint("give the vault with --vault DIR")
     })?;
-    if let Some(vault) = here.ancestors().find(|folder| own_folder(folder).is_dir()) {
+    let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
+    // Folders above the home folder are shared with others: a `.quipu` there is nobody's vault.
+    let ceiling = home.as_deref().filter(|home| here.starts_with(home));
+    let mut upwards = here.ancestors().take_while(|folder| ceiling.is_none_or(|ceiling| folder.starts_with(ceiling)));
+    if let Some(vault) = upwards.find(|folder| own_folder(folder).is_dir()) {
+        if vault != here {
+            let text = format!("using the vault {}, found above the current folder", vault.display());
+            Output::new().aside(&Line::new().dim(text));
+        }
         return Ok(vault.to_owned());
     }
     // Programs that start a server often do so from `/` or from the home folder. Nobody means to index those.
-    let home = std::env::var_os("HOME").map(PathBuf::from);
     if here.parent().is_none() || home.as_deref() == Some(&here) {
         let message = format!("no vault was given, and {} is no folder of notes", here.display());
         return Err(Failure::usage(message).hint("say which one: --vault ~/notes, or QUIPU_VAULT=~/notes"));

@@ -9,7 +9,7 @@ use super::output::{Line, Output};
 use super::{CLIENT, Failure, Outcome, Shared, opened};
 use crate::compose::Wish;
 
-/// Make one entity of two that are the same thing.
+/// Merge two entities that are the same thing.
 ///
 /// The first becomes part of the second: its name and aliases become aliases, its description is kept where there was none and
 /// becomes an observation where there is another, its observations and relations move. Relations that would say nothing new
@@ -28,14 +28,14 @@ JSON fields:
 
 `quipu call suggest_merges` lists pairs that may be the same.")]
 pub(crate) struct Merge {
-    /// The entity that goes: its number or its name.
+    /// Number or name of the entity to merge, which is deleted.
     from: String,
-    /// The entity that stays: its number or its name.
+    /// Number or name of the entity that stays.
     into: String,
-    /// Say what would happen, and change nothing.
+    /// Show what would change, and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Answer as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }

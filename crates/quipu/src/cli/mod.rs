@@ -25,6 +25,7 @@ mod undo;
 mod verify;
 
 mod change;
+mod connected;
 mod http_options;
 mod locate;
 mod logging;
@@ -44,11 +45,11 @@ use serde_json::Value;
 
 use output::Output;
 
-use crate::compose::OpenVault;
+use crate::compose::{OpenVault, own_folder};
 use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::mcp::Reading;
-use crate::share::{self, Again, Looks, Passed, Printed};
+use crate::share::{self, Again, Card, Errand, Looks, Passed, Printed, Wait};
 
 /// Gives AI agents a lasting, shared, searchable memory over a folder of Markdown notes.
 #[derive(Debug, Parser)]
@@ -59,14 +60,15 @@ use crate::share::{self, Again, Looks, Passed, Printed};
     subcommand_required = true,
     after_help = "\
 Examples:
-  quipu serve ~/notes             give an agent the notes in ~/notes
-  quipu search frozen anemometer  look for words in the notes of the current folder
-  quipu doctor                    list broken links and other trouble
+  quipu serve ~/notes             serve the notes in ~/notes to an agent
+  quipu install cursor            connect a client to the notes of the current folder
+  quipu search frozen anemometer  search the notes of the current folder
+  quipu doctor                    list broken links and other problems
   quipu search --help             more about one command, with examples
 
 Exit codes:
-  0  it went well
-  1  it ran and failed, or the answer is no: nothing found, problems with `doctor --check`,
+  0  success
+  1  failure, or a negative answer: nothing found, problems with `doctor --check`,
      stale pages with `stale --fail`
   2  the command line or the configuration is wrong; nothing was done"
 )]
@@ -77,14 +79,14 @@ struct Cli {
     shared: Shared,
 }
 
-/// What every command understands.
+/// Options of every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Everywhere")]
 pub(crate) struct Shared {
-    /// The folder of notes [env: QUIPU_VAULT] [default: the nearest folder upwards that has .quipu/, else this one].
+    /// Use this folder of notes [env: QUIPU_VAULT] [default: the nearest folder upwards with .quipu/, else this one].
     #[arg(long, global = true, value_name = "DIR")]
     vault: Option<PathBuf>,
-    /// Tell more on stderr; twice for everything. QUIPU_LOG sets it in detail.
+    /// Log more to stderr; -vv logs everything. QUIPU_LOG=quipu=debug sets levels by module.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     /// The vault, where a server runs a command in place of another process.
@@ -128,7 +130,7 @@ enum Asking {
 impl Asking {
     fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         match self {
-            Self::Index(command) => command.run(shared, output),
+            Self::Index(command) => command.run(shared, None, output),
             Self::Status(command) => command.run(shared, output),
             Self::Search(command) => command.run(shared, output),
             Self::Call(command) => command.run(shared, output),
@@ -166,19 +168,46 @@ impl Asking {
         }
     }
 
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Index(_) => "index",
+            Self::Status(_) => "status",
+            Self::Search(_) => "search",
+            Self::Call(_) => "call",
+            Self::Stale(_) => "stale",
+            Self::Restore(_) => "restore",
+            Self::Doctor(_) => "doctor",
+        }
+    }
+
     /// Runs it in the server that has the vault open, or else here.
     fn run_where_the_index_is(mut self, shared: Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let folder = self.uproot()?;
         let located = opened::locate(folder.as_deref(), &shared)?;
-        let command = serde_json::to_value(&self).map_err(|error| Failure::failed(error.to_string()))?;
-        match share::pass_on(&located.root, command, self.again(), output.looks()) {
-            Passed::Printed(Printed { stdout, stderr, code }) => {
+        let errand = Errand {
+            name: self.name(),
+            command: serde_json::to_value(&self).map_err(|error| Failure::failed(error.to_string()))?,
+            again: self.again(),
+            wait: if matches!(self, Self::Status(_)) { Wait::Never } else { Wait::UntilFree },
+            looks: output.looks(),
+        };
+        let what = || match Card::read(&own_folder(&located.root)) {
+            Some(holder) => format!("waiting for {holder}, which is using this vault"),
+            None => "waiting for another quipu process, which is using this vault".to_owned(),
+        };
+        let passed = progress::waiting(what, output, || share::pass_on(&located.root, errand));
+        let shared = Shared { vault: Some(located.root.clone()), ..shared };
+        match (passed, self) {
+            (Passed::Printed(Printed { stdout, stderr, code }), _) => {
                 output.print_kept(&stdout, &stderr)?;
                 Ok(Outcome::Elsewhere(code))
             }
-            Passed::Back(claim) => {
-                let shared = Shared { vault: Some(located.root), ..shared };
-                let outcome = self.run(&shared, output);
+            (Passed::Busy(holder), Self::Status(command)) => command.run_beside(&located, &holder, output),
+            (Passed::Busy(holder), _) => Err(Failure::failed(format!("cannot use the index: {holder} has it open"))
+                .hint("try again when that process has ended")),
+            (Passed::Back(claim), Self::Index(command)) => command.run(&shared, claim, output),
+            (Passed::Back(claim), command) => {
+                let outcome = command.run(&shared, output);
                 // Nobody else opened the index meanwhile.
                 drop(claim);
                 outcome
@@ -193,14 +222,17 @@ fn run_for(engine: &Engine, command: Value, looks: Looks) -> Printed {
     let shared = Shared { vault: Some(open.vault.root().to_owned()), verbose: 0, served: Some(open.clone()) };
     let (code, stdout, stderr) = Output::kept(looks, |output| {
         let outcome = match serde_json::from_value::<Asking>(command) {
+            // It answers at once, whatever else goes on.
+            Ok(Asking::Status(command)) if !engine.reading().is_over => command.run_while_reading(engine, output),
             Ok(command) => {
                 engine.indexed();
                 match engine.reading() {
                     Reading { is_over: true, .. } => command.run(&shared, output),
                     Reading { files, .. } => Err(Failure::failed(format!(
-                        "the running server is still reading the vault: {files} files are known so far"
+                        "cannot answer yet: the server (process {}) is still reading the vault, {files} files so far",
+                        std::process::id()
                     ))
-                    .hint("try again in a while")),
+                    .hint("try again in a minute; `quipu status` shows how far it is")),
                 }
             }
             Err(error) => Err(Failure::failed(format!("the running server does not know this command: {error}"))

@@ -10,13 +10,13 @@ use crate::serve::http::{KeySource, OAuthSettings};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tokens from an identity provider")]
 pub(crate) struct OAuthOptions {
-    /// Take tokens (JWT) that this provider signs. Nobody comes in without one, or one of `quipu token`.
+    /// Accept tokens (JWT) that this provider signs; clients need one, or one of `quipu token`.
     #[arg(long, value_name = "URL", requires_all = ["http", "oauth_resource", "oauth_keys"])]
     oauth_issuer: Option<String>,
-    /// This server as its clients reach it; tokens must be for it.
+    /// Require tokens issued for this address of the server.
     #[arg(long, value_name = "URL", requires = "oauth_issuer")]
     oauth_resource: Option<String>,
-    /// The provider's public keys (JWKS): a file or an https address.
+    /// Read the provider's public keys (JWKS) from this file or https address.
     #[arg(long, value_name = "FILE|URL", requires = "oauth_issuer")]
     oauth_keys: Option<String>,
 }

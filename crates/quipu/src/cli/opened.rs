@@ -24,6 +24,19 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
+    /// How many notes there are, as every command counts them.
+    pub(crate) fn notes(&self) -> usize {
+        notes(&self.open)
+    }
+
+    /// That there is nothing to look at, and what to do.
+    pub(crate) fn without_notes(&self) -> Line {
+        let root = self.open.vault.root().display();
+        Line::new().plain(format!(
+            "there are no notes in {root}; give another folder with --vault, or put Markdown files here"
+        ))
+    }
+
     /// What to say and to do where the index could not take everything in.
     pub(crate) fn unsaved(&self) -> Option<(String, &'static str)> {
         let SyncReport { unsaved, total, .. } = self.report;
@@ -71,17 +84,21 @@ pub(crate) fn index(open: &OpenVault, output: &Output) -> Result<(SyncReport, Du
     Ok((report, took))
 }
 
+fn notes(open: &OpenVault) -> usize {
+    open.knowledge.snapshot().notes().count()
+}
+
 /// Reads the vault for a server that somebody started by hand.
 pub(super) fn read_before_a_person(open: &OpenVault) -> Result<(), IndexError> {
     let output = Output::new();
-    let (report, took) = index(open, &output)?;
-    output.aside(&Line::new().plain(format!("{} notes, indexed in {}", report.total, seconds(took))));
+    let (_, took) = index(open, &output)?;
+    output.aside(&Line::new().plain(format!("{} notes, indexed in {}", notes(open), seconds(took))));
     Ok(())
 }
 
 /// Reads the vault for a server that a client started.
 pub(super) fn read_for_a_client(open: &OpenVault) -> Result<(), IndexError> {
-    let (report, took) = index(open, &Output::new())?;
-    tracing::info!(notes = report.total, took = seconds(took), "indexed");
+    let (_, took) = index(open, &Output::new())?;
+    tracing::info!(notes = notes(open), took = seconds(took), "indexed");
     Ok(())
 }

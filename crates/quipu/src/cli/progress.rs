@@ -83,7 +83,7 @@ impl Meter {
 
 /// Does something that may take long, and says what on stderr while it does: on a terminal after a second, elsewhere once
 /// and only when somebody would wonder.
-pub(crate) fn waiting<T>(what: &str, output: &Output, work: impl FnOnce() -> T) -> T {
+pub(crate) fn waiting<T>(what: impl FnOnce() -> String + Send, output: &Output, work: impl FnOnce() -> T) -> T {
     let on_terminal = output.is_watched();
     let (done, is_done) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {
@@ -92,9 +92,10 @@ pub(crate) fn waiting<T>(what: &str, output: &Output, work: impl FnOnce() -> T) 
             if is_done.recv_timeout(patience) != Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
                 return;
             }
+            let what = what();
             if on_terminal {
                 let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-                spinner.set_message(what.to_owned());
+                spinner.set_message(what);
                 spinner
                     .set_style(ProgressStyle::with_template("{spinner} {msg}, {elapsed}").expect("it is well formed"));
                 spinner.enable_steady_tick(Duration::from_millis(100));

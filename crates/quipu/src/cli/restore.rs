@@ -12,7 +12,7 @@ use super::status::size;
 use super::{Failure, Outcome, Shared, opened};
 use crate::compose::Wish;
 
-/// List what was replaced or deleted, or bring a version back.
+/// List replaced and deleted versions of notes, or restore one.
 ///
 /// Every write through quipu keeps what it replaces. Without an id this lists those versions, newest first; with one it
 /// brings the newest of them back to where it was. A file that is there now is kept in its turn. `quipu serve` removes
@@ -29,12 +29,12 @@ JSON fields:
   an id:  {path, version, replaced, copies}, replaced being the version the present file is now kept as, or null;
           copies[] are notes in the same folder with the same text, such as the one that this was moved to")]
 pub(crate) struct Restore {
-    /// The note's path from the vault's root, in any case.
+    /// Path of the note from the vault's root, in any case.
     id: Option<String>,
-    /// This version instead of the newest.
+    /// Restore this version instead of the newest.
     #[arg(long, value_name = "VERSION", requires = "id")]
     version: Option<String>,
-    /// Answer as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }

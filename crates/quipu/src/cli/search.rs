@@ -1,8 +1,10 @@
-//! `quipu search`: looks for words in the notes, section by section.
+//! `quipu search`: the search of the agents, by meaning, words and links, or by words alone.
 
 use clap::Args;
 use quipu_core::Session;
+use quipu_core::model::VaultPath;
 use quipu_core::ports::{TextMatch, TextQuery};
+use quipu_core::search::{By, Search as Query};
 use serde::{Deserialize, Serialize};
 
 use super::opened::Ready;
@@ -11,32 +13,39 @@ use super::snippet::snippet;
 use super::{Failure, Outcome, Shared, opened};
 use crate::compose::Wish;
 
-/// Look for words in the notes.
+/// Search the notes by meaning and words, or with --words by words alone.
 ///
-/// The words are looked for as a phrase first, then all of them anywhere in a section, then any of them; the answer says
-/// when it had to be relaxed. Any script works, and words need no quotes.
+/// Finds notes as the tool `search` does for an agent, best first, each with its best section. With --words it finds
+/// sections that have the words as a phrase, else all of them, else some; the answer says which. Any script works, and
+/// words need no quotes.
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
-  quipu search frozen anemometer
+  quipu search how is ice kept off the anemometer
   quipu search 放射よけ --limit 3
+  quipu search --words frozen anemometer           only where these words are
   quipu search rain gauge --json | jq -r '.hits[].path'
 
 JSON fields:
   query
-  matched   \"phrase\", \"all_words\", \"similar_words\", \"any_word\", or \"nothing\"
-  hits[]    {path, title, heading, line, snippet, score}; heading is null before a note's first one,
-            scores compare within one answer only
+  matched   \"hybrid\"; with --words \"phrase\", \"all_words\", \"similar_words\" or \"any_word\";
+            \"nothing\" without hits
+  hits[]    {path, title, heading, line, snippet, score}; heading is null before a note's first one;
+            scores from 0 to 1 compare between searches, with --words within one answer only
 
 Finding nothing is exit code 1, as with grep.")]
 pub(crate) struct Search {
-    /// What to look for.
-    #[arg(required = true)]
-    words: Vec<String>,
-    /// At most this many sections.
+    /// Words or a question.
+    #[arg(required = true, value_name = "WORDS")]
+    query: Vec<String>,
+    /// Search by words alone, section by section.
+    #[arg(long)]
+    #[serde(default)]
+    words: bool,
+    /// Show at most this many results.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
-    /// Answer as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -61,45 +70,66 @@ struct Hit {
 
 impl Search {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let query = self.words.join(" ");
+        let query = self.query.join(" ");
         if query.trim().is_empty() {
-            return Err(Failure::usage("the words to look for are empty").hint("try: quipu search frozen anemometer"));
+            return Err(Failure::usage("cannot search for nothing").hint("try: quipu search frozen anemometer"));
         }
         let ready = opened::ready(&opened::locate(None, shared)?, Wish::Look, output)?;
-        let answer = look(&ready, query, usize::from(self.limit))?;
+        let limit = usize::from(self.limit);
+        let answer =
+            if self.words { by_words(&ready, query, limit)? } else { by_everything(&ready, query, limit, output)? };
         if self.json {
             output.json(&answer)?;
         } else {
             answer.print(output)?;
         }
+        if ready.notes() == 0 {
+            output.aside(&ready.without_notes());
+        } else if answer.hits.is_empty() && !self.json {
+            output.aside(&Line::new().plain(format!("nothing found for: {}", answer.query)));
+        }
         Ok(if answer.hits.is_empty() { Outcome::Negative } else { Outcome::Fine })
     }
 }
 
-fn look(ready: &Ready, query: String, limit: usize) -> Result<Answer, Failure> {
+/// The search that agents use: notes by meaning, words and links, each shown by its best section.
+fn by_everything(ready: &Ready, query: String, limit: usize, output: &Output) -> Result<Answer, Failure> {
     let knowledge = &ready.open.knowledge;
-    let found = knowledge
-        .search_text(&TextQuery { text: query.clone(), limit, ..TextQuery::default() })
-        .map_err(|error| Failure::from(error).hint("`quipu index --rebuild` makes the index anew"))?;
-    let session = Session::default();
+    let by = if knowledge.searches_by_meaning_alone() { By::Meaning } else { By::Everything };
+    let findings = knowledge.search(&Query { by, owners_only: true, ..Query::new(&query, limit) })?;
+    if let Some(degraded) = &findings.degraded {
+        let hint = if findings.by_meaning { "; `quipu index` embeds the rest" } else { "" };
+        output.aside(&Line::new().dim(format!("{degraded}{hint}")));
+    }
+    let mut hits = Vec::with_capacity(findings.found.len());
+    for found in &findings.found {
+        let section = found.sections.first().map_or(0, |best| best.section);
+        hits.extend(hit(ready, &findings.snapshot.note(found.key).path, section, &query, found.score)?);
+    }
+    let matched = if hits.is_empty() { "nothing" } else { "hybrid" };
+    Ok(Answer { query, matched, hits })
+}
+
+/// A section as it is shown. Between the search and the reading the note or its file may have gone or shrunk: then it is
+/// no longer a hit.
+fn hit(ready: &Ready, path: &VaultPath, section: usize, query: &str, score: f32) -> Result<Option<Hit>, Failure> {
+    let read = ready.open.knowledge.read_file(&Session::default(), path.as_str());
+    let Some(read) = read.map_err(|error| Failure::failed(error.to_string()))? else { return Ok(None) };
+    let Some(section) = read.note().sections.get(section) else { return Ok(None) };
+    let (line, snippet) = snippet(&read.text, section.text_start..section.range.end, query);
+    let (title, heading) = (read.note().title.clone(), section.heading.clone());
+    Ok(Some(Hit { path: path.to_string(), title, heading, line, snippet, score }))
+}
+
+/// Sections that have the words.
+fn by_words(ready: &Ready, query: String, limit: usize) -> Result<Answer, Failure> {
+    let knowledge = &ready.open.knowledge;
+    let found = knowledge.search_text(&TextQuery { text: query.clone(), limit, ..TextQuery::default() })?;
     let snapshot = knowledge.snapshot();
     let mut hits = Vec::with_capacity(found.hits.len());
-    for hit in &found.hits {
-        // Between the search and the reading the note or its file may have gone or shrunk: then it is no longer a hit.
-        let Some(note) = snapshot.get(hit.key) else { continue };
-        let path = note.path.clone();
-        let read = knowledge.read_file(&session, path.as_str()).map_err(|error| Failure::failed(error.to_string()))?;
-        let Some(read) = read else { continue };
-        let Some(section) = read.note().sections.get(hit.section) else { continue };
-        let (line, snippet) = snippet(&read.text, section.text_start..section.range.end, &query);
-        hits.push(Hit {
-            path: path.to_string(),
-            title: read.note().title.clone(),
-            heading: section.heading.clone(),
-            line,
-            snippet,
-            score: hit.score,
-        });
+    for found in &found.hits {
+        let Some(note) = snapshot.get(found.key) else { continue };
+        hits.extend(hit(ready, &note.path, found.section, &query, found.score)?);
     }
     let matched = match found.matched {
         _ if hits.is_empty() => "nothing",
@@ -124,9 +154,6 @@ impl Answer {
         };
         if let Some(relaxed) = relaxed {
             output.aside(&Line::new().dim(relaxed));
-        }
-        if self.hits.is_empty() {
-            output.aside(&Line::new().plain(format!("nothing found for: {}", self.query)));
         }
         for (number, hit) in self.hits.iter().enumerate() {
             if number > 0 {

@@ -16,15 +16,15 @@ use super::http_options::HttpOptions;
 use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared, opened};
 use crate::engine::EngineOptions;
+use crate::install::CLIENTS;
 use crate::mcp::Desk;
 use crate::serve::http::Settings;
 use crate::serve::stdio;
 use crate::share::{Seat, SeatOptions};
 
-/// Give agents the vault, over standard input and output or over HTTP (MCP).
+/// Serve the vault to agents over MCP, on standard input and output or over HTTP.
 ///
-/// A client starts this program and speaks to it. Started by hand it says how to connect one. With --http it serves many
-/// clients at once.
+/// A client starts this command and speaks to it; `quipu install` connects one. With --http it serves many clients at once.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -36,16 +36,16 @@ Examples:
   quipu serve ~/notes --read-only              offers no tool that changes anything
   quipu serve ~/notes --toolsets notes         offers one toolset only")]
 pub(crate) struct Serve {
-    /// The folder of notes.
+    /// Folder of notes.
     #[arg(value_name = "VAULT")]
     folder: Option<PathBuf>,
-    /// Do not watch for changes made by other programs. Notes that are read are still as they are on disk.
+    /// Do not watch the files for changes by other programs; a note that is read is still as it is on disk.
     #[arg(long)]
     no_watch: bool,
     /// Offer only these toolsets, separated by commas [default: all].
     #[arg(long, value_delimiter = ',', value_parser = toolset_parser())]
     toolsets: Option<Vec<Toolset>>,
-    /// Offer no tool that changes notes or memory. The index is still kept in .quipu/.
+    /// Offer no tool that changes notes or memory; the index is still kept in .quipu/.
     #[arg(long)]
     read_only: bool,
     #[command(flatten)]
@@ -74,6 +74,7 @@ impl Serve {
         let options = SeatOptions {
             engine: EngineOptions {
                 watches: !self.no_watch,
+                background: true,
                 trash_days: if self.read_only { 0 } else { located.config.trash_days },
                 read: if on_terminal { opened::read_before_a_person } else { opened::read_for_a_client },
             },
@@ -93,7 +94,7 @@ impl Serve {
         let Some(seat) = seat.transpose()? else { return Ok(Outcome::Fine) };
         let seat = Arc::new(seat);
         if on_terminal {
-            greet(&root, &seat, http.as_ref(), output);
+            greet(&root, seat.offer().tools().count(), seat.owner(), http.as_ref(), output);
         }
         let outcome = match http {
             None => stdio::serve(seat.clone()),
@@ -105,10 +106,9 @@ impl Serve {
     }
 }
 
-/// What somebody who started this by hand wants to know.
-fn greet(root: &Path, seat: &Seat, http: Option<&Settings>, output: &Output) {
+/// Tells a person at a terminal what is served and how to connect a client.
+fn greet(root: &Path, tools: usize, owner: Option<u32>, http: Option<&Settings>, output: &Output) {
     let vault = root.display().to_string();
-    let tools = seat.offer().tools().count();
     let way = match http {
         None => "over standard input and output".to_owned(),
         Some(settings) => format!("at {}", settings.url()),
@@ -134,18 +134,23 @@ fn greet(root: &Path, seat: &Seat, http: Option<&Settings>, output: &Output) {
         }
     };
     let say = |line: Line| output.aside(&line);
-    say(Line::new().plain("serving ").bold(vault).plain(format!(" {way}, {tools} tools")));
-    if let Some(owner) = seat.owner() {
+    say(Line::new().plain("serving ").bold(vault.clone()).plain(format!(" {way}, {tools} tools")));
+    if let Some(owner) = owner {
         say(Line::new().dim(format!("Process {owner} has the vault open already; this one passes calls on to it.")));
     }
-    say(Line::new().dim("This is for a client to speak to; Ctrl-C ends it. To connect one:"));
+    say(Line::new().dim("Clients start this command themselves; Ctrl-C ends this one. To connect a client:"));
+    if http.is_none() {
+        say(Line::new().plain(format!("  quipu install CLIENT --vault {}", shell_quoted(&vault))));
+        let names = CLIENTS.iter().map(|client| client.name).collect::<Vec<_>>().join(", ");
+        say(Line::new().dim(format!("where CLIENT is one of {names}; or by hand:")));
+    }
     say(Line::new().plain(format!("  {claude}")));
-    say(Line::new().dim("or, in the configuration of other clients:"));
+    say(Line::new().dim("or, in the settings of other clients:"));
     say(Line::new().plain(format!("  {}", json!({ "mcpServers": { "quipu": server } }))));
 }
 
 /// A word as a shell takes it literally.
-fn shell_quoted(word: &str) -> String {
+pub(super) fn shell_quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
@@ -157,6 +162,18 @@ fn shell_quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::share::Looks;
+
+    #[test]
+    fn the_greeting_names_the_command_that_connects_a_client() {
+        let greeting = |http: Option<&Settings>| {
+            Output::kept(Looks::default(), |output| greet(Path::new("/my notes"), 42, None, http, output)).2
+        };
+        let said = greeting(None);
+        assert!(said.starts_with("serving /my notes over standard input and output, 42 tools\n"), "{said}");
+        assert!(said.contains("\n  quipu install CLIENT --vault '/my notes'\n"), "{said}");
+        assert!(said.contains("one of claude-code, "), "{said}");
+    }
 
     #[test]
     fn a_path_survives_the_shell() {

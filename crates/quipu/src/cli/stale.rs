@@ -19,12 +19,12 @@ use crate::compose::{IndexPlace, WhyMemory, Wish};
 /// A page names those files in its frontmatter under `source_refs`: files, folders or patterns, from the vault's root or
 /// the repository's. It is stale when one of them changed after the page itself did, as git tells it or, without git, as
 /// the index remembers; possibly stale while that change is younger than 7 days (`days` below `[staleness]` in the
-/// configuration).
+/// configuration); untracked when it has no `source_refs`, or none that can be compared with the past.
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
   quipu stale ~/project/docs        what lags behind, and since when
-  quipu stale --fail                for CI: exit code 1 when a page is stale, or when that could not be found out;
+  quipu stale --fail                for CI: exit code 1 when a page is stale, or when a source could not be compared;
                                     possibly stale is no failure
   quipu stale --json | jq -r '.pages[] | select(.staleness == \"stale\") | .path'
 
@@ -35,17 +35,17 @@ JSON fields:
   vault, counts   {fresh, possibly_stale, stale, untracked}
   pages[]         {path, title, staleness, refs[{path, change, since}]}, stale ones first; change is \"modified\" or
                   \"deleted\", since is null where it is not known
-  never_seen[]    {path, ref}: references that name nothing and never did
-  unknown[]       {path, ref}: sources of which it could not be found out whether they changed; warnings say why
-  warnings[]      what could not be found out")]
+  never_seen[]    {path, ref}: references to files that do not exist and never did
+  unknown[]       {path, ref}: sources that could not be compared with the past; warnings say why
+  warnings[]      why something could not be compared")]
 pub(crate) struct Stale {
-    /// The folder of notes.
+    /// Folder of notes.
     #[arg(value_name = "VAULT")]
     pub(super) folder: Option<PathBuf>,
-    /// Exit with code 1 when any page is stale, or when it could not be found out.
+    /// Exit with code 1 when a page is stale, or when a source could not be compared.
     #[arg(long)]
     fail: bool,
-    /// Answer as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -83,6 +83,9 @@ struct Ref {
     since: Option<String>,
 }
 
+/// References of one kind that are listed; JSON has all of them.
+const LISTED: usize = 3;
+
 /// A page and one of its references.
 #[derive(Serialize)]
 struct Named {
@@ -111,8 +114,8 @@ fn look(ready: &Ready, output: &Output) -> Answer {
     let snapshot = knowledge.snapshot();
     let (sourced, others): (Vec<NoteKey>, Vec<NoteKey>) =
         snapshot.files().partition(|key| !source_refs(snapshot.note(*key)).is_empty());
-    let what = format!("comparing {} pages with their sources", sourced.len());
-    let (judged, mut warnings) = waiting(&what, output, || knowledge.freshness(&snapshot, &sourced));
+    let what = || format!("comparing {} pages with their sources", sourced.len());
+    let (judged, mut warnings) = waiting(what, output, || knowledge.freshness(&snapshot, &sourced));
     let root = ready.open.vault.root();
     let has_history = root.ancestors().any(|folder| folder.join(".git").exists());
     if !has_history && !sourced.is_empty() && ready.open.index == IndexPlace::Memory(WhyMemory::NotYet) {
@@ -177,18 +180,26 @@ impl Answer {
         let Counts { fresh, possibly_stale, stale, untracked } = self.counts;
         let counts = format!("{stale} stale, {possibly_stale} possibly stale, {fresh} fresh, {untracked} untracked");
         output.line(&Line::new().plain(counts))?;
-        for missing in &self.never_seen {
-            let text = format!("{}: its source {} is not there and never was", missing.path, missing.reference);
-            output.aside(&Line::new().dim(text));
-        }
-        for unknown in &self.unknown {
-            let text = format!("{}: whether its source {} changed is not known", unknown.path, unknown.reference);
-            output.aside(&Line::new().dim(text));
-        }
+        // First what explains the rest.
         for warning in &self.warnings {
-            output.aside(&Line::new().yellow("warning: ").plain(warning.clone()));
+            output.warning(warning, None);
+        }
+        list(&self.never_seen, "does not exist and never did", output);
+        list(&self.unknown, "may have changed: its history cannot be read", output);
+        if untracked > 0 {
+            output.aside(&Line::new().dim("untracked: no `source_refs`, or none that can be compared with the past"));
         }
         Ok(())
+    }
+}
+
+/// The first few references, and how many more there are.
+fn list(named: &[Named], what: &str, output: &Output) {
+    for Named { path, reference } in named.iter().take(LISTED) {
+        output.aside(&Line::new().dim(format!("{path}: its source {reference} {what}")));
+    }
+    if named.len() > LISTED {
+        output.aside(&Line::new().dim(format!("and {} more; --json lists them", named.len() - LISTED)));
     }
 }
 

@@ -1,18 +1,25 @@
-//! `quipu status`: what the vault holds and where its index is.
+//! `quipu status`: what the vault and its memory hold, and the state of the index.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jiff::Timestamp;
 use quipu_core::index::Snapshot;
+use quipu_core::ports::{ChangeNumber, MemoryCounts, MemoryFailure, MemoryStore, VaultFiles};
+use quipu_vault::FolderVault;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared, opened};
-use crate::compose::{self, IndexPlace, WhyMemory, Wish};
+use super::{Failure, Outcome, Shared, change, opened};
+use crate::compose::{self, IndexPlace, OpenMemory, WhyMemory, Wish};
+use crate::engine::Engine;
+use crate::located::Located;
+use crate::share::Card;
 
-/// Tell what the vault holds and where its index is.
+/// Show what the vault and its memory hold, and the state of the index.
+///
+/// Brings the index up to date first, unless another process is doing that: then it answers at once from what is known.
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
@@ -21,22 +28,26 @@ Examples:
 
 JSON fields:
   vault                      the folder of notes
-  notes                      notes, files that lost their id to another spelling left out
+  notes                      number of notes
   links.resolved, .broken    links as written, repetitions included; attachments are neither
   tags                       different tags
   index.place                the folder, or null when the index lives in memory
-  index.owner                \"none\", or \"other\" while a server has it open: it then answers this
+  index.owner                \"none\", or \"other\" while another process has the index open
   index.bytes, .written_at   size and time of its files before this command; null when there are none
-  embedding.passages, .embedded    texts to search by meaning, and those ready; null without
+  embedding.passages, .embedded    texts to search by meaning, and those that are ready; null without
                              a model
+  memory.entities, .observations, .relations, .changes    what agents remember
+  memory.last_change         {at, client, tool} of the newest change; null before the first
+  memory.health              \"ok\", or why memory cannot be used; `quipu verify` checks every row
   since.added, .changed, .removed   what this command had to take in to be up to date
   ms                         how long that took
-Whether a server watches the vault cannot be seen from outside it.")]
+  busy                       the process that is updating the index, null when none is; while it is,
+                             notes counts files, and links, tags, embedding and since are null")]
 pub(crate) struct Status {
-    /// The folder of notes.
+    /// Folder of notes.
     #[arg(value_name = "VAULT")]
     pub(super) folder: Option<PathBuf>,
-    /// Answer as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -45,13 +56,15 @@ pub(crate) struct Status {
 struct Answer {
     vault: String,
     notes: usize,
-    links: Links,
-    tags: usize,
+    links: Option<Links>,
+    tags: Option<usize>,
     index: Index,
     /// Null without an embedder.
     embedding: Option<Embedding>,
-    since: Since,
+    memory: Remembered,
+    since: Option<Since>,
     ms: u64,
+    busy: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -81,6 +94,24 @@ struct Since {
     removed: usize,
 }
 
+/// What memory holds.
+#[derive(Serialize)]
+struct Remembered {
+    entities: u64,
+    observations: u64,
+    relations: u64,
+    changes: i64,
+    last_change: Option<LastChange>,
+    health: String,
+}
+
+#[derive(Serialize)]
+struct LastChange {
+    at: String,
+    client: String,
+    tool: String,
+}
+
 impl Status {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let located = opened::locate(self.folder.as_deref(), shared)?;
@@ -89,21 +120,17 @@ impl Status {
         let is_served = located.is_served();
         let ready = opened::ready(&located, Wish::Look, output)?;
         let snapshot = ready.open.knowledge.snapshot();
-        let index = Index {
-            place: match &ready.open.index {
-                IndexPlace::Folder(folder) => Some(folder.display().to_string()),
-                IndexPlace::Memory(_) => None,
-            },
-            owner: if is_served || ready.open.index == IndexPlace::Memory(WhyMemory::Owned) { "other" } else { "none" },
-            bytes: files.as_ref().map(|files| files.bytes),
-            written_at: files.as_ref().and_then(|files| files.newest).map(|time| format!("{time:.0}")),
+        let is_others = is_served || ready.open.index == IndexPlace::Memory(WhyMemory::Owned);
+        let place = match &ready.open.index {
+            IndexPlace::Folder(folder) => Some(folder.as_path()),
+            IndexPlace::Memory(_) => None,
         };
         let answer = Answer {
             vault: ready.open.vault.root().display().to_string(),
-            notes: snapshot.notes().count(),
-            links: count_links(&snapshot),
-            tags: count_tags(&snapshot),
-            index,
+            notes: ready.notes(),
+            links: Some(count_links(&snapshot)),
+            tags: Some(count_tags(&snapshot)),
+            index: Index::of(place, is_others, files.as_ref()),
             // Of an index that is not ours to look into nothing is known.
             embedding: ready
                 .open
@@ -112,15 +139,117 @@ impl Status {
                 .filter(|_| matches!(ready.open.index, IndexPlace::Folder(_)))
                 .and_then(Result::ok)
                 .map(|coverage| Embedding { passages: coverage.passages, embedded: coverage.embedded }),
-            since: Since { added: ready.report.added, changed: ready.report.changed, removed: ready.report.removed },
+            memory: Remembered::of(ready.open.memory.as_ref().map_err(ToString::to_string)),
+            since: Some(Since {
+                added: ready.report.added,
+                changed: ready.report.changed,
+                removed: ready.report.removed,
+            }),
             ms: u64::try_from(ready.took.as_millis()).unwrap_or(u64::MAX),
+            busy: None,
         };
+        self.show(&answer, &ready.open.index, output)
+    }
+
+    /// Answers without the index, which another process has open and is not ready to share.
+    pub(super) fn run_beside(self, located: &Located, holder: &Card, output: &mut Output) -> Result<Outcome, Failure> {
+        let vault = located.files()?;
+        let memory = located.memory(Wish::Look).map_err(|failure| failure.to_string());
+        self.partial(&vault, memory.as_ref().map_err(Clone::clone), format!("{holder} is updating it"), output)
+    }
+
+    /// Answers in the server that is still reading the vault.
+    pub(super) fn run_while_reading(self, engine: &Engine, output: &mut Output) -> Result<Outcome, Failure> {
+        let open = engine.open();
+        let files = engine.reading().files;
+        let busy = format!("the server (process {}) is reading the vault, {files} files so far", std::process::id());
+        self.partial(&open.vault, open.memory.as_ref().map_err(ToString::to_string), busy, output)
+    }
+
+    fn partial(
+        self,
+        vault: &FolderVault,
+        memory: Result<&OpenMemory, String>,
+        busy: String,
+        output: &mut Output,
+    ) -> Result<Outcome, Failure> {
+        let folder = compose::index_folder(vault.root());
+        let files = files_below(&folder);
+        let answer = Answer {
+            vault: vault.root().display().to_string(),
+            notes: vault.list().map_err(|error| Failure::failed(error.to_string()))?.files.len(),
+            links: None,
+            tags: None,
+            index: Index::of(Some(&folder), true, files.as_ref()),
+            embedding: None,
+            memory: Remembered::of(memory),
+            since: None,
+            ms: 0,
+            busy: Some(busy),
+        };
+        self.show(&answer, &IndexPlace::Folder(folder), output)
+    }
+
+    fn show(self, answer: &Answer, place: &IndexPlace, output: &mut Output) -> Result<Outcome, Failure> {
         if self.json {
-            output.json(&answer)?;
+            output.json(answer)?;
         } else {
-            answer.print(&ready.open.index, output)?;
+            answer.print(place, output)?;
         }
         Ok(Outcome::Fine)
+    }
+}
+
+impl Index {
+    fn of(place: Option<&Path>, is_others: bool, files: Option<&Files>) -> Self {
+        Self {
+            place: place.map(|folder| folder.display().to_string()),
+            owner: if is_others { "other" } else { "none" },
+            bytes: files.map(|files| files.bytes),
+            written_at: files.and_then(|files| files.newest).map(|time| format!("{time:.0}")),
+        }
+    }
+}
+
+impl Remembered {
+    fn of(memory: Result<&OpenMemory, String>) -> Self {
+        let counted = memory.and_then(|open| Self::count(&**open.memory.store()).map_err(|error| error.to_string()));
+        counted.unwrap_or_else(|why| Self {
+            entities: 0,
+            observations: 0,
+            relations: 0,
+            changes: 0,
+            last_change: None,
+            health: why,
+        })
+    }
+
+    fn count(store: &dyn MemoryStore) -> Result<Self, MemoryFailure> {
+        let MemoryCounts { entities, observations, relations } = store.counts()?;
+        let last_change = store.log_before(ChangeNumber(i64::MAX), 1)?.pop().map(|change| LastChange {
+            at: change::at(&change),
+            client: change.author.client,
+            tool: change.author.tool,
+        });
+        let changes = store.head()?.0;
+        Ok(Self { entities, observations, relations, changes, last_change, health: "ok".to_owned() })
+    }
+
+    fn text(&self) -> String {
+        if self.health != "ok" {
+            return format!("cannot be used: {}; `quipu verify` checks it", self.health);
+        }
+        let Self { entities, observations, relations, .. } = self;
+        match &self.last_change {
+            None => "empty".to_owned(),
+            Some(LastChange { at, client, tool }) => {
+                let client = if client.is_empty() { "an unnamed client" } else { client };
+                format!(
+                    "{entities} entities, {observations} observations, {relations} relations; last change {at} by \
+                     {client} ({tool})"
+                )
+            }
+        }
     }
 }
 
@@ -128,33 +257,41 @@ impl Answer {
     fn print(&self, place: &IndexPlace, output: &mut Output) -> Result<(), Failure> {
         let row = |name: &str, value: String| Line::new().dim(format!("{name:<8}")).plain(value);
         output.line(&Line::new().dim(format!("{:<8}", "vault")).bold(self.vault.clone()))?;
-        output.line(&row("notes", self.notes.to_string()))?;
-        let Links { resolved, broken } = self.links;
-        let hint = if broken > 0 { "; `quipu doctor` lists them" } else { "" };
-        output.line(&row("links", format!("{resolved} resolved, {broken} broken{hint}")))?;
-        output.line(&row("tags", self.tags.to_string()))?;
+        let no_notes = "; give another folder with --vault, or put Markdown files here";
+        output.line(&row("notes", format!("{}{}", self.notes, if self.notes == 0 { no_notes } else { "" })))?;
+        if let Some(Links { resolved, broken }) = self.links {
+            let hint = if broken > 0 { "; `quipu doctor` lists them" } else { "" };
+            output.line(&row("links", format!("{resolved} resolved, {broken} broken{hint}")))?;
+        }
+        if let Some(tags) = self.tags {
+            output.line(&row("tags", tags.to_string()))?;
+        }
         let kept = match (self.index.bytes, &self.index.written_at) {
             (Some(bytes), Some(at)) => format!("{}, last written {at}", size(bytes)),
             _ => "new".to_owned(),
         };
-        let index = match place {
-            IndexPlace::Folder(folder) if self.index.owner == "other" => {
+        let index = match (place, &self.busy) {
+            (IndexPlace::Folder(folder), Some(busy)) => format!("{}, {kept}; {busy}", folder.display()),
+            (IndexPlace::Folder(folder), None) if self.index.owner == "other" => {
                 format!("{}, {kept}, in use by a running server", folder.display())
             }
-            IndexPlace::Folder(folder) => format!("{}, {kept}", folder.display()),
-            IndexPlace::Memory(WhyMemory::Owned) => format!("in use by another quipu process, {kept}"),
-            IndexPlace::Memory(WhyMemory::Unwritable(reason)) => {
+            (IndexPlace::Folder(folder), None) => format!("{}, {kept}", folder.display()),
+            (IndexPlace::Memory(WhyMemory::Owned), _) => format!("in use by another quipu process, {kept}"),
+            (IndexPlace::Memory(WhyMemory::Unwritable(reason)), _) => {
                 format!("in memory, its folder cannot be used: {reason}")
             }
-            IndexPlace::Memory(WhyMemory::NotYet) => "none yet; `quipu index` makes one".to_owned(),
+            (IndexPlace::Memory(WhyMemory::NotYet), _) => "none yet; `quipu index` creates it".to_owned(),
         };
         output.line(&row("index", index))?;
         if let Some(Embedding { passages, embedded }) = &self.embedding {
             let hint = if embedded < passages { "; `quipu index` or a running server embeds the rest" } else { "" };
             output.line(&row("meaning", format!("{embedded} of {passages} passages embedded{hint}")))?;
         }
-        let Since { added, changed, removed } = self.since;
-        if matches!(place, IndexPlace::Folder(_)) && added + changed + removed > 0 {
+        output.line(&row("memory", self.memory.text()))?;
+        if let Some(Since { added, changed, removed }) = self.since
+            && matches!(place, IndexPlace::Folder(_))
+            && added + changed + removed > 0
+        {
             let taken = format!("{added} added, {changed} changed, {removed} removed since then, now taken in");
             output.line(&row("", taken))?;
         }

@@ -21,13 +21,13 @@ Examples:
 JSON fields:
   [{vault, url}]: what was allowed, taken back, or is there")]
 pub(crate) struct Trust {
-    /// List what is allowed.
+    /// List the allowed providers.
     #[arg(long, conflicts_with = "remove")]
     list: bool,
-    /// Take back what was allowed for this vault.
+    /// Revoke the permission of this vault.
     #[arg(long)]
     remove: bool,
-    /// Answer as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }

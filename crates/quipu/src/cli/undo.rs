@@ -5,28 +5,29 @@ use quipu_core::Session;
 use quipu_core::ports::{ChangeNumber, UndoError};
 
 use super::output::{Line, Output};
+use super::progress::waiting;
 use super::{CLIENT, Failure, Outcome, Shared, change, opened};
 use crate::compose::{OpenMemory, Wish};
 
-/// Take a change of memory back.
+/// Undo a change of memory.
 ///
-/// Without a number, the newest change that has not been taken back. What newer changes hang on is not taken back; undo
-/// those first. An undo is a change too: it is in the log, and can be undone by its number, which brings back what it took.
+/// Without a number, undoes the newest change that has not been undone. A change on which newer ones depend is refused;
+/// undo those first. An undo is a change too: it is in the log, and can be undone by its number.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  quipu undo       take back the newest change
-  quipu undo 118   take back change 118, as `quipu audit` lists it
+  quipu undo       undo the newest change
+  quipu undo 118   undo change 118, as `quipu audit` lists it
 
 JSON fields:
   {change, at, client, tool, undoes, undone_by, steps: [{before, after}]}, as in `quipu audit --json`
 
-Notes are brought back by `quipu restore`.")]
+`quipu restore` restores notes.")]
 pub(crate) struct Undo {
-    /// The number of the change, as `quipu audit` lists it.
+    /// Number of the change, as `quipu audit` lists it.
     #[arg(value_name = "CHANGE")]
     number: Option<i64>,
-    /// Answer as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -39,7 +40,9 @@ impl Undo {
             None => newest(&open)?,
         };
         let author = open.memory.author(&Session::named(CLIENT), "undo", None);
-        let undone = open.memory.store().undo(number, &author).map_err(|error| match error {
+        let what = || "waiting for another program that keeps .quipu/memory.db locked".to_owned();
+        let undone = waiting(what, output, || open.memory.store().undo(number, &author));
+        let undone = undone.map_err(|error| match error {
             UndoError::Failed(failure) => failure.into(),
             error => Failure::failed(error.to_string()).hint("`quipu audit` lists the changes"),
         })?;

@@ -7,7 +7,7 @@ use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared, opened};
 use crate::compose::Wish;
 
-/// Look memory over: every page, every reference, and that everything is as its log says.
+/// Check memory: every page, every reference, and everything against the log.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -17,9 +17,9 @@ Examples:
 JSON fields:
   {sound, findings, entities, observations, relations, changes}
 
-The exit code is 1 when something is wrong. The index of notes is looked over by `quipu doctor`.")]
+The exit code is 1 when something is wrong. `quipu doctor` checks the notes and their index.")]
 pub(crate) struct Verify {
-    /// Answer as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }

@@ -45,6 +45,15 @@ impl Config {
                     hint: format!("leave it out; there are {}", listed(names())),
                 });
             }
+            if let Some(word) = name.strip_prefix("embedding.")
+                && ["key", "token", "secret"].iter().any(|secret| word.to_lowercase().contains(secret))
+            {
+                return Err(ConfigError {
+                    place: place.to_string(),
+                    message: format!("cannot take `{name}` from a file, which is easily copied or committed"),
+                    hint: "remove it, and set QUIPU_EMBEDDING_KEY in the environment".to_owned(),
+                });
+            }
             let Some(known) = KEYS.iter().find(|known| known.name == name) else {
                 let below = format!("{name}.");
                 match value.get_ref() {

@@ -137,8 +137,12 @@ impl Config {
             // `.quipu` itself is a file: then there is no configuration either.
             Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => String::new(),
             Err(error) => {
-                let hint = "it has to be UTF-8 text that can be read".to_owned();
-                return Err(ConfigError { place: FILE.into(), message: error.to_string(), hint });
+                let hint = match error.kind() {
+                    std::io::ErrorKind::InvalidData => "save it as UTF-8 text",
+                    std::io::ErrorKind::PermissionDenied => "make it and its folder readable for yourself (chmod u+rX)",
+                    _ => "make it a text file that can be read, or remove it",
+                };
+                return Err(ConfigError { place: FILE.into(), message: error.to_string(), hint: hint.to_owned() });
             }
         };
         refuse_unknown(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;

@@ -18,7 +18,17 @@ pub(crate) struct Client {
     /// What to do before it sees the change.
     pub(crate) afterwards: &'static str,
     file: fn(&Home) -> PathBuf,
+    /// Settings that lie in a project and are shared with it, where the client has such.
+    project: Option<ProjectFile>,
     pub(super) format: &'static (dyn Format + Sync),
+}
+
+/// A client's settings in a project.
+struct ProjectFile {
+    /// From the project's folder.
+    path: &'static str,
+    /// What the client replaces by that folder; empty where it starts servers in it.
+    folder: &'static str,
 }
 
 /// The folders under which programs keep their settings.
@@ -40,6 +50,11 @@ impl Home {
         Some(Self { home, config, desktop })
     }
 
+    /// Whether this is the home folder.
+    pub(crate) fn is(&self, folder: &Path) -> bool {
+        self.home == folder || self.home.canonicalize().is_ok_and(|home| home == folder)
+    }
+
     /// A path as people write it.
     pub(crate) fn shown(&self, path: &Path) -> String {
         match path.strip_prefix(&self.home) {
@@ -54,8 +69,33 @@ impl Client {
         CLIENTS.iter().find(|client| client.name == name)
     }
 
+    /// The user's settings.
     pub(crate) fn file(&self, home: &Home) -> PathBuf {
         (self.file)(home)
+    }
+
+    /// The settings of a project; `None` where the client has none.
+    pub(crate) fn project_file(&self, project: &Path) -> Option<PathBuf> {
+        self.project.as_ref().map(|file| project.join(file.path))
+    }
+
+    /// A path below the project's folder, as the client finds it wherever the project lies.
+    pub(crate) fn in_project(&self, below: &str) -> String {
+        let folder = self.project.as_ref().map_or("", |file| file.folder);
+        match (folder, below) {
+            ("", "") => ".".to_owned(),
+            ("", below) => below.to_owned(),
+            (folder, "") => folder.to_owned(),
+            (folder, below) => format!("{folder}/{below}"),
+        }
+    }
+
+    /// The other way round: what the client makes of an argument in a project's settings.
+    pub(crate) fn expanded(&self, argument: &str, project: &Path) -> String {
+        match self.project.as_ref().map(|file| file.folder).filter(|folder| !folder.is_empty()) {
+            Some(folder) => argument.replace(folder, &project.display().to_string()),
+            None => argument.to_owned(),
+        }
     }
 }
 
@@ -72,7 +112,10 @@ fn one_list(launch: &Launch) -> Value {
     json!({ "type": "local", "command": command, "enabled": true })
 }
 
-const START_AGAIN: &str = "start it again to use it";
+const START_AGAIN: &str = "restart it to use the server";
+
+/// The variable of Cursor and VS Code for the folder of the project.
+const WORKSPACE: &str = "${workspaceFolder}";
 
 /// All of them, in the order in which they are listed.
 pub(crate) const CLIENTS: &[Client] = &[
@@ -81,6 +124,7 @@ pub(crate) const CLIENTS: &[Client] = &[
         title: "Claude Code",
         afterwards: "a new session uses it",
         file: |home| home.home.join(".claude.json"),
+        project: Some(ProjectFile { path: ".mcp.json", folder: "" }),
         format: &Json { section: "mcpServers", entry: typed },
     },
     Client {
@@ -88,6 +132,7 @@ pub(crate) const CLIENTS: &[Client] = &[
         title: "Claude Desktop",
         afterwards: START_AGAIN,
         file: |home| home.desktop.join("Claude/claude_desktop_config.json"),
+        project: None,
         format: &Json { section: "mcpServers", entry: plain },
     },
     Client {
@@ -95,6 +140,7 @@ pub(crate) const CLIENTS: &[Client] = &[
         title: "Cursor",
         afterwards: "its settings show it under MCP",
         file: |home| home.home.join(".cursor/mcp.json"),
+        project: Some(ProjectFile { path: ".cursor/mcp.json", folder: WORKSPACE }),
         format: &Json { section: "mcpServers", entry: plain },
     },
     Client {
@@ -102,6 +148,7 @@ pub(crate) const CLIENTS: &[Client] = &[
         title: "VS Code",
         afterwards: "`MCP: List Servers` starts it",
         file: |home| home.desktop.join("Code/User/mcp.json"),
+        project: Some(ProjectFile { path: ".vscode/mcp.json", folder: WORKSPACE }),
         format: &Json { section: "servers", entry: typed },
     },
     Client {
@@ -109,6 +156,7 @@ pub(crate) const CLIENTS: &[Client] = &[
         title: "Windsurf",
         afterwards: "refresh its list of MCP servers",
         file: |home| home.home.join(".codeium/windsurf/mcp_config.json"),
+        project: None,
         format: &Json { section: "mcpServers", entry: plain },
     },
     Client {
@@ -116,6 +164,7 @@ pub(crate) const CLIENTS: &[Client] = &[
         title: "Zed",
         afterwards: "the agent panel's settings show it",
         file: |home| home.config.join("zed/settings.json"),
+        project: None,
         format: &Json { section: "context_servers", entry: plain },
     },
     Client {
@@ -123,6 +172,7 @@ pub(crate) const CLIENTS: &[Client] = &[
         title: "Codex",
         afterwards: START_AGAIN,
         file: |home| home.home.join(".codex/config.toml"),
+        project: None,
         format: &Toml { section: "mcp_servers" },
     },
     Client {
@@ -130,6 +180,7 @@ pub(crate) const CLIENTS: &[Client] = &[
         title: "Gemini CLI",
         afterwards: START_AGAIN,
         file: |home| home.home.join(".gemini/settings.json"),
+        project: None,
         format: &Json { section: "mcpServers", entry: plain },
     },
     Client {
@@ -137,6 +188,7 @@ pub(crate) const CLIENTS: &[Client] = &[
         title: "opencode",
         afterwards: START_AGAIN,
         file: |home| home.config.join("opencode/opencode.json"),
+        project: None,
         format: &Json { section: "mcp", entry: one_list },
     },
     Client {
@@ -144,6 +196,7 @@ pub(crate) const CLIENTS: &[Client] = &[
         title: "LM Studio",
         afterwards: "its program tab shows it",
         file: |home| home.home.join(".lmstudio/mcp.json"),
+        project: None,
         format: &Json { section: "mcpServers", entry: plain },
     },
 ];

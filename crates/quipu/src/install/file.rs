@@ -42,7 +42,7 @@ pub(crate) fn lock() -> anyhow::Result<File> {
 
 impl ConfigFile {
     pub(crate) fn read(client: &'static Client, path: PathBuf) -> anyhow::Result<Self> {
-        let text = own_files::text(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+        let text = own_files::text(&path).with_context(|| format!("cannot read {}", path.display()))?;
         Ok(Self { client, path, text })
     }
 
@@ -73,7 +73,7 @@ impl ConfigFile {
 
     /// The servers in it, and how each is started.
     pub(crate) fn servers(&self) -> anyhow::Result<Vec<(String, Option<Launch>)>> {
-        self.client.format.servers(self.before()).with_context(|| self.path.display().to_string())
+        self.client.format.servers(self.before()).with_context(|| format!("cannot read {}", self.path.display()))
     }
 
     /// Puts a server in; `None` when it is there just so. What people have added to the one of that name stays.
@@ -109,7 +109,7 @@ impl ConfigFile {
     }
 
     fn as_it_is(&self) -> String {
-        format!("{} is left as it is", self.path.display())
+        format!("cannot change {}, which is left as it is", self.path.display())
     }
 
     /// Where it is written. A link that leads nowhere is left: nobody knows what is to come at its end.
@@ -124,28 +124,33 @@ impl ConfigFile {
                 ),
                 Err(_) => Ok(self.path.clone()),
             },
-            Err(error) => Err(error).with_context(|| format!("{} cannot be read", self.path.display())),
+            Err(error) => Err(error).with_context(|| format!("cannot read {}", self.path.display())),
         }
     }
 }
 
 impl Change<'_> {
     /// Makes it. Says where what was there is kept, if there was anything.
-    pub(crate) fn make(&self, now: Timestamp) -> anyhow::Result<Option<PathBuf>> {
+    ///
+    /// Settings of a project are for everybody who has it, and its copies are kept with the user: beside the file they
+    /// would be committed.
+    pub(crate) fn make(&self, now: Timestamp, is_project: bool) -> anyhow::Result<Option<PathBuf>> {
         let Self { file, place, after } = self;
         let folder = place.parent().context("a file is in a folder")?;
         std::fs::create_dir_all(folder).with_context(|| format!("while making {}", folder.display()))?;
-        let mode = place.metadata().map_or(0o600, |metadata| metadata.permissions().mode());
+        let mode =
+            place.metadata().map_or(if is_project { 0o644 } else { 0o600 }, |metadata| metadata.permissions().mode());
         let new = beside(folder, &[file.mark(), after].concat(), mode)
             .with_context(|| format!("while writing {}", place.display()))?;
-        let backup = file.text.as_ref().map(|text| keep(place, text, mode, now)).transpose()?;
+        let copies = if is_project { own_files::user_folder()?.join("backups") } else { folder.to_owned() };
+        let backup = file.text.as_ref().map(|text| keep(place, &copies, text, mode, now)).transpose()?;
         // As late as can be: the program whose settings these are takes no lock of ours.
-        let current = own_files::text(place).with_context(|| format!("{} cannot be read", place.display()))?;
+        let current = own_files::text(place).with_context(|| format!("cannot read {}", place.display()))?;
         if current != file.text {
             if let Some(backup) = &backup {
                 std::fs::remove_file(backup).with_context(|| format!("while removing {}", backup.display()))?;
             }
-            bail!("{} was changed by another program this moment; try again", place.display());
+            bail!("{} was changed by another program at this moment; run this again", place.display());
         }
         let replace = || {
             new.persist(place)?;
@@ -165,15 +170,16 @@ fn beside(folder: &Path, text: &str, mode: u32) -> io::Result<NamedTempFile> {
     Ok(new)
 }
 
-/// Keeps what a file says beside it, under a name that is free.
-fn keep(path: &Path, text: &str, mode: u32, now: Timestamp) -> anyhow::Result<PathBuf> {
+/// Keeps what a file says in a folder, under a name that is free.
+fn keep(path: &Path, folder: &Path, text: &str, mode: u32, now: Timestamp) -> anyhow::Result<PathBuf> {
     let name = path.file_name().context("a file has a name")?.to_string_lossy().into_owned();
     let stamp = now.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%S%3fZ").to_string();
     let context = || format!("while keeping a copy of {}", path.display());
-    let mut copy = beside(path.parent().unwrap_or(Path::new(".")), text, mode).with_context(context)?;
+    std::fs::create_dir_all(folder).with_context(context)?;
+    let mut copy = beside(folder, text, mode).with_context(context)?;
     for number in 1.. {
         let number = if number == 1 { String::new() } else { format!("-{number}") };
-        let backup = path.with_file_name(format!("{name}.{stamp}{number}.bak"));
+        let backup = folder.join(format!("{name}.{stamp}{number}.bak"));
         match copy.persist_noclobber(&backup) {
             Ok(_) => return Ok(backup),
             Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => copy = error.file,

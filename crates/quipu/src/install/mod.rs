@@ -4,10 +4,12 @@
 mod clients;
 mod file;
 mod json;
+mod smoke_test;
 mod toml;
 
 pub(crate) use clients::{CLIENTS, Client, Home};
 pub(crate) use file::{Change, ConfigFile, lock};
+pub(crate) use smoke_test::count_tools;
 
 use std::path::Path;
 
@@ -38,13 +40,13 @@ fn is_this(program: &Path) -> bool {
 /// Why a configuration is left as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EditError {
-    #[error("it cannot be read: {0}")]
+    #[error("the file is not valid: {0}; fix it in an editor, or move it away, then run this again")]
     Unreadable(String),
-    #[error("`{0}` in it is not what it should be")]
+    #[error("`{0}` in the file has an unexpected form; fix it in an editor, then run this again")]
     Unexpected(String),
-    #[error("`{0}` is in it twice, and only one of them counts: remove the other")]
+    #[error("`{0}` is in the file twice; remove one of the two, then run this again")]
     Twice(String),
-    #[error("the change would touch more than this server")]
+    #[error("the change would touch more than this server; add the server by hand, or report this as a bug")]
     TooMuch,
 }
 

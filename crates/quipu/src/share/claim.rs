@@ -39,6 +39,34 @@ pub(crate) struct Card {
     pub(crate) pid: u32,
     pub(crate) version: String,
     pub(crate) hold: Hold,
+    /// The command that the process runs; empty where an older version wrote the card.
+    #[serde(default)]
+    pub(crate) command: String,
+}
+
+impl Card {
+    /// What the lock file says of its holder, without asking for the lock. It may be out of date.
+    pub(crate) fn read(own_folder: &Path) -> Option<Self> {
+        let file = own_files::open(&own_folder.join(LOCK), OpenOptions::new().read(true), OFlags::NOFOLLOW).ok()?;
+        Self::of(file).ok()
+    }
+
+    fn of(file: File) -> io::Result<Self> {
+        let mut text = Vec::new();
+        file.take(MAX_CARD).read_to_end(&mut text)?;
+        Ok(serde_json::from_slice(&text).unwrap_or_default())
+    }
+}
+
+/// The holder as people know it: `quipu index` (process 12).
+impl std::fmt::Display for Card {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.pid, self.command.as_str()) {
+            (0, _) => write!(f, "another quipu process"),
+            (pid, "") => write!(f, "another quipu process (process {pid})"),
+            (pid, command) => write!(f, "`quipu {command}` (process {pid})"),
+        }
+    }
 }
 
 /// How long a vault is had, and whether others can share it.
@@ -60,6 +88,8 @@ pub(crate) struct Claim {
     lock: File,
     /// Which file that is.
     file: FileId,
+    /// The command that this process runs.
+    command: String,
     /// Where others are let in.
     socket: Option<Socket>,
 }
@@ -129,10 +159,10 @@ pub(crate) enum Asked {
 
 impl Claim {
     /// Asks for a vault whose own folder is there.
-    pub(crate) fn ask(own_folder: &Path, hold: Hold) -> Asked {
+    pub(crate) fn ask(own_folder: &Path, hold: Hold, command: &str) -> Asked {
         match Self::lock(own_folder) {
             Ok(Ok((lock, file))) => {
-                let mut claim = Self { lock, file, socket: None };
+                let mut claim = Self { lock, file, command: command.to_owned(), socket: None };
                 claim.write_card(hold);
                 Asked::Had(claim)
             }
@@ -154,11 +184,7 @@ impl Claim {
                 let is_there = file_at(&path).is_ok_and(|there| there == opened);
                 Ok(if is_there { Ok((file, opened)) } else { Err(Card::default()) })
             }
-            Err(TryLockError::WouldBlock) => {
-                let mut text = Vec::new();
-                file.take(MAX_CARD).read_to_end(&mut text)?;
-                Ok(Err(serde_json::from_slice(&text).unwrap_or_default()))
-            }
+            Err(TryLockError::WouldBlock) => Card::of(file).map(Err),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
@@ -195,7 +221,8 @@ impl Claim {
 
     /// Writes down who has the vault, and how. Where that cannot be, the lock itself still says that somebody has.
     pub(crate) fn write_card(&mut self, hold: Hold) {
-        let card = Card { pid: std::process::id(), version: env!("CARGO_PKG_VERSION").to_owned(), hold };
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let card = Card { pid: std::process::id(), version, hold, command: self.command.clone() };
         let mut write = || {
             self.lock.set_len(0)?;
             self.lock.rewind()?;
@@ -319,17 +346,19 @@ mod tests {
     #[test]
     fn one_has_the_vault_until_it_lets_go() {
         let folder = tempfile::tempdir().unwrap();
-        let claim = had(Claim::ask(folder.path(), Hold::Passing));
-        let Asked::Taken(card) = Claim::ask(folder.path(), Hold::Shared) else { panic!("two owners") };
+        let claim = had(Claim::ask(folder.path(), Hold::Passing, "index"));
+        let Asked::Taken(card) = Claim::ask(folder.path(), Hold::Shared, "serve") else { panic!("two owners") };
         assert_eq!((card.pid, card.hold), (std::process::id(), Hold::Passing));
+        assert_eq!(card.to_string(), format!("`quipu index` (process {})", std::process::id()));
+        assert_eq!(Card::read(folder.path()), Some(card));
         drop(claim);
-        had(Claim::ask(folder.path(), Hold::Shared));
+        had(Claim::ask(folder.path(), Hold::Shared, "serve"));
     }
 
     #[test]
     fn a_socket_that_nobody_listens_at_makes_room() {
         let folder = tempfile::tempdir().unwrap();
-        let mut claim = had(Claim::ask(folder.path(), Hold::Shared));
+        let mut claim = had(Claim::ask(folder.path(), Hold::Shared, "serve"));
         drop(claim.listen(folder.path()).unwrap());
         assert!(connect(folder.path()).is_err());
         let listener = claim.listen(folder.path()).unwrap();
@@ -344,7 +373,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let deep = folder.path().join("d".repeat(120));
         std::fs::create_dir(&deep).unwrap();
-        let mut claim = had(Claim::ask(&deep, Hold::Shared));
+        let mut claim = had(Claim::ask(&deep, Hold::Shared, "serve"));
         let listener = claim.listen(&deep).unwrap();
         connect(&deep).unwrap();
         let address = listener.local_addr().unwrap();
@@ -357,7 +386,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         // A file where the socket's folder would be.
         std::fs::write(folder.path().join(FOLDER), "").unwrap();
-        let mut claim = had(Claim::ask(folder.path(), Hold::Shared));
+        let mut claim = had(Claim::ask(folder.path(), Hold::Shared, "serve"));
         let listener = claim.listen(folder.path()).unwrap();
         connect(folder.path()).unwrap();
         std::fs::remove_file(listener.local_addr().unwrap().as_pathname().unwrap()).unwrap();
@@ -369,7 +398,7 @@ mod tests {
         let share = folder.path().join(FOLDER);
         std::fs::create_dir(&share).unwrap();
         std::fs::set_permissions(&share, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let mut claim = had(Claim::ask(folder.path(), Hold::Shared));
+        let mut claim = had(Claim::ask(folder.path(), Hold::Shared, "serve"));
         let listener = claim.listen(folder.path()).unwrap();
         assert_eq!(std::fs::metadata(&share).unwrap().permissions().mode() & 0o777, 0o755);
         std::fs::remove_file(listener.local_addr().unwrap().as_pathname().unwrap()).unwrap();
@@ -378,7 +407,7 @@ mod tests {
     #[test]
     fn a_claim_whose_files_were_removed_is_told_from_one_that_stands_firm() {
         let folder = tempfile::tempdir().unwrap();
-        let mut claim = had(Claim::ask(folder.path(), Hold::Shared));
+        let mut claim = had(Claim::ask(folder.path(), Hold::Shared, "serve"));
         let _listener = claim.listen(folder.path()).unwrap();
         let marks = claim.marks();
         assert_eq!(marks.look(folder.path()), Standing::Firm);
@@ -394,7 +423,7 @@ mod tests {
         assert_eq!(marks.look(folder.path()), Standing::NoSocket, "it was given up, and is wanted again");
         std::fs::remove_file(folder.path().join(LOCK)).unwrap();
         assert_eq!(marks.look(folder.path()), Standing::NoLock);
-        let newer = had(Claim::ask(folder.path(), Hold::Shared));
+        let newer = had(Claim::ask(folder.path(), Hold::Shared, "serve"));
         assert_eq!(marks.look(folder.path()), Standing::NoLock, "that is another's");
         claim.move_to(newer);
         let _listener = claim.listen(folder.path()).unwrap();
@@ -404,10 +433,10 @@ mod tests {
     #[test]
     fn only_the_own_socket_is_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let mut first = had(Claim::ask(folder.path(), Hold::Shared));
+        let mut first = had(Claim::ask(folder.path(), Hold::Shared, "serve"));
         let _listener = first.listen(folder.path()).unwrap();
         std::fs::remove_file(folder.path().join(LOCK)).unwrap();
-        let mut second = had(Claim::ask(folder.path(), Hold::Shared));
+        let mut second = had(Claim::ask(folder.path(), Hold::Shared, "serve"));
         let _listener = second.listen(folder.path()).unwrap();
         first.close_socket();
         connect(folder.path()).unwrap();
@@ -418,7 +447,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let made = std::process::Command::new("mkfifo").arg(folder.path().join(LOCK)).status().unwrap();
         assert!(made.success());
-        assert!(matches!(Claim::ask(folder.path(), Hold::Shared), Asked::Impossible(_)));
+        assert!(matches!(Claim::ask(folder.path(), Hold::Shared, "serve"), Asked::Impossible(_)));
     }
 
     #[test]
@@ -427,7 +456,7 @@ mod tests {
         let victim = folder.path().join("victim");
         std::fs::write(&victim, "mine").unwrap();
         std::os::unix::fs::symlink(&victim, folder.path().join(LOCK)).unwrap();
-        assert!(matches!(Claim::ask(folder.path(), Hold::Shared), Asked::Impossible(_)));
+        assert!(matches!(Claim::ask(folder.path(), Hold::Shared, "serve"), Asked::Impossible(_)));
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
     }
 }

@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use super::claim::{Asked, Card, Claim, Hold, Marks, Standing};
-use super::place::{Held, Place};
+use super::place::{Held, Place, SERVE};
 use super::seat::Shared;
 
 /// Between two looks.
@@ -29,7 +29,7 @@ impl Shared {
             match standing {
                 Standing::Firm => is_unknown = false,
                 Standing::NoSocket => self.listen_anew(own_folder),
-                Standing::NoLock => match Claim::ask(own_folder, Hold::Shared) {
+                Standing::NoLock => match Claim::ask(own_folder, Hold::Shared, SERVE) {
                     Asked::Had(claim) => self.lock_anew(claim),
                     // Whoever has just taken the lock may be about to write its card.
                     Asked::Taken(card) if card == Card::default() && !is_unknown => is_unknown = true,

@@ -11,9 +11,10 @@
 //! versions should run, and a program that stays behind when its user has left is what people complain of. The price is a
 //! warm start, of some tens of milliseconds, when an owner leaves.
 
-pub(crate) mod claim;
+mod claim;
 mod guard;
 mod host;
+mod hosted;
 mod link;
 mod pass_on;
 mod place;
@@ -25,7 +26,9 @@ mod wire;
 use quipu_core::RequestKey;
 use quipu_core::ports::{Clock, SystemClock};
 
-pub(crate) use pass_on::{Again, Passed, pass_on};
+pub(crate) use claim::{Card, Claim};
+pub(crate) use hosted::Hosted;
+pub(crate) use pass_on::{Again, Errand, Passed, Wait, pass_on};
 pub(crate) use seat::{Seat, SeatOptions};
 pub(crate) use wire::{Looks, Printed};
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::claim::{Asked, Claim, Hold};
+use super::claim::{Asked, Card, Claim, Hold};
 use super::link::{Link, Lost, NoLink};
 use super::new_key;
 use super::wire::{Answer, Looks, Notice, Printed, Question, receive};
@@ -17,12 +17,34 @@ use crate::compose::own_folder;
 const PATIENCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(20);
 
+/// How long a command that waits for nothing tries to reach an owner.
+const IMPATIENCE: Duration = Duration::from_secs(1);
+
 /// What became of a command.
 pub(crate) enum Passed {
     /// A server ran it.
     Printed(Printed),
     /// It is to be run here; nobody else opens the index while the claim is held, where there is one.
     Back(Option<Claim>),
+    /// Another process has the index and cannot be asked now: only for a command that does not wait.
+    Busy(Card),
+}
+
+/// Whether a command waits for another command that has the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    UntilFree,
+    Never,
+}
+
+/// A command for whoever has the index.
+pub(crate) struct Errand {
+    /// The command's name on the command line.
+    pub(crate) name: &'static str,
+    pub(crate) command: Value,
+    pub(crate) again: Again,
+    pub(crate) wait: Wait,
+    pub(crate) looks: Looks,
 }
 
 /// Whether a command may be asked of a second server when the first ended without an answer.
@@ -34,15 +56,20 @@ pub(crate) enum Again {
 }
 
 /// Has a command run by the server that has a vault open, if one has. A vault without our folder is left without.
-pub(crate) fn pass_on(root: &Path, command: Value, again: Again, looks: Looks) -> Passed {
+pub(crate) fn pass_on(root: &Path, errand: Errand) -> Passed {
+    let Errand { name, command, again, wait, looks } = errand;
+    let patience = match wait {
+        Wait::UntilFree => PATIENCE,
+        Wait::Never => IMPATIENCE,
+    };
     let own_folder = own_folder(root);
     if !own_folder.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
         return Passed::Back(None);
     }
     let question = Question::Command { command, looks };
-    let mut until = Instant::now() + PATIENCE;
+    let mut until = Instant::now() + patience;
     loop {
-        let card = match Claim::ask(&own_folder, Hold::Passing) {
+        let card = match Claim::ask(&own_folder, Hold::Passing, name) {
             Asked::Had(claim) => return Passed::Back(Some(claim)),
             Asked::Impossible(_) => return Passed::Back(None),
             Asked::Taken(card) => card,
@@ -52,7 +79,7 @@ pub(crate) fn pass_on(root: &Path, command: Value, again: Again, looks: Looks) -
                 Ok(printed) => return Passed::Printed(printed),
                 Err(Lost(error)) if again == Again::Yes => {
                     tracing::debug!(%error, "the vault's owner ended before it answered");
-                    until = Instant::now() + PATIENCE;
+                    until = Instant::now() + patience;
                 }
                 Err(_) => {
                     return Passed::Printed(Printed::error(
@@ -65,6 +92,9 @@ pub(crate) fn pass_on(root: &Path, command: Value, again: Again, looks: Looks) -
             Err(NoLink::Nobody(_)) => {}
         }
         let is_passing = card.hold == Hold::Passing;
+        if wait == Wait::Never && (is_passing || Instant::now() > until) {
+            return Passed::Busy(card);
+        }
         if card.hold == Hold::Alone || (!is_passing && Instant::now() > until) {
             tracing::debug!(?card, "the vault's owner cannot be asked");
             return Passed::Back(None);

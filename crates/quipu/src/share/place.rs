@@ -2,7 +2,7 @@
 //! looks again when the owner is gone.
 
 use std::io;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::claim::{Asked, Card, Claim, Hold};
 use super::host::Host;
 use super::link::{Link, NoLink, is_silence};
-use super::seat::Shared;
+use super::seat::{RunCommand, Shared};
 use super::wire::{Notice, receive};
 use crate::compose::{IndexPlace, WhyMemory, Wish};
 use crate::engine::Engine;
@@ -37,6 +37,9 @@ const REACH: Duration = Duration::from_secs(3);
 /// How long what others asked may take once the process is told to end.
 const CLOSE_GRACE: Duration = Duration::from_millis(400);
 
+/// The command of every process that stays at a vault.
+pub(super) const SERVE: &str = "serve";
+
 /// Where a process is.
 pub(super) enum Place {
     /// Between two owners.
@@ -57,6 +60,23 @@ pub(super) struct Held {
     pub(super) host: Option<Host>,
     /// Let go of last.
     pub(super) claim: Claim,
+}
+
+impl Held {
+    /// Lets other processes in, where a socket could be made for them.
+    pub(super) fn host(
+        engine: &Arc<Engine>,
+        listener: io::Result<UnixListener>,
+        mut claim: Claim,
+        run_command: RunCommand,
+    ) -> Self {
+        let host = listener.and_then(|listener| Host::open(engine, listener, claim.identity(), run_command));
+        if let Err(error) = &host {
+            tracing::warn!("other processes cannot share this vault's index: no socket can be made: {error}");
+            claim.write_card(Hold::Alone);
+        }
+        Self { host: host.ok(), claim }
+    }
 }
 
 /// Whether a process may work without the vault's owner.
@@ -160,7 +180,7 @@ impl Shared {
     /// Looks for a place once. Where the vault cannot be shared this process works alone, if it may.
     fn look(&self, alone: Alone) -> Result<Found, Failure> {
         let Some(own_folder) = &self.own_folder else { return self.alone() };
-        let (why, is_for_good) = match Claim::ask(own_folder, Hold::Shared) {
+        let (why, is_for_good) = match Claim::ask(own_folder, Hold::Shared, SERVE) {
             Asked::Had(claim) => return self.own(own_folder, claim).map(|place| Found::Place(place, None)),
             Asked::Impossible(error) => {
                 (format!("the vault cannot be shared with other processes: {error}"), !is_passing(&error))
@@ -191,17 +211,8 @@ impl Shared {
     fn own(&self, own_folder: &Path, mut claim: Claim) -> Result<Place, Failure> {
         let listener = claim.listen(own_folder);
         let engine = self.start(LAST_OWNER)?;
-        let hosted =
-            listener.and_then(|listener| Host::open(&engine, listener, claim.identity(), self.options.run_command));
-        let host = match hosted {
-            Ok(host) => Some(host),
-            Err(error) => {
-                tracing::warn!("other processes cannot share this vault's index: no socket can be made: {error}");
-                claim.write_card(Hold::Alone);
-                None
-            }
-        };
-        Ok(Place::Owner(engine, Some(Held { host, claim })))
+        let held = Held::host(&engine, listener, claim, self.options.run_command);
+        Ok(Place::Owner(engine, Some(held)))
     }
 
     /// The same without an owner that is there and cannot be asked.

@@ -71,7 +71,7 @@ fn a_damaged_index_is_told_and_made_anew() {
     let groups = ran.json()["groups"].clone();
     let damage = groups.as_array().unwrap().iter().find(|group| group["kind"] == "damaged_index");
     assert!(damage.is_some_and(|group| group["count"].as_u64() >= Some(1)), "{ran}");
-    let hits = vault.run(&["search", "melting ice", "--json"]).expect(0).json();
+    let hits = vault.run(&["search", "--words", "melting ice", "--json"]).expect(0).json();
     assert_eq!(hits["matched"], "phrase", "{hits}");
     let again = vault.run(&["doctor", "--json"]).expect(0).json();
     assert_eq!(again["problems"], 1, "only the broken link is left: {again}");

@@ -84,7 +84,7 @@ fn a_pipe_in_place_of_the_settings_is_not_waited_for() {
     let pipe = desk.home(".cursor/mcp.json");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let ran = desk.run(&["cursor"]).expect(1);
-    assert!(ran.stderr.contains("mcp.json cannot be read: it is not a file"), "{ran}");
+    assert!(ran.stderr.contains("cannot read ") && ran.stderr.contains("mcp.json: it is not a file"), "{ran}");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn what_people_wrote_stays_and_a_copy_of_it_is_kept() {
     assert_eq!(desk.read(file), text);
 
     let ran = desk.run(&["zed"]).expect(0);
-    assert!(ran.stdout.contains("what was there is kept in ~/"), "{ran}");
+    assert!(ran.stdout.contains("the file as it was is kept in ~/"), "{ran}");
     let with = desk.read(file);
     assert!(
         with.contains("// Zed\n")
@@ -152,7 +152,7 @@ fn a_file_that_cannot_be_read_is_left_as_it_is() {
         desk.put(file, text);
         for arguments in [&[client][..], &["--remove", client]] {
             let ran = desk.run(arguments).expect(1);
-            assert!(ran.stderr.contains("is left as it is") || ran.stderr.contains(file), "{ran}");
+            assert!(ran.stderr.contains(file) && ran.stderr.contains("then run this again"), "{ran}");
         }
         assert_eq!(desk.read(file), text);
         assert!(desk.backups(file).is_empty());
@@ -230,7 +230,7 @@ fn a_server_that_is_there_keeps_its_flags_and_what_people_added() {
     let odd = json!({ "command": "quipu", "args": ["serve", "--read-only", "/old"] });
     desk.put(file, &json!({ "mcpServers": { "quipu": odd } }).to_string());
     let ran = desk.run(&["cursor"]).expect(2);
-    assert!(ran.stderr.contains("cannot stay") && ran.stderr.contains("--force"), "{ran}");
+    assert!(ran.stderr.contains("cannot keep the flags") && ran.stderr.contains("--force"), "{ran}");
 
     desk.put(
         ".codex/config.toml",
@@ -304,7 +304,7 @@ fn a_vault_whose_name_is_no_text_is_refused() {
     let vault = desk.home("x").with_file_name(std::ffi::OsStr::from_bytes(b"n\xf6tes"));
     std::fs::create_dir(&vault).unwrap();
     let ran = desk.0.ran(desk.0.command(&["install", "cursor", "--vault"]).arg(&vault).output().unwrap()).expect(2);
-    assert!(ran.stderr.contains("has a name that is not UTF-8") && ran.stderr.contains("hint: rename it"), "{ran}");
+    assert!(ran.stderr.contains("it is not UTF-8") && ran.stderr.contains("hint: rename it"), "{ran}");
     assert!(!desk.home(".cursor/mcp.json").exists());
 }
 
@@ -327,7 +327,7 @@ fn settings_with_a_section_twice_are_left_as_they_are() {
     let text = r#"{"mcpServers": {"a": {"command": "x"}}, "mcpServers": {"b": {"command": "y"}}}"#;
     desk.put(".cursor/mcp.json", text);
     let ran = desk.run(&["cursor"]).expect(1);
-    assert!(ran.stderr.contains("`mcpServers` is in it twice"), "{ran}");
+    assert!(ran.stderr.contains("`mcpServers` is in the file twice"), "{ran}");
     assert_eq!(desk.read(".cursor/mcp.json"), text);
 }
 
@@ -371,5 +371,82 @@ fn a_path_that_is_no_longer_right_is_told() {
     let ran = desk.run(&["--list", "--json"]).expect(1);
     let states: Vec<Value> = ran.json().as_array().unwrap().iter().map(|row| row["state"].clone()).collect();
     assert_eq!(states, [json!("the program is no longer there"), json!("the vault is no longer there")]);
-    assert!(ran.stderr.contains("Gemini CLI"), "{ran}");
+    assert!(ran.stderr.contains("Gemini CLI") && ran.stderr.contains("fix it in an editor"), "{ran}");
+    let shown = desk.run(&["--list"]).expect(1).stdout;
+    assert!(shown.contains("; reconnect it: quipu install cursor --name gone --vault /nowhere/notes\n"), "{shown}");
+    assert!(shown.contains("; reconnect it: quipu install cursor --name moved --vault DIR\n"), "{shown}");
+}
+
+#[test]
+fn the_server_is_started_and_its_tools_are_counted() {
+    let desk = Desk::new();
+    let ran = desk.run(&["cursor"]).expect(0);
+    assert!(ran.stdout.ends_with(" tools answered\n"), "{ran}");
+    let again = desk.run(&["cursor", "--json"]).expect(0).json();
+    assert!(again["changed"] == false && again["tools"].as_u64() > Some(40), "{again}");
+    let few = desk.run(&["cursor", "--json", "--", "--toolsets", "docs"]).expect(0).json();
+    assert_eq!(few["tools"], 3);
+    assert_eq!(desk.run(&["cursor", "--json", "--no-test"]).expect(0).json()["tools"], Value::Null);
+
+    // A server that does not start: its settings are wrong, which only it finds out.
+    desk.0.write(".quipu/config.toml", "[embedding]\nprovider = \"olama\"\n");
+    let ran = desk.run(&["cursor"]).expect(1);
+    assert!(ran.stderr.starts_with("error: cannot use the server that Cursor starts: "), "{ran}");
+    assert!(ran.stderr.contains("olama") || ran.stderr.contains("ollama"), "it says what the server said: {ran}");
+    assert!(ran.stderr.contains("hint: run `/") && ran.stderr.contains("--no-test"), "{ran}");
+    assert!(desk.read(".cursor/mcp.json").contains("quipu"), "the entry stays");
+}
+
+#[test]
+fn a_project_has_settings_of_its_own_that_hold_on_every_machine() {
+    let desk = Desk::new();
+    let project = desk.home("work");
+    desk.put("work/.git/HEAD", "ref: refs/heads/main\n");
+    desk.put("work/docs/a.md", "Alpha\n");
+    let path = PathBuf::from(env!("CARGO_BIN_EXE_quipu")).parent().unwrap().to_owned();
+    let run = |arguments: &[&str]| {
+        let mut command = desk.0.command(&[&["install", "--scope", "project"], arguments].concat());
+        desk.0.ran(command.current_dir(project.join("docs")).env("PATH", &path).output().unwrap())
+    };
+    for (client, file, section, vault) in [
+        ("claude-code", "work/.mcp.json", "mcpServers", "docs"),
+        ("cursor", "work/.cursor/mcp.json", "mcpServers", "${workspaceFolder}/docs"),
+        ("vscode", "work/.vscode/mcp.json", "servers", "${workspaceFolder}/docs"),
+    ] {
+        let ran = run(&[client]).expect(0);
+        assert!(ran.stdout.ends_with(" tools answered\n") && ran.stdout.contains("commit it to share"), "{ran}");
+        let settings: Value = serde_json::from_str(&desk.read(file)).unwrap();
+        let server = &settings[section]["quipu"];
+        assert_eq!((&server["command"], &server["args"]), (&json!("quipu"), &json!(["serve", vault])), "{settings}");
+        assert_eq!(desk.home(file).metadata().unwrap().permissions().mode() & 0o777, 0o644);
+    }
+    assert!(!desk.home(".cursor/mcp.json").exists() && !desk.home(".claude.json").exists());
+    let mut list = desk.0.command(&["install", "--list", "--json"]);
+    let rows = desk.0.ran(list.current_dir(&project).output().unwrap()).expect(0).json();
+    assert!(rows.as_array().unwrap().iter().all(|row| row["scope"] == "project" && row["state"] == "right"), "{rows}");
+    assert_eq!(rows.as_array().unwrap().len(), 3);
+    run(&["--remove", "cursor"]).expect(0);
+    assert!(desk.backups("work/.cursor/mcp.json").is_empty(), "copies of the project's settings are kept elsewhere");
+
+    let outside = run(&["claude-code", "--no-test", "--vault", desk.0.root().to_str().unwrap()]).expect(0);
+    assert!(outside.stderr.contains("lies outside the project"), "{outside}");
+    let refused = run(&["zed"]).expect(2);
+    assert!(refused.stderr.contains("cannot use --scope project with Zed"), "{refused}");
+    let mut nowhere = desk.0.command(&["install", "cursor", "--scope", "project"]);
+    let ran = desk.0.ran(nowhere.current_dir(project.join("docs")).env("PATH", "/nonexistent").output().unwrap());
+    assert!(ran.expect(1).stderr.contains("quipu cannot be started: "));
+}
+
+#[test]
+fn other_servers_that_stay_are_named_when_one_is_removed() {
+    let desk = Desk::new();
+    desk.run(&["cursor", "--no-test"]).expect(0);
+    desk.run(&["cursor", "--no-test", "--name", "my work"]).expect(0);
+    let ran = desk.run(&["--remove", "cursor"]).expect(0);
+    let stays = "Cursor is still connected by my work; `quipu install --remove cursor --name 'my work'` removes it\n";
+    assert!(ran.stdout.contains("quipu is removed from Cursor\n") && ran.stdout.contains(stays), "{ran}");
+    let again = desk.run(&["--remove", "cursor"]).expect(0);
+    assert!(again.stdout.contains("Cursor has no server called quipu\n") && again.stdout.contains(stays), "{again}");
+    let last = desk.run(&["--remove", "cursor", "--name", "my work"]).expect(0);
+    assert!(last.stdout.contains("Cursor is no longer connected\n"), "{last}");
 }

@@ -9,6 +9,7 @@
 mod sandbox;
 
 mod access;
+mod busy;
 mod call;
 mod config;
 mod doctor;

@@ -128,7 +128,7 @@ fn looking_makes_no_memory() {
     vault.run(&["verify"]).expect(0);
     vault.run(&["export"]).expect(0);
     vault.run(&["call", "search_entities", r#"{"query": "x"}"#]).expect(0);
-    assert!(vault.run(&["backup"]).expect(1).stderr.contains("there is no memory yet"));
+    assert!(vault.run(&["backup"]).expect(1).stderr.contains("this vault has none yet"));
     assert!(!vault.root().join(".quipu").exists());
 }
 

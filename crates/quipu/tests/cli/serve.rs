@@ -92,9 +92,9 @@ fn other_commands_and_servers_work_beside_a_running_one() {
     let status = vault.run(&["status", "--json"]).expect(0).json();
     assert_eq!(status["notes"], 16);
     assert_eq!(status["index"]["owner"], "other");
-    assert_eq!(vault.run(&["search", "melting ice", "--json"]).expect(0).json()["matched"], "phrase");
+    assert_eq!(vault.run(&["search", "--words", "melting ice", "--json"]).expect(0).json()["matched"], "phrase");
     let ran = vault.run(&["index", "--rebuild"]).expect(1);
-    assert!(ran.stderr.starts_with("error: the index is in use by a running server"), "{ran}");
+    assert!(ran.stderr.starts_with("error: cannot rebuild the index: a running server"), "{ran}");
 
     let mut second = Server::start(&vault, &["--no-watch"]);
     let new = serde_json::json!({ "id": "from-second.md", "content": "Hello." });

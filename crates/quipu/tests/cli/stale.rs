@@ -98,6 +98,23 @@ fn without_git_the_index_remembers_from_run_to_run() {
 }
 
 #[test]
+fn a_shallow_clone_is_explained_before_the_pages_it_concerns() {
+    let vault = repository();
+    for number in 0..20 {
+        vault.write(&format!("page{number}.md"), "---\nsource_refs: [src/same.rs]\n---\n");
+    }
+    commit(&vault, "2024-03-01T00:00:00Z");
+    let clones = Sandbox::of("");
+    let url = format!("file://{}", vault.root().display());
+    git(&clones, &["clone", "-q", "--depth", "1", &url, "shallow"], "2024-03-01T00:00:00Z");
+    let ran = run(&clones, &["stale", "shallow"]).expect(0);
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    assert!(lines[0].starts_with("warning: this is a shallow clone:"), "{ran}");
+    assert!(lines.len() <= 10 && ran.stderr.contains(" more; --json lists them"), "{ran}");
+    assert!(ran.stderr.contains("untracked: no `source_refs`, or none that can be compared"), "{ran}");
+}
+
+#[test]
 fn a_repository_without_the_program_is_said() {
     let vault = repository();
     let ran = vault.ran(vault.command(&["stale"]).env("PATH", "/nonexistent").output().unwrap()).expect(0);
@@ -120,5 +137,8 @@ fn where_git_cannot_be_asked_nothing_is_called_fresh_and_a_check_fails() {
     assert_eq!(answer["unknown"].as_array().unwrap().len(), 5, "{answer}");
     assert!(answer["warnings"][0].as_str().unwrap().contains("git failed"), "{answer}");
     let ran = run(&["stale", "--fail"]).expect(1);
-    assert!(ran.stderr.contains("fresh.md: whether its source src/same.rs changed is not known"), "{ran}");
+    assert!(
+        ran.stderr.contains("fresh.md: its source src/same.rs may have changed: its history cannot be read"),
+        "{ran}"
+    );
 }

@@ -49,6 +49,102 @@ fn the_vault_is_found_from_a_folder_inside_it() {
 }
 
 #[test]
+fn a_vault_above_the_current_folder_is_named() {
+    let vault = Sandbox::example();
+    vault.run(&["index"]).expect(0);
+    let inside = |arguments: &[&str]| {
+        vault.ran(vault.command(arguments).current_dir(vault.root().join("log")).output().unwrap()).expect(0)
+    };
+    let said = format!("using the vault {}, found above the current folder\n", vault.root().display());
+    assert_eq!(inside(&["status"]).stderr, said);
+    assert_eq!(inside(&["audit", "--json"]).stderr, said);
+    assert_eq!(vault.run(&["status"]).expect(0).stderr, "");
+    assert_eq!(inside(&["status", "--vault", ".."]).stderr, "");
+}
+
+#[test]
+fn a_folder_above_the_home_folder_is_no_vault() {
+    let vault = Sandbox::of("//- home/project/a.md\nAlpha\n//- stray.md\nNot a note.\n");
+    let root = vault.root();
+    std::fs::create_dir(root.join(".quipu")).unwrap();
+    let mut command = vault.command(&["status", "--json"]);
+    let ran =
+        vault.ran(command.current_dir(root.join("home/project")).env("HOME", root.join("home")).output().unwrap());
+    assert_eq!(ran.expect(0).json()["vault"], root.join("home/project").display().to_string());
+}
+
+#[test]
+fn status_tells_what_memory_holds() {
+    let vault = Sandbox::of("//- a.md\nx\n");
+    let empty = vault.run(&["status"]).expect(0);
+    assert!(empty.stdout.contains("memory  empty\n"), "{empty}");
+    let ada = r#"{"name": "Ada", "entity_type": "User", "observations": ["Wrote a program"]}"#;
+    vault.run(&["call", "create_entity", ada]).expect(0);
+    let memory = vault.run(&["status", "--json"]).expect(0).json()["memory"].clone();
+    assert_eq!((&memory["entities"], &memory["observations"]), (&1.into(), &1.into()), "{memory}");
+    assert_eq!((&memory["relations"], &memory["health"]), (&0.into(), &"ok".into()), "{memory}");
+    assert_eq!(
+        (&memory["last_change"]["client"], &memory["last_change"]["tool"]),
+        (&"quipu".into(), &"create_entity".into())
+    );
+    let shown = vault.run(&["status"]).expect(0);
+    assert!(shown.stdout.contains("memory  1 entities, 1 observations, 0 relations; last change "), "{shown}");
+    vault.write(".quipu/memory.db", "this was a database");
+    let damaged = vault.run(&["status"]).expect(0);
+    assert!(damaged.stdout.contains("memory  cannot be used: "), "{damaged}");
+}
+
+#[test]
+fn a_vault_without_permission_is_named_and_not_its_settings() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let vault = Sandbox::of("//- a.md\nx\n");
+    let root = vault.root();
+    let allow = |folder: &std::path::Path, mode| {
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    allow(root.parent().unwrap(), 0o755);
+    allow(&root, 0o000);
+    let mut command = vault.command(&["status", "--vault", root.to_str().unwrap()]);
+    command.current_dir("/");
+    if std::fs::read_dir(&root).is_ok() {
+        // Root is stopped by no permission.
+        command.uid(65534).gid(65534);
+    }
+    let ran = command.output();
+    allow(&root, 0o755);
+    let Ok(ran) = ran else {
+        println!("left out: another user cannot run the program");
+        return;
+    };
+    let ran = vault.ran(ran).expect(2);
+    assert!(
+        ran.stderr.starts_with(&format!("error: cannot open the vault {}: Permission denied", root.display())),
+        "{ran}"
+    );
+    assert!(!ran.stderr.contains("config.toml") && ran.stderr.contains("chmod u+rx"), "{ran}");
+}
+
+#[test]
+fn an_empty_folder_is_said_to_have_no_notes() {
+    let vault = Sandbox::of("");
+    let said = format!("there are no notes in {}; ", vault.root().display());
+    let ran = vault.run(&["doctor"]).expect(0);
+    assert!(ran.stdout.starts_with("no notes in ") && ran.stderr.contains(&said), "{ran}");
+    let ran = vault.run(&["search", "anything"]).expect(1);
+    assert!(ran.stderr.contains(&said) && !ran.stderr.contains("nothing found"), "{ran}");
+    let ran = vault.run(&["status"]).expect(0);
+    assert!(ran.stdout.contains("notes   0; "), "{ran}");
+}
+
+#[test]
+fn index_and_status_count_notes_the_same_way() {
+    let vault = Sandbox::of("//- Twin.md\n1\n//- twin.md\n2\n//- other.md\n3\n");
+    let indexed = vault.run(&["index", "--json"]).expect(0).json()["total"].clone();
+    assert_eq!(vault.run(&["status", "--json"]).expect(0).json()["notes"], indexed);
+}
+
+#[test]
 fn a_vault_that_is_none_is_a_usage_error() {
     let vault = Sandbox::example();
     check("vault_missing", &vault.run(&["status", "--vault", "nowhere"]).expect(2));

@@ -28,7 +28,12 @@ fn notes(client: &mut Client) -> Value {
 }
 
 fn quipu(client: &Client, arguments: &[&str]) -> String {
-    let ran = Command::new(QUIPU).args(arguments).current_dir(client.root()).output().unwrap();
+    let ran = Command::new(QUIPU)
+        .args(arguments)
+        .current_dir(client.root())
+        .env("QUIPU_VAULT", client.root())
+        .output()
+        .unwrap();
     assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
     String::from_utf8(ran.stdout).unwrap()
 }

@@ -12,7 +12,13 @@ use crate::client::{Client, QUIPU, files_below, vault};
 #[track_caller]
 fn restore(client: &Client, arguments: &[&str]) -> Value {
     let mut command = Command::new(QUIPU);
-    let ran = command.args(["restore", "--json"]).args(arguments).current_dir(client.root()).output().unwrap();
+    let ran = command
+        .args(["restore", "--json"])
+        .args(arguments)
+        .current_dir(client.root())
+        .env("QUIPU_VAULT", client.root())
+        .output()
+        .unwrap();
     assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
     serde_json::from_slice(&ran.stdout).unwrap()
 }

@@ -1,0 +1,145 @@
+//! `quipu install --list`: which clients start this program, and whether what they start is still there.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::output::{Line, Output};
+use super::serve::shell_quoted;
+use super::{Failure, Outcome};
+use crate::install::{CLIENTS, Client, ConfigFile, Home, Launch};
+
+/// Lists the user's settings and those of a project.
+pub(super) fn list(
+    home: &Home,
+    project: Option<&Path>,
+    as_json: bool,
+    output: &mut Output,
+) -> Result<Outcome, Failure> {
+    let mut rows = Vec::new();
+    let mut outcome = Outcome::Fine;
+    for client in CLIENTS {
+        let in_project = project.and_then(|project| Some((client.project_file(project)?, Some(project))));
+        for (path, project) in std::iter::once((client.file(home), None)).chain(in_project) {
+            let file = ConfigFile::read(client, path.clone());
+            let servers = match file.and_then(|file| file.servers()) {
+                Ok(servers) => servers,
+                Err(error) => {
+                    output.warning(&format!("{}: {error:#}", client.title), None);
+                    outcome = Outcome::Negative;
+                    continue;
+                }
+            };
+            for (name, launch) in servers {
+                let launch = launch.filter(Launch::is_quipu);
+                rows.extend(launch.map(|launch| Connected::of(client, path.clone(), project, name, launch)));
+            }
+        }
+    }
+    if rows.iter().any(|row| row.trouble.is_some()) {
+        outcome = Outcome::Negative;
+    }
+    if as_json {
+        output.json(&rows.iter().map(Connected::to_json).collect::<Vec<_>>())?;
+        return Ok(outcome);
+    }
+    if rows.is_empty() {
+        output.aside(&Line::new().plain("no client is connected; `quipu install CLIENT` connects one"));
+    }
+    for row in rows {
+        output.line(&row.line(home))?;
+    }
+    Ok(outcome)
+}
+
+/// A client that starts this program, or one of its name.
+struct Connected {
+    client: &'static Client,
+    file: PathBuf,
+    is_project: bool,
+    name: String,
+    program: String,
+    vault: Option<String>,
+    trouble: Option<Trouble>,
+}
+
+/// Why a connection no longer works.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trouble {
+    Program,
+    Vault,
+}
+
+impl Trouble {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Program => "the program is no longer there",
+            Self::Vault => "the vault is no longer there",
+        }
+    }
+}
+
+impl Connected {
+    fn of(client: &'static Client, file: PathBuf, project: Option<&Path>, name: String, launch: Launch) -> Self {
+        let Launch { program, arguments } = launch;
+        let vault = arguments.get(1).filter(|word| !word.starts_with('-')).cloned();
+        let is_gone = |path: &str| {
+            // A bare name is looked for in the PATH; where the user's clients start a relative path is not known.
+            let path = match project {
+                Some(project) => project.join(client.expanded(path, project)),
+                None => PathBuf::from(path),
+            };
+            path.is_absolute() && !path.exists()
+        };
+        let trouble = if program.contains('/') && is_gone(&program) {
+            Some(Trouble::Program)
+        } else if vault.as_deref().is_some_and(is_gone) {
+            Some(Trouble::Vault)
+        } else {
+            None
+        };
+        Self { client, file, is_project: project.is_some(), name, program, vault, trouble }
+    }
+
+    fn line(&self, home: &Home) -> Line {
+        let vault = self
+            .vault
+            .as_deref()
+            .map_or("the folder it is started in".to_owned(), |vault| home.shown(Path::new(vault)));
+        let scope = if self.is_project { " (project)" } else { "" };
+        let line = Line::new().bold(self.client.title).plain(format!("{scope}  {}: {vault}", self.name));
+        let line = line.dim(format!("  by {}", home.shown(Path::new(&self.program))));
+        match self.trouble {
+            None => line,
+            Some(trouble) => line.yellow(format!("  {}; reconnect it: {}", trouble.words(), self.command(trouble))),
+        }
+    }
+
+    /// The command that makes it work again.
+    fn command(&self, trouble: Trouble) -> String {
+        let mut command = format!("quipu install {}", self.client.name);
+        if self.name != "quipu" {
+            command.push_str(&format!(" --name {}", shell_quoted(&self.name)));
+        }
+        if self.is_project {
+            command.push_str(" --scope project");
+        }
+        match &self.vault {
+            Some(vault) if trouble != Trouble::Vault => command.push_str(&format!(" --vault {}", shell_quoted(vault))),
+            _ => command.push_str(" --vault DIR"),
+        }
+        command
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "client": self.client.name,
+            "scope": if self.is_project { "project" } else { "user" },
+            "file": self.file,
+            "name": self.name,
+            "program": self.program,
+            "vault": self.vault,
+            "state": self.trouble.map_or("right", Trouble::words),
+        })
+    }
+}
