@@ -15,7 +15,7 @@ use super::{Failure, Outcome, Shared, change, opened};
 use crate::compose::{self, IndexPlace, OpenMemory, WhyMemory, Wish};
 use crate::engine::Engine;
 use crate::located::Located;
-use crate::share::Card;
+use crate::share::{Card, Hold};
 
 /// Show what the vault and its memory hold, and the state of the index.
 ///
@@ -155,7 +155,11 @@ impl Status {
     pub(super) fn run_beside(self, located: &Located, holder: &Card, output: &mut Output) -> Result<Outcome, Failure> {
         let vault = located.files()?;
         let memory = located.memory(Wish::Look).map_err(|failure| failure.to_string());
-        self.partial(&vault, memory.as_ref().map_err(Clone::clone), format!("{holder} is updating it"), output)
+        let busy = match holder.hold {
+            Hold::Passing => format!("{holder} is updating it"),
+            Hold::Shared | Hold::Alone => format!("{holder} has it open and does not answer"),
+        };
+        self.partial(&vault, memory.as_ref().map_err(Clone::clone), busy, output)
     }
 
     /// Answers in the server that is still reading the vault.

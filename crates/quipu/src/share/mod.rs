@@ -26,7 +26,7 @@ mod wire;
 use quipu_core::RequestKey;
 use quipu_core::ports::{Clock, SystemClock};
 
-pub(crate) use claim::{Card, Claim};
+pub(crate) use claim::{Card, Claim, Hold};
 pub(crate) use hosted::Hosted;
 pub(crate) use pass_on::{Again, Errand, Passed, Wait, pass_on};
 pub(crate) use seat::{Seat, SeatOptions};

@@ -122,7 +122,7 @@ fn commands_go_through_the_running_server() {
     assert_eq!((&status["index"]["owner"], &status["notes"]), (&json!("other"), &json!(1)));
     let found = server.command(&["search", "anemometer", "--json"]);
     assert_eq!((json_of(&found)["hits"][0]["path"].as_str(), found.status.code()), (Some("a.md"), Some(0)));
-    assert_eq!(server.command(&["search", "nothing of the kind"]).status.code(), Some(1));
+    assert_eq!(server.command(&["search", "--words", "nothing of the kind"]).status.code(), Some(1));
     let made = server.command(&["call", "create_node", r#"{"id": "b.md", "content": "From the shell."}"#]);
     assert_eq!(json_of(&made)["id"], "b.md");
     assert_eq!(server.answer("get_node", json!({ "id": "b.md" }))["content"], "From the shell.");
