@@ -104,7 +104,9 @@ fn by_everything(ready: &Ready, query: String, limit: usize, output: &Output) ->
     let mut hits = Vec::with_capacity(findings.found.len());
     for found in &findings.found {
         let section = found.sections.first().map_or(0, |best| best.section);
-        hits.extend(hit(ready, &findings.snapshot.note(found.key).path, section, &query, found.score)?);
+        // Counted in thousandths.
+        let score = found.score() as f32 / 1000.0;
+        hits.extend(hit(ready, &findings.snapshot.note(found.key).path, section, &query, score)?);
     }
     let matched = if hits.is_empty() { "nothing" } else { "hybrid" };
     Ok(Answer { query, matched, hits })
