@@ -276,8 +276,9 @@ impl Answer {
         };
         let index = match (place, &self.busy) {
             (IndexPlace::Folder(folder), Some(busy)) => format!("{}, {kept}; {busy}", folder.display()),
+            // Run by the process that has it open.
             (IndexPlace::Folder(folder), None) if self.index.owner == "other" => {
-                format!("{}, {kept}, in use by a running server", folder.display())
+                format!("{}, {kept}, in use by process {}", folder.display(), std::process::id())
             }
             (IndexPlace::Folder(folder), None) => format!("{}, {kept}", folder.display()),
             (IndexPlace::Memory(WhyMemory::Owned), _) => format!("in use by another quipu process, {kept}"),

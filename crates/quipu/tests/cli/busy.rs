@@ -1,7 +1,7 @@
 //! Commands while another process has the index: none hangs without a word.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -81,9 +81,8 @@ fn status_answers_at_once_and_other_commands_say_what_they_wait_for() {
 
     let mut search = vault.command(&["search", "--words", "telltale"]);
     let mut search = search.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = vec![0; 256];
-    let length = search.stderr.as_mut().unwrap().read(&mut said).unwrap();
-    let said = String::from_utf8_lossy(&said[..length]).into_owned();
+    let mut said = String::new();
+    BufReader::new(search.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
     assert_eq!(said, format!("waiting for {holder}, which is using this vault\n"));
     assert!(search.try_wait().unwrap().is_none(), "it waits");
     drop(lock);

@@ -1,7 +1,9 @@
 //! The terminal side of `serve`: starting, keeping the index current, ending. The protocol has its own tests.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, ChildStdout, Stdio};
+use std::time::Duration;
 
 use crate::sandbox::Sandbox;
 
@@ -76,7 +78,7 @@ fn a_change_by_another_program_is_seen() {
     // Asked of the index alone, so only the watcher can have told it.
     let seen = (0..200).any(|_| {
         let answer = server.call("nodes_exist", &serde_json::json!({ "ids": ["late.md"] }));
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(50));
         answer.contains("true")
     });
     assert!(seen);
@@ -102,6 +104,31 @@ fn other_commands_and_servers_work_beside_a_running_one() {
     assert!(vault.root().join("from-second.md").exists(), "notes are written through the vault's one door");
     assert_eq!(second.end(), (Some(0), String::new()));
     first.end();
+}
+
+#[test]
+fn http_takes_a_name_for_an_address() {
+    let vault = Sandbox::example();
+    // Free a moment ago.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let name = format!("localhost:{port}");
+    let mut command = vault.command(&["serve", "--no-watch", "--http", &name]);
+    let mut server = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let connected = (0..600).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        TcpStream::connect(("127.0.0.1", port)).ok()
+    });
+    let answer = connected.map(|mut stream| {
+        write!(stream, "GET /healthz HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    });
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(answer.as_deref().is_some_and(|answer| answer.starts_with("HTTP/1.1 200")), "{answer:?}");
+    let ran = vault.run(&["serve", "--http", "localhost"]).expect(2);
+    assert!(ran.stderr.contains("the port is missing; write it as 127.0.0.1:7777 or localhost:7777"), "{ran}");
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn commands_go_through_the_running_server() {
     assert_eq!(json_of(&piped.wait_with_output().unwrap())["content"], "From the shell.");
     let rebuilt = server.command(&["index", "--rebuild"]);
     assert_eq!(rebuilt.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&rebuilt.stderr).contains("in use by a running server"), "{rebuilt:?}");
+    assert!(String::from_utf8_lossy(&rebuilt.stderr).contains("a running server is using it"), "{rebuilt:?}");
     assert_eq!(server.command(&["doctor"]).status.code(), Some(0));
 }
 
