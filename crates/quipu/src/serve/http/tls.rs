@@ -59,7 +59,7 @@ impl Tls {
                     }
                     Err(error) => {
                         if known.unusable.replace(stamps) != Some(stamps) {
-                            tracing::warn!("the certificate that was there is used on: {error:#}");
+                            tracing::warn!("cannot load the renewed certificate; keeping the current one: {error:#}");
                         }
                     }
                 }
@@ -85,7 +85,7 @@ fn acceptor(certificates: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
         .context("while setting up TLS")?
         .with_no_client_auth()
         .with_single_cert(chain, key)
-        .with_context(|| format!("--tls-cert {}: does not match --tls-key", certificates.display()))?;
+        .with_context(|| format!("--tls-cert {}: cannot be used with this --tls-key", certificates.display()))?;
     // No HTTP/2: clients of this protocol gain nothing by it, and its streams would need limits of their own.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
