@@ -80,9 +80,14 @@ impl MemVault {
         self.state().read_only = true;
     }
 
-    /// From now on this file cannot be read, as without permission.
+    /// From now on this file or folder cannot be read, as without permission.
     pub fn refuse_reading(&self, path: &str) {
         self.state().unreadable = Some(parse(path));
+    }
+
+    /// From now on everything can be read.
+    pub fn allow_reading(&self) {
+        self.state().unreadable = None;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -92,8 +97,11 @@ impl MemVault {
     fn listing(&self, admits: impl Fn(&VaultPath) -> bool) -> Listing {
         let state = self.state();
         let notes = state.files.iter().filter(|(path, _)| is_note(path) && admits(path));
-        let files = notes.map(|(path, file)| ListedFile { path: path.clone(), stat: file.stat() }).collect();
-        Listing { files, warnings: Vec::new() }
+        let unread = |path: &VaultPath| state.unreadable.as_ref().filter(|unread| is_below(path, unread));
+        let (locked, notes): (Vec<_>, Vec<_>) = notes.partition(|(path, _)| unread(path).is_some());
+        let files = notes.iter().map(|(path, file)| ListedFile { path: (*path).clone(), stat: file.stat() }).collect();
+        let unread = locked.first().and_then(|(path, _)| unread(path)).map(ToString::to_string);
+        Listing { files, unread: unread.into_iter().collect(), ..Listing::default() }
     }
 }
 
@@ -108,7 +116,7 @@ impl VaultFiles for MemVault {
 
     fn read(&self, path: &VaultPath) -> Result<Option<FileContent>, VaultError> {
         let state = self.state();
-        if state.unreadable.as_ref() == Some(path) {
+        if state.unreadable.as_ref().is_some_and(|unread| unread == path || is_below(path, unread)) {
             return Err(VaultError::Read { path: path.to_string(), source: permission_denied() });
         }
         let file = state.files.get(path).filter(|_| is_note(path));

@@ -108,6 +108,22 @@ fn a_gitignore_that_cannot_be_read_has_no_say_and_is_told() {
 }
 
 #[test]
+fn a_folder_that_cannot_be_read_is_told_from_an_empty_one() {
+    let home = home();
+    let vault = open(home.path());
+    let locked = |step: &str| match step {
+        "read a folder" => Err(io::ErrorKind::PermissionDenied.into()),
+        _ => Ok(()),
+    };
+    // Steps are this thread's own, so the walk has to stay on it.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
+    let listing = with_steps(locked, || pool.install(|| vault.list_below(&path("d")).unwrap())).unwrap();
+    assert!(listing.files.is_empty() && listing.is_unread(&path("d/e.md")) && !listing.is_unread(&path("de.md")));
+    assert!(listing.warnings[0].to_string().starts_with("d: the folder cannot be read"), "{:?}", listing.warnings);
+    assert!(!vault.list_below(&path("d")).unwrap().is_unread(&path("d/e.md")));
+}
+
+#[test]
 fn an_undoing_that_is_itself_killed_is_taken_up_again() {
     for first in 1.. {
         let mut is_first_reached = false;

@@ -4,6 +4,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::path::{Component, Path};
 use std::sync::Arc;
 
 use quipu_core::model::VaultPath;
@@ -74,6 +75,9 @@ pub(crate) const BEHIND_A_LINK: Reason = "a link to a folder is not followed beh
 pub(crate) const NOT_REGULAR: Reason = "it is not a regular file";
 pub(crate) const BELOW_A_FILE: Reason = "a part of its path is a file";
 
+/// As many links the kernel follows before it takes them for a circle.
+const MAX_LINKS_ON_WAY: usize = 40;
+
 impl Folder {
     /// The root, opened anew each time: it may have been unmounted or replaced since.
     pub(crate) fn root(vault: &FolderVault) -> io::Result<Self> {
@@ -124,6 +128,36 @@ impl Folder {
             Kind::Folder | Kind::File => Ok(Target { real: real.to_owned(), seen }),
             Kind::Link | Kind::Other => Err(NOT_REGULAR),
         })
+    }
+
+    /// The real paths below the root that lead from a link in this folder to its target: every folder, link and file on
+    /// the way, up to the first that is not there. When one of them comes, goes or is replaced, the link may mean
+    /// something else.
+    pub(crate) fn way_of(&self, vault: &FolderVault, name: &OsStr) -> Vec<String> {
+        let mut way = Vec::new();
+        let mut at = vault.root().join(&self.real);
+        let mut ahead = vec![name.to_owned()];
+        let mut links = 0;
+        while let Some(part) = ahead.pop() {
+            if part == ".." {
+                at.pop();
+                continue;
+            }
+            // An absolute part, `/`, replaces all before it.
+            let next = at.join(&part);
+            way.extend(below_root(vault, &next));
+            match std::fs::symlink_metadata(&next) {
+                Ok(seen) if !seen.is_symlink() => at = next,
+                Ok(_) if links < MAX_LINKS_ON_WAY => {
+                    links += 1;
+                    let Ok(target) = std::fs::read_link(&next) else { break };
+                    let parts = target.components().filter(|part| *part != Component::CurDir).rev();
+                    ahead.extend(parts.map(|part| part.as_os_str().to_owned()));
+                }
+                Ok(_) | Err(_) => break,
+            }
+        }
+        way
     }
 
     /// Whether this is a real folder, or lies in it.
@@ -209,6 +243,12 @@ fn absent(vault: &FolderVault, folder: &Folder, rest: &[&str]) -> io::Result<Fou
         return Ok(Found::LeftOut(reason));
     }
     Ok(Found::Absent(Spot { folder: real, name: (*name).to_owned(), missing, is_link: false }))
+}
+
+/// A path from the root; `None` outside the vault and for the root itself.
+fn below_root(vault: &FolderVault, path: &Path) -> Option<String> {
+    let path = path.strip_prefix(vault.root()).ok()?.to_str()?;
+    (!path.is_empty()).then(|| path.to_owned())
 }
 
 /// A name below a folder; the root's path is empty.

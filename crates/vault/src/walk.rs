@@ -16,7 +16,7 @@ use crate::beneath::{Dir, Kind, is_no_folder};
 use crate::folder::{Ahead, Folder, Found, NOT_REGULAR, find, join};
 use crate::folder_vault::FolderVault;
 use crate::rules::is_markdown;
-use crate::temporary;
+use crate::{step, temporary};
 
 /// Below this many notes in one folder, asking for their sizes and times is not worth sharing out.
 const STAT_CHUNK: usize = 512;
@@ -26,9 +26,12 @@ const STAT_CHUNK: usize = 512;
 pub(crate) struct Walked {
     pub(crate) files: Vec<ListedFile>,
     pub(crate) folders: Vec<WalkedFolder>,
-    /// Notes that are links: where the file really is, and the note's path.
-    pub(crate) linked_files: Vec<(String, VaultPath)>,
+    /// Links that are or may become part of the vault, by path, each with the real paths it passes through. Only where
+    /// sizes and times are not asked for.
+    pub(crate) links: Vec<(String, Vec<String>)>,
     pub(crate) warnings: Vec<Warning>,
+    /// What is there and could not be read, by path.
+    pub(crate) unread: Vec<String>,
     /// Temporary files of ours, by real path. Any that is there while nobody writes was left by a crash.
     pub(crate) leftovers: Vec<String>,
 }
@@ -67,7 +70,7 @@ pub(crate) fn list_below(vault: &FolderVault, path: &VaultPath) -> Result<Listin
                 .and_then(|folder| folder.see(&spot.name))
                 .map_err(fail)?;
             let file = seen.map(|seen| ListedFile { path: path.clone(), stat: seen.stat });
-            Ok(Listing { files: file.into_iter().collect(), warnings: Vec::new() })
+            Ok(Listing { files: file.into_iter().collect(), ..Listing::default() })
         }
         Found::Absent(_) | Found::LeftOut(_) => Ok(Listing::default()),
     }
@@ -89,7 +92,6 @@ fn walk_with(vault: &FolderVault, start: &Arc<Folder>, stats: bool) -> Walked {
     let mut walked = walk.walked.into_inner().unwrap_or_else(PoisonError::into_inner);
     walked.files.par_sort_unstable_by(|a, b| a.path.cmp(&b.path));
     walked.folders.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    walked.linked_files.sort_unstable();
     walked.warnings.sort_unstable();
     walked.leftovers.sort_unstable();
     walked
@@ -105,7 +107,7 @@ pub(crate) fn find_any_case(vault: &FolderVault, path: &VaultPath) -> io::Result
 }
 
 fn listing(walked: Walked) -> Listing {
-    Listing { files: walked.files, warnings: walked.warnings }
+    Listing { files: walked.files, warnings: walked.warnings, unread: walked.unread }
 }
 
 /// One walk under way.
@@ -121,7 +123,7 @@ impl Walk<'_> {
         let mut here = Walked::default();
         here.folders.push(WalkedFolder { path: folder.path.clone(), real: folder.real.clone() });
         here.warnings.extend(folder.unread.clone());
-        match folder.dir.entries() {
+        match step::before("read a folder").and_then(|()| folder.dir.entries()) {
             Ok(entries) => {
                 let mut notes = Vec::new();
                 for (name, kind) in entries {
@@ -131,7 +133,7 @@ impl Walk<'_> {
                     stat_notes(folder, notes, &mut here);
                 }
             }
-            Err(error) => here.warn(&folder.path, &format!("the folder cannot be read: {error}")),
+            Err(error) => here.miss(&folder.path, &format!("the folder cannot be read: {error}")),
         }
         self.walked().absorb(here);
     }
@@ -156,6 +158,9 @@ impl Walk<'_> {
             return;
         }
         let path = folder.path_of(&name.to_string_lossy());
+        if kind == Kind::Link && !self.stats && self.may_count(folder, &path) {
+            here.links.push((path.clone(), folder.way_of(self.vault, name)));
+        }
         let target = match kind {
             Kind::Link => match folder.follow(self.vault, name) {
                 Ok(Ok(target)) => Some(target),
@@ -167,7 +172,7 @@ impl Walk<'_> {
                     }
                     return;
                 }
-                Err(error) => return here.warn(&path, &format!("the link cannot be followed: {error}")),
+                Err(error) => return here.miss(&path, &format!("the link cannot be followed: {error}")),
             },
             _ => None,
         };
@@ -184,13 +189,15 @@ impl Walk<'_> {
                 let ahead = folder.ahead(name, target.as_ref());
                 scope.spawn(move |scope| self.descend(scope, ahead));
             }
-            (Kind::File, Some(target)) => {
-                here.files.push(ListedFile { path: note_path.clone(), stat: target.seen.stat });
-                here.linked_files.push((target.real, note_path));
-            }
+            (Kind::File, Some(target)) => here.files.push(ListedFile { path: note_path, stat: target.seen.stat }),
             (Kind::File, None) => notes.push(note_path),
             (Kind::Link | Kind::Other, _) => here.warn(&path, &format!("left out: {NOT_REGULAR}")),
         }
+    }
+
+    /// Whether a link would be part of the vault, led it to a note or to a folder.
+    fn may_count(&self, folder: &Folder, path: &str) -> bool {
+        [true, false].iter().any(|is_folder| self.vault.rules().judge(&folder.patterns, path, *is_folder).is_ok())
     }
 
     /// Opens a folder only when its turn comes, and from the root: no folder is held open for those below it, so a walk
@@ -200,9 +207,9 @@ impl Walk<'_> {
         let dir = self.vault.open_root().and_then(|root| root.open_below(&ahead.real));
         match dir.and_then(|dir| ahead.enter(self.vault, dir)) {
             Ok(folder) => self.visit(scope, &folder),
-            // Removed since its name was read.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => self.walked().warn(&path, &format!("the folder cannot be read: {error}")),
+            // Removed, or become something else, since its name was read.
+            Err(error) if is_no_folder(&error) => {}
+            Err(error) => self.walked().miss(&path, &format!("the folder cannot be read: {error}")),
         }
     }
 
@@ -223,7 +230,7 @@ fn stat_notes(folder: &Folder, notes: Vec<VaultPath>, here: &mut Walked) {
             Ok(Some(seen)) if seen.kind == Kind::File => here.files.push(ListedFile { path, stat: seen.stat }),
             // Removed, or become something else, since its name was read.
             Ok(_) => {}
-            Err(error) => here.warn(path.as_str(), &format!("cannot be read: {error}")),
+            Err(error) => here.miss(path.as_str(), &format!("cannot be read: {error}")),
         }
     }
 }
@@ -233,10 +240,17 @@ impl Walked {
         self.warnings.push(Warning { path: path.to_owned(), message: message.to_owned() });
     }
 
+    /// Warns of something that is there and cannot be read.
+    fn miss(&mut self, path: &str, message: &str) {
+        self.unread.push(path.to_owned());
+        self.warn(path, message);
+    }
+
     fn absorb(&mut self, mut other: Self) {
         self.files.append(&mut other.files);
         self.folders.append(&mut other.folders);
-        self.linked_files.append(&mut other.linked_files);
+        self.links.append(&mut other.links);
+        self.unread.append(&mut other.unread);
         self.warnings.append(&mut other.warnings);
         self.leftovers.append(&mut other.leftovers);
     }

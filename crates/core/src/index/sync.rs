@@ -321,11 +321,13 @@ impl Plan {
         known: Vec<NoteKey>,
         trusted: impl Fn(NoteKey) -> bool,
     ) {
-        self.warnings.extend(listing.warnings);
         let mut by_path: FxHashMap<&str, NoteKey> = FxHashMap::default();
         for key in known {
             self.gone.extend(by_path.insert(snapshot.note(key).path.as_str(), key));
         }
+        // A folder that cannot be read for a moment has lost no notes: what was known of them stays.
+        by_path.retain(|_, key| !listing.is_unread(&snapshot.note(*key).path));
+        self.warnings.extend(listing.warnings);
         for file in listing.files {
             let key = by_path.remove(file.path.as_str());
             if !key.is_some_and(|key| trusted(key) && snapshot.note(key).stat == file.stat) {

@@ -57,6 +57,19 @@ pub struct Listing {
     pub files: Vec<ListedFile>,
     /// What could not be read or named, and why.
     pub warnings: Vec<Warning>,
+    /// Folders and files that are there and could not be read, by path; empty for the root. Files in such a folder are
+    /// missing from this list, which says nothing of whether they are there.
+    pub unread: Vec<String>,
+}
+
+impl Listing {
+    /// Whether a path is one that could not be read, or lies below one.
+    pub fn is_unread(&self, path: &VaultPath) -> bool {
+        self.unread.iter().any(|unread| {
+            let below = path.as_str().strip_prefix(unread.as_str());
+            below.is_some_and(|rest| unread.is_empty() || rest.is_empty() || rest.starts_with('/'))
+        })
+    }
 }
 
 /// One file of a walk.

@@ -48,15 +48,17 @@ impl Batch {
 }
 
 /// Whether an event can concern a note at all. Asked on the kernel's thread, so that reading files, our own temporary
-/// files and git at work never wake the watcher.
-pub(super) fn is_of_interest(event: &notify::Event, root: &Path) -> bool {
+/// files and git at work never wake the watcher. Hidden names count only where a link leads to one.
+pub(super) fn is_of_interest(event: &notify::Event, root: &Path, sees_hidden: bool) -> bool {
     let is_change = match event.kind {
         EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
         _ => true,
     };
     let is_seen = |path: &Path| {
         let path = path.strip_prefix(root).unwrap_or(path);
-        path.file_name().is_some_and(is_rule_file) || !path.iter().any(|part| part.as_encoded_bytes().starts_with(b"."))
+        sees_hidden
+            || path.file_name().is_some_and(is_rule_file)
+            || !path.iter().any(|part| part.as_encoded_bytes().starts_with(b"."))
     };
     is_change && (event.need_rescan() || event.paths.iter().any(|path| is_seen(path)))
 }

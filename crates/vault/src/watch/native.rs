@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
 use notify::{ErrorKind, RecommendedWatcher, RecursiveMode, Watcher as _};
@@ -13,6 +14,7 @@ use quipu_core::ports::VaultError;
 
 use super::Message;
 use super::batch::{Batch, is_of_interest};
+use crate::beneath::Kind;
 use crate::folder::{Folder, Found, find, join, split};
 use crate::folder_vault::FolderVault;
 use crate::rules::is_markdown;
@@ -30,8 +32,15 @@ pub(super) struct Native {
     folders: BTreeMap<String, String>,
     /// The same, the other way round; a folder behind links is reached by several paths.
     reached_by: BTreeMap<String, BTreeSet<String>>,
-    /// Notes that are links, by the real path of the file.
-    linked_files: BTreeMap<String, BTreeSet<VaultPath>>,
+    /// Every link, by path, with the real paths it passes through. Of a link that leads nowhere, the last is where its
+    /// target is awaited.
+    links: BTreeMap<String, Vec<String>>,
+    /// The same, the other way round.
+    passed_by: BTreeMap<String, BTreeSet<String>>,
+    /// How many of all these need the watch of a real folder.
+    uses: BTreeMap<String, usize>,
+    /// Whether a link passes through a hidden name, so that events of hidden names count.
+    sees_hidden: Arc<AtomicBool>,
 }
 
 /// Why watches could not be placed.
@@ -66,9 +75,13 @@ impl Native {
             .map_err(|source| PlaceError::Vault(VaultError::Read { path: ".".to_owned(), source }));
         let (root_inode, root) = root?;
         let (sender, root_path) = (sender.clone(), vault.root().to_owned());
+        let sees_hidden = Arc::new(AtomicBool::new(false));
+        let is_seen = Arc::clone(&sees_hidden);
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             let message = match event {
-                Ok(event) if is_of_interest(&event, &root_path) => Message::Event(event),
+                Ok(event) if is_of_interest(&event, &root_path, is_seen.load(Ordering::Relaxed)) => {
+                    Message::Event(event)
+                }
                 Ok(_) => return,
                 Err(_) => Message::Fault,
             };
@@ -80,7 +93,10 @@ impl Native {
             root_inode,
             folders: BTreeMap::new(),
             reached_by: BTreeMap::new(),
-            linked_files: BTreeMap::new(),
+            links: BTreeMap::new(),
+            passed_by: BTreeMap::new(),
+            uses: BTreeMap::new(),
+            sees_hidden,
         };
         native.add_below(vault, &Arc::new(root))?;
         Ok(native)
@@ -104,12 +120,15 @@ impl Native {
         // path after watching the new one would end both.
         let mut changed = BTreeSet::new();
         for (path, is_name) in &candidates {
-            if *is_name && self.folders.contains_key(path) {
-                self.forget(vault, path);
+            if *is_name && self.forget(vault, path) {
                 changed.extend(VaultPath::parse(path));
             }
         }
-        for path in candidates.keys().filter_map(|path| VaultPath::parse(path).ok()) {
+        for (path, is_name) in candidates {
+            let Ok(path) = VaultPath::parse(&path) else { continue };
+            if is_name {
+                self.follow_link(vault, &path)?;
+            }
             match find(vault, &path) {
                 Ok(Found::Folder(folder)) => {
                     if !self.folders.contains_key(path.as_str()) {
@@ -117,14 +136,7 @@ impl Native {
                     }
                     changed.insert(path);
                 }
-                Ok(Found::Note(spot)) => {
-                    if spot.is_link {
-                        let real = join(&spot.folder, &spot.name);
-                        self.linked_files.entry(real).or_default().insert(path.clone());
-                    }
-                    changed.insert(path);
-                }
-                Ok(Found::Absent(_)) | Err(_) => {
+                Ok(Found::Note(_) | Found::Absent(_)) | Err(_) => {
                     changed.insert(path);
                 }
                 // A note may have become something that is none: told, so that it is looked at and found gone.
@@ -143,8 +155,8 @@ impl Native {
         let (folder, name) = split(real);
         let in_folders = self.reached_by.get(folder).into_iter().flatten().map(|path| join(path, name));
         let as_folder = self.reached_by.get(real).into_iter().flatten().cloned();
-        let as_linked = self.linked_files.get(real).into_iter().flatten().map(ToString::to_string);
-        in_folders.chain(as_folder).chain(as_linked).collect()
+        let as_passed = self.passed_by.get(real).into_iter().flatten().cloned();
+        in_folders.chain(as_folder).chain(as_passed).collect()
     }
 
     /// Watches a folder and those below it. A folder made and filled at once is watched before it is told of, so what
@@ -152,11 +164,11 @@ impl Native {
     fn add_below(&mut self, vault: &FolderVault, folder: &Arc<Folder>) -> Result<(), PlaceError> {
         // Watched first and read second, level by level, until a reading finds no folder that was not watched.
         loop {
-            let Walked { folders, linked_files, .. } = walk_folders(vault, folder);
-            for (real, path) in linked_files {
-                self.linked_files.entry(real).or_default().insert(path);
-            }
+            let Walked { folders, links, .. } = walk_folders(vault, folder);
             let mut is_complete = true;
+            for (path, way) in links {
+                is_complete &= !self.add_link(vault, &path, way)?;
+            }
             for found in folders {
                 if !self.folders.contains_key(&found.path) {
                     is_complete = false;
@@ -170,43 +182,122 @@ impl Native {
     }
 
     fn add(&mut self, vault: &FolderVault, path: String, real: String) -> Result<(), PlaceError> {
-        step::before("watch").map_err(notify::Error::io)?;
-        if !self.reached_by.contains_key(&real) && (!WATCHES_TREES || real.is_empty()) {
-            let mode = if WATCHES_TREES { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive };
-            match self.watcher.watch(&vault.root().join(&real), mode) {
-                Ok(()) => {}
-                // Gone again, or not ours to read: its folder's watch tells when that changes.
-                Err(error) if !real.is_empty() && is_about_one_folder(&error) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        self.watch(vault, &real)?;
         self.reached_by.entry(real.clone()).or_default().insert(path.clone());
         self.folders.insert(path, real);
         Ok(())
     }
 
-    /// Lets go of a folder and those below it.
-    fn forget(&mut self, vault: &FolderVault, path: &str) {
-        let below = format!("{path}/");
-        let gone: Vec<String> = self
-            .folders
-            .range(path.to_owned()..)
-            .map(|(folder, _)| folder)
-            .take_while(|folder| folder.starts_with(path))
-            .filter(|folder| *folder == path || folder.starts_with(&below))
-            .cloned()
-            .collect();
-        for folder in gone {
-            let Some(real) = self.folders.remove(&folder) else { continue };
-            let Some(paths) = self.reached_by.get_mut(&real) else { continue };
-            paths.remove(&folder);
-            if paths.is_empty() {
-                // The kernel has let go already where the folder is gone.
-                let _ = self.watcher.unwatch(&vault.root().join(&real));
-                self.reached_by.remove(&real);
+    /// Watches the way of whatever link is at a path.
+    fn follow_link(&mut self, vault: &FolderVault, path: &VaultPath) -> Result<(), PlaceError> {
+        // Watched first and followed second, until nothing new is on the way.
+        while let Some(way) = way_of_link(vault, path) {
+            if !self.add_link(vault, path.as_str(), way)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Watches the folders that a link passes through, admitted or not; says whether one was not watched before.
+    fn add_link(&mut self, vault: &FolderVault, path: &str, way: Vec<String>) -> Result<bool, PlaceError> {
+        let mut is_new = false;
+        for real in &way {
+            is_new |= self.watch(vault, split(real).0)?;
+            self.passed_by.entry(real.clone()).or_default().insert(path.to_owned());
+            if real.starts_with('.') || real.contains("/.") {
+                self.sees_hidden.store(true, Ordering::Relaxed);
+            }
+        }
+        let before = self.links.insert(path.to_owned(), way);
+        self.leave_way(vault, path, before.unwrap_or_default());
+        Ok(is_new)
+    }
+
+    /// Lets go of what a link passed through and does not any more.
+    fn leave_way(&mut self, vault: &FolderVault, path: &str, way: Vec<String>) {
+        for real in way {
+            self.unwatch(vault, split(&real).0);
+            let is_passed = self.links.get(path).is_some_and(|now| now.contains(&real));
+            if !is_passed && let Some(paths) = self.passed_by.get_mut(&real) {
+                paths.remove(path);
+                if paths.is_empty() {
+                    self.passed_by.remove(&real);
+                }
             }
         }
     }
+
+    /// Lets go of the folder or link at a path and of those below it; whether there was a folder.
+    fn forget(&mut self, vault: &FolderVault, path: &str) -> bool {
+        let folders = at_or_below(&self.folders, path);
+        for folder in &folders {
+            let Some(real) = self.folders.remove(folder) else { continue };
+            self.unwatch(vault, &real);
+            if let Some(paths) = self.reached_by.get_mut(&real) {
+                paths.remove(folder);
+                if paths.is_empty() {
+                    self.reached_by.remove(&real);
+                }
+            }
+        }
+        for link in at_or_below(&self.links, path) {
+            let way = self.links.remove(&link).unwrap_or_default();
+            self.leave_way(vault, &link, way);
+        }
+        !folders.is_empty()
+    }
+
+    /// Watches a real folder for one more use; says whether it was not watched before.
+    fn watch(&mut self, vault: &FolderVault, real: &str) -> Result<bool, PlaceError> {
+        step::before("watch").map_err(notify::Error::io)?;
+        let uses = self.uses.entry(real.to_owned()).or_default();
+        *uses += 1;
+        if *uses > 1 || (WATCHES_TREES && !real.is_empty()) {
+            return Ok(false);
+        }
+        let mode = if WATCHES_TREES { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive };
+        match self.watcher.watch(&vault.root().join(real), mode) {
+            Ok(()) => Ok(true),
+            // Gone again, or not ours to read: its folder's watch tells when that changes.
+            Err(error) if !real.is_empty() && is_about_one_folder(&error) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn unwatch(&mut self, vault: &FolderVault, real: &str) {
+        let Some(uses) = self.uses.get_mut(real) else { return };
+        *uses -= 1;
+        if *uses == 0 {
+            self.uses.remove(real);
+            // The kernel has let go already where the folder is gone.
+            let _ = self.watcher.unwatch(&vault.root().join(real));
+        }
+    }
+}
+
+/// The keys that are a path or lie below it.
+fn at_or_below<T>(map: &BTreeMap<String, T>, path: &str) -> Vec<String> {
+    let below = format!("{path}/");
+    map.range(path.to_owned()..)
+        .map(|(key, _)| key)
+        .take_while(|key| key.starts_with(path))
+        .filter(|key| *key == path || key.starts_with(&below))
+        .cloned()
+        .collect()
+}
+
+/// The way of the link at a path; `None` where there is none that the walk would come across.
+fn way_of_link(vault: &FolderVault, path: &VaultPath) -> Option<Vec<String>> {
+    let folder = match VaultPath::parse(path.folder()) {
+        Err(_) => Arc::new(Folder::root(vault).ok()?),
+        Ok(above) => match find(vault, &above) {
+            Ok(Found::Folder(folder)) => folder,
+            _ => return None,
+        },
+    };
+    let is_link = folder.dir.see(path.file_name()).ok()??.kind == Kind::Link;
+    is_link.then(|| folder.way_of(vault, path.file_name().as_ref()))
 }
 
 fn is_about_one_folder(error: &notify::Error) -> bool {

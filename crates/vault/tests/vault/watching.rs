@@ -209,6 +209,63 @@ fn a_note_behind_links_is_told_under_each_of_its_paths() {
 }
 
 #[test]
+fn links_whose_target_comes_goes_and_comes_again_are_told() {
+    let home = Home::new(&[("z.md", ""), ("rdir/a.md", "1")]);
+    symlink("later/on/target.md", home.at("link.md")).unwrap();
+    symlink("rdir", home.at("ldir")).unwrap();
+    let watched = watched(home, "", false);
+    // A link that leads nowhere, whose target appears some folders down.
+    watched.home.save("later/on/target.md", "1");
+    watched.expect(&["later/on/target.md", "link.md"]);
+    watched.home.save("later/on/target.md", "22");
+    watched.expect(&["later/on/target.md", "link.md"]);
+    for text in ["333", "4444"] {
+        // A folder behind a link that is removed and made again.
+        std::fs::remove_dir_all(watched.home.at("rdir")).unwrap();
+        watched.expect(&["rdir/a.md", "ldir/a.md"]);
+        watched.home.save("rdir/a.md", text);
+        watched.expect(&["rdir/a.md", "ldir/a.md"]);
+        watched.home.save("rdir/sub/b.md", text);
+        watched.expect(&["rdir/sub/b.md", "ldir/sub/b.md"]);
+        // The same of the folders above a linked file.
+        std::fs::rename(watched.home.at("later"), watched.home.at("away")).unwrap();
+        watched.expect(&["later/on/target.md", "link.md"]);
+        std::fs::rename(watched.home.at("away"), watched.home.at("later")).unwrap();
+        watched.expect(&["later/on/target.md", "link.md"]);
+        watched.home.save("later/on/target.md", text);
+        watched.expect(&["later/on/target.md", "link.md"]);
+    }
+}
+
+#[test]
+fn links_into_folders_that_are_left_out_are_told() {
+    for folder in ["ignored", ".hidden", "node_modules"] {
+        let below = |path: &str| format!("{folder}/{path}");
+        let home =
+            Home::new(&[("z.md", ""), (".gitignore", "ignored/\n"), (&below("a.md"), "1"), (&below("sub/b.md"), "1")]);
+        symlink(below("a.md"), home.at("link.md")).unwrap();
+        symlink(below("sub"), home.at("ldir")).unwrap();
+        symlink(home.at(&below("later.md")), home.at("later.md")).unwrap();
+        let watched = watched(home, "", false);
+        for text in ["22", "333"] {
+            watched.home.save(&below("a.md"), text);
+            watched.expect(&["link.md"]);
+            watched.home.save(&below("sub/b.md"), text);
+            watched.expect(&["ldir/b.md"]);
+            watched.home.save(&below("later.md"), text);
+            watched.expect(&["later.md"]);
+            std::fs::remove_dir_all(watched.home.at(folder)).unwrap();
+            watched.expect(&["link.md", "ldir", "later.md"]);
+            watched.home.save(&below("sub/b.md"), text);
+            watched.expect(&["ldir/b.md"]);
+        }
+        // The folder itself stays left out.
+        watched.home.save(&below("other.md"), "x");
+        watched.expect_nothing_before("z.md");
+    }
+}
+
+#[test]
 fn a_vault_that_goes_away_and_comes_back_is_warned_of_then_listed_again() {
     for force_poll in [false, true] {
         let watched = watched(Home::new(&[("vault/a.md", "1")]), "vault", force_poll);
