@@ -126,6 +126,24 @@ fn one_file_that_cannot_be_read_holds_up_no_other() {
 }
 
 #[test]
+fn a_folder_that_cannot_be_read_loses_no_notes() {
+    let desk = Desk::new("//- a.md\n[[b]]\n//- d/b.md\nB\n//- d/e/c.md\nC\n//- de/f.md\nF\n");
+    let everything = |desk: &Desk| desk.knowledge.sync(&Scope::Everything, &|_| {}).unwrap();
+    desk.vault.refuse_reading("d");
+    desk.vault.remove("de/f.md");
+    assert_eq!(everything(&desk).removed, 1);
+    desk.sync(&["d", "d/b.md"]);
+    assert_eq!(desk.paths(), ["a.md", "d/b.md", "d/e/c.md"]);
+    assert_eq!(desk.targets("a.md"), [Some("d/b.md".to_owned())]);
+    let desk = desk.restarted();
+    assert_eq!(desk.paths(), ["a.md", "d/b.md", "d/e/c.md"]);
+    desk.vault.allow_reading();
+    desk.vault.remove("d/e/c.md");
+    assert_eq!(everything(&desk).removed, 1);
+    assert_eq!(desk.paths(), ["a.md", "d/b.md"]);
+}
+
+#[test]
 fn a_second_edit_in_the_same_tick_and_of_the_same_size_is_seen_by_a_full_look() {
     let desk = Desk::new("//- a.md\none [[x]]\n");
     desk.vault.put("a.md", "two [[y]]\n");
@@ -263,6 +281,47 @@ fn a_name_that_is_taken_is_said_to_be_whatever_links_there_are() {
         let refused = desk.rename("a.md", "taken", update_links);
         assert!(matches!(refused, Err(NoteError::Exists { .. })), "{refused:?}");
     }
+}
+
+#[test]
+fn a_rename_rewrites_links_to_pages_of_a_site() {
+    let desk = Desk::new(
+        "//- en/docs/pods.md\n//- en/docs/setup/_index.md\n//- en/docs/a.md\n\
+         [p](/docs/pods/#x) [s](/docs/setup/) [r]({{< ref \"pods#y\" >}})\n\
+         //- b.md\n<a href=\"{{< relref \"/docs/pods\" >}}\">x</a>\n",
+    );
+    desk.rename("en/docs/pods.md", "My Pods", true).unwrap();
+    desk.rename("en/docs/setup/_index.md", "Start", true).unwrap();
+    let expected = "[p](/docs/My%20Pods/#x) [s](/docs/setup/Start/) [r]({{< ref \"My Pods#y\" >}})\n";
+    assert_eq!(desk.vault.text("en/docs/a.md").unwrap(), expected);
+    assert_eq!(desk.vault.text("b.md").unwrap(), "<a href=\"{{< relref \"/docs/My Pods\" >}}\">x</a>\n");
+    assert!(desk.targets("en/docs/a.md").iter().all(Option::is_some));
+}
+
+#[test]
+fn a_rename_does_not_make_links_to_other_pages_ambiguous() {
+    let desk = Desk::new("//- one/docs/x.md\n//- two/docs/y.md\n//- a.md\n[x](/docs/x)\n");
+    let refused = desk.rename("two/docs/y.md", "x", true);
+    assert!(matches!(refused, Err(NoteError::LinkCaptured { .. })), "{refused:?}");
+    assert_eq!(desk.targets("a.md"), [Some("one/docs/x.md".to_owned())]);
+}
+
+#[test]
+fn links_to_pages_follow_notes_that_come_and_go() {
+    let desk = Desk::new("//- ja/a.md\n[x](/docs/x/)\n//- en/docs/x.md\n");
+    let put = |path: &str| {
+        desk.vault.put(path, "");
+        desk.sync(&[path]);
+        desk.targets("ja/a.md")[0].clone()
+    };
+    assert_eq!(put("ja/docs/x/_index.md").as_deref(), Some("ja/docs/x/_index.md"));
+    assert_eq!(put("ja/docs/x.md").as_deref(), Some("ja/docs/x.md"));
+    assert_eq!(put("docs/x/README.md").as_deref(), Some("docs/x/README.md"));
+    for path in ["docs/x/README.md", "ja/docs/x.md", "ja/docs/x/_index.md"] {
+        desk.vault.remove(path);
+        desk.sync(&[path]);
+    }
+    assert_eq!(put("de/docs/x.md"), None);
 }
 
 #[test]

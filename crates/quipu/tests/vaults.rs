@@ -59,6 +59,44 @@ fn every_typed_link_of_a_sample_project_is_an_edge() {
     assert!(server.close().unwrap().success());
 }
 
+#[test]
+fn links_of_a_documentation_site_resolve_or_are_reported() {
+    let Some(data) = data() else { return };
+    let copy = Copied::new(&vault_folder(&data, "k8s-en-ja"));
+    let is_site_link = |link: &quipu_core::model::Link| link.target.starts_with("/docs/");
+    let pages = copy.state().into_iter().filter(|(path, _)| path.starts_with("en/docs/") && is_note(path));
+    let links = pages.map(|(_, (bytes, _))| {
+        let links = quipu_core::parse::parse(&String::from_utf8(bytes).unwrap()).links;
+        links.iter().filter(|link| is_site_link(link)).count()
+    });
+    let total: usize = links.sum();
+    // Some 850 more stand in HTML comments, in code, or have a shortcode in the middle of their path.
+    assert!(total > 4_900, "only {total} links found");
+    let examined = copy.run(&["doctor", "--json"]);
+    let groups = examined["groups"].as_array().unwrap();
+    assert!(groups.iter().all(|group| group["kind"] != "unresolved_links"), "{groups:?}");
+    let findings = groups.iter().find(|group| group["kind"] == "broken_links").unwrap()["findings"].as_array().unwrap();
+    let starts = |value: &Value, prefix: &str| value.as_str().is_some_and(|text| text.starts_with(prefix));
+    let broken: usize = findings
+        .iter()
+        .filter(|finding| starts(&finding["path"], "en/docs/") && starts(&finding["message"], "(/docs/"))
+        .map(|finding| finding["lines"].as_array().map_or(1, Vec::len))
+        .sum();
+    println!("{broken} of {total} links from the root are broken");
+    assert!(broken > 0 && broken * 100 <= total * 5, "{broken} of {total}");
+    let mut server = copy.serve();
+    let hubs = server.call("get_hubs", &json!({ "metric": "in_degree", "limit": 5 })).unwrap().expect_value();
+    assert!(hubs[4]["score"].as_f64().is_some_and(|score| score > 50.0), "{hubs}");
+    for language in ["en", "ja"] {
+        let (from, to) = (
+            format!("{language}/docs/concepts/overview/_index.md"),
+            format!("{language}/docs/concepts/workloads/pods/_index.md"),
+        );
+        assert!(find_path(&mut server, &from, &to).is_some(), "{from} {to}");
+    }
+    assert!(server.close().unwrap().success());
+}
+
 /// Links that the other readers take otherwise, each with the reason.
 const TAKEN_OTHERWISE: [(&str, &str, &str); 7] = [
     ("test data/comments_markdown_style.md", "test data/comments_html_style.md", COMMENT),
@@ -195,6 +233,13 @@ impl Copied {
             fs::File::options().write(true).open(&to).unwrap().set_modified(modified).unwrap();
         }
         Self { folder }
+    }
+
+    /// What a command says of it.
+    fn run(&self, arguments: &[&str]) -> Value {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
+        let output = command.args(arguments).arg(self.folder.path()).env_remove("QUIPU_VAULT").output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
     }
 
     fn serve(&self) -> Client {

@@ -18,7 +18,7 @@ use crate::vectors::{self, ListedPassage};
 
 /// The number of the format on disk: rows, tables, and the words of the text index. Any change of these needs a new one;
 /// a store of another number starts empty.
-pub(crate) const FORMAT: i64 = 5;
+pub(crate) const FORMAT: i64 = 6;
 
 /// The `seq` of a row whose text was lost: later than any, until the note is put again.
 const OWED: i64 = i64::MAX;

@@ -21,7 +21,8 @@ fn sample() -> Note {
         label: None,
         link_type,
     };
-    let syntaxes = [LinkSyntax::Wiki, LinkSyntax::Embed, LinkSyntax::Markdown, LinkSyntax::Frontmatter];
+    let syntaxes =
+        [LinkSyntax::Wiki, LinkSyntax::Embed, LinkSyntax::Markdown, LinkSyntax::Frontmatter, LinkSyntax::Shortcode];
     Note {
         id: path.note_id(),
         path,

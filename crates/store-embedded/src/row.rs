@@ -59,6 +59,7 @@ enum SyntaxRow {
     Embed,
     Markdown,
     Frontmatter,
+    Shortcode,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -173,6 +174,7 @@ fn link_row(link: &Link) -> LinkRow<'_> {
             LinkSyntax::Embed => SyntaxRow::Embed,
             LinkSyntax::Markdown => SyntaxRow::Markdown,
             LinkSyntax::Frontmatter => SyntaxRow::Frontmatter,
+            LinkSyntax::Shortcode => SyntaxRow::Shortcode,
         },
         target: &link.target,
         fragment: link.fragment.as_deref(),
@@ -194,6 +196,7 @@ fn link(row: LinkRow<'_>) -> Link {
             SyntaxRow::Embed => LinkSyntax::Embed,
             SyntaxRow::Markdown => LinkSyntax::Markdown,
             SyntaxRow::Frontmatter => LinkSyntax::Frontmatter,
+            SyntaxRow::Shortcode => LinkSyntax::Shortcode,
         },
         target: row.target.to_owned(),
         fragment: row.fragment.map(str::to_owned),

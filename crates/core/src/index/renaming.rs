@@ -54,7 +54,8 @@ impl Renaming<'_> {
         now.into_iter().zip(self.as_if_renamed(all)).collect()
     }
 
-    /// A link that means another note and would mean the renamed one: who has it, and what it means.
+    /// A link to another note that would mean the renamed one, or no note any more since both would answer to it: who has
+    /// it, and what it means.
     pub(crate) fn captured(&mut self) -> Option<(NoteKey, NoteKey)> {
         let (snapshot, key, wanted) = (self.snapshot, self.key, self.wanted);
         let hashes = name_hashes(self.renamed);
@@ -64,7 +65,7 @@ impl Renaming<'_> {
         self.as_if_renamed(|resolver| {
             sources.into_iter().filter(|source| *source != key).find_map(|source| {
                 let mut links = snapshot.links(source).filter(|link| link.target.is_some_and(|target| target != key));
-                let taken = links.find(|link| resolver.resolve(snapshot.note(source), link.link) == Some(key))?;
+                let taken = links.find(|link| resolver.resolve(snapshot.note(source), link.link) != link.target)?;
                 Some((source, taken.target?))
             })
         })

@@ -3,11 +3,13 @@
 //! All names a note answers to are kept under a loose hash, so that one look-up gives the few candidates and the rules then
 //! compare real strings. The same hash tells which notes must be resolved again when a note comes, goes or changes its names.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use super::site_pages::{PageForm, common_folders, folder_of, folder_page, frontmatter_pages, tail, without_language};
 use crate::model::{Link, LinkSyntax, Note, NoteKey, VaultPath, fold, hash_of_folded, loose_hash, without_extension};
 
 /// Everything needed to resolve a link.
@@ -17,6 +19,8 @@ pub(super) struct Resolver {
     by_hash: FxHashMap<u64, Vec<NoteKey>>,
     /// By the whole path, for links that are paths: a vault may have ten thousand files called README.
     by_path: FxHashMap<u64, Vec<NoteKey>>,
+    /// By the last two parts of the path of a page, for links to pages: a site may have a thousand called `overview`.
+    by_tail: FxHashMap<u64, Vec<NoteKey>>,
 }
 
 /// The folded names of one note.
@@ -28,6 +32,8 @@ struct Names {
     folded_folder_length: usize,
     aliases: Box<[Box<str>]>,
     title: Box<str>,
+    /// Paths of pages that the frontmatter gives it.
+    pages: Box<[Box<str>]>,
 }
 
 impl Names {
@@ -36,6 +42,7 @@ impl Names {
         Self {
             path: note.path.clone(),
             folded_folder_length: folded_path.rfind('/').unwrap_or(0),
+            pages: frontmatter_pages(note, &folded_path),
             folded_path,
             aliases: note.aliases.iter().map(|alias| fold(alias).into()).collect(),
             title: fold(&note.title).into(),
@@ -50,8 +57,16 @@ impl Names {
         &self.folded_path[..self.folded_folder_length]
     }
 
+    /// The pages it may be on a site, best first.
+    fn pages(&self) -> impl Iterator<Item = (&str, PageForm)> {
+        let given = self.pages.iter().map(|page| (&**page, PageForm::Frontmatter));
+        std::iter::once((&*self.folded_path, PageForm::File)).chain(folder_page(&self.folded_path)).chain(given)
+    }
+
     fn hashes(&self) -> Vec<u64> {
-        let mut hashes: Vec<u64> = std::iter::once(self.stem())
+        let mut hashes: Vec<u64> = self
+            .pages()
+            .map(|(page, _)| page.rsplit('/').next().unwrap_or(page))
             .chain(self.aliases.iter().map(|alias| &**alias))
             .chain([&*self.title])
             .map(loose_hash)
@@ -60,6 +75,14 @@ impl Names {
         hashes.dedup();
         hashes
     }
+}
+
+/// The hashes of the ends of paths under which a note is found as a page.
+fn tail_hashes(names: &Names) -> Vec<u64> {
+    let mut hashes: Vec<u64> = names.pages().filter_map(|(page, _)| tail(page)).map(loose_hash).collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes
 }
 
 impl Resolver {
@@ -71,12 +94,13 @@ impl Resolver {
         let mut resolver = Self::default();
         resolver.by_hash.reserve(names.len());
         resolver.by_path.reserve(names.len());
+        resolver.by_tail.reserve(names.len());
         for (slot, (names, hashes)) in names.iter().zip(hashes).enumerate() {
             let Some(names) = names else { continue };
             for hash in hashes {
                 resolver.by_hash.entry(hash).or_default().push(NoteKey::of_slot(slot));
             }
-            resolver.by_path.entry(loose_hash(&names.folded_path)).or_default().push(NoteKey::of_slot(slot));
+            resolver.add_paths(NoteKey::of_slot(slot), names);
         }
         resolver.names = names;
         resolver
@@ -94,13 +118,20 @@ impl Resolver {
         for hash in &hashes {
             self.by_hash.entry(*hash).or_default().push(key);
         }
-        self.by_path.entry(loose_hash(&names.folded_path)).or_default().push(key);
+        self.add_paths(key, &names);
         if self.names.len() <= key.slot() {
             self.names.resize_with(key.slot() + 1, || None);
         }
         self.names[key.slot()] = Some(names);
         touched.extend(hashes);
         touched
+    }
+
+    fn add_paths(&mut self, key: NoteKey, names: &Names) {
+        self.by_path.entry(loose_hash(&names.folded_path)).or_default().push(key);
+        for hash in tail_hashes(names) {
+            self.by_tail.entry(hash).or_default().push(key);
+        }
     }
 
     /// Forgets a note's names; returns the hashes under which links may now mean something else.
@@ -111,6 +142,9 @@ impl Resolver {
             forget(&mut self.by_hash, *hash, key);
         }
         forget(&mut self.by_path, loose_hash(&names.folded_path), key);
+        for hash in tail_hashes(&names) {
+            forget(&mut self.by_tail, hash, key);
+        }
         hashes
     }
 
@@ -139,7 +173,12 @@ impl Resolver {
         match link.syntax {
             LinkSyntax::Markdown => {
                 let relative = if target.starts_with('/') { None } else { join(source_folder, target) };
-                relative.and_then(|path| ask.path(&path)).or_else(|| ask.path(&join("", rooted)?))
+                let file = relative.and_then(|path| ask.path(&path)).or_else(|| ask.path(&join("", rooted)?));
+                file.or_else(|| if target.starts_with('/') { ask.page(&join("", rooted)?) } else { None })
+            }
+            LinkSyntax::Shortcode => {
+                let relative = if target.starts_with('/') { None } else { join(source_folder, target) };
+                relative.and_then(|path| ask.page_at(&path)).or_else(|| ask.page(&join("", rooted)?))
             }
             LinkSyntax::Wiki | LinkSyntax::Embed | LinkSyntax::Frontmatter if target.contains('/') => {
                 let dotted = target.starts_with("./") || target.starts_with("../");
@@ -168,6 +207,9 @@ struct Question<'a> {
 
 type Same = fn(&str, &str) -> bool;
 
+/// How a name may be spelled, best first.
+const SPELLINGS: [Same; 2] = [|a, b| a == b, loosely_equal];
+
 impl Question<'_> {
     fn path(&self, path: &str) -> Option<NoteKey> {
         let candidates = self.resolver.by_path.get(&loose_hash(path))?;
@@ -175,22 +217,52 @@ impl Question<'_> {
     }
 
     fn suffix(&self, path: &str) -> Option<NoteKey> {
-        self.best(|names, same| {
-            let start = names.folded_path.len().checked_sub(path.len());
-            // Spaces and dashes are one byte each, so an exchanged spelling has the same length.
-            start.is_some_and(|start| {
-                names.folded_path.is_char_boundary(start)
-                    && (start == 0 || names.folded_path.as_bytes()[start - 1] == b'/')
-                    && same(&names.folded_path[start..], path)
-            })
+        self.best(|names, same| ends_with(&names.folded_path, path, same))
+    }
+
+    /// The page at a path from the root of the vault.
+    fn page_at(&self, path: &str) -> Option<NoteKey> {
+        self.pages(path, |page, same| same(page, path))?
+    }
+
+    /// The page at a path from the root of the site: the one at that path in the vault, else the only one whose path ends
+    /// so, with a language in front of the path or without.
+    fn page(&self, path: &str) -> Option<NoteKey> {
+        let ending = |path: &str| self.pages(path, |page, same| ends_with(page, path, same));
+        let found = self.page_at(path).map(Some).or_else(|| ending(path));
+        found.or_else(|| without_language(path).find_map(ending))?
+    }
+
+    /// The page that a rule admits, among those with the last parts of a path. Of several, the one that has the most
+    /// folders in common with the link's note: a site in several languages, or versions, has a tree for each with the
+    /// same paths in it, and a page links to its own tree. `Some(None)` where two are equally near.
+    fn pages(&self, path: &str, admits: impl Fn(&str, Same) -> bool) -> Option<Option<NoteKey>> {
+        let candidates = match tail(path) {
+            Some(tail) => self.resolver.by_tail.get(&loose_hash(tail))?,
+            None => self.candidates,
+        };
+        SPELLINGS.into_iter().find_map(|same| {
+            let mut found: Vec<_> = candidates
+                .iter()
+                .filter_map(|key| Some((*key, self.resolver.names[key.slot()].as_ref()?)))
+                .filter_map(|(key, names)| {
+                    let (page, form) = names.pages().find(|(page, _)| admits(page, same))?;
+                    let lies_in = if form == PageForm::Frontmatter { names.folder() } else { folder_of(page) };
+                    let distance = Reverse(common_folders(lies_in, self.source_folder));
+                    Some((distance, form, names.path.as_str(), page, key))
+                })
+                .collect();
+            found.sort_unstable();
+            let (nearest, _, _, page, key) = *found.first()?;
+            let is_only = found.iter().all(|(distance, _, _, other, _)| *distance != nearest || *other == page);
+            Some(is_only.then_some(key))
         })
     }
 
     /// The best candidate a rule admits: as written before spaces and dashes exchanged; then same folder, shallowest,
     /// alphabetical.
     fn best(&self, admits: impl Fn(&Names, Same) -> bool) -> Option<NoteKey> {
-        let exactly: Same = |a, b| a == b;
-        [exactly, loosely_equal].into_iter().find_map(|same| {
+        SPELLINGS.into_iter().find_map(|same| {
             self.candidates
                 .iter()
                 .filter_map(|key| Some((*key, self.resolver.names[key.slot()].as_ref()?)))
@@ -218,6 +290,14 @@ fn join(folder: &str, relative: &str) -> Option<String> {
         }
     }
     Some(parts.join("/"))
+}
+
+/// Whether a path ends with another, by whole parts.
+fn ends_with(path: &str, end: &str, same: Same) -> bool {
+    // Spaces and dashes are one byte each, so an exchanged spelling has the same length.
+    path.len().checked_sub(end.len()).is_some_and(|start| {
+        path.is_char_boundary(start) && (start == 0 || path.as_bytes()[start - 1] == b'/') && same(&path[start..], end)
+    })
 }
 
 fn loosely_equal(a: &str, b: &str) -> bool {

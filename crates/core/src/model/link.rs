@@ -27,6 +27,8 @@ pub enum LinkSyntax {
     Markdown,
     /// A target listed in the frontmatter under the name of a link type.
     Frontmatter,
+    /// `{{< ref "target" >}}` or `{{< relref "target" >}}`, as Hugo has them.
+    Shortcode,
 }
 
 /// What a link means.
@@ -83,54 +85,59 @@ impl Link {
     ///
     /// Such a link is no fault when no note answers to it.
     pub fn is_attachment(&self) -> bool {
-        const EXTENSIONS: [&str; 44] = [
-            "3gp",
-            "avif",
-            "base",
-            "bib",
-            "bmp",
-            "canvas",
-            "css",
-            "csv",
-            "doc",
-            "docx",
-            "excalidraw",
-            "flac",
-            "gif",
-            "gz",
-            "htm",
-            "html",
-            "ico",
-            "jpeg",
-            "jpg",
-            "json",
-            "m4a",
-            "mkv",
-            "mov",
-            "mp3",
-            "mp4",
-            "odt",
-            "ogg",
-            "ogv",
-            "opus",
-            "pdf",
-            "png",
-            "pptx",
-            "svg",
-            "tar",
-            "tif",
-            "tiff",
-            "txt",
-            "wav",
-            "webm",
-            "webp",
-            "xls",
-            "xlsx",
-            "yaml",
-            "zip",
-        ];
-        self.target
-            .rsplit_once('.')
-            .is_some_and(|(_, ext)| EXTENSIONS.binary_search(&ext.to_ascii_lowercase().as_str()).is_ok())
+        has_attachment_extension(&self.target)
     }
+}
+
+/// Whether a path ends as the path of a picture, a recording or another file that is not a note.
+pub(crate) fn has_attachment_extension(path: &str) -> bool {
+    const EXTENSIONS: [&str; 46] = [
+        "3gp",
+        "avif",
+        "base",
+        "bib",
+        "bmp",
+        "canvas",
+        "css",
+        "csv",
+        "doc",
+        "docx",
+        "excalidraw",
+        "flac",
+        "gif",
+        "gz",
+        "htm",
+        "html",
+        "ico",
+        "jpeg",
+        "jpg",
+        "json",
+        "m4a",
+        "mkv",
+        "mov",
+        "mp3",
+        "mp4",
+        "odt",
+        "ogg",
+        "ogv",
+        "opus",
+        "pdf",
+        "png",
+        "pptx",
+        "svg",
+        "tar",
+        "tif",
+        "tiff",
+        "txt",
+        "wav",
+        "webm",
+        "webp",
+        "xls",
+        "xlsx",
+        "xml",
+        "yaml",
+        "yml",
+        "zip",
+    ];
+    path.rsplit_once('.').is_some_and(|(_, ext)| EXTENSIONS.binary_search(&ext.to_ascii_lowercase().as_str()).is_ok())
 }

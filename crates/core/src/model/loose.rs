@@ -11,7 +11,7 @@ pub(crate) fn hash_of_target(target: &str) -> u64 {
 
 /// The same, of a target that is folded.
 pub(crate) fn hash_of_folded(target: &str) -> u64 {
-    loose_hash(without_extension(target).rsplit('/').next().unwrap_or_default())
+    loose_hash(without_extension(target).trim_end_matches('/').rsplit('/').next().unwrap_or_default())
 }
 
 /// A target may leave the extension out; the two extensions of notes are one.

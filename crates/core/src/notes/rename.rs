@@ -154,11 +154,20 @@ fn follow_links(renaming: &mut Renaming<'_>, source: &Note, bytes: &[u8]) -> Res
 
 /// The ways to write the new name, nearest to how the link was written first.
 fn spellings(to: &VaultPath, link: &Link) -> Vec<String> {
-    let had_extension = [".md", ".markdown"].iter().any(|end| link.target.to_lowercase().ends_with(end));
+    // The address of a page may end with a slash.
+    let target = link.target.trim_end_matches('/');
+    let slash = if target.len() < link.target.len() { "/" } else { "" };
+    let had_extension = [".md", ".markdown"].iter().any(|end| target.to_lowercase().ends_with(end));
     let name = if had_extension { to.file_name() } else { to.stem() };
-    let folder = link.target.rfind('/').map_or("", |slash| &link.target[..=slash]);
+    let folder = target.rfind('/').map_or("", |slash| &target[..=slash]);
     let whole = if had_extension { to.as_str() } else { without_extension(to) };
-    vec![format!("{folder}{name}"), whole.to_owned(), format!("/{whole}")]
+    let from_root = format!("/{whole}{slash}");
+    if target.starts_with('/') {
+        // The page of a folder may have become a page in it.
+        vec![format!("{folder}{name}{slash}"), format!("{target}/{name}{slash}"), from_root]
+    } else {
+        vec![format!("{folder}{name}{slash}"), format!("{whole}{slash}"), from_root]
+    }
 }
 
 fn without_extension(path: &VaultPath) -> &str {

@@ -6,6 +6,7 @@ use std::ops::Range;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use super::link_site::TargetForm;
+use crate::model::has_attachment_extension;
 
 /// What would end a destination, start other syntax, or be read as part of a URL.
 const IN_ANGLES: AsciiSet = CONTROLS
@@ -30,23 +31,29 @@ pub(super) struct Destination {
     /// Decoded, `/` between parts.
     pub(super) path: String,
     pub(super) fragment: Option<String>,
+    /// Whether it is the address of a page instead of the path of a file.
+    pub(super) is_page: bool,
 }
 
 /// Reads a destination as the Markdown parser gives it, escapes and entities already resolved.
 ///
-/// `None` unless it is a relative path, or one from the vault's root, to a Markdown file.
+/// `None` unless it is a path to a Markdown file, or one that starts with `/` and may be the address of a page: on the
+/// sites that are made of notes, `/docs/setup/` is one.
 pub(super) fn read(url: &str) -> Option<Destination> {
     let path = &url[..path_length(url)];
     if path.starts_with("//") || has_scheme(path) {
         return None;
     }
     let path = decode(path).replace('\\', "/");
-    let (_, extension) = path.rsplit_once('.')?;
-    if !(extension.eq_ignore_ascii_case("md") || extension.eq_ignore_ascii_case("markdown")) {
+    let is_markdown = |(_, extension): (&str, &str)| {
+        extension.eq_ignore_ascii_case("md") || extension.eq_ignore_ascii_case("markdown")
+    };
+    let is_page = !path.rsplit_once('.').is_some_and(is_markdown);
+    if is_page && (!path.starts_with('/') || path.trim_matches('/').is_empty() || has_attachment_extension(&path)) {
         return None;
     }
     let fragment = url.split_once('#').map(|(_, fragment)| decode(fragment)).filter(|fragment| !fragment.is_empty());
-    Some(Destination { path, fragment })
+    Some(Destination { path, fragment, is_page })
 }
 
 /// Where the path of a destination stands in the source, and how a new one is to be written there.
@@ -135,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_relative_markdown_files_are_destinations() {
+    fn markdown_files_and_pages_from_the_root_are_destinations() {
         for (url, path, fragment) in [
             ("a.md", "a.md", None),
             ("../b/My%20Note.MD#a%20b", "../b/My Note.MD", Some("a b")),
@@ -145,11 +152,29 @@ mod tests {
             ("%FF.md", "%FF.md", None),
             ("a%3Ab.md", "a:b.md", None),
             ("a.md#", "a.md", None),
+            ("/docs/a%20b/?x#y", "/docs/a b/", Some("y")),
+            ("/docs/v1.2", "/docs/v1.2", None),
+            ("/a", "/a", None),
         ] {
-            let expected = Destination { path: path.into(), fragment: fragment.map(str::to_owned) };
+            let is_page = !path.to_lowercase().ends_with("md") && !path.ends_with("markdown");
+            let expected = Destination { path: path.into(), fragment: fragment.map(str::to_owned), is_page };
             assert_eq!(read(url), Some(expected), "{url:?}");
         }
-        for url in ["https://x.org/a.md", "//x.org/a.md", "#a.md", "a.png", "a", "mailto:a@b.md", "", "C:/a.md", "md"] {
+        for url in [
+            "https://x.org/a.md",
+            "//x.org/a.md",
+            "#a.md",
+            "a.png",
+            "a",
+            "mailto:a@b.md",
+            "",
+            "C:/a.md",
+            "md",
+            "/",
+            "/a.png",
+            "a/",
+            "./a",
+        ] {
             assert_eq!(read(url), None, "{url:?}");
         }
     }

@@ -42,6 +42,22 @@ pub(super) fn running_text(body: &str, lines: &[Range<usize>]) -> Option<String>
     Some(String::from_utf8(text).expect("markup starts and ends with ASCII, or at the end of the block"))
 }
 
+/// The parts of an HTML block in which nothing is shown: comments and raw elements. Their order is that of the block.
+pub(super) fn hidden_parts(body: &str, lines: &[Range<usize>]) -> Vec<Range<usize>> {
+    let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return Vec::new() };
+    let html = &body.as_bytes()[..last.end];
+    let mut hidden = Vec::new();
+    let mut at = first.start;
+    while let Some(start) = memchr::memchr(b'<', &html[at..]).map(|found| at + found) {
+        at = markup_end(html, start).unwrap_or(start + 1);
+        let is_tag = html.get(start + 1).is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'/');
+        if at > start + 1 && !(is_tag && raw_tag(&html[start..]).is_none()) {
+            hidden.push(start..at);
+        }
+    }
+    hidden
+}
+
 /// Pairs the tags of raw elements within a paragraph: `a <code>[[b]]</code>`.
 #[derive(Default)]
 pub(super) struct RawElements {

@@ -31,6 +31,8 @@ pub(super) enum TargetForm {
     /// A Markdown destination in which escapes or entities hide where the path ends: `target_range` is all of it, and
     /// this follows the path.
     Escaped { rest: String },
+    /// Inside a shortcode.
+    Shortcode,
     /// Part of a YAML scalar.
     Yaml { scalar: Range<usize>, text: String, target: Range<usize>, style: Style, in_flow: bool },
 }

@@ -11,7 +11,7 @@ use super::comments::Comments;
 use super::html::{self, RawElements};
 use super::link_site::LinkSite;
 use super::open_link::OpenLink;
-use super::tags;
+use super::{MAX_HEADINGS, MAX_LINKS, shortcode, tags};
 
 const OPTIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_FOOTNOTES)
@@ -22,6 +22,9 @@ const OPTIONS: Options = Options::ENABLE_TABLES
 
 /// Pictures in pictures may be nested without end; so many of them get a label.
 const MAX_LABELS: usize = 8;
+
+/// A body's tags are looked for in so many places. Most of them repeat others.
+const MAX_TAG_PLACES: usize = 1_000_000;
 
 /// What a body's Markdown says. Ranges are those of the body.
 #[derive(Debug, Default)]
@@ -45,9 +48,12 @@ pub(super) struct Heading {
 
 /// Reads a body.
 pub(super) fn read(body: &str) -> Markdown {
-    let mut pass = Pass::new(body);
-    pass.run(Parser::new_ext(body, OPTIONS).into_offset_iter(), 0);
-    pass.finish()
+    let shortcodes = shortcode::find(body);
+    if shortcodes.is_empty() {
+        return Pass::new(body).read();
+    }
+    let without = shortcode::without(body, &shortcodes);
+    Pass { shortcodes, ..Pass::new(&without) }.read()
 }
 
 struct Pass<'b> {
@@ -65,6 +71,10 @@ struct Pass<'b> {
     html: Option<Vec<Range<usize>>>,
     raw_elements: RawElements,
     comments: Comments<'b>,
+    /// Links that are blanked out in the body.
+    shortcodes: Vec<LinkSite>,
+    /// Code, formulas and HTML in which a shortcode is no link. In order; empty without shortcodes.
+    literal: Vec<Range<usize>>,
     found: Markdown,
 }
 
@@ -81,14 +91,24 @@ impl<'b> Pass<'b> {
             html: None,
             raw_elements: RawElements::default(),
             comments: Comments::new(body),
+            shortcodes: Vec::new(),
+            literal: Vec::new(),
             found: Markdown::default(),
         }
+    }
+
+    fn read(mut self) -> Markdown {
+        self.run(Parser::new_ext(self.body, OPTIONS).into_offset_iter(), 0);
+        self.finish()
     }
 
     /// Takes all events of a parser over the part of the body that starts at `offset`.
     fn run(&mut self, mut events: OffsetIter<'b>, offset: usize) {
         while let Some((event, range)) = events.next() {
             let range = range.start + offset..range.end + offset;
+            if !self.shortcodes.is_empty() && is_literal(&event) {
+                self.literal.push(range.clone());
+            }
             let closes_link = matches!(event, Event::End(TagEnd::Link | TagEnd::Image));
             if let Some(link) = self.links.last_mut().filter(|_| !closes_link) {
                 link.content_end = link.content_end.max(range.end);
@@ -163,7 +183,9 @@ impl<'b> Pass<'b> {
                 }
             }
             TagEnd::Heading(_) => {
-                if let Some((heading, 0)) = self.heading.take() {
+                if let Some((heading, 0)) = self.heading.take()
+                    && self.found.headings.len() <= MAX_HEADINGS
+                {
                     self.found.headings.push(Heading { text: heading.text.trim().to_owned(), ..heading });
                 }
             }
@@ -172,7 +194,7 @@ impl<'b> Pass<'b> {
                 if let Some(around) = self.links.last_mut() {
                     around.content_end = around.content_end.max(range.end);
                 }
-                self.found.sites.extend(link.close(self.body, range));
+                self.add_links(link.close(self.body, range));
             }
             _ => {}
         }
@@ -180,21 +202,22 @@ impl<'b> Pass<'b> {
 
     /// Reads the text of an HTML block. Links whose target runs through a tag are none.
     fn html_text(&mut self, lines: &[Range<usize>]) {
+        if !self.shortcodes.is_empty() {
+            self.literal.extend(html::hidden_parts(self.body, lines));
+        }
         let Some(text) = html::running_text(self.body, lines) else { return };
         let start = lines.first().map_or(0, |line| line.start);
-        let mut pass = Pass { is_within_html: true, ..Pass::new(&text) };
-        pass.run(Parser::new_ext(&text, OPTIONS).into_offset_iter(), 0);
-        let within = pass.finish();
+        let within = Pass { is_within_html: true, ..Pass::new(&text) }.read();
         for site in within.sites {
             let mut site = site.shifted(start);
             if text[site.target_range.start - start..site.target_range.end - start]
                 == self.body[site.target_range.clone()]
             {
                 site.link.label = site.link.label.map(|label| label.split_whitespace().collect::<Vec<_>>().join(" "));
-                self.found.sites.push(site);
+                self.add_links([site]);
             }
         }
-        self.found.tags.extend(within.tags.into_iter().map(|tag| start + tag.start..start + tag.end));
+        self.add_tags(within.tags.into_iter().map(|tag| start + tag.start..start + tag.end));
     }
 
     fn text(&mut self, text: &str, range: &Range<usize>) {
@@ -222,11 +245,38 @@ impl<'b> Pass<'b> {
     }
 
     fn close_running_text(&mut self) {
-        self.found.tags.extend(tags::inline_tags(self.body, self.running.clone()));
+        self.add_tags(tags::inline_tags(self.body, self.running.clone()));
+    }
+
+    /// Adds links, up to one more than count, so that the excess is known.
+    fn add_links(&mut self, sites: impl IntoIterator<Item = LinkSite>) {
+        let left = (MAX_LINKS + 1).saturating_sub(self.found.sites.len());
+        self.found.sites.extend(sites.into_iter().take(left));
+    }
+
+    fn add_tags(&mut self, tags: impl IntoIterator<Item = Range<usize>>) {
+        let left = MAX_TAG_PLACES.saturating_sub(self.found.tags.len());
+        self.found.tags.extend(tags.into_iter().take(left));
+    }
+
+    fn add_shortcodes(&mut self) {
+        if self.shortcodes.is_empty() {
+            return;
+        }
+        let is_literal = |at: usize| {
+            let behind = self.literal.partition_point(|part| part.end <= at);
+            self.literal.get(behind).is_some_and(|part| part.contains(&at))
+        };
+        let is_link = |site: &LinkSite| !site.link.target.is_empty() && !is_literal(site.range.start);
+        let shortcodes: Vec<LinkSite> = self.shortcodes.drain(..).filter(is_link).collect();
+        self.add_links(shortcodes);
+        // Links are found in the order of their ends.
+        self.found.sites.sort_by_key(|site| site.range.end);
     }
 
     fn finish(mut self) -> Markdown {
         self.close_running_text();
+        self.add_shortcodes();
         let (comments, raw_elements) = (self.comments, self.raw_elements);
         let is_hidden = |at: usize| comments.hide(at) || raw_elements.hide(at);
         self.found.sites.retain(|site| !is_hidden(site.range.start));
@@ -246,149 +296,15 @@ fn definition(events: &OffsetIter<'_>, label: &str, url: &str, offset: usize) ->
     Some(span.start + offset..span.end + offset)
 }
 
-fn is_inline(tag: &Tag<'_>) -> bool {
-    matches!(tag, Tag::Emphasis | Tag::Strong | Tag::Strikethrough | Tag::Link { .. } | Tag::Image { .. })
+/// Whether what an event covers is shown as it is written.
+fn is_literal(event: &Event<'_>) -> bool {
+    match event {
+        Event::Start(Tag::CodeBlock(_)) | Event::Code(_) | Event::InlineMath(_) | Event::DisplayMath(_) => true,
+        Event::InlineHtml(html) => html.starts_with("<!--"),
+        _ => false,
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::model::LinkSyntax;
-    use crate::parse::{link_sites, parse};
-
-    /// Each link as `kind target#fragment|label @bytes of the target`, kind being `[[`, `![[` or `](`.
-    fn check(text: &str, expected: &[&str]) {
-        let shown: Vec<_> = link_sites(text)
-            .iter()
-            .map(|site| {
-                let link = &site.link;
-                let kind = match link.syntax {
-                    LinkSyntax::Wiki => "[[",
-                    LinkSyntax::Embed => "![[",
-                    LinkSyntax::Markdown => "](",
-                    LinkSyntax::Frontmatter => "---",
-                };
-                let fragment = link.fragment.as_ref().map(|it| format!("#{it}")).unwrap_or_default();
-                let label = link.label.as_ref().map(|it| format!("|{it}")).unwrap_or_default();
-                format!("{kind} {}{fragment}{label} @{}", link.target, &text[site.target_range.clone()])
-            })
-            .collect();
-        assert_eq!(shown, expected, "{text:?}");
-    }
-
-    #[test]
-    fn wikilinks_are_found_wherever_text_runs() {
-        check("[[a]] and [[b|c]]", &["[[ a @a", "[[ b|c @b"]);
-        check("![[e.png|200]] ![[n#h]]", &["![[ e.png|200 @e.png", "![[ n#h @n"]);
-        check("- [[a]]\n> [!note] [[b]]\n\n# [[c]]\n", &["[[ a @a", "[[ b @b", "[[ c @c"]);
-        check("|x|\n|-|\n|[[a\\|b]]|\n", &["[[ a|b @a"]);
-        check("text[^1]\n\n[^1]: see [[a]]\n", &["[[ a @a"]);
-        check("- [ ] do [[a]]", &["[[ a @a"]);
-        check("**[[a]]** ~~[[b]]~~ *x [[c]]*", &["[[ a @a", "[[ b @b", "[[ c @c"]);
-        check("[[ 日本 語 #見出し|表示]]。[[x\\y]]", &["[[ 日本 語#見出し|表示 @日本 語", "[[ x/y @x\\y"]);
-        check("\u{FEFF}[[a]]", &["[[ a @a"]);
-        check("---\nreferences: f\n---\n[[a]]", &["--- f @f", "[[ a @a"]);
-        check("[[a_b*c*]] [[A & B]]", &["[[ a_b*c* @a_b*c*", "[[ A & B @A & B"]);
-    }
-
-    #[test]
-    fn what_only_looks_like_a_wikilink_is_none() {
-        for text in [
-            "`[[a]]`",
-            "```\n[[a]]\n```",
-            "    [[a]]",
-            "<!-- [[a]] -->",
-            "x <!-- [[a]] --> y",
-            "$[[a]]$",
-            "$$\n[[a]]\n$$",
-            "\\[[a]]",
-            "[[]]",
-            "[[#here]]",
-            "[[a\nb]]",
-            "[[a",
-            "%%[[a]]%%",
-            "x %%[[a]] y%% z",
-            "%%\n\n[[a]]\n\n- [[b]]\n\n%%\n",
-        ] {
-            check(text, &[]);
-        }
-        check("100%% [[a]]\n\n50%% [[b]]", &["[[ a @a", "[[ b @b"]);
-        check("`%%` [[a]] `%%`", &["[[ a @a"]);
-        check("from $5 for [[a]]/$6 each", &["[[ a @a"]);
-    }
-
-    #[test]
-    fn markdown_links_count_when_they_lead_to_a_note() {
-        check("[t](a.md)", &["]( a.md|t @a.md"]);
-        check("[*t* `c`](<my note.md#h> 'title')", &["]( my note.md#h|t c @my note.md"]);
-        check("[t](my%20note.MD?q#a%20b)", &["]( my note.MD#a b|t @my%20note.MD"]);
-        check("[t](../x/a(1).markdown)", &["]( ../x/a(1).markdown|t @../x/a(1).markdown"]);
-        check("![p](a.md) [](/r.md)", &["]( a.md|p @a.md", "]( /r.md @/r.md"]);
-        check("[![i](x.png)](a.md)", &["]( a.md|i @a.md"]);
-        check("[a \\] b](c.md)", &["]( c.md|a ] b @c.md"]);
-        check("[t](a\\_b.md#x)", &["]( a_b.md#x|t @a\\_b.md#x"]);
-        check("> [t](\n> a.md)", &["]( a.md|t @a.md"]);
-        check("[t](https://x.org/a.md) [u](a.png) [v](#h) <https://x.org/b.md> [w](//x/a.md)", &[]);
-        check("`[t](a.md)` \\[t](a.md)", &[]);
-    }
-
-    #[test]
-    fn reference_links_point_into_their_definition() {
-        check("[t][R] and [r]\n\n[r]: <a b.md> 'T'\n", &["]( a b.md|t @a b.md", "]( a b.md|r @a b.md"]);
-        check("[t][a \\] b]\n\n[a \\] b]:\n  c.md#h\n", &["]( c.md#h|t @c.md"]);
-        check("[[w]]\n\n[w]: w.md 'made by an editor'\n", &["[[ w @w"]);
-    }
-
-    fn check_tags(text: &str, expected: &[&str]) {
-        let parsed = parse(text);
-        assert_eq!(parsed.tags.iter().map(|tag| tag.name.as_str()).collect::<Vec<_>>(), expected, "{text:?}");
-    }
-
-    #[test]
-    fn tags_stand_in_running_text() {
-        check_tags("#a #b_c_d\n#e\n- #f\n> #g\n", &["a", "b_c_d", "e", "f", "g"]);
-        check_tags("---\ntags: [x]\n---\n#X #y", &["x", "y"]);
-        check_tags("# Title #t\n## #u\n", &["t", "u"]);
-        check_tags("(#a) [#b] \"#c\" *#d* **#e** _#f_ ~~#g~~ |#h", &["a", "b", "c", "d", "e", "f", "g", "h"]);
-        check_tags("「#タグ」と、#二つ", &["タグ", "二つ"]);
-        check_tags("|a|b|\n|-|-|\n|#c|(#d)|\n\n>#e\n\n<b>#f</b>", &["c", "d", "e", "f"]);
-        for text in [
-            "`#a`",
-            "```\n#a\n```",
-            "\\#a",
-            "https://x.org/#a",
-            "[[x #a]]",
-            "[x](#a)",
-            "[x](y.md \" #a\")",
-            "<i title=' #a'>",
-            "<!-- #a -->",
-            "$x #a$",
-            "%% #a %%",
-            "&#35;a",
-            "&#123;",
-            "#",
-            "a#b",
-            "a_#b_",
-            "foo/#b",
-            "\\##a",
-            "[x](#a b)",
-            "\\[[#a]]",
-            "## Title {#a}",
-            "<https://x.org/?#a>",
-        ] {
-            check_tags(text, &[]);
-        }
-    }
-
-    #[test]
-    fn the_first_top_level_heading_is_kept() {
-        for (text, expected) in [
-            ("x\n\n# A *b*\n# C", Some("A b")),
-            ("A\n===\n", Some("A")),
-            ("## A\n", None),
-            ("> # A\n\n```\n# B\n```\n", None),
-            ("%%\n# A\n%%\n# B\n", Some("B")),
-        ] {
-            assert_eq!(parse(text).first_heading.as_deref(), expected, "{text:?}");
-        }
-    }
+fn is_inline(tag: &Tag<'_>) -> bool {
+    matches!(tag, Tag::Emphasis | Tag::Strong | Tag::Strikethrough | Tag::Link { .. } | Tag::Image { .. })
 }

@@ -16,12 +16,15 @@ mod read_note;
 mod rewrite;
 mod scalar;
 mod sections;
+mod shortcode;
 mod splice;
 mod tags;
 mod title;
 mod wikilink;
 mod yaml;
 
+#[cfg(test)]
+mod markdown_test;
 #[cfg(test)]
 mod properties_test;
 
@@ -37,7 +40,13 @@ pub use wikilink::can_be_linked;
 use crate::model::{Link, LinkSyntax, Section, Tag, Value};
 
 /// Changes whenever the same text would give other parts, so that kept notes are read anew.
-pub const PARSER_VERSION: u32 = 3;
+pub const PARSER_VERSION: u32 = 4;
+
+/// So many tags, links and headings of one note count, far more than people write. The rest of a generated file stays text:
+/// each would take many times the memory of its bytes.
+const MAX_TAGS: usize = 10_000;
+const MAX_LINKS: usize = 50_000;
+const MAX_HEADINGS: usize = 50_000;
 
 /// The parts of one file's text.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -68,17 +77,33 @@ pub fn parse(text: &str) -> Parsed {
     let body_text = &text[body_start..];
     let body = markdown::read(body_text);
     let inline_tags = body.tags.into_iter().map(|tag| &body_text[tag]);
-    let first_heading = body.headings.iter().find(|heading| heading.level == 1 && !heading.hidden);
+    let mut tags = tags::distinct(front.tags.iter().map(String::as_str).chain(inline_tags), MAX_TAGS + 1);
+    let mut links: Vec<Link> = front.sites.into_iter().chain(body.sites).map(|site| site.link).collect();
+    let mut headings = body.headings;
+    let mut warnings = front.warnings;
+    cap(&mut tags, MAX_TAGS, "tags", &mut warnings);
+    cap(&mut links, MAX_LINKS, "links", &mut warnings);
+    cap(&mut headings, MAX_HEADINGS, "headings", &mut warnings);
+    let first_heading = headings.iter().find(|heading| heading.level == 1 && !heading.hidden);
     Parsed {
         title: front.title,
         first_heading: first_heading.map(|heading| heading.text.clone()).filter(|text| !text.is_empty()),
-        tags: tags::distinct(front.tags.iter().map(String::as_str).chain(inline_tags)),
+        tags,
         aliases: front.aliases,
         properties: front.properties,
-        links: front.sites.into_iter().chain(body.sites).map(|site| site.link).collect(),
-        sections: sections::split(text, body_start, body.headings),
+        links,
+        sections: sections::split(text, body_start, headings),
         body_start,
-        warnings: front.warnings,
+        warnings,
+    }
+}
+
+fn cap<T>(parts: &mut Vec<T>, limit: usize, name: &str, warnings: &mut Vec<String>) {
+    if parts.len() > limit {
+        parts.truncate(limit);
+        parts.shrink_to_fit();
+        warnings
+            .push(format!("it has more than {limit} {name}; only the first {limit} count, split the note to use all"));
     }
 }
 
@@ -95,5 +120,6 @@ pub fn wikilinks(text: &str) -> Vec<Link> {
 pub fn link_sites(text: &str) -> Vec<LinkSite> {
     let (front, body_start) = frontmatter::read(text);
     let body = markdown::read(&text[body_start..]);
-    front.sites.into_iter().chain(body.sites.into_iter().map(|site| site.shifted(body_start))).collect()
+    let body_sites = body.sites.into_iter().map(|site| site.shifted(body_start));
+    front.sites.into_iter().chain(body_sites).take(MAX_LINKS).collect()
 }

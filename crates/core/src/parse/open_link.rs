@@ -33,7 +33,7 @@ impl OpenLink<'_> {
             let target_range = start + wiki.target_range.start..start + wiki.target_range.end;
             return Some(LinkSite { link: wiki.link, range, target_range, form: TargetForm::Wiki });
         }
-        let found = destination::read(&self.url)?;
+        let found = destination::read(&self.url).filter(|found| !(self.is_image && found.is_page))?;
         // Between what a link shows and its destination stand white space, `]` and `(`.
         let (from, opener) = match &self.definition {
             Some(definition) => (definition.start + label_length(&body[definition.clone()]), "]:"),

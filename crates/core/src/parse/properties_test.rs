@@ -278,3 +278,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn tags_links_and_headings_are_capped_with_a_warning() {
+    use super::{MAX_HEADINGS, MAX_LINKS, MAX_TAGS};
+    let repeat = |count: usize, part: fn(usize) -> String| (0..count).map(part).collect::<String>();
+    let text = repeat(MAX_TAGS + 5, |n| format!("#t{n} "))
+        + &repeat(MAX_LINKS + 5, |n| format!("[[{n}]] "))
+        + "\n"
+        + &repeat(MAX_HEADINGS + 5, |n| format!("## h{n}\n"));
+    let parsed = parse(&text);
+    assert_eq!((parsed.tags.len(), parsed.links.len()), (MAX_TAGS, MAX_LINKS));
+    assert_eq!(parsed.sections.len(), MAX_HEADINGS + 1);
+    assert_eq!(parsed.sections.last().unwrap().range.end, text.len());
+    assert_eq!(parsed.warnings.len(), 3, "{:?}", parsed.warnings);
+    assert_eq!(link_sites(&text).len(), MAX_LINKS);
+    let at_limit = repeat(MAX_TAGS, |n| format!("#t{n} ")) + &repeat(MAX_LINKS, |n| format!("[[{n}]] "));
+    assert!(parse(&at_limit).warnings.is_empty());
+}

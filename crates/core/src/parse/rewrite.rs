@@ -73,6 +73,8 @@ fn replacement(site: &LinkSite, target: &str) -> Option<(Range<usize>, String)> 
     let range = site.target_range.clone();
     match &site.form {
         TargetForm::Wiki => wikilink::can_hold(target).then(|| (range, target.to_owned())),
+        // Whatever would end it early does not read back.
+        TargetForm::Shortcode => Some((range, target.to_owned())),
         TargetForm::Bare => Some((range, destination::encode(target, false))),
         TargetForm::Angle => Some((range, destination::encode(target, true))),
         TargetForm::Escaped { rest } => {

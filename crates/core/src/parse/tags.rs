@@ -18,11 +18,11 @@ pub(super) fn frontmatter_tags(value: &Value) -> Vec<String> {
     }
 }
 
-/// Tags in the order given, each once: the first spelling wins.
-pub(super) fn distinct(names: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<Tag> {
+/// The first tags in the order given, each once: the first spelling wins.
+pub(super) fn distinct(names: impl IntoIterator<Item = impl AsRef<str>>, limit: usize) -> Vec<Tag> {
     let mut seen = FxHashSet::default();
     let tags = names.into_iter().map(|name| Tag::new(name.as_ref()));
-    tags.filter(|tag| !tag.name.is_empty() && seen.insert(tag.folded.clone())).collect()
+    tags.filter(|tag| !tag.name.is_empty() && seen.insert(tag.folded.clone())).take(limit).collect()
 }
 
 /// The names of the `#tags` in a stretch of running text, as ranges of the body.
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_first_spelling_of_a_tag_wins() {
-        let tags = distinct(["#Rust", "rust", "", "#", "b"]);
+        let tags = distinct(["#Rust", "rust", "", "#", "b", "c"], 2);
         assert_eq!(tags.iter().map(|tag| tag.name.as_str()).collect::<Vec<_>>(), ["Rust", "b"]);
     }
 }

@@ -37,7 +37,7 @@ Examples:
 JSON fields:
   vault, notes, problems
   groups[]   {kind, is_problem, count, advice, findings[{path, message, lines}]}, kinds without findings left out, lines where known; kinds are
-             broken_links, case_collisions, unreadable, left_out, odd_notes, damaged_index, memory (problems),
+             unresolved_links, broken_links, case_collisions, unreadable, left_out, odd_notes, damaged_index, memory (problems),
              orphans, leftovers, trash (remarks)
 
 The exit code is 0 whatever was found, unless --check is given.")]
@@ -154,7 +154,14 @@ fn examine(ready: &Ready) -> Result<Vec<Group>, Failure> {
         findings,
     };
     let remark = |kind, title, advice, findings| Group { is_problem: false, ..problem(kind, title, advice, findings) };
+    let unresolved = snapshot.link_counts().advice().map(|advice| Finding::new(".", advice));
     let mut groups = vec![
+        problem(
+            "unresolved_links",
+            "Almost no link resolves",
+            "open the folder that the links start from, or exclude the part of the vault that is not meant",
+            unresolved.into_iter().collect(),
+        ),
         problem(
             "broken_links",
             "Broken links",
@@ -248,6 +255,7 @@ fn broken_links(open: &OpenVault, snapshot: &Snapshot) -> Vec<Finding> {
                 LinkSyntax::Wiki | LinkSyntax::Frontmatter => format!("[[{}]]", link.target),
                 LinkSyntax::Embed => format!("![[{}]]", link.target),
                 LinkSyntax::Markdown => format!("({})", link.target),
+                LinkSyntax::Shortcode => format!("{{{{< ref \"{}\" >}}}}", link.target),
             };
             let numbers = lines.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
             let message = match lines.len() {

@@ -30,6 +30,7 @@ JSON fields:
   vault                      the folder of notes
   notes                      number of notes
   links.resolved, .broken    links as written, repetitions included; attachments are neither
+  links.advice               what to do when there are many links and almost none resolves, else null
   tags                       different tags
   index.place                the folder, or null when the index lives in memory
   index.owner                \"none\", or \"other\" while another process has the index open
@@ -77,6 +78,7 @@ struct Embedding {
 struct Links {
     resolved: usize,
     broken: usize,
+    advice: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -263,9 +265,12 @@ impl Answer {
         output.line(&Line::new().dim(format!("{:<8}", "vault")).bold(self.vault.clone()))?;
         let no_notes = "; give another folder with --vault, or put Markdown files here";
         output.line(&row("notes", format!("{}{}", self.notes, if self.notes == 0 { no_notes } else { "" })))?;
-        if let Some(Links { resolved, broken }) = self.links {
-            let hint = if broken > 0 { "; `quipu doctor` lists them" } else { "" };
+        if let Some(Links { resolved, broken, advice }) = &self.links {
+            let hint = if *broken > 0 { "; `quipu doctor` lists them" } else { "" };
             output.line(&row("links", format!("{resolved} resolved, {broken} broken{hint}")))?;
+            if let Some(advice) = advice {
+                output.line(&row("", advice.clone()))?;
+            }
         }
         if let Some(tags) = self.tags {
             output.line(&row("tags", tags.to_string()))?;
@@ -305,12 +310,8 @@ impl Answer {
 }
 
 fn count_links(snapshot: &Snapshot) -> Links {
-    let mut links = Links { resolved: 0, broken: 0 };
-    for key in snapshot.files() {
-        links.resolved += snapshot.links(key).filter(|link| link.target.is_some()).count();
-        links.broken += snapshot.broken_links(key).count();
-    }
-    links
+    let counts = snapshot.link_counts();
+    Links { resolved: counts.resolved, broken: counts.broken, advice: counts.advice() }
 }
 
 fn count_tags(snapshot: &Snapshot) -> usize {

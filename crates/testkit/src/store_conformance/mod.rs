@@ -121,7 +121,7 @@ fn full_note() -> (Note, &'static str) {
     ];
     note.links = LinkType::ALL.into_iter().map(|link_type| link(LinkSyntax::Wiki, link_type)).collect();
     note.links.extend(
-        [LinkSyntax::Embed, LinkSyntax::Markdown, LinkSyntax::Frontmatter]
+        [LinkSyntax::Embed, LinkSyntax::Markdown, LinkSyntax::Frontmatter, LinkSyntax::Shortcode]
             .map(|syntax| link(syntax, LinkType::Extends)),
     );
     note.body_start = 3;

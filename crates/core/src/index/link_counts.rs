@@ -1,0 +1,59 @@
+//! How many links of a vault lead to a note.
+
+use super::snapshot::Snapshot;
+
+/// With fewer links than this, it says nothing that none of them resolves.
+const MANY_LINKS: usize = 50;
+
+/// A vault in which fewer than one link in so many resolves is not read as it is meant.
+const FEWEST_RESOLVED: usize = 10;
+
+/// Links as written, repetitions included. Attachments are not counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LinkCounts {
+    /// Those that lead to a note.
+    pub resolved: usize,
+    /// Those that no note answers to.
+    pub broken: usize,
+}
+
+impl Snapshot {
+    /// Counts the links of all files.
+    pub fn link_counts(&self) -> LinkCounts {
+        let mut counts = LinkCounts::default();
+        for key in self.files() {
+            counts.resolved += self.links(key).filter(|link| link.target.is_some()).count();
+            counts.broken += self.broken_links(key).count();
+        }
+        counts
+    }
+}
+
+impl LinkCounts {
+    /// What to tell a person when there are many links and almost none resolves: then it is not single links that are
+    /// broken.
+    pub fn advice(self) -> Option<String> {
+        let Self { resolved, broken } = self;
+        let total = resolved + broken;
+        (total >= MANY_LINKS && resolved * FEWEST_RESOLVED < total).then(|| {
+            format!(
+                "only {resolved} of {total} links resolve; if the vault is a part of a larger site or vault, open the folder \
+                 that its links start from"
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vault_is_remarked_when_many_links_and_almost_none_resolve() {
+        for (resolved, broken, is_told) in
+            [(0, 49, false), (0, 50, true), (9, 91, true), (10, 90, false), (0, 0, false)]
+        {
+            assert_eq!(LinkCounts { resolved, broken }.advice().is_some(), is_told, "{resolved} {broken}");
+        }
+    }
+}

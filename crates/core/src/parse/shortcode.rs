@@ -1,0 +1,125 @@
+//! Hugo's `{{< ref "page" >}}` and `{{< relref "page" >}}`, which become the address of a page wherever they stand: as the
+//! destination of a Markdown link, in an HTML attribute, in running text.
+
+use memchr::memmem;
+
+use super::link_site::{LinkSite, TargetForm};
+use crate::model::{Link, LinkSyntax, LinkType};
+
+/// Further arguments, such as `lang="ja"`, and the end of a shortcode are looked for within so many bytes.
+const MAX_REST: usize = 200;
+
+/// Every `ref` and `relref`; one that names only a heading of its own page has an empty target. Escaped ones
+/// (`{{</* ref "x" */>}}`) are not among them.
+pub(super) fn find(body: &str) -> Vec<LinkSite> {
+    memmem::find_iter(body.as_bytes(), b"{{").filter_map(|at| read(body, at)).collect()
+}
+
+/// The text with the shortcodes blanked out, each byte in its place. Hugo replaces shortcodes before it reads Markdown, so
+/// what they contain is no Markdown: `[a]({{< ref "b c" >}})` is a link.
+pub(super) fn without(body: &str, shortcodes: &[LinkSite]) -> String {
+    let mut bytes = body.as_bytes().to_vec();
+    for shortcode in shortcodes {
+        bytes[shortcode.range.clone()].fill(b'.');
+    }
+    String::from_utf8(bytes).expect("a shortcode starts and ends with ASCII")
+}
+
+fn read(body: &str, start: usize) -> Option<LinkSite> {
+    let closer: &[u8] = match body.as_bytes().get(start + 2)? {
+        b'<' => b">}}",
+        b'%' => b"%}}",
+        _ => return None,
+    };
+    let call = body[start + 3..].trim_start();
+    let arguments = call.strip_prefix("rel").unwrap_or(call).strip_prefix("ref")?;
+    let argument = arguments.trim_start();
+    if argument.len() == arguments.len() {
+        return None;
+    }
+    let argument = argument.strip_prefix("path=").unwrap_or(argument);
+    let quote = argument.chars().next().filter(|first| matches!(first, '"' | '`'));
+    let quoted = quote.and_then(|quote| argument.strip_prefix(quote));
+    let written = match (quoted, quote) {
+        (Some(text), Some(quote)) => text.lines().next()?.split_once(quote)?.0,
+        _ => &argument[..argument.find(|c: char| c.is_whitespace() || c == '>' || c == '%')?],
+    };
+    let at = body.len() - quoted.unwrap_or(argument).len();
+    let rest = &body.as_bytes()[at + written.len()..];
+    let end = at + written.len() + memmem::find(&rest[..rest.len().min(MAX_REST)], closer)? + closer.len();
+    let (path, fragment) = written.split_once('#').unwrap_or((written, ""));
+    let target = path.trim();
+    if target.contains("{{") {
+        return None;
+    }
+    let target_start = at + path.len() - path.trim_start().len();
+    let link = Link {
+        syntax: LinkSyntax::Shortcode,
+        target: target.to_owned(),
+        fragment: Some(fragment.trim().to_owned()).filter(|fragment| !fragment.is_empty()),
+        label: None,
+        link_type: LinkType::default(),
+    };
+    let target_range = target_start..target_start + target.len();
+    Some(LinkSite { link, range: start..end, target_range, form: TargetForm::Shortcode })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::LinkSyntax;
+    use crate::parse::{link_sites, parse, rewrite_targets};
+
+    /// Every link as `target#fragment`, in order, shortcodes with a `*`; every shortcode must lead to its bytes.
+    fn check(text: &str, expected: &str) {
+        let shown = link_sites(text).into_iter().map(|site| {
+            let is_shortcode = site.link.syntax == LinkSyntax::Shortcode;
+            assert!(!is_shortcode || text[site.target_range] == site.link.target, "{text:?}");
+            let fragment = site.link.fragment.map(|fragment| format!("#{fragment}")).unwrap_or_default();
+            format!("{}{}{fragment}", if is_shortcode { "*" } else { "" }, site.link.target)
+        });
+        assert_eq!(shown.collect::<Vec<_>>().join(" "), expected, "{text:?}");
+    }
+
+    #[test]
+    fn shortcodes_are_links_wherever_they_stand() {
+        check(r#"[a]({{< relref "/docs/a b" >}}) [[c]]"#, "*/docs/a b c");
+        check(
+            r#"[[c]] {{<ref "a.md#h">}} {{% ref `b` %}} {{< ref path="d" lang="ja" >}} {{< ref e >}}"#,
+            "c *a.md#h *b *d *e",
+        );
+        check(r#"<a href="{{< ref "../x/y#Z" >}}">Z</a>"#, "*../x/y#Z");
+        check("<ul>\n<li><a href=\"{{< ref \"x\" >}}\">[[y]]</a></li>\n</ul>\n", "*x y");
+        check("> - **[日本]({{< ref \"日本 語\" >}})**\n", "*日本 語");
+    }
+
+    #[test]
+    fn what_only_looks_like_such_a_shortcode_is_none() {
+        for text in [
+            r##"{{< ref "#here" >}}"##,
+            r#"{{< figure "a" >}} {{< refs "a" >}} {{<ref"a">}} {{< ref "a >}}"#,
+            r#"{{</* ref "a" */>}}"#,
+            r#"`{{< ref "a" >}}`"#,
+            "```\n{{< ref \"a\" >}}\n```\n",
+            r#"x <!-- {{< ref "a" >}} --> y"#,
+            "<!--\n{{< ref \"a\" >}}\n-->\n",
+            "<pre>\n{{< ref \"a\" >}}\n</pre>\n",
+            "%% {{< ref \"a\" >}} %%",
+            "{{< ref \"a\n\" >}}",
+        ] {
+            check(text, "");
+        }
+        assert!(parse(r##"[x]({{< ref "#Spec" >}}) {{< ref "a#B" >}}"##).tags.is_empty());
+    }
+
+    #[test]
+    fn a_shortcode_takes_a_new_target_it_can_hold() {
+        let rewrite = |text: &str, target: &str| {
+            let rewritten = rewrite_targets(text, |_| Some(target.to_owned()));
+            (rewritten.text, rewritten.refused.len())
+        };
+        let text = r#"[a]({{< ref "b#c" >}}) {{< ref d >}}"#;
+        let expected = r#"[a]({{< ref "x y#c" >}}) {{< ref d >}}"#;
+        assert_eq!(rewrite(text, "x y"), (expected.to_owned(), 1));
+        assert_eq!(rewrite(r#"{{< ref "a" >}}"#, "x\"y"), (r#"{{< ref "a" >}}"#.to_owned(), 1));
+    }
+}
