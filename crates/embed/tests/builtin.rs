@@ -9,6 +9,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 const REFERENCE: &str = include_str!("reference.jsonl");
+/// The coarse encoder's vectors of the same texts, in floats: `scripts/export_coarse.py` writes them.
+const COARSE_REFERENCE: &str = include_str!("coarse_reference.jsonl");
 
 struct Case {
     text: String,
@@ -85,8 +87,37 @@ fn near_in_meaning_is_near_in_direction() {
 /// A changed asset is another space: then change what `Builtin::space` says, and write the new hash down.
 #[test]
 fn the_weights_are_the_ones_whose_origin_is_written_down() {
-    let asset = include_bytes!("../assets/granite-embedding-30m-english.bin");
-    let hash: String = Sha256::digest(asset).iter().map(|byte| format!("{byte:02x}")).collect();
     let readme = include_str!("../assets/README.md");
-    assert!(readme.contains(&hash), "assets/README.md does not have {hash}");
+    for asset in [
+        &include_bytes!("../assets/granite-embedding-30m-english.bin")[..],
+        include_bytes!("../assets/coarse-encoder.bin"),
+    ] {
+        let hash: String = Sha256::digest(asset).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert!(readme.contains(&hash), "assets/README.md does not have {hash}");
+    }
+}
+
+#[test]
+fn coarse_vectors_are_those_of_the_encoder_in_floats() {
+    let model = Builtin::new();
+    let mut encoder = model.coarse_encoder().unwrap();
+    let expected: Vec<Vec<f32>> = COARSE_REFERENCE.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let cases = cases();
+    assert_eq!(expected.len(), cases.len());
+    for (case, expected) in cases.iter().zip(&expected) {
+        let vector = encoder.encode(&case.text);
+        let cosine = cosine(&vector, expected);
+        assert!(cosine >= 0.998, "cosine {cosine} for {:?}", case.text);
+        assert_eq!(vector, encoder.encode(&case.text), "what is remembered must not change a vector");
+    }
+}
+
+#[test]
+fn coarse_vectors_lie_in_the_space_of_the_model() {
+    let model = Builtin::new();
+    let mut encoder = model.coarse_encoder().unwrap();
+    let query = model.embed(Role::Query, &["How do I bake sourdough?"]).unwrap().remove(0);
+    let near = cosine(&query, &encoder.encode("A recipe for bread with a natural starter"));
+    let far = cosine(&query, &encoder.encode("The quarterly tax return is due in April"));
+    assert!(near > far + 0.1, "near {near}, far {far}");
 }

@@ -20,6 +20,12 @@ pub trait Embedder: Send + Sync {
     /// An empty text has a vector too. Blocks for as long as the model computes or the server takes.
     fn embed(&self, role: Role, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError>;
 
+    /// A coarse encoder in the same space that costs next to nothing, where there is one: its vectors serve until those of
+    /// [`Embedder::embed`] replace them.
+    fn coarse_encoder(&self) -> Option<Box<dyn CoarseEncoder + '_>> {
+        None
+    }
+
     /// The vectors of passages; `None` for one that is refused. All together; where that is refused one by one, so that a
     /// single odd text keeps no other from its vector. Where all of several are, it is not about the texts.
     fn embed_passages(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
@@ -37,6 +43,12 @@ pub trait Embedder: Send + Sync {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Makes coarse vectors of passages, for one thread. It may remember what it computed; dropping it frees that.
+pub trait CoarseEncoder {
+    /// A vector of length one in the space of the embedder it is from. Any text has one.
+    fn encode(&mut self, text: &str) -> Vec<f32>;
 }
 
 /// What a text is to the search. Some models want to be told.

@@ -13,7 +13,7 @@ mod vault_files;
 mod vector_store;
 
 pub use clock::{Clock, SystemClock};
-pub use embedder::{EmbedError, Embedder, Role};
+pub use embedder::{CoarseEncoder, EmbedError, Embedder, Role};
 pub use memory_store::{
     Applied, ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, LoggedChange, MemoryChange, MemoryCounts,
     MemoryFailure, MemoryItem, MemoryStore, NewEntity, NoteTie, Refusal, RelationFilter, StoredVector, TextOwner,

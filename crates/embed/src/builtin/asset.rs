@@ -1,4 +1,5 @@
-//! The weights file inside the program. `scripts/convert_granite.py` makes it and describes its layout.
+//! The weights files inside the program. `scripts/convert_granite.py` and `scripts/export_coarse.py` make them and describe
+//! their layout.
 
 use rustc_hash::FxHashMap;
 
@@ -6,9 +7,10 @@ use rustc_hash::FxHashMap;
 #[repr(C, align(64))]
 struct Aligned<Bytes: ?Sized>(Bytes);
 
-static FILE: &Aligned<[u8]> = &Aligned(*include_bytes!("../../assets/granite-embedding-30m-english.bin"));
+static MODEL: &Aligned<[u8]> = &Aligned(*include_bytes!("../../assets/granite-embedding-30m-english.bin"));
+static COARSE: &Aligned<[u8]> = &Aligned(*include_bytes!("../../assets/coarse-encoder.bin"));
 
-/// The sections of the file.
+/// The sections of a file.
 pub(super) struct Asset {
     body: &'static [u8],
     sections: FxHashMap<String, (usize, usize)>,
@@ -17,8 +19,17 @@ pub(super) struct Asset {
 const BUILT_IN: &str = "the weights are part of the program and were tested with it";
 
 impl Asset {
-    pub(super) fn open() -> Self {
-        let file = &FILE.0;
+    /// The model and its tokenizer.
+    pub(super) fn model() -> Self {
+        Self::open(&MODEL.0)
+    }
+
+    /// The coarse encoder in the model's space.
+    pub(super) fn coarse() -> Self {
+        Self::open(&COARSE.0)
+    }
+
+    fn open(file: &'static [u8]) -> Self {
         assert_eq!(&file[..8], b"QUIPUEM1", "{BUILT_IN}");
         let length = u32::from_le_bytes(file[8..12].try_into().expect("four bytes")) as usize;
         let header: serde_json::Value = serde_json::from_slice(&file[12..12 + length]).expect(BUILT_IN);

@@ -182,7 +182,7 @@ mod tests {
     /// The same text gives the same vector on every processor, but for rounding.
     #[test]
     fn all_levels_give_one_vector() {
-        let asset = Asset::open();
+        let asset = Asset::model();
         let tokens: Vec<u16> = [0].into_iter().chain((0..75).map(|number| 300 + number * 97)).chain([2]).collect();
         let vectors: Vec<Vec<f32>> =
             Level::available().into_iter().map(|level| Forward::new(&asset, level).run(&tokens)).collect();

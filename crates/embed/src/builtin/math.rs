@@ -74,14 +74,20 @@ fn fold(values: &[f32], start: f32, join: impl Fn(f32, f32) -> f32 + Copy) -> f3
 
 #[inline(always)]
 fn sum_of_squares<const FUSED: bool>(values: &[f32]) -> f32 {
+    dot::<FUSED>(values, values)
+}
+
+/// The sum of the products of two rows of one length.
+#[inline(always)]
+pub(super) fn dot<const FUSED: bool>(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0; 16];
-    let (chunks, rest) = values.as_chunks::<16>();
-    for chunk in chunks {
-        for (lane, value) in lanes.iter_mut().zip(chunk) {
-            *lane = multiply_add::<FUSED>(*value, *value, *lane);
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
+    for (a, b) in a.iter().zip(b) {
+        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
+            *lane = multiply_add::<FUSED>(*a, *b, *lane);
         }
     }
-    lanes.iter().sum::<f32>() + rest.iter().map(|value| value * value).sum::<f32>()
+    lanes.iter().sum::<f32>() + a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum::<f32>()
 }
 
 /// Adds a change, then normalises to mean 0 and variance 1, scales and shifts. `norm` holds the scales, then the shifts.
@@ -90,15 +96,24 @@ pub(super) fn add_and_norm<const FUSED: bool>(row: &mut [f32], change: &[f32], n
     for (value, change) in row.iter_mut().zip(change) {
         *value += change;
     }
+    normalise::<FUSED>(row, 1e-12);
+    let (scales, shifts) = norm.split_at(row.len());
+    for ((value, scale), shift) in row.iter_mut().zip(scales).zip(shifts) {
+        *value = multiply_add::<FUSED>(*value, *scale, *shift);
+    }
+}
+
+/// Brings a row to mean 0 and variance 1.
+#[inline(always)]
+pub(super) fn normalise<const FUSED: bool>(row: &mut [f32], epsilon: f32) {
     let count = row.len() as f32;
     let mean = fold(row, 0.0, |sum, value| sum + value) / count;
     for value in row.iter_mut() {
         *value -= mean;
     }
-    let factor = 1.0 / (sum_of_squares::<FUSED>(row) / count + 1e-12).sqrt();
-    let (scales, shifts) = norm.split_at(row.len());
-    for ((value, scale), shift) in row.iter_mut().zip(scales).zip(shifts) {
-        *value = multiply_add::<FUSED>(*value * factor, *scale, *shift);
+    let factor = 1.0 / (sum_of_squares::<FUSED>(row) / count + epsilon).sqrt();
+    for value in row.iter_mut() {
+        *value *= factor;
     }
 }
 

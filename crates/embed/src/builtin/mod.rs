@@ -5,6 +5,7 @@
 
 mod asset;
 mod attention;
+mod coarse;
 mod forward;
 mod kernel;
 mod linear;
@@ -14,9 +15,10 @@ mod tokenizer;
 
 use std::sync::OnceLock;
 
-use quipu_core::ports::{EmbedError, Embedder, Role};
+use quipu_core::ports::{CoarseEncoder, EmbedError, Embedder, Role};
 
 use asset::Asset;
+use coarse::{Coarse, Encoder};
 use forward::Forward;
 use kernel::Level;
 use tokenizer::Tokenizer;
@@ -39,6 +41,7 @@ pub struct Builtin {
 struct Model {
     tokenizer: Tokenizer,
     forward: Forward,
+    coarse: Coarse,
 }
 
 impl Builtin {
@@ -54,8 +57,13 @@ impl Builtin {
 
     fn model(&self) -> &Model {
         self.model.get_or_init(|| {
-            let asset = Asset::open();
-            Model { tokenizer: Tokenizer::new(&asset), forward: Forward::new(&asset, Level::best()) }
+            let asset = Asset::model();
+            let level = Level::best();
+            Model {
+                tokenizer: Tokenizer::new(&asset),
+                forward: Forward::new(&asset, level),
+                coarse: Coarse::new(&asset, level),
+            }
         })
     }
 }
@@ -81,5 +89,10 @@ impl Embedder for Builtin {
     fn embed(&self, _role: Role, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
         let model = self.model();
         Ok(texts.iter().map(|text| model.forward.run(&model.tokenizer.encode(text, MAX_TOKENS))).collect())
+    }
+
+    fn coarse_encoder(&self) -> Option<Box<dyn CoarseEncoder + '_>> {
+        let model = self.model();
+        Some(Box::new(Encoder::new(&model.coarse, &model.tokenizer)))
     }
 }

@@ -180,7 +180,7 @@ mod tests {
     /// Every level computes what the plain one computes, but for the order of a few float additions.
     #[test]
     fn all_levels_agree_on_the_models_matrices() {
-        let asset = Asset::open();
+        let asset = Asset::model();
         for name in ["0.qkv", "3.down"] {
             let linear = Linear::new(&asset, name);
             // From one row to more than two tiles, every remainder on the way.

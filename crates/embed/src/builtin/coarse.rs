@@ -1,0 +1,287 @@
+//! A coarse encoder: vectors in the model's own space at a hundredth of its cost, so that search by meaning works as soon as a
+//! vault is indexed. Queries go through the model itself, and the model's vectors replace these one by one.
+//!
+//! A text is the weighted mean of the model's own word vectors beside a convolution over three neighbouring tokens, and a small
+//! network on top. What the convolution adds for a token depends on the token alone, so it is computed once for each token that
+//! occurs and kept: a known token then costs a few additions. `scripts/train_coarse.py` trains it, docs/embedding.md measures it.
+
+use std::sync::Arc;
+
+use quipu_core::ports::CoarseEncoder;
+use rustc_hash::FxHashMap;
+
+use super::asset::Asset;
+use super::kernel::{Computation, Level};
+use super::linear::{GROUP, Linear, Quantiser};
+use super::tokenizer::Tokenizer;
+use super::{DIMENSIONS, MAX_TOKENS, math};
+
+/// Outputs of the convolution.
+const CHANNELS: usize = 256;
+/// The token before, the token itself, the token after.
+const TAPS: usize = 3;
+/// Inputs of the network: the mean word vector and the pooled convolution.
+const POOLED: usize = DIMENSIONS + CHANNELS;
+/// Tokens that share a weight for their position.
+const POSITION_STEP: usize = 5;
+/// Bounds of what the attention adds to a token's weight, as in training.
+const MAX_LOGIT: f32 = 8.0;
+/// Pieces of text whose tokens are remembered at most. Common words repeat; rare ones need not be kept.
+const MAX_KNOWN_PIECES: usize = 1 << 16;
+
+/// The weights, shared by all encoders.
+pub(super) struct Coarse {
+    level: Level,
+    words: &'static [i8],
+    word_scales: &'static [f32],
+    /// The factor that brings a word vector to a length of about one.
+    unit: f32,
+    weights: [&'static [f32]; 2],
+    positions: &'static [f32],
+    attention: &'static [f32],
+    bias: &'static [f32],
+    project: Linear,
+    neighbours: Linear,
+    direct: Linear,
+    up: Linear,
+    down: Linear,
+}
+
+impl Coarse {
+    pub(super) fn new(model: &Asset, level: Level) -> Self {
+        let asset = Asset::coarse();
+        let linear = |name| Linear::new(&asset, name);
+        Self {
+            level,
+            words: model.numbers("word"),
+            word_scales: model.numbers("word.scale"),
+            unit: asset.numbers::<f32>("unit")[0],
+            weights: [asset.numbers("weight"), asset.numbers("weight2")],
+            positions: asset.numbers("position"),
+            attention: asset.numbers("attention"),
+            bias: asset.numbers("conv.bias"),
+            project: linear("project"),
+            neighbours: linear("neighbours"),
+            direct: linear("direct"),
+            up: linear("up"),
+            down: linear("down"),
+        }
+    }
+
+    /// The word vector of a token, of a length of about one.
+    fn word(&self, token: u16) -> [f32; DIMENSIONS] {
+        let (values, scales) = self.word_row(token);
+        std::array::from_fn(|at| f32::from(values[at]) * scales[at / GROUP] * self.unit)
+    }
+
+    fn word_row(&self, token: u16) -> (&'static [i8; DIMENSIONS], &'static [f32]) {
+        const GROUPS: usize = DIMENSIONS / GROUP;
+        let row = usize::from(token);
+        let values = self.words[row * DIMENSIONS..][..DIMENSIONS].try_into().expect("the slice has this length");
+        (values, &self.word_scales[row * GROUPS..][..GROUPS])
+    }
+}
+
+/// An encoder for one thread. Dropping it frees what it remembers: at most 40 MB.
+pub(super) struct Encoder<'m> {
+    coarse: &'m Coarse,
+    tokenizer: &'m Tokenizer,
+    pieces: FxHashMap<Box<str>, Arc<[u16]>>,
+    known: KnownTokens,
+    quantiser: Quantiser,
+    wide: Vec<f32>,
+}
+
+impl<'m> Encoder<'m> {
+    pub(super) fn new(coarse: &'m Coarse, tokenizer: &'m Tokenizer) -> Self {
+        let known = KnownTokens { places: vec![None; coarse.weights[0].len()], rows: Vec::new() };
+        Self {
+            coarse,
+            tokenizer,
+            pieces: FxHashMap::default(),
+            known,
+            quantiser: Quantiser::default(),
+            wide: Vec::new(),
+        }
+    }
+
+    fn tokens(&mut self, text: &str) -> Vec<u16> {
+        let (tokenizer, pieces) = (self.tokenizer, &mut self.pieces);
+        tokenizer.encode_by(text, MAX_TOKENS, |piece, tokens| {
+            if let Some(known) = pieces.get(piece) {
+                tokens.extend_from_slice(known);
+                return;
+            }
+            let start = tokens.len();
+            tokenizer.encode_piece(piece.as_bytes(), tokens);
+            if pieces.len() < MAX_KNOWN_PIECES {
+                pieces.insert(piece.into(), tokens[start..].into());
+            }
+        })
+    }
+
+    /// Computes what a token adds to the convolution before, at and after its place.
+    fn learn(&mut self, token: u16) {
+        let coarse = self.coarse;
+        let mut projected = vec![0.0; coarse.project.outputs];
+        let word = self.quantiser.quantise(coarse.level, &coarse.word(token), DIMENSIONS);
+        coarse.level.multiply(&coarse.project, &word, &mut projected);
+        let mut added = vec![0.0; TAPS * CHANNELS];
+        let projected = self.quantiser.quantise(coarse.level, &projected, projected.len());
+        coarse.level.multiply(&coarse.neighbours, &projected, &mut added);
+        self.known.insert(token, &added);
+    }
+
+    /// The network on top of the pooled features.
+    fn finish(&mut self, mut pooled: [f32; POOLED]) -> Vec<f32> {
+        let coarse = self.coarse;
+        coarse.level.run(Normalise { row: &mut pooled });
+        let input = self.quantiser.quantise(coarse.level, &pooled, POOLED);
+        let mut vector = vec![0.0; DIMENSIONS];
+        coarse.level.multiply(&coarse.direct, &input, &mut vector);
+        self.wide.resize(coarse.up.outputs, 0.0);
+        coarse.level.multiply(&coarse.up, &input, &mut self.wide);
+        coarse.level.run(Gelu { values: &mut self.wide });
+        let input = self.quantiser.quantise(coarse.level, &self.wide, coarse.up.outputs);
+        let mut added = vec![0.0; DIMENSIONS];
+        coarse.level.multiply(&coarse.down, &input, &mut added);
+        for (value, added) in vector.iter_mut().zip(added) {
+            *value += added;
+        }
+        let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
+        vector.iter_mut().for_each(|value| *value /= length);
+        vector
+    }
+}
+
+impl CoarseEncoder for Encoder<'_> {
+    fn encode(&mut self, text: &str) -> Vec<f32> {
+        let tokens = self.tokens(text);
+        // Without the marks at both ends, which stand in every text.
+        let tokens = &tokens[1..tokens.len() - 1];
+        for token in tokens {
+            if self.known.places[usize::from(*token)].is_none() {
+                self.learn(*token);
+            }
+        }
+        let pooled = self.coarse.level.run(Pool { coarse: self.coarse, known: &self.known, tokens });
+        self.finish(pooled)
+    }
+}
+
+/// What each token that occurred adds to the convolution, in bytes: 768 of them and three scales.
+struct KnownTokens {
+    places: Vec<Option<u32>>,
+    rows: Vec<[Tap; TAPS]>,
+}
+
+struct Tap {
+    values: [i8; CHANNELS],
+    scale: f32,
+}
+
+impl KnownTokens {
+    fn insert(&mut self, token: u16, added: &[f32]) {
+        self.places[usize::from(token)] = u32::try_from(self.rows.len()).ok();
+        self.rows.push(std::array::from_fn(|tap| Tap::new(&added[tap * CHANNELS..][..CHANNELS])));
+    }
+
+    fn taps(&self, token: u16) -> &[Tap; TAPS] {
+        let place = self.places[usize::from(token)].expect("every token of a text is learned before it is pooled");
+        &self.rows[place as usize]
+    }
+}
+
+impl Tap {
+    fn new(added: &[f32]) -> Self {
+        let scale = added.iter().fold(1e-30_f32, |max, value| max.max(value.abs())) / 127.0;
+        Self { values: std::array::from_fn(|at| (added[at] / scale).round() as i8), scale }
+    }
+
+    #[inline(always)]
+    fn add_to<const FUSED: bool>(&self, features: &mut [f32; CHANNELS]) {
+        for (feature, value) in features.iter_mut().zip(&self.values) {
+            *feature = math::multiply_add::<FUSED>(f32::from(*value), self.scale, *feature);
+        }
+    }
+}
+
+/// The features of all tokens in one: the weighted mean of the word vectors, then that of the convolution's outputs.
+struct Pool<'a> {
+    coarse: &'a Coarse,
+    known: &'a KnownTokens,
+    tokens: &'a [u16],
+}
+
+impl Computation for Pool<'_> {
+    type Outcome = [f32; POOLED];
+
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) -> [f32; POOLED] {
+        let Self { coarse, known, tokens } = self;
+        let mut words = [0.0; DIMENSIONS];
+        let mut convolved = [0.0; CHANNELS];
+        let mut totals = [0.0_f32; 2];
+        for (at, token) in tokens.iter().enumerate() {
+            let row = usize::from(*token);
+            let position = coarse.positions[(at / POSITION_STEP).min(coarse.positions.len() - 1)];
+            let weight = (coarse.weights[0][row] + position).exp();
+            let (values, scales) = coarse.word_row(*token);
+            let groups = words.as_chunks_mut::<GROUP>().0.iter_mut().zip(values.as_chunks::<GROUP>().0);
+            for ((sums, values), scale) in groups.zip(scales) {
+                let factor = weight * scale * coarse.unit;
+                for (sum, value) in sums.iter_mut().zip(values) {
+                    *sum = math::multiply_add::<FUSED>(f32::from(*value), factor, *sum);
+                }
+            }
+            let mut features: [f32; CHANNELS] = coarse.bias.try_into().expect("one for each channel");
+            if let Some(before) = at.checked_sub(1) {
+                known.taps(tokens[before])[0].add_to::<FUSED>(&mut features);
+            }
+            known.taps(*token)[1].add_to::<FUSED>(&mut features);
+            if let Some(after) = tokens.get(at + 1) {
+                known.taps(*after)[2].add_to::<FUSED>(&mut features);
+            }
+            math::gelu::<FUSED>(&mut features);
+            let logit = math::dot::<FUSED>(&features, coarse.attention).clamp(-MAX_LOGIT, MAX_LOGIT);
+            let attended = (coarse.weights[1][row] + position + logit).exp();
+            for (sum, feature) in convolved.iter_mut().zip(&features) {
+                *sum = math::multiply_add::<FUSED>(*feature, attended, *sum);
+            }
+            totals[0] += weight;
+            totals[1] += attended;
+        }
+        let mut pooled = [0.0; POOLED];
+        let total = |at: usize| totals[usize::from(at >= DIMENSIONS)].max(1e-30);
+        for (at, (pooled, sum)) in pooled.iter_mut().zip(words.iter().chain(&convolved)).enumerate() {
+            *pooled = sum / total(at);
+        }
+        pooled
+    }
+}
+
+struct Normalise<'a> {
+    row: &'a mut [f32; POOLED],
+}
+
+impl Computation for Normalise<'_> {
+    type Outcome = ();
+
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        math::normalise::<FUSED>(self.row, 1e-5);
+    }
+}
+
+struct Gelu<'a> {
+    values: &'a mut [f32],
+}
+
+impl Computation for Gelu<'_> {
+    type Outcome = ();
+
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        math::gelu::<FUSED>(self.values);
+    }
+}
