@@ -16,6 +16,7 @@ use quipu_store_embedded::{EmbeddedStore, MemoryDatabase, MemoryOpenError, OpenE
 use quipu_vault::{FolderSources, FolderVault, VaultOptions};
 
 use crate::config::{Config, ConfigError};
+use crate::own_files;
 use crate::trust::{self, Allowed};
 
 /// A vault and what stands behind it.
@@ -97,6 +98,12 @@ pub(crate) fn own_folder(root: &Path) -> PathBuf {
     root.join(".quipu")
 }
 
+/// Makes the folder that is ours, unless it is there, and closes it to other accounts.
+pub(crate) fn make_own_folder(vault: &FolderVault) -> std::io::Result<()> {
+    vault.make_own_folder()?;
+    own_files::tighten(&own_folder(vault.root()))
+}
+
 /// Where a vault's index lies.
 pub(crate) fn index_folder(root: &Path) -> PathBuf {
     own_folder(root).join("index")
@@ -133,7 +140,13 @@ pub(crate) fn open(root: &Path, config: &Config, wish: Wish) -> Result<OpenVault
     }
     let memory = open_memory(&vault, config, embedder, wish)?;
     let knowledge = match &memory {
-        Ok(open) => knowledge.with_memory(open.memory.clone()),
+        Ok(open) => {
+            if let Some(notice) = open.database.notice() {
+                let path = ".quipu/memory.db".to_owned();
+                knowledge.warn(quipu_core::model::Warning { path, message: notice.to_owned() });
+            }
+            knowledge.with_memory(open.memory.clone())
+        }
         Err(_) => knowledge,
     };
     Ok(OpenVault { knowledge: Arc::new(knowledge), vault, store, index, memory })
@@ -184,19 +197,16 @@ fn open_memory(
     let database = if wish == Wish::Look && file.symlink_metadata().is_err() {
         MemoryDatabase::in_memory().context("while making an empty memory")?
     } else {
-        if let Err(error) = vault.make_own_folder() {
+        if let Err(error) = make_own_folder(vault) {
             return Ok(Err(MemoryOpenError::Failed { file, source: error.into() }));
         }
-        // A file that was cut to nothing looks like one that was just made: whoever had a memory must hear of it.
-        if file.symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0) {
-            tracing::warn!(
-                "{} has nothing in it, so memory begins anew; if there was something, end the servers, put a backup in its \
-                 place (.quipu/backups has those of Quipu), and start again",
-                file.display()
-            );
-        }
         match MemoryDatabase::open(&file) {
-            Ok(database) => database,
+            Ok(database) => {
+                if let Some(notice) = database.notice() {
+                    tracing::warn!("{notice}");
+                }
+                database
+            }
             Err(error) => return Ok(Err(error)),
         }
     };
@@ -234,7 +244,7 @@ fn open_index(vault: &FolderVault, wish: Wish) -> Result<(EmbeddedStore, IndexPl
     if wish == Wish::Look && !folder.is_dir() {
         return in_memory(WhyMemory::NotYet);
     }
-    if let Err(error) = vault.make_own_folder() {
+    if let Err(error) = make_own_folder(vault) {
         return in_memory(WhyMemory::Unwritable(error.to_string()));
     }
     let opened = match wish {

@@ -44,7 +44,7 @@ impl Located {
     /// its name: a link would lead out of the vault.
     pub(crate) fn own_folder(&self) -> Result<Option<PathBuf>, Failure> {
         let vault = self.files()?;
-        match vault.make_own_folder() {
+        match compose::make_own_folder(&vault) {
             Ok(()) => Ok(Some(compose::own_folder(vault.root()))),
             Err(error) => {
                 tracing::debug!(%error, "there is no folder beside the notes");

@@ -4,12 +4,13 @@
 //! no vault can bring along. What decides whom to trust lies in the second.
 #![expect(clippy::disallowed_methods, reason = "none of these files is a note or an index")]
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use quipu_store_embedded::OwnFolder;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -21,6 +22,25 @@ pub(crate) fn user_folder() -> anyhow::Result<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")));
     Ok(state.context("there is no home folder to keep anything in; set HOME or XDG_STATE_HOME")?.join("quipu"))
+}
+
+/// Takes from `.quipu`, and from what an earlier version left in it, the rights of accounts that it is not for. Fails where it
+/// is another account's folder.
+pub(crate) fn tighten(own_folder: &Path) -> io::Result<()> {
+    let folder = OwnFolder::open(own_folder)?;
+    let vault = own_folder.parent().unwrap_or(Path::new(".")).metadata()?;
+    folder.check_owner(vault.uid())?;
+    // Versions in the trash have the rights of their notes, and are given back with them.
+    let faults = folder.tighten(&|name| ["index", "text", "backups", "share"].contains(&name))?;
+    faults.into_iter().for_each(|fault| tracing::warn!("{fault}"));
+    Ok(())
+}
+
+/// Opens a folder of ours, which is made where there is none. The user's own may be a link, one in a vault may not.
+fn open_folder(folder: &Path) -> io::Result<OwnFolder> {
+    std::fs::create_dir_all(folder)?;
+    let is_in_vault = folder.file_name().is_some_and(|name| name == ".quipu");
+    if is_in_vault { OwnFolder::open(folder) } else { OwnFolder::open(&folder.canonicalize()?) }
 }
 
 /// Opens what must be a file. Anything else that lies in its place, a pipe or a device, would be waited for without end: it
@@ -58,14 +78,19 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<Option<String>> {
 /// Puts a text in a file's place, in one step. Its folder is made where there is none.
 pub(crate) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     let write = || {
-        let folder = file.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder)?;
-        // Made readable by its owner alone.
-        let mut new = tempfile::NamedTempFile::new_in(folder)?;
-        new.write_all(text.as_bytes())?;
-        new.as_file().sync_all()?;
-        new.persist(file)?;
-        File::open(folder)?.sync_all()
+        let name = file.file_name().and_then(|name| name.to_str()).ok_or(io::ErrorKind::InvalidInput)?;
+        let folder = open_folder(file.parent().unwrap_or(Path::new(".")))?;
+        let draft = format!(".{name}.{}", crate::share::new_key());
+        let put = || {
+            let mut new = folder.file(&draft, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
+            // Also in a folder that a group shares.
+            new.set_permissions(Permissions::from_mode(0o600))?;
+            new.write_all(text.as_bytes())?;
+            new.sync_all()?;
+            folder.rename(&draft, name)
+        };
+        put().inspect_err(|_| drop(folder.remove(&draft)))?;
+        folder.sync()
     };
     write().with_context(|| format!("while writing {}", file.display()))
 }
@@ -73,11 +98,7 @@ pub(crate) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
 /// Held while a file is read and replaced; another process waits.
 pub(crate) fn lock(folder: &Path) -> anyhow::Result<File> {
     let take = || {
-        std::fs::create_dir_all(folder)?;
-        let mut options = File::options();
-        options.create(true).truncate(false).read(true).write(true);
-        // Opening makes it: a link that came with a vault would have a file made wherever it leads.
-        let file = open(&folder.join(LOCK), &mut options, OFlags::NOFOLLOW)?;
+        let file = open_folder(folder)?.file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
         file.lock()?;
         Ok::<_, io::Error>(file)
     };
@@ -114,7 +135,7 @@ mod tests {
         for is_there in [false, true] {
             assert_eq!(target.exists(), is_there);
             let error = format!("{:#}", lock(folder.path()).unwrap_err());
-            assert!(error.contains(LOCK) && error.contains("not a file"), "{error}");
+            assert!(error.contains(LOCK) && error.contains("is a link"), "{error}");
             assert_eq!(target.exists(), is_there);
             std::fs::write(&target, "x").unwrap();
         }

@@ -3,22 +3,26 @@
 //! `seq` counts applied lists of changes. A row's `seq` is the list that last gave it a text, so a touch does not move it;
 //! [`OWED`] stands there while the text is known to be missing from the text index.
 
-#![expect(clippy::disallowed_methods, reason = "removes the catalog's own file when it is damaged")]
-
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quipu_core::model::{FileStat, Note, NoteKey};
 use quipu_core::ports::NoteChange;
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
 
+use crate::own_folder::OwnFolder;
 use crate::row::{self, RowError};
+use crate::sqlite;
 use crate::vectors::{self, ListedPassage};
 
 /// The number of the format on disk: rows, tables, and the words of the text index. Any change of these needs a new one;
 /// a store of another number starts empty.
 pub(crate) const FORMAT: i64 = 6;
+
+const FILE: &str = "catalog.db";
+
+/// What SQLite keeps beside a database.
+const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
 /// The `seq` of a row whose text was lost: later than any, until the note is put again.
 const OWED: i64 = i64::MAX;
@@ -52,7 +56,7 @@ const DECODE_BATCH: usize = 1024;
 pub(crate) struct Catalog {
     db: Connection,
     /// `None` in memory.
-    file: Option<PathBuf>,
+    folder: Option<Arc<OwnFolder>>,
     epoch: String,
     seq: u64,
 }
@@ -68,17 +72,19 @@ pub(crate) enum CatalogError {
     Row(#[from] RowError),
     #[error("the passages of note {0} cannot be read; `quipu index --rebuild` makes the index anew")]
     Passages(u32),
-    #[error("cannot remove {}: {source}", path.display())]
-    Remove { path: PathBuf, source: std::io::Error },
+    #[error("it {0}")]
+    Foreign(String),
+    #[error(transparent)]
+    File(#[from] std::io::Error),
 }
 
 impl CatalogError {
     /// Whether starting empty helps. A full disk or a missing permission would only lose what is there.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
-            Self::Format(_) | Self::Row(_) | Self::Passages(_) => true,
+            Self::Format(_) | Self::Row(_) | Self::Passages(_) | Self::Foreign(_) => true,
             Self::Sql(error) => is_damage(error),
-            Self::Remove { .. } => false,
+            Self::File(_) => false,
         }
     }
 }
@@ -100,6 +106,26 @@ pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     }
 }
 
+/// Opens a database of the index, which is made where there is none. What came with a cloned vault in its place is refused.
+pub(crate) fn connect(folder: &OwnFolder, name: &str) -> Result<Connection, CatalogError> {
+    for suffix in SUFFIXES {
+        // SQLite would follow what such a journal says, which may name any file.
+        if folder.check(&format!("{name}{suffix}"))? && suffix == "-journal" {
+            return Err(CatalogError::Foreign("has a rollback journal beside it, which Quipu never writes".to_owned()));
+        }
+    }
+    folder.make_file(name)?;
+    let db = sqlite::connect(&folder.path().join(name), OpenFlags::empty())?;
+    // SQLite knows files by their paths alone.
+    folder.check_place()?;
+    Ok(db)
+}
+
+/// Removes a database of the index and what belongs to it.
+pub(crate) fn remove(folder: &OwnFolder, name: &str) -> std::io::Result<()> {
+    SUFFIXES.iter().try_for_each(|suffix| folder.remove(&format!("{name}{suffix}")))
+}
+
 /// What the catalog held when it was loaded.
 pub(crate) struct LoadedRows {
     pub(crate) notes: Vec<(NoteKey, Note)>,
@@ -109,14 +135,14 @@ pub(crate) struct LoadedRows {
 
 impl Catalog {
     /// Opens the file, which is made where there is none.
-    pub(crate) fn open(file: &Path) -> Result<Self, CatalogError> {
-        let db = Connection::open(file)?;
+    pub(crate) fn open(folder: &Arc<OwnFolder>) -> Result<Self, CatalogError> {
+        let db = connect(folder, FILE)?;
         // The folder has one owner, so no other connection need see the write-ahead log: no shared memory file then.
         db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-        db.pragma_update(None, "journal_mode", "WAL")?;
+        sqlite::use_log(&db)?;
         db.pragma_update(None, "synchronous", "NORMAL")?;
         db.busy_timeout(Duration::from_secs(5))?;
-        Self::prepare(db, Some(file.to_owned()))
+        Self::prepare(db, Some(folder.clone()))
     }
 
     /// An empty catalog that lasts as long as it is open.
@@ -125,20 +151,11 @@ impl Catalog {
     }
 
     /// Removes the file and what belongs to it. It must not be open.
-    pub(crate) fn remove_file(file: &Path) -> Result<(), CatalogError> {
-        for suffix in ["", "-wal", "-shm", "-journal"] {
-            let mut path = file.as_os_str().to_owned();
-            path.push(suffix);
-            match std::fs::remove_file(&path) {
-                Ok(()) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(source) => return Err(CatalogError::Remove { path: path.into(), source }),
-            }
-        }
-        Ok(())
+    pub(crate) fn remove_file(folder: &OwnFolder) -> Result<(), CatalogError> {
+        Ok(remove(folder, FILE)?)
     }
 
-    fn prepare(mut db: Connection, file: Option<PathBuf>) -> Result<Self, CatalogError> {
+    fn prepare(mut db: Connection, folder: Option<Arc<OwnFolder>>) -> Result<Self, CatalogError> {
         let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let format: i64 = tx.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         let is_new = format == 0 && tx.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))?;
@@ -147,10 +164,12 @@ impl Catalog {
             tx.pragma_update(None, "user_version", FORMAT)?;
         } else if format != FORMAT {
             return Err(CatalogError::Format(format));
+        } else if let Some(odd) = sqlite::unknown_object(&tx, |fresh| fresh.execute_batch(SCHEMA))? {
+            return Err(CatalogError::Foreign(odd));
         }
         let (epoch, seq) = tx.query_row("SELECT epoch, seq FROM meta", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
         tx.commit()?;
-        Ok(Self { db, file, epoch, seq })
+        Ok(Self { db, folder, epoch, seq })
     }
 
     /// Names this life of the catalog: another one means that nothing of the old is left.
@@ -165,12 +184,12 @@ impl Catalog {
 
     /// Starts a new file in place of a damaged one.
     pub(crate) fn recreate(&mut self) -> Result<(), CatalogError> {
-        let file = self.file.take();
+        let folder = self.folder.take();
         // Closes the damaged file before it is removed.
         *self = Self::in_memory()?;
-        if let Some(file) = file {
-            Self::remove_file(&file)?;
-            *self = Self::open(&file)?;
+        if let Some(folder) = folder {
+            Self::remove_file(&folder)?;
+            *self = Self::open(&folder)?;
         }
         Ok(())
     }

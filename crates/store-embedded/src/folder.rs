@@ -2,13 +2,17 @@
 
 #![expect(clippy::disallowed_methods, reason = "makes and looks into the store's own folder")]
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::OFlags;
 
 use crate::catalog::{Catalog, CatalogError};
+use crate::own_folder::OwnFolder;
 use crate::text::{TextError, TextIndex};
 
-const CATALOG: &str = "catalog.db";
+/// The text index, in a folder of its own.
 const TEXT: &str = "text";
 
 /// Why a store could not be opened. None of these is cured by deleting the folder.
@@ -32,6 +36,7 @@ pub enum OpenError {
 
 /// The opened parts.
 pub(crate) struct Folder {
+    pub(crate) own: Arc<OwnFolder>,
     pub(crate) catalog: Catalog,
     pub(crate) text: TextIndex,
     pub(crate) lock: File,
@@ -41,16 +46,18 @@ pub(crate) struct Folder {
 
 /// Opens both parts for this process alone; `empty` forgets first what they hold.
 pub(crate) fn open(folder: &Path, empty: bool) -> Result<Folder, OpenError> {
-    refuse_odd_files(folder).map_err(|error| failed(folder, error))?;
-    let lock = own(folder)?;
+    let fail = |error: std::io::Error| failed(folder, error);
+    refuse_odd_files(folder).map_err(fail)?;
+    let own = Arc::new(open_folder(folder).map_err(fail)?);
+    let lock = lock(&own)?;
     if empty {
-        Catalog::remove_file(&folder.join(CATALOG)).map_err(|error| failed(folder, error))?;
-        TextIndex::remove_folder(&folder.join(TEXT)).map_err(|error| failed(folder, error))?;
+        Catalog::remove_file(&own).map_err(|error| failed(folder, error))?;
+        TextIndex::remove(&own).map_err(fail)?;
     }
     let mut notices = Vec::new();
-    let catalog = open_catalog(folder, &mut notices).map_err(|error| failed(folder, error))?;
-    let text = open_text(folder, &mut notices).map_err(|error| failed(folder, error))?;
-    Ok(Folder { catalog, text, lock, notices })
+    let catalog = open_catalog(&own, &mut notices).map_err(|error| failed(folder, error))?;
+    let text = open_text(&own, &mut notices).map_err(|error| failed(folder, error))?;
+    Ok(Folder { own, catalog, text, lock, notices })
 }
 
 /// The bytes of all files, the catalog's and the text's.
@@ -98,37 +105,42 @@ fn refuse_odd_files(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The operating system drops the lock with the process, however that ends.
-fn own(folder: &Path) -> Result<File, OpenError> {
-    std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
-    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join("index.lock"));
-    let lock = lock.map_err(|error| failed(folder, error))?;
+fn open_folder(folder: &Path) -> std::io::Result<OwnFolder> {
+    let (Some(above), Some(name)) = (folder.parent(), folder.file_name().and_then(|name| name.to_str())) else {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    };
+    std::fs::create_dir_all(above)?;
+    OwnFolder::open(above)?.folder(name)
+}
+
+/// The operating system drops the lock with the process, however that ends. Nobody else can take it: a lock needs an open file.
+fn lock(folder: &OwnFolder) -> Result<File, OpenError> {
+    let lock = folder.file("index.lock", OFlags::RDWR | OFlags::CREATE);
+    let lock = lock.map_err(|error| failed(folder.path(), error))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(OpenError::Owned { folder: folder.to_owned() }),
-        Err(TryLockError::Error(error)) => Err(failed(folder, error)),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Owned { folder: folder.path().to_owned() }),
+        Err(TryLockError::Error(error)) => Err(failed(folder.path(), error)),
     }
 }
 
-fn open_catalog(folder: &Path, notices: &mut Vec<String>) -> Result<Catalog, CatalogError> {
-    let file = folder.join(CATALOG);
-    match Catalog::open(&file) {
+fn open_catalog(folder: &Arc<OwnFolder>, notices: &mut Vec<String>) -> Result<Catalog, CatalogError> {
+    match Catalog::open(folder) {
         Err(error) if error.is_damage() => {
             notices.push(format!("The index was started anew, since its catalog could not be used: {error}."));
-            Catalog::remove_file(&file)?;
-            Catalog::open(&file)
+            Catalog::remove_file(folder)?;
+            Catalog::open(folder)
         }
         outcome => outcome,
     }
 }
 
-fn open_text(folder: &Path, notices: &mut Vec<String>) -> Result<TextIndex, TextError> {
-    let folder = folder.join(TEXT);
-    match TextIndex::open(&folder) {
+fn open_text(folder: &Arc<OwnFolder>, notices: &mut Vec<String>) -> Result<TextIndex, TextError> {
+    match TextIndex::open(folder) {
         Err(TextError::Damaged(reason)) => {
             notices.push(format!("The text index was started anew, since it could not be used: {reason}."));
-            TextIndex::remove_folder(&folder).map_err(|error| TextError::Failed(error.into()))?;
-            TextIndex::open(&folder)
+            TextIndex::remove(folder).map_err(|error| TextError::Failed(error.into()))?;
+            TextIndex::open(folder)
         }
         outcome => outcome,
     }

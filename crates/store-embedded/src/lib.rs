@@ -13,10 +13,13 @@ mod folder;
 #[cfg(test)]
 mod format_guard;
 mod memory;
+mod own_folder;
 mod row;
+mod sqlite;
 mod text;
 mod vectors;
 
 pub use folder::OpenError;
 pub use memory::{BackupError, MemoryDatabase, MemoryOpenError};
+pub use own_folder::OwnFolder;
 pub use store::{EmbeddedStore, StoreStats};

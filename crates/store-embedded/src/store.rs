@@ -12,6 +12,7 @@ use quipu_core::search::PASSAGES_VERSION;
 
 use crate::catalog::{Catalog, CatalogError};
 use crate::folder::{self, OpenError};
+use crate::sqlite;
 use crate::text::{Mark, TextChange, TextError, TextIndex};
 use crate::vectors::{VectorError, Vectors, brought};
 
@@ -60,7 +61,7 @@ impl EmbeddedStore {
         Self {
             catalog: Mutex::new(parts.catalog),
             text: parts.text,
-            vectors: Vectors::new(Some(folder)),
+            vectors: Vectors::new(Some(parts.own)),
             is_text_lost: AtomicBool::new(false),
             notices: Mutex::new(parts.notices),
             folder: Some(folder.to_owned()),
@@ -183,6 +184,7 @@ impl EmbeddedStore {
     }
 
     fn catalog(&self) -> MutexGuard<'_, Catalog> {
+        sqlite::start_operation();
         // A panic inside a transaction rolls it back, so the catalog behind a poisoned lock is whole.
         self.catalog.lock().unwrap_or_else(PoisonError::into_inner)
     }

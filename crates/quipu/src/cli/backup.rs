@@ -1,10 +1,11 @@
 //! `quipu backup`: a copy of memory, whole while agents go on writing.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use quipu_store_embedded::OwnFolder;
 use serde_json::json;
 
 use super::output::{Line, Output};
@@ -43,11 +44,14 @@ impl Backup {
         let file = match self.file {
             Some(file) => file,
             None => {
-                let folder = own_folder(&located.root).join("backups");
-                make(&folder)?;
+                let own = own_folder(&located.root);
+                let folder = OwnFolder::open(&own).and_then(|own| own.folder("backups"));
+                let folder = folder.map_err(|error| {
+                    Failure::failed(format!("cannot make {}: {error}", own.join("backups").display()))
+                })?;
                 let now = Timestamp::from_nanosecond(i128::from(open.memory.now_ns()));
                 let now = now.expect("64 bits of nanoseconds reach 1677 to 2262").to_zoned(TimeZone::UTC);
-                folder.join(format!("memory-{}.db", now.strftime("%Y%m%dT%H%M%S%3fZ")))
+                folder.path().join(format!("memory-{}.db", now.strftime("%Y%m%dT%H%M%S%3fZ")))
             }
         };
         open.database.backup(&file).map_err(|error| Failure::failed(error.to_string()))?;
@@ -64,10 +68,4 @@ impl Backup {
         }
         Ok(Outcome::Fine)
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the folder of copies is the program's own")]
-fn make(folder: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder)
-        .map_err(|error| Failure::failed(format!("cannot make {}: {error}", folder.display())))
 }

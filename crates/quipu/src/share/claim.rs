@@ -11,16 +11,15 @@
 
 #![expect(clippy::disallowed_methods, reason = "the lock and the socket are no notes")]
 
-use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use quipu_store_embedded::OwnFolder;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-
-use crate::own_files;
 
 /// Names in the vault's own folder.
 const LOCK: &str = "owner.lock";
@@ -173,10 +172,8 @@ impl Claim {
 
     fn lock(own_folder: &Path) -> io::Result<Result<(File, FileId), Card>> {
         let path = own_folder.join(LOCK);
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        // Whatever a cloned vault has in its place is not followed either.
-        let file = own_files::open(&path, &mut options, OFlags::NOFOLLOW)?;
+        // Whatever takes the folder's or the lock's place is not followed.
+        let file = OwnFolder::open(own_folder)?.file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
         let opened = id(&file.metadata()?);
         match file.try_lock() {
             Ok(()) => {
@@ -298,15 +295,16 @@ fn places(own_folder: &Path) -> Vec<Place> {
 
 impl Place {
     fn listen(&self) -> io::Result<UnixListener> {
-        match DirBuilder::new().mode(0o700).create(&self.folder) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made?,
-        }
+        let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+        let (Some(above), Some(folder), Some(socket)) = (self.folder.parent(), name(&self.folder), name(&self.socket))
+        else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let folder = OwnFolder::open(above)?.private_folder(&folder)?;
         self.check()?;
-        match std::fs::remove_file(&self.socket) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            removed => removed?,
-        }
+        folder.remove(&socket)?;
+        // A socket is made by its path alone.
+        folder.check_place()?;
         UnixListener::bind(&self.socket)
     }
 

@@ -17,11 +17,13 @@ mod finding;
 mod handshake;
 mod http;
 mod memory_lasts;
+mod memory_replaced;
 mod memory_size;
 #[cfg(feature = "oauth")]
 mod oauth;
 mod order;
 mod over_http;
+mod own_folder;
 mod provider_faults;
 mod removed_lock;
 mod resources;

@@ -102,7 +102,7 @@ fn whoever_takes_the_file_away_is_told_so_by_the_next_write() {
     let (code, message) = client.error("create_entity", json!({"name": "Bo", "entity_type": "Author"}));
     assert_eq!(code, "InternalServerError");
     assert!(
-        message.contains("moved, removed or cut while it was open; put it back, or start the server anew"),
+        message.contains("moved, removed or cut while it was open; put it back, or restart the server"),
         "{message}"
     );
 }

@@ -5,9 +5,13 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
+
+use super::file_guard;
+use crate::own_folder::OwnFolder;
 
 /// Why there is no copy. A file of that name that was there before is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +113,7 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn copy_to_free(from: &Path, to: &Path) -> io::Result<()> {
-    let mut target = File::create_new(to)?;
+    let mut target = create_private(to)?;
     let copied = File::open(from).and_then(|mut source| io::copy(&mut source, &mut target));
     let outcome = copied.and_then(|_| target.sync_all());
     if outcome.is_err() {
@@ -117,6 +121,11 @@ fn copy_to_free(from: &Path, to: &Path) -> io::Result<()> {
         let _ = std::fs::remove_file(to);
     }
     outcome
+}
+
+/// Makes a file that only its owner may read.
+fn create_private(file: &Path) -> io::Result<File> {
+    File::options().write(true).create_new(true).mode(0o600).open(file)
 }
 
 fn remove_if_there(file: &Path) -> io::Result<()> {
@@ -128,9 +137,10 @@ fn remove_if_there(file: &Path) -> io::Result<()> {
 
 /// Copies a database beside itself before its schema changes, under a name that no earlier copy has.
 pub(super) fn before_migration(db: &Connection, file: &Path, schema: i64) -> Result<(), BackupError> {
-    let folder = file.parent().unwrap_or(Path::new(".")).join("backups");
+    let above = file.parent().unwrap_or(Path::new("."));
+    let folder = above.join("backups");
     let failed = |error: io::Error| BackupError::Failed { file: folder.clone(), source: error.into() };
-    std::fs::create_dir_all(&folder).map_err(failed)?;
+    OwnFolder::open(above).and_then(|above| above.folder("backups")).map_err(failed)?;
     for number in 1.. {
         let copy = folder.join(format!("memory-schema-{schema}-{number}.db"));
         match self::copy(db, &copy) {
@@ -147,9 +157,14 @@ fn write(db: &Connection, to: &Path) -> Result<Vec<String>, BackupError> {
         file: to.to_owned(),
         source: "the path is not UTF-8, which SQLite needs".into(),
     })?;
-    remove_if_there(to).map_err(|error| BackupError::Failed { file: to.to_owned(), source: error.into() })?;
+    // Readable by its owner alone. SQLite takes an empty file for none.
+    let make = || remove_if_there(to).and_then(|()| create_private(to)).map(drop);
+    make().map_err(|error| BackupError::Failed { file: to.to_owned(), source: error.into() })?;
     db.execute("VACUUM INTO ?1", [name]).map_err(failed)?;
-    let copy = Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed)?;
+    let copy = Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
+    // Nobody but this process knows the copy yet, and one that is not finished is made anew.
+    copy.pragma_update(None, "journal_mode", "OFF").map_err(failed)?;
+    file_guard::begin_history(&copy).map_err(failed)?;
     let findings = copy
         .prepare("PRAGMA quick_check(1)")
         .and_then(|mut check| check.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>())

@@ -1,6 +1,7 @@
 //! The open database: one connection that writes, a few that read, and the port over them.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quipu_core::RequestKey;
@@ -15,11 +16,12 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use super::apply::{StepError, Writing};
 use super::backup::{self, BackupError};
 use super::failure::failed;
-use super::opening::{self, MemoryOpenError};
-use super::overwritten::Seen;
+use super::file_guard::FileGuard;
+use super::opening::{self, MemoryOpenError, Opened};
 use super::undo::UndoFault;
-use super::wal::{Wal, identity};
 use super::{check, contexts, log, migrate, read, requests, ties, undo, vectors};
+use crate::own_folder::OwnFolder;
+use crate::sqlite;
 
 /// Connections for reading that are kept open.
 const READERS: usize = 4;
@@ -31,27 +33,33 @@ pub struct MemoryDatabase {
     writer: Mutex<Connection>,
     /// `None` where all is asked through the writer: in memory, or of one view.
     file: Option<PathBuf>,
-    /// Which file it was when it was opened.
-    identity: Option<(u64, u64)>,
-    wal: Wal,
-    /// How the file was when this process last wrote to it.
-    seen: Mutex<Seen>,
+    guard: Option<FileGuard>,
+    /// The folder it lies in.
+    folder: Option<OwnFolder>,
+    /// Whether the folder says that a memory was kept in it.
+    is_marked: AtomicBool,
+    notice: Option<String>,
 }
 
 impl MemoryDatabase {
     /// Opens the file, which is made where there is none. Other processes may have it open.
     pub fn open(file: &Path) -> Result<Self, MemoryOpenError> {
-        let writer = opening::open(file)?;
-        let identity = identity(file);
+        let Opened { db: writer, folder, notice } = opening::open(file)?;
+        let guard = FileGuard::new(file, &writer).map_err(|source| opening::failed(file, source))?;
         let head = log::head(&writer).map_err(|source| opening::failed(file, source))?;
-        Ok(Self {
+        let memory = Self {
             readers: Mutex::default(),
             writer: Mutex::new(writer),
             file: Some(file.to_owned()),
-            identity,
-            wal: Wal::beside(file),
-            seen: Mutex::new(Seen::now(file, head.0)),
-        })
+            guard: Some(guard),
+            folder: Some(folder),
+            is_marked: AtomicBool::new(false),
+            notice,
+        };
+        if head > ChangeNumber(0) {
+            memory.mark_as_started();
+        }
+        Ok(memory)
     }
 
     /// Moves what was written lately from the log into the file, so that a copy of the file alone has all of it. Worth
@@ -59,10 +67,9 @@ impl MemoryDatabase {
     pub fn settle(&self) -> Result<(), MemoryFailure> {
         let writer = self.writer();
         let settle = || {
-            self.refuse_if_overwritten(&writer)?;
+            self.check_file(&writer)?;
             opening::checkpoint(&writer)?;
-            self.look(log::head(&writer)?.0);
-            Ok(())
+            self.check_file(&writer)
         };
         settle().map_err(|error: rusqlite::Error| failed("settled", error))
     }
@@ -84,9 +91,10 @@ impl MemoryDatabase {
             readers: Mutex::default(),
             writer: Mutex::new(connection),
             file: None,
-            identity: None,
-            wal: Wal::default(),
-            seen: Mutex::default(),
+            guard: None,
+            folder: None,
+            is_marked: AtomicBool::new(true),
+            notice: None,
         }
     }
 
@@ -113,8 +121,14 @@ impl MemoryDatabase {
         self.file.as_deref()
     }
 
+    /// What the user should know of how it was opened, as a sentence.
+    pub fn notice(&self) -> Option<&str> {
+        self.notice.as_deref()
+    }
+
     /// Copies all of it to a new file while others go on writing.
     pub fn backup(&self, to: &Path) -> Result<(), BackupError> {
+        sqlite::start_operation();
         let failed = |source: rusqlite::Error| BackupError::Failed { file: to.to_owned(), source: source.into() };
         match &self.file {
             // A connection of its own, since it must not be forbidden to write the copy.
@@ -132,6 +146,7 @@ impl MemoryDatabase {
         &self,
         ask: impl FnOnce(&Connection) -> Result<T, E>,
     ) -> Result<T, MemoryFailure> {
+        sqlite::start_operation();
         let outcome = match &self.file {
             None => ask(&self.writer()),
             Some(file) => {
@@ -155,61 +170,40 @@ impl MemoryDatabase {
         change: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         let mut writer = self.writer();
+        sqlite::start_operation();
         let tx = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        self.refuse_if_overwritten(&tx)?;
+        self.check_file(&tx)?;
         let outcome = change(&tx)?;
-        let head = log::head(&tx)?;
-        // A file that was moved away or replaced takes writes that nobody would find again.
-        if self.file.as_deref().is_some_and(|file| identity(file) != self.identity || self.wal.is_lost()) {
-            return Err(moved().into());
+        if let Some(guard) = &self.guard {
+            guard.mark(&tx)?;
         }
+        self.check_file(&tx)?;
         tx.commit()?;
-        // What was committed is in the log alone until it is moved into the file.
-        if self.file.is_some() && self.wal.is_lost() {
-            return Err(moved().into());
-        }
-        self.look(head.0);
+        // What was committed to a file that was replaced meanwhile is not acknowledged.
+        self.check_file(&writer)?;
+        self.mark_as_started();
         Ok(outcome)
     }
 
-    fn look(&self, head: i64) {
-        if let Some(file) = &self.file {
-            *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen::now(file, head);
+    /// Has the folder say that a memory is kept in it: should its file be found empty, that is no new one.
+    fn mark_as_started(&self) {
+        if let (Some(folder), Some(file), false) =
+            (&self.folder, &self.file, self.is_marked.swap(true, Ordering::Relaxed))
+            && let Err(error) = folder.make_file(&opening::marker_of(file))
+        {
+            tracing::debug!(%error, "an empty memory file will be taken for a new one");
         }
     }
 
-    /// Fails where another program wrote over the file. What is in the log is then kept from it, also when all is closed: it
-    /// belongs to what was there before.
-    fn refuse_if_overwritten(&self, writer: &Connection) -> rusqlite::Result<()> {
-        let Some(file) = &self.file else { return Ok(()) };
-        let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let fault = seen.fault(file).map_err(|error| if identity(file).is_none() { moved() } else { error })?;
-        let Some(fault) = fault else { return Ok(()) };
-        opening::leave_log(writer)?;
-        Err(overwritten(&fault))
+    /// Fails where another program moved the file away or wrote over it.
+    fn check_file(&self, writer: &Connection) -> rusqlite::Result<()> {
+        self.guard.as_ref().map_or(Ok(()), |guard| guard.check(writer))
     }
 }
 
 /// One view for several questions, while it is held; where all is asked of one view anyway, that.
 fn one_view(db: &Connection) -> rusqlite::Result<Option<Transaction<'_>>> {
     db.is_autocommit().then(|| db.unchecked_transaction()).transpose()
-}
-
-/// That the file is not where it was, in the words of the database, as which it is handled.
-fn moved() -> rusqlite::Error {
-    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY_DBMOVED);
-    let words = "memory's file, or the log beside it, was moved, removed or cut while it was open; put it back, or start the server anew";
-    rusqlite::Error::SqliteFailure(code, Some(words.to_owned()))
-}
-
-/// That the file is no longer what was written to.
-fn overwritten(fault: &str) -> rusqlite::Error {
-    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY_DBMOVED);
-    let words = format!(
-        "another program wrote over memory's file while it was open ({fault}); end every server of this vault, move the file \
-         and the -wal and -shm files beside it to another folder, put the right file in its place, and start anew"
-    );
-    rusqlite::Error::SqliteFailure(code, Some(words))
 }
 
 /// A step that failed, and which it was.

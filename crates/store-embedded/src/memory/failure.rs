@@ -28,6 +28,7 @@ pub(super) fn reason(error: &(dyn Error + 'static)) -> Option<String> {
         ErrorCode::CannotOpen => "its file cannot be opened",
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => "its file is damaged",
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => "another program keeps its file locked",
+        ErrorCode::OperationInterrupted => "it took longer than ten minutes",
         _ => return None,
     };
     Some(reason.to_owned())

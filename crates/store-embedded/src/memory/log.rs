@@ -7,12 +7,12 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::read::{bounded, list};
 use super::rows::{self, BadLog};
 
-/// Last, by whom a change is undone. What undid it may have been undone in its turn, and so on: every second of them brings
+/// Last, by whom a change is undone: by later ones, so the search ends whatever a foreign file says. What undid it may have been undone in its turn, and so on: every second of them brings
 /// it back.
 const CHANGE: &str = "number, at_ns, client, tool, undoes, (
     WITH RECURSIVE later (number) AS (
         SELECT by.number FROM change by WHERE by.undoes = change.number
-        UNION ALL SELECT by.number FROM later JOIN change by ON by.undoes = later.number
+        UNION ALL SELECT by.number FROM later JOIN change by ON by.undoes = later.number AND by.number > later.number
     ) SELECT iif(count(*) % 2 = 1, min(later.number), NULL) FROM later)";
 
 /// Why the log could not be read.
@@ -74,7 +74,7 @@ pub(super) fn one(db: &Connection, number: ChangeNumber) -> Result<Option<Logged
 /// The change that did last what this one did: itself, or what brought it back after an undo.
 pub(super) fn latest_doing(db: &Connection, standing: ChangeNumber) -> rusqlite::Result<ChangeNumber> {
     let sql = "WITH RECURSIVE later (number) AS (
-            SELECT ?1 UNION ALL SELECT by.number FROM later JOIN change by ON by.undoes = later.number
+            SELECT ?1 UNION ALL SELECT by.number FROM later JOIN change by ON by.undoes = later.number AND by.number > later.number
         ) SELECT max(number) FROM later";
     db.prepare_cached(sql)?.query_row([standing.0], |row| row.get(0).map(ChangeNumber))
 }

@@ -4,12 +4,13 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::opening::APPLICATION_ID;
 
-const STEPS: [&str; 5] = [
+const STEPS: [&str; 6] = [
     include_str!("migrations/001_entities.sql"),
     include_str!("migrations/002_vectors.sql"),
     include_str!("migrations/003_requests.sql"),
     include_str!("migrations/004_ties.sql"),
     include_str!("migrations/005_contexts.sql"),
+    include_str!("migrations/006_write_marks.sql"),
 ];
 
 /// The schema that this version writes.

@@ -12,7 +12,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::backup::{self, BackupError};
-use super::{failure, migrate};
+use super::{failure, file_guard, migrate};
+use crate::own_folder::OwnFolder;
+use crate::sqlite;
 
 /// Marks the file as ours: "Qipu".
 pub(super) const APPLICATION_ID: i64 = 0x5169_7075;
@@ -43,6 +45,26 @@ pub enum MemoryOpenError {
         file: PathBuf,
         /// What it is instead.
         reason: String,
+    },
+    /// Something was kept in it, and nothing is left.
+    #[error(
+        "cannot open {}: it is empty, and a memory was kept in it; put a backup in its place, see `quipu backup --help`, or \
+         delete it to start a new memory",
+        file.display()
+    )]
+    Emptied {
+        /// Memory's file.
+        file: PathBuf,
+    },
+    /// The log beside it would be mixed into it.
+    #[error(
+        "cannot open {}: the log beside it ({}) belongs to another file; move the -wal and -shm files to another folder to use \
+         this file as it is, or put back the file that the log belongs to",
+        file.display(), beside(file, "-wal").display()
+    )]
+    OtherLog {
+        /// Memory's file.
+        file: PathBuf,
     },
     /// It cannot be read.
     #[error("{} is damaged ({source}); put a backup in its place, see `quipu backup --help`", file.display())]
@@ -86,6 +108,14 @@ impl MemoryOpenError {
                 format!("it has schema {found}, and this version of Quipu knows {known}; use a newer one")
             }
             Self::Foreign { .. } => "its file is something else; a backup must be put in its place".to_owned(),
+            Self::Emptied { .. } => {
+                "its file is empty, and a memory was kept in it; a backup must be put in its place, or the file \
+                 deleted to start a new memory"
+                    .to_owned()
+            }
+            Self::OtherLog { .. } => {
+                "the log beside its file belongs to another file; a person must move one of them away".to_owned()
+            }
             Self::Damaged { .. } => "its file is damaged; a backup must be put in its place".to_owned(),
             Self::NoLocks { .. } => {
                 "it lies on a file system without the locks it needs; the vault must be moved to a local disk"
@@ -103,25 +133,48 @@ impl MemoryOpenError {
     }
 }
 
+/// A file that is open, and the folder it lies in.
+pub(super) struct Opened {
+    pub(super) db: Connection,
+    pub(super) folder: OwnFolder,
+    /// What the user should know of it, as a sentence.
+    pub(super) notice: Option<String>,
+}
+
 /// Opens the file for writing, makes it where there is none, and brings it to the newest schema.
-pub(super) fn open(file: &Path) -> Result<Connection, MemoryOpenError> {
-    refuse_links(file)?;
+pub(super) fn open(file: &Path) -> Result<Opened, MemoryOpenError> {
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let folder = OwnFolder::open(folder)
+        .map_err(|source| MemoryOpenError::Failed { file: file.to_owned(), source: source.into() })?;
+    refuse_odd_files(&folder, file)?;
     let is_new = is_new(file)?;
-    if is_new {
-        refuse_orphaned_log(file)?;
-    }
+    let notice = if is_new { refuse_lost_memory(&folder, file)? } else { None };
     let fail = |error| failed(file, error);
     let has_log = beside(file, "-wal").exists();
-    let mut db = connect(file, OpenFlags::SQLITE_OPEN_CREATE).map_err(fail)?;
+    let opened = |source: std::io::Error| MemoryOpenError::Failed { file: file.to_owned(), source: source.into() };
+    folder.make_file(&name_of(file)).map_err(opened)?;
+    let mut db = sqlite::connect(file, OpenFlags::empty()).map_err(fail)?;
+    // SQLite knows files by their paths alone.
+    folder.check_place().map_err(opened)?;
     // Where the file is refused, the log that was left beside it is not ours to move into it. One that was not there is
     // this connection's own, and goes with it.
     if has_log {
         leave_log(&db).map_err(fail)?;
+        if !is_new && !file_guard::is_of_its_log(file, &db).map_err(fail)? {
+            return Err(MemoryOpenError::OtherLog { file: file.to_owned() });
+        }
     }
     let found = if is_new { 0 } else { schema_of(&db, file)? };
+    let odd = sqlite::unknown_object(&db, |fresh| migrate::run_until(fresh, found)).map_err(fail)?;
+    if let Some(odd) = odd {
+        return Err(MemoryOpenError::Foreign { file: file.to_owned(), reason: format!("it {odd}") });
+    }
     // Only now: the next lines write to the file.
     move_log(&db).map_err(fail)?;
-    let journal: String = db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(fail)?;
+    let journal = sqlite::use_log(&db).map_err(fail)?;
     if !journal.eq_ignore_ascii_case("wal") {
         let reason = format!("journal mode {journal} in place of WAL");
         return Err(MemoryOpenError::NoLocks { file: file.to_owned(), reason });
@@ -136,7 +189,30 @@ pub(super) fn open(file: &Path) -> Result<Connection, MemoryOpenError> {
         // So that the file by itself is a memory, whatever becomes of the log beside it.
         checkpoint(&db).map_err(fail)?;
     }
-    Ok(db)
+    Ok(Opened { db, folder, notice })
+}
+
+/// The file that says that a memory was kept beside it.
+pub(super) fn marker_of(file: &Path) -> String {
+    format!("{}.started", file.file_stem().unwrap_or_default().to_string_lossy())
+}
+
+/// A new file must not take the place of a memory that was lost. Who removes a file means it; an empty one is damaged. Returns
+/// what to tell of one that starts anew.
+fn refuse_lost_memory(folder: &OwnFolder, file: &Path) -> Result<Option<String>, MemoryOpenError> {
+    refuse_orphaned_log(file)?;
+    let name = name_of(file);
+    let is_there = |name: &str| folder.check(name).unwrap_or(false);
+    let what = match (is_there(&name), is_there(&marker_of(file))) {
+        (true, true) => return Err(MemoryOpenError::Emptied { file: file.to_owned() }),
+        (true, false) => "was empty",
+        (false, true) => "was removed",
+        (false, false) => return Ok(None),
+    };
+    Ok(Some(format!(
+        "{name} {what}, so memory starts empty; to restore an earlier one, stop every server, put a backup in its place \
+         (.quipu/backups has those of Quipu), and restart"
+    )))
 }
 
 /// Moves all of the log into the file, as far as other processes let it.
@@ -157,7 +233,7 @@ pub(super) fn reader(file: &Path) -> rusqlite::Result<Connection> {
 /// A further connection to a file that is open. It leaves the log where it is: to move it into the file is for the writer,
 /// which knows whether the two still belong together.
 pub(super) fn beside_writer(file: &Path) -> rusqlite::Result<Connection> {
-    let db = connect(file, OpenFlags::empty())?;
+    let db = sqlite::connect(file, OpenFlags::empty())?;
     db.busy_timeout(PATIENCE)?;
     leave_log(&db)?;
     Ok(db)
@@ -180,11 +256,6 @@ pub(super) fn settle(db: &Connection) -> rusqlite::Result<()> {
     db.busy_timeout(PATIENCE)?;
     db.set_prepared_statement_cache_capacity(64);
     Ok(())
-}
-
-fn connect(file: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    Connection::open_with_flags(file, flags | more)
 }
 
 fn schema_of(db: &Connection, file: &Path) -> Result<i64, MemoryOpenError> {
@@ -231,13 +302,22 @@ fn is_new(file: &Path) -> Result<bool, MemoryOpenError> {
 /// Reads how the file itself begins. With the log, which a usual connection looks into first, anything would look like the
 /// database that the log is of.
 fn read_header(file: &Path) -> rusqlite::Result<()> {
+    without_log(file)?.query_row("PRAGMA application_id", [], |_| Ok(()))
+}
+
+/// A connection that reads a file as if nothing belonged to it and nobody changed it.
+pub(super) fn without_log(file: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let db = Connection::open_with_flags(without_log(file), flags | OpenFlags::SQLITE_OPEN_URI)?;
-    db.query_row("PRAGMA application_id", [], |_| Ok(()))
+    let mut db = Connection::open_with_flags(address_without_log(file), flags | OpenFlags::SQLITE_OPEN_URI)?;
+    sqlite::protect(&mut db)?;
+    // Or a file whose last pages are still in the log could not be read at all.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)?;
+    Ok(db)
 }
 
 /// The address by which SQLite reads a file as if nothing belonged to it and nobody changed it.
-fn without_log(file: &Path) -> String {
+fn address_without_log(file: &Path) -> String {
     // An empty host, or the beginning of some paths would be taken for one.
     let mut address = if file.is_absolute() { "file://".to_owned() } else { "file:".to_owned() };
     for byte in file.as_os_str().as_encoded_bytes() {
@@ -251,18 +331,25 @@ fn without_log(file: &Path) -> String {
 }
 
 /// A vault from elsewhere may hold a link where memory would be: following it would write outside the vault. What is no
-/// file at all would be waited for without end.
-fn refuse_links(file: &Path) -> Result<(), MemoryOpenError> {
-    for suffix in ["", "-wal", "-shm"] {
-        let path = beside(file, suffix);
-        let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
-        if !metadata.is_file() {
-            let what = if metadata.is_symlink() { "a link" } else { "not a file" };
-            let reason = format!("{} is {what}", path.display());
-            return Err(MemoryOpenError::Foreign { file: file.to_owned(), reason });
+/// file at all would be waited for without end. A rollback journal says what is written where before anything is read; Quipu
+/// writes none.
+fn refuse_odd_files(folder: &OwnFolder, file: &Path) -> Result<(), MemoryOpenError> {
+    let name = name_of(file);
+    let refused = |reason| Err(MemoryOpenError::Foreign { file: file.to_owned(), reason });
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        match folder.check(&format!("{name}{suffix}")) {
+            Ok(true) if suffix == "-journal" => {
+                return refused(format!("{name}{suffix} beside it is the unfinished write of another program"));
+            }
+            Ok(_) => {}
+            Err(error) => return refused(error.to_string()),
         }
     }
     Ok(())
+}
+
+fn name_of(file: &Path) -> String {
+    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// The beginning of every log; what was changed comes after it.

@@ -2,6 +2,7 @@
 //! the end of a log that was removed, emptied or cut, nobody would find it again.
 
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -12,6 +13,9 @@ const MAGIC: u32 = 0x377f_0682;
 
 /// Where in its beginning stands what is new whenever the log is begun anew.
 const SALTS: std::ops::Range<usize> = 16..24;
+
+/// A log is begun anew by other processes, between two looks at it, less often than this.
+const MOST_BEGINNINGS: u32 = 1 << 16;
 
 /// SQLite's write-ahead log.
 #[derive(Default)]
@@ -54,7 +58,7 @@ impl Wal {
         let metadata = file.metadata()?;
         let mut beginning = Vec::with_capacity(SALTS.end);
         file.take(SALTS.end as u64).read_to_end(&mut beginning)?;
-        Ok(State { identity: identity_of(&metadata), bytes: metadata.len(), beginning })
+        Ok(State { identity: (metadata.dev(), metadata.ino()), bytes: metadata.len(), beginning })
     }
 }
 
@@ -66,25 +70,22 @@ impl State {
         !self.beginning.is_empty() && magic != Some(MAGIC)
     }
 
-    /// Whether it is another file, or the same log at an earlier time. SQLite never cuts it without beginning it anew.
+    /// Whether it is another file, another log, or the same log at an earlier time. SQLite never cuts it without beginning it
+    /// anew, and then counts the first salt up by one.
     fn is_behind(&self, known: &Self) -> bool {
-        let is_same_log = self.beginning.get(SALTS) == known.beginning.get(SALTS) && !self.beginning.is_empty();
-        self.identity != known.identity || is_same_log && self.bytes < known.bytes
+        if self.identity != known.identity {
+            return true;
+        }
+        match (self.first_salt(), known.first_salt()) {
+            (Some(now), Some(then)) if now == then => {
+                self.bytes < known.bytes || self.beginning[SALTS] != known.beginning[SALTS]
+            }
+            (Some(now), Some(then)) => now.wrapping_sub(then) > MOST_BEGINNINGS,
+            _ => false,
+        }
     }
-}
 
-/// Device and number of the file at a path.
-pub(super) fn identity(file: &Path) -> Option<(u64, u64)> {
-    std::fs::metadata(file).ok().map(|metadata| identity_of(&metadata))
-}
-
-#[cfg(unix)]
-fn identity_of(metadata: &std::fs::Metadata) -> (u64, u64) {
-    use std::os::unix::fs::MetadataExt;
-    (metadata.dev(), metadata.ino())
-}
-
-#[cfg(not(unix))]
-fn identity_of(_metadata: &std::fs::Metadata) -> (u64, u64) {
-    (0, 0)
+    fn first_salt(&self) -> Option<u32> {
+        self.beginning.get(SALTS)?.first_chunk().map(|salt| u32::from_be_bytes(*salt))
+    }
 }

@@ -5,13 +5,12 @@
 //! tantivy's `meta.json`, made after every file named in it was synced. Where the two are equal the files are whole; where
 //! they are not (a kill, a crash), their checksums are read at the next opening.
 
-#![expect(clippy::disallowed_methods, reason = "writes the text index's own files")]
-
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::fs::{File, TryLockError};
+use std::io::{self, BufWriter, Read, Write};
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
+use rustix::fs::OFlags;
 use tantivy::Index;
 use tantivy::directory::error::{DeleteError, LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
 use tantivy::directory::{
@@ -19,26 +18,30 @@ use tantivy::directory::{
     WritePtr,
 };
 
+use crate::own_folder::OwnFolder;
+
 const META: &str = "meta.json";
 const SYNCED: &str = "synced.json";
 
-/// A folder of memory-mapped files that never syncs of itself.
+/// A folder of memory-mapped files that never syncs of itself. It is written by its handle: a link that takes the folder's
+/// place leads nowhere. Files to be mapped are opened by their paths.
 #[derive(Clone, Debug)]
 pub(super) struct UnsyncedDirectory {
     mapped: MmapDirectory,
-    folder: PathBuf,
+    folder: Arc<OwnFolder>,
     /// Whether another index has taken the folder over. Merges of the one before may still be under way, and must not
     /// write over its files.
     is_abandoned: Arc<RwLock<bool>>,
 }
 
 impl UnsyncedDirectory {
-    pub(super) fn open(folder: &Path) -> Result<Self, OpenDirectoryError> {
-        Ok(Self { mapped: MmapDirectory::open(folder)?, folder: folder.to_owned(), is_abandoned: Arc::default() })
+    pub(super) fn open(folder: OwnFolder) -> Result<Self, OpenDirectoryError> {
+        let mapped = MmapDirectory::open(folder.path())?;
+        Ok(Self { mapped, folder: Arc::new(folder), is_abandoned: Arc::default() })
     }
 
     pub(super) fn folder(&self) -> &Path {
-        &self.folder
+        self.folder.path()
     }
 
     /// Writes nothing any more.
@@ -48,10 +51,7 @@ impl UnsyncedDirectory {
 
     /// Has every byte looked at when the folder is next opened.
     pub(super) fn distrust(&self) -> io::Result<()> {
-        match std::fs::remove_file(self.folder.join(SYNCED)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        self.folder.remove(SYNCED)
     }
 
     /// Fails once abandoned; not abandoned while the answer is held.
@@ -62,8 +62,7 @@ impl UnsyncedDirectory {
 
     /// Whether the files were synced as they are now.
     pub(super) fn is_synced(&self) -> bool {
-        let read = |name| std::fs::read(self.folder.join(name));
-        matches!((read(META), read(SYNCED)), (Ok(meta), Ok(synced)) if meta == synced)
+        matches!((self.read(META), self.read(SYNCED)), (Ok(meta), Ok(synced)) if meta == synced)
     }
 
     /// Syncs every file of the index as it is now. Nothing may write to it meanwhile.
@@ -71,7 +70,7 @@ impl UnsyncedDirectory {
         if self.is_synced() {
             return Ok(());
         }
-        let meta = std::fs::read(self.folder.join(META))?;
+        let meta = self.read(META)?;
         for file in index.load_metas()?.list_segment_files() {
             match self.sync_file(&file) {
                 Ok(()) => {}
@@ -81,38 +80,49 @@ impl UnsyncedDirectory {
             }
         }
         self.sync_file(Path::new(META))?;
-        self.sync_names()?;
+        self.folder.sync()?;
         tantivy::Directory::atomic_write(self, Path::new(SYNCED), &meta)?;
         Ok(())
     }
 
     fn sync_file(&self, file: &Path) -> io::Result<()> {
-        // Windows syncs only what is open for writing.
-        File::options().write(true).open(self.folder.join(file))?.sync_data()
+        self.folder.file(name(file)?, OFlags::WRONLY)?.sync_data()
     }
 
-    /// Makes the names of files last.
-    fn sync_names(&self) -> io::Result<()> {
-        // Elsewhere a folder cannot be opened, and its names last without.
-        if cfg!(unix) { File::open(&self.folder)?.sync_all() } else { Ok(()) }
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.folder.file(name, OFlags::RDONLY)?.read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
+}
+
+/// All files lie flat in the folder.
+fn name(path: &Path) -> io::Result<&str> {
+    path.to_str().filter(|name| !name.contains('/')).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
 impl tantivy::Directory for UnsyncedDirectory {
     fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
-        let _owned = self.owned().map_err(|error| OpenWriteError::wrap_io_error(error, path.to_owned()))?;
-        let writer = UnsyncedWriter(self.mapped.open_write(path)?);
-        // The one below has the buffer.
-        Ok(BufWriter::with_capacity(0, Box::new(writer)))
+        let open = || {
+            let _owned = self.owned()?;
+            self.folder.file(name(path)?, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
+        };
+        match open() {
+            Ok(file) => Ok(BufWriter::new(Box::new(UnsyncedWriter(file)))),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(OpenWriteError::FileAlreadyExists(path.to_owned()))
+            }
+            Err(error) => Err(OpenWriteError::wrap_io_error(error, path.to_owned())),
+        }
     }
 
     fn atomic_write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _owned = self.owned()?;
-        let target = self.folder.join(path);
-        let mut draft = target.clone().into_os_string();
-        draft.push(".draft");
-        std::fs::write(&draft, bytes)?;
-        std::fs::rename(&draft, target)
+        let target = name(path)?;
+        let draft = format!("{target}.draft");
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+        self.folder.file(&draft, flags)?.write_all(bytes)?;
+        self.folder.rename(&draft, target)
     }
 
     fn sync_directory(&self) -> io::Result<()> {
@@ -120,14 +130,17 @@ impl tantivy::Directory for UnsyncedDirectory {
     }
 
     fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
+        self.folder.check_place().map_err(|error| OpenReadError::wrap_io_error(error, path.to_owned()))?;
         self.mapped.get_file_handle(path)
     }
 
     fn delete(&self, path: &Path) -> Result<(), DeleteError> {
-        let _owned = self
-            .owned()
-            .map_err(|error| DeleteError::IoError { io_error: Arc::new(error), filepath: path.to_owned() })?;
-        self.mapped.delete(path)
+        let remove = || {
+            let _owned = self.owned()?;
+            self.folder.remove(name(path)?)
+        };
+        remove()
+            .map_err(|error: io::Error| DeleteError::IoError { io_error: Arc::new(error), filepath: path.to_owned() })
     }
 
     fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
@@ -139,7 +152,15 @@ impl tantivy::Directory for UnsyncedDirectory {
     }
 
     fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
-        self.mapped.acquire_lock(lock)
+        let failed = |error: io::Error| LockError::IoError(Arc::new(error));
+        let open = || self.folder.file(name(&lock.filepath)?, OFlags::WRONLY | OFlags::CREATE);
+        let file = open().map_err(failed)?;
+        let locked = if lock.is_blocking { file.lock().map_err(TryLockError::Error) } else { file.try_lock() };
+        match locked {
+            Ok(()) => Ok(DirectoryLock::from(Box::new(file))),
+            Err(TryLockError::WouldBlock) => Err(LockError::LockBusy),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
     }
 
     fn watch(&self, callback: WatchCallback) -> tantivy::Result<WatchHandle> {
@@ -148,7 +169,7 @@ impl tantivy::Directory for UnsyncedDirectory {
 }
 
 /// Flushes where tantivy's own writer syncs.
-struct UnsyncedWriter(WritePtr);
+struct UnsyncedWriter(File);
 
 impl Write for UnsyncedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

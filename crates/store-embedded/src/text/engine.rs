@@ -1,8 +1,6 @@
 //! Tantivy itself: one index in a folder or in memory, open for searching. Nothing in here panics, whatever the files are.
 
-#![expect(clippy::disallowed_methods, reason = "removes the text index's own folder when it is damaged")]
-
-use std::path::Path;
+use std::sync::Arc;
 
 use quipu_core::ports::{RankedText, TextHits, TextMatch, TextQuery};
 use tantivy::directory::RamDirectory;
@@ -18,6 +16,7 @@ use super::schema::{self, Fields};
 use super::tally;
 use super::tokenizer::{self, WordTokenizer};
 use super::writer::Mark;
+use crate::own_folder::OwnFolder;
 
 /// An index that is read in milliseconds is read at every opening, a larger one only if it was not closed.
 const SMALL_BYTES: u64 = 16 << 20;
@@ -26,22 +25,22 @@ const SMALL_BYTES: u64 = 16 << 20;
 pub(super) struct Engine {
     pub(super) index: Index,
     reader: IndexReader,
-    /// `None` in memory.
-    directory: Option<UnsyncedDirectory>,
+    /// The store's folder and its own; `None` in memory.
+    directory: Option<(Arc<OwnFolder>, UnsyncedDirectory)>,
 }
 
-/// Removes the folder. It must not be open.
-pub(super) fn remove_folder(folder: &Path) -> std::io::Result<()> {
-    match std::fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+/// The index's folder in the store's.
+const FOLDER: &str = "text";
+
+/// Removes the index from the store's folder. It must not be open.
+pub(super) fn remove(store: &OwnFolder) -> std::io::Result<()> {
+    store.remove_folder(FOLDER)
 }
 
 impl Engine {
-    /// Opens the index in a folder, which is made where there is none.
-    pub(super) fn open(folder: &Path) -> Result<Self, TextError> {
-        std::fs::create_dir_all(folder).map_err(|error| TextError::Failed(error.into()))?;
+    /// Opens the index in the store's folder; it is made where there is none.
+    pub(super) fn open(store: &Arc<OwnFolder>) -> Result<Self, TextError> {
+        let folder = store.folder(FOLDER).map_err(|error| TextError::Failed(error.into()))?;
         let directory = UnsyncedDirectory::open(folder).map_err(|error| TextError::Failed(error.into()))?;
         let (schema, _) = schema::schema();
         let index = guarded(|| {
@@ -56,11 +55,11 @@ impl Engine {
             return Err(TextError::Damaged("its fields are those of another version of Quipu".to_owned()));
         }
         let read_up_to = if directory.is_synced() { SMALL_BYTES } else { u64::MAX };
-        let findings = findings(&index, Some(folder), read_up_to).map_err(TextError::or_damage)?;
+        let findings = findings(&index, Some(directory.folder()), read_up_to).map_err(TextError::or_damage)?;
         if let Some(finding) = findings.into_iter().next() {
             return Err(TextError::Damaged(finding));
         }
-        Self::over(index, Some(directory)).map_err(TextError::or_damage)
+        Self::over(index, Some((store.clone(), directory))).map_err(TextError::or_damage)
     }
 
     /// An empty index that lasts as long as it is open.
@@ -68,7 +67,7 @@ impl Engine {
         Self::over(Index::create(RamDirectory::create(), schema::schema().0, settings())?, None)
     }
 
-    fn over(index: Index, directory: Option<UnsyncedDirectory>) -> Result<Self, TextError> {
+    fn over(index: Index, directory: Option<(Arc<OwnFolder>, UnsyncedDirectory)>) -> Result<Self, TextError> {
         index.tokenizers().register(tokenizer::NAME, WordTokenizer);
         let reader = guarded(|| {
             index
@@ -83,10 +82,10 @@ impl Engine {
 
     /// An empty index in the place of this one, which is of no use any more.
     pub(super) fn start_anew(&self) -> Result<Self, TextError> {
-        let Some(directory) = &self.directory else { return Self::in_memory() };
+        let Some((store, directory)) = &self.directory else { return Self::in_memory() };
         directory.abandon();
-        remove_folder(directory.folder()).map_err(|error| TextError::Failed(error.into()))?;
-        Self::open(directory.folder())
+        remove(store).map_err(|error| TextError::Failed(error.into()))?;
+        Self::open(store)
     }
 
     /// How far the index had come when it was last committed; `None` where that is unknown.
@@ -173,7 +172,7 @@ impl Engine {
 
     /// What is wrong with any byte of the files. Nothing may write to them meanwhile.
     pub(super) fn findings(&self) -> Result<Vec<String>, TextError> {
-        findings(&self.index, self.directory.as_ref().map(UnsyncedDirectory::folder), u64::MAX)
+        findings(&self.index, self.directory.as_ref().map(|(_, directory)| directory.folder()), u64::MAX)
     }
 
     /// Whether an error of this index comes from damage: then it is looked at closely at the next opening, too.
@@ -194,7 +193,7 @@ impl Engine {
             error => error,
         };
         if matches!(error, TextError::Damaged(_))
-            && let Some(Err(error)) = self.directory.as_ref().map(UnsyncedDirectory::distrust)
+            && let Some(Err(error)) = self.directory.as_ref().map(|(_, directory)| directory.distrust())
         {
             tracing::warn!("the damaged text index cannot be marked as such: {error}");
         }
@@ -203,7 +202,7 @@ impl Engine {
 
     /// Makes what is committed last through a power cut. Nothing may write meanwhile.
     pub(super) fn sync(&self) -> Result<(), TextError> {
-        self.directory.as_ref().map_or(Ok(()), |directory| guarded(|| directory.sync(&self.index)))
+        self.directory.as_ref().map_or(Ok(()), |(_, directory)| guarded(|| directory.sync(&self.index)))
     }
 }
 

@@ -1,7 +1,6 @@
 //! The text index: takes changes at once, feeds them to tantivy as they pile up, and commits when someone looks or when
 //! it is quiet. What a crash takes before that, the catalog knows to be missing.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -14,6 +13,7 @@ use super::damage::TextError;
 use super::engine::{self, Engine};
 use super::schema::{self, Fields};
 use super::writer::{Documents, Mark, TextChange, Writer};
+use crate::own_folder::OwnFolder;
 
 /// How long nothing must change before a commit that no one waits for.
 const QUIET: Duration = Duration::from_secs(1);
@@ -67,9 +67,9 @@ struct Taken {
 }
 
 impl TextIndex {
-    /// Opens the index in a folder, which is made where there is none.
-    pub(crate) fn open(folder: &Path) -> Result<Self, TextError> {
-        Self::start(Engine::open(folder)?)
+    /// Opens the index in the store's folder; it is made where there is none.
+    pub(crate) fn open(store: &Arc<OwnFolder>) -> Result<Self, TextError> {
+        Self::start(Engine::open(store)?)
     }
 
     /// An empty index that lasts as long as it is open.
@@ -77,9 +77,9 @@ impl TextIndex {
         Self::start(Engine::in_memory()?)
     }
 
-    /// Removes the folder. It must not be open.
-    pub(crate) fn remove_folder(folder: &Path) -> std::io::Result<()> {
-        engine::remove_folder(folder)
+    /// Removes the index from the store's folder. It must not be open.
+    pub(crate) fn remove(store: &OwnFolder) -> std::io::Result<()> {
+        engine::remove(store)
     }
 
     fn start(engine: Engine) -> Result<Self, TextError> {

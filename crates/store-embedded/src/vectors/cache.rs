@@ -3,7 +3,6 @@
 //! It outlives the catalog: texts that come back, by a rebuild or otherwise, find their vectors again. What no note has
 //! had for [`KEPT_DAYS`] is forgotten.
 
-use std::path::Path;
 use std::time::Duration;
 
 use quipu_core::ports::{Grade, PassageHash};
@@ -12,6 +11,11 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehav
 use super::VectorError;
 use super::fixed_point::{FixedPoint, bytes, cosine};
 use super::resident::{CachedVector, Resident};
+use crate::catalog::{self, CatalogError};
+use crate::own_folder::OwnFolder;
+use crate::sqlite;
+
+const FILE: &str = "vectors.db";
 
 /// The number of the format on disk; a file of another one is started anew.
 pub(crate) const FORMAT: i64 = 1;
@@ -61,12 +65,26 @@ pub(super) struct Put {
 
 impl Cache {
     /// Opens the file, which is made where there is none.
-    pub(super) fn open(file: &Path) -> Result<Self, VectorError> {
-        let db = Connection::open(file)?;
-        db.pragma_update(None, "journal_mode", "WAL")?;
+    pub(super) fn open(folder: &OwnFolder) -> Result<Self, VectorError> {
+        let db = catalog::connect(folder, FILE).map_err(|error| match error {
+            CatalogError::Foreign(odd) => VectorError::Foreign(odd),
+            CatalogError::Sql(error) => error.into(),
+            error => error.into(),
+        })?;
+        sqlite::use_log(&db)?;
         db.pragma_update(None, "synchronous", "NORMAL")?;
         db.busy_timeout(Duration::from_secs(5))?;
         Self::prepare(db)
+    }
+
+    /// Removes the file and what belongs to it. It must not be open.
+    pub(super) fn remove(folder: &OwnFolder) -> std::io::Result<()> {
+        catalog::remove(folder, FILE)
+    }
+
+    /// Whether there is one.
+    pub(super) fn exists(folder: &OwnFolder) -> std::io::Result<bool> {
+        folder.check(FILE)
     }
 
     /// An empty one that lasts as long as it is open.
@@ -84,6 +102,8 @@ impl Cache {
             tx.execute_batch(SCHEMA)?;
             tx.pragma_update(None, "user_version", FORMAT)?;
             tx.commit()?;
+        } else if let Some(odd) = sqlite::unknown_object(&db, |fresh| fresh.execute_batch(SCHEMA))? {
+            return Err(VectorError::Foreign(odd));
         }
         Ok(Self { db })
     }

@@ -13,8 +13,7 @@ mod nearest;
 mod passage_list;
 mod resident;
 
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use quipu_core::model::FileStat;
 use quipu_core::ports::{Grade, NoteChange, PassageHash};
@@ -24,16 +23,16 @@ pub(crate) use cache::{FORMAT, SCHEMA};
 pub(crate) use passage_list::{ListedPassage, brought, decode, encode};
 
 use crate::catalog::{Catalog, CatalogError};
+use crate::own_folder::OwnFolder;
+use crate::sqlite;
 use cache::Cache;
 use fixed_point::FixedPoint;
 use resident::Resident;
 
-const FILE: &str = "vectors.db";
-
 /// The vectors of a store.
 pub(crate) struct Vectors {
     /// `None` in memory.
-    file: Option<PathBuf>,
+    folder: Option<Arc<OwnFolder>>,
     /// Opened when first needed.
     writer: Mutex<Option<Cache>>,
     /// Likewise; not used in memory, where nothing makes the writer slow.
@@ -53,6 +52,8 @@ pub(crate) enum VectorError {
     NotFinite,
     #[error("it has format {0}, and this version of Quipu writes format {format}", format = cache::FORMAT)]
     Format(i64),
+    #[error("it {0}")]
+    Foreign(String),
     #[error("vector {0} is not whole")]
     Spoiled(i64),
     #[error(transparent)]
@@ -65,7 +66,7 @@ impl VectorError {
     /// Whether starting the cache anew helps.
     fn is_damage(&self) -> bool {
         match self {
-            Self::Format(_) | Self::Spoiled(_) => true,
+            Self::Format(_) | Self::Foreign(_) | Self::Spoiled(_) => true,
             Self::Sql(error) => crate::catalog::is_damage(error),
             Self::Dimensions { .. } | Self::Empty | Self::NotFinite | Self::Catalog(_) => false,
         }
@@ -74,9 +75,9 @@ impl VectorError {
 
 impl Vectors {
     /// Those in a folder, or in memory where there is none. Touches nothing yet.
-    pub(crate) fn new(folder: Option<&Path>) -> Self {
+    pub(crate) fn new(folder: Option<Arc<OwnFolder>>) -> Self {
         Self {
-            file: folder.map(|folder| folder.join(FILE)),
+            folder,
             writer: Mutex::default(),
             reader: Mutex::default(),
             resident: RwLock::default(),
@@ -213,7 +214,7 @@ impl Vectors {
 
     /// Reads from the cache without waiting for its writer.
     fn read<R>(&self, work: impl FnOnce(&Cache) -> Result<R, VectorError>) -> Result<R, VectorError> {
-        let mut cache = lock(if self.file.is_some() { &self.reader } else { &self.writer });
+        let mut cache = lock(if self.folder.is_some() { &self.reader } else { &self.writer });
         work(self.opened(&mut cache)?)
     }
 
@@ -234,8 +235,8 @@ impl Vectors {
         let mut reader = lock(&self.reader);
         (*writer, *reader) = (None, None);
         *self.write_resident() = None;
-        if let Some(file) = &self.file {
-            Catalog::remove_file(file)?;
+        if let Some(folder) = &self.folder {
+            Cache::remove(folder).map_err(CatalogError::from)?;
         }
         let notice = format!("The vectors were started anew, since they could not be used: {error}.");
         lock(&self.notices).push(notice);
@@ -245,7 +246,8 @@ impl Vectors {
     /// What is wrong with the cache. One that was never made is sound.
     pub(crate) fn check(&self) -> Result<Vec<String>, VectorError> {
         let mut writer = lock(&self.writer);
-        if writer.is_none() && !self.file.as_ref().is_some_and(|file| file.exists()) {
+        let is_there = self.folder.as_deref().map_or(Ok(false), Cache::exists).map_err(CatalogError::from)?;
+        if writer.is_none() && !is_there {
             return Ok(Vec::new());
         }
         match self.opened(&mut writer).and_then(|cache| cache.check()) {
@@ -255,9 +257,10 @@ impl Vectors {
     }
 
     fn opened<'a>(&self, cache: &'a mut Option<Cache>) -> Result<&'a mut Cache, VectorError> {
+        sqlite::start_operation();
         Ok(match cache {
             Some(cache) => cache,
-            none => none.insert(self.file.as_deref().map_or_else(Cache::in_memory, Cache::open)?),
+            none => none.insert(self.folder.as_deref().map_or_else(Cache::in_memory, Cache::open)?),
         })
     }
 

@@ -1,0 +1,172 @@
+//! `.quipu` on a machine with other accounts, and in a vault that others can write: who may read it, and what is not followed,
+//! waited for or written over in it.
+
+#![expect(clippy::disallowed_methods, reason = "files are put in the server's way")]
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::client::{Client, LEGACY, QUIPU, serve_command, skip, vault, warnings};
+
+/// An account that owns nothing here.
+const NOBODY: u32 = 65_534;
+
+fn serve(vault: &Path) -> Client {
+    Client::start_with(TempDir::new().unwrap(), serve_command(vault, &[])).shake_hands(LEGACY)
+}
+
+/// A vault with a note, a memory and an index, as a server leaves it.
+fn used() -> TempDir {
+    let folder = vault("//- a.md\nalpha\n");
+    let mut client = serve(folder.path());
+    client.answer("list_nodes", json!({}));
+    client.answer("create_entity", json!({"name": "Ada", "entity_type": "x"}));
+    client.close();
+    folder
+}
+
+fn shell(folder: &Path, script: &str) {
+    assert!(Command::new("sh").args(["-ec", script]).current_dir(folder).status().unwrap().success(), "{script}");
+}
+
+fn check_modes(folder: &Path, folders: u32, files: u32) {
+    let mode = |path: &Path| path.symlink_metadata().unwrap().mode();
+    assert_eq!(mode(folder) & 0o7777, folders, "{}", folder.display());
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("share") {
+            check_modes(&path, folders, files);
+        } else if path.is_file() && !path.ends_with("owner.lock") {
+            assert_eq!(mode(&path) & 0o7777, files, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn own_folder_of_an_earlier_version_is_closed_to_other_accounts() {
+    let folder = used();
+    let own = folder.path().join(".quipu");
+    assert!(Command::new(QUIPU).arg("--vault").arg(folder.path()).arg("backup").status().unwrap().success());
+    shell(&own, "chmod -R a+rX .");
+    let mut client = serve(folder.path());
+    client.answer("create_entity", json!({"name": "Bo", "entity_type": "x"}));
+    check_modes(&own, 0o700, 0o600);
+    client.close();
+}
+
+#[test]
+fn own_folder_that_is_shared_on_purpose_stays_shared_with_its_group_alone() {
+    let folder = used();
+    let own = folder.path().join(".quipu");
+    shell(&own, "rm -r share; chmod -R ug+rwX,o+rX .; find . -type d -exec chmod g+s {} +");
+    let mut client = serve(folder.path());
+    client.answer("create_entity", json!({"name": "Bo", "entity_type": "x"}));
+    check_modes(&own, 0o2770, 0o660);
+    client.close();
+}
+
+/// A shared lock on a file that can be read would do.
+#[test]
+fn another_account_cannot_lock_the_index() {
+    if !rustix::process::geteuid().is_root() {
+        skip("only root can run a program as another account");
+        return;
+    }
+    let folder = used();
+    shell(folder.path(), "chmod 755 .");
+    let lock = folder.path().join(".quipu/index/index.lock");
+    shell(folder.path(), "chmod -R a+rX .quipu");
+    let mut client = serve(folder.path());
+    let locked =
+        Command::new("flock").args(["-s", "-n"]).arg(&lock).arg("true").uid(NOBODY).gid(NOBODY).output().unwrap();
+    assert!(String::from_utf8_lossy(&locked.stderr).contains("ermission denied"), "{locked:?}");
+    client.close();
+}
+
+#[test]
+fn own_folder_of_another_account_is_not_used() {
+    if !rustix::process::geteuid().is_root() {
+        skip("only root can give files away");
+        return;
+    }
+    let folder = used();
+    shell(folder.path(), "chown -R 65534 .quipu; chown 12345 .quipu");
+    let mut client = serve(folder.path());
+    let (_, refused) = client.error("create_entity", json!({"name": "Bo", "entity_type": "x"}));
+    assert!(refused.contains("memory cannot be used"), "{refused}");
+    client.close();
+    assert!(!folder.path().join(".quipu/owner.lock").metadata().is_ok_and(|there| there.uid() == 0));
+}
+
+#[test]
+fn pipe_or_file_in_place_of_a_journal_does_not_hold_anybody_up() {
+    for script in ["mkfifo memory.db-journal", "printf x > memory.db-journal", "ln -s /dev/zero memory.db-journal"] {
+        let folder = used();
+        shell(&folder.path().join(".quipu"), script);
+        let started = Instant::now();
+        let mut client = serve(folder.path());
+        let (_, refused) = client.error("create_entity", json!({"name": "Bo", "entity_type": "x"}));
+        assert!(refused.contains("memory cannot be used"), "{script}: {refused}");
+        assert_eq!(client.answer("list_nodes", json!({}))["total"], 1, "{script}");
+        client.close();
+        for command in ["status", "doctor", "verify", "audit", "undo", "export", "backup"] {
+            let mut ran = Command::new(QUIPU);
+            ran.arg("--vault").arg(folder.path()).arg(command).output().unwrap();
+        }
+        assert!(started.elapsed() < Duration::from_secs(50), "{script}: {:?}", started.elapsed());
+        assert!(
+            folder.path().join(".quipu/memory.db-journal").symlink_metadata().is_ok(),
+            "{script}: it is left there"
+        );
+    }
+}
+
+#[test]
+fn link_that_takes_the_own_folders_place_is_not_followed() {
+    let (folder, theirs) = (used(), TempDir::new().unwrap());
+    let mut client = serve(folder.path());
+    client.answer("create_entity", json!({"name": "Bo", "entity_type": "x"}));
+    std::fs::write(theirs.path().join("owner.lock"), "theirs").unwrap();
+    std::fs::create_dir(theirs.path().join("share")).unwrap();
+    std::fs::set_permissions(theirs.path().join("share"), PermissionsExt::from_mode(0o700)).unwrap();
+    std::fs::write(theirs.path().join("share/owner.sock"), "theirs").unwrap();
+    std::fs::rename(folder.path().join(".quipu"), folder.path().join("moved")).unwrap();
+    symlink(theirs.path(), folder.path().join(".quipu")).unwrap();
+    // The owner looks after its lock more than once in this time.
+    std::thread::sleep(Duration::from_secs(2));
+    let (_, refused) = client.error("create_entity", json!({"name": "Cy", "entity_type": "x"}));
+    assert!(refused.contains("moved, removed or cut"), "{refused}");
+    client.call("create_node", json!({"id": "b.md", "content": "beta"}));
+    client.call("search", json!({"query": "beta"}));
+    client.close();
+    let read = |name| std::fs::read_to_string(theirs.path().join(name)).unwrap();
+    assert_eq!((read("owner.lock").as_str(), read("share/owner.sock").as_str()), ("theirs", "theirs"));
+    let mut names: Vec<_> = std::fs::read_dir(theirs.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["owner.lock", "share"]);
+}
+
+#[test]
+fn emptied_memory_is_refused_and_a_removed_one_is_told() {
+    let folder = used();
+    let file = folder.path().join(".quipu/memory.db");
+    std::fs::write(&file, "").unwrap();
+    let mut client = serve(folder.path());
+    let (_, refused) = client.error("create_entity", json!({"name": "Bo", "entity_type": "x"}));
+    assert!(refused.contains("its file is empty, and a memory was kept in it"), "{refused}");
+    client.close();
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), 0);
+
+    std::fs::remove_file(&file).unwrap();
+    let mut client = serve(folder.path());
+    client.answer("create_entity", json!({"name": "Bo", "entity_type": "x"}));
+    let told = warnings(&client.call("list_nodes", json!({})));
+    assert!(told.iter().any(|told| told.contains("memory.db was removed, so memory starts empty")), "{told:?}");
+    client.close();
+}

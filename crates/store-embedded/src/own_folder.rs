@@ -1,0 +1,277 @@
+//! Folders of Quipu's own in a vault, held open: `.quipu` and those below it. The vault may be shared or come from elsewhere,
+//! so every step is one name in an open folder, no link is followed, nothing is deleted through one, and what is opened must
+//! be a regular file of a trusted account.
+//!
+//! Folders are made for their owner alone (0700, files 0600). A folder that has the set-group-ID bit and may be written by
+//! its group was shared on purpose: what is made in it is for the group too (2770, files 0660).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
+use rustix::io::Errno;
+
+/// An open folder.
+#[derive(Debug)]
+pub struct OwnFolder {
+    dir: OwnedFd,
+    path: PathBuf,
+    is_shared: bool,
+    owner: u32,
+}
+
+impl OwnFolder {
+    /// Opens a folder that is there. The folders above it may be reached by links, it may not be one.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dir = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| not_a_folder(path, error))?;
+        Self::of(dir, path.to_owned())
+    }
+
+    /// Opens a folder in this one, which is made where there is none, for whom this one is for.
+    pub fn folder(&self, name: &str) -> io::Result<Self> {
+        self.open_or_make(name, if self.is_shared { 0o2770 } else { 0o700 })
+    }
+
+    /// The same; where it is made, it is for its owner alone.
+    pub fn private_folder(&self, name: &str) -> io::Result<Self> {
+        self.open_or_make(name, 0o700)
+    }
+
+    fn open_or_make(&self, name: &str, mode: RawMode) -> io::Result<Self> {
+        let mode = Mode::from_raw_mode(mode);
+        let is_new = match rustix::fs::mkdirat(&self.dir, name, mode) {
+            Err(Errno::EXIST) => false,
+            made => made.map(|()| true)?,
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let path = self.path.join(name);
+        let dir =
+            rustix::fs::openat(&self.dir, name, flags, Mode::empty()).map_err(|error| not_a_folder(&path, error))?;
+        if is_new {
+            // Whatever the process masks.
+            rustix::fs::fchmod(&dir, mode)?;
+        }
+        Self::of(dir, path)
+    }
+
+    fn of(dir: OwnedFd, path: PathBuf) -> io::Result<Self> {
+        let stat = rustix::fs::fstat(&dir)?;
+        let is_shared = is_shared(&stat);
+        Ok(Self { dir, path, is_shared, owner: stat.st_uid })
+    }
+
+    /// Where it was opened. Other programs may have put something else there since: see [`OwnFolder::check_place`].
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Fails where its path leads to another folder by now. For what can only be reached by a path.
+    pub fn check_place(&self) -> io::Result<()> {
+        let there = rustix::fs::stat(&self.path)?;
+        let own = rustix::fs::fstat(&self.dir)?;
+        if (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino) {
+            return Ok(());
+        }
+        Err(refused(&self.path, "is another folder than the one that was opened"))
+    }
+
+    /// Fails where the folder was made by another account than this one, root or `trusted`: who owns a folder can replace all
+    /// that is in it at any time.
+    pub fn check_owner(&self, trusted: u32) -> io::Result<()> {
+        if self.is_shared || [0, trusted, rustix::process::geteuid().as_raw()].contains(&self.owner) {
+            return Ok(());
+        }
+        Err(refused(&self.path, "belongs to another account"))
+    }
+
+    /// Opens a regular file; nothing else is waited for. It is made for whom the folder is for, where the flags say so.
+    pub fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
+        let path = self.path.join(name);
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(&self.dir, name, flags, self.file_mode()) {
+            // A link, a socket, or a pipe at whose other end there is nobody.
+            Err(Errno::LOOP) => return Err(refused(&path, "is a link")),
+            Err(Errno::NXIO) => return Err(refused(&path, "is not a file")),
+            file => File::from(file?),
+        };
+        let stat = rustix::fs::fstat(&file)?;
+        self.check_stat(&stat, name)?;
+        if flags.contains(OFlags::CREATE) && stat.st_size == 0 {
+            self.share(&file)?;
+        }
+        Ok(file)
+    }
+
+    /// Opens a new file to the group of a shared folder, whatever the process masks.
+    fn share(&self, file: impl AsFd) -> io::Result<()> {
+        if self.is_shared { Ok(rustix::fs::fchmod(file, self.file_mode())?) } else { Ok(()) }
+    }
+
+    /// Makes a file where there is none, for whom the folder is for. One that is there must be a regular file of ours.
+    pub fn make_file(&self, name: &str) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match rustix::fs::openat(&self.dir, name, flags, self.file_mode()) {
+            // It is not opened: closing it would let go of the locks that this process has on it.
+            Err(Errno::EXIST) => self.check(name).map(drop),
+            made => self.share(made?),
+        }
+    }
+
+    /// Whether there is a file of that name, which must be a regular file of a trusted account.
+    pub fn check(&self, name: &str) -> io::Result<bool> {
+        match rustix::fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => self.check_stat(&stat, name).map(|()| true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn check_stat(&self, stat: &Stat, name: &str) -> io::Result<()> {
+        let path = self.path.join(name);
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Symlink => return Err(refused(&path, "is a link")),
+            _ => return Err(refused(&path, "is not a file")),
+        }
+        let is_trusted =
+            self.is_shared || stat.st_uid == self.owner || stat.st_uid == rustix::process::geteuid().as_raw();
+        if is_trusted { Ok(()) } else { Err(refused(&path, "belongs to another account")) }
+    }
+
+    /// Every name in the folder, in no order.
+    pub fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.dir)? {
+            let entry = entry?;
+            let name = String::from_utf8_lossy(entry.file_name().to_bytes()).into_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    /// Removes a file of any kind; a link itself, not what it leads to.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        match rustix::fs::unlinkat(&self.dir, name, AtFlags::empty()) {
+            Err(Errno::NOENT) => Ok(()),
+            removed => Ok(removed?),
+        }
+    }
+
+    /// Removes a folder of files, and a link or a file that has its name.
+    pub fn remove_folder(&self, name: &str) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match rustix::fs::openat(&self.dir, name, flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(()),
+            Err(Errno::LOOP | Errno::NOTDIR) => return self.remove(name),
+            opened => {
+                let folder = Self::of(opened?, self.path.join(name))?;
+                for file in folder.names()? {
+                    folder.remove(&file)?;
+                }
+            }
+        }
+        Ok(rustix::fs::unlinkat(&self.dir, name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// Puts a file in the place of another.
+    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.dir, from, &self.dir, to)?)
+    }
+
+    /// Makes the names of files last.
+    pub fn sync(&self) -> io::Result<()> {
+        Ok(rustix::fs::fsync(&self.dir)?)
+    }
+
+    /// Takes away what accounts may do that the folder is not for: with the folder itself, its files, and those of the
+    /// folders in it that `enter` names. Says what could not be changed, as sentences.
+    pub fn tighten(&self, enter: &dyn Fn(&str) -> bool) -> io::Result<Vec<String>> {
+        let mut faults = Vec::new();
+        let own = rustix::fs::fstat(&self.dir)?;
+        let allowed = if self.is_shared { 0o2770 } else { 0o700 };
+        if let Some(mode) = narrower(own.st_mode, allowed)
+            && let Err(error) = rustix::fs::fchmod(&self.dir, mode)
+        {
+            faults.push(loose(&self.path, error));
+        }
+        for name in self.names()? {
+            let Ok(stat) = rustix::fs::statat(&self.dir, &name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            let kind = FileType::from_raw_mode(stat.st_mode);
+            let allowed = match kind {
+                FileType::Directory if enter(&name) => {
+                    faults.extend(self.folder(&name)?.tighten(enter)?);
+                    continue;
+                }
+                FileType::Directory => allowed,
+                FileType::RegularFile => self.file_mode().as_raw_mode(),
+                _ => continue,
+            };
+            if let Some(mode) = narrower(stat.st_mode, allowed)
+                && let Err(error) = change_mode(&self.dir, &name, mode, kind)
+            {
+                faults.push(loose(&self.path.join(&name), error));
+            }
+        }
+        Ok(faults)
+    }
+
+    fn file_mode(&self) -> Mode {
+        Mode::from_raw_mode(if self.is_shared { 0o660 } else { 0o600 })
+    }
+}
+
+fn is_shared(stat: &Stat) -> bool {
+    stat.st_mode & 0o2020 == 0o2020
+}
+
+/// The mode without what is not allowed; `None` where nothing is to be taken away. Nobody gets more than before.
+fn narrower(mode: RawMode, allowed: RawMode) -> Option<Mode> {
+    let mode = mode & 0o7777;
+    let kept = mode & allowed;
+    // A set-group-ID bit that a folder inherited gives nobody anything.
+    let has_more = mode & !allowed & 0o5777 != 0;
+    has_more.then(|| Mode::from_raw_mode(kept))
+}
+
+/// Changes what a name stands for now, and no link that takes its place. The file is not opened: closing it would let go of
+/// the locks that SQLite has on it.
+#[cfg(target_os = "linux")]
+fn change_mode(dir: &OwnedFd, name: &str, mode: Mode, kind: FileType) -> Result<(), Errno> {
+    let handle = rustix::fs::openat(dir, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    if FileType::from_raw_mode(rustix::fs::fstat(&handle)?.st_mode) != kind {
+        return Err(Errno::LOOP);
+    }
+    rustix::fs::chmod(format!("/proc/self/fd/{}", handle.as_raw_fd()), mode)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn change_mode(dir: &OwnedFd, name: &str, mode: Mode, _: FileType) -> Result<(), Errno> {
+    rustix::fs::chmodat(dir, name, mode, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+fn loose(path: &Path, error: Errno) -> String {
+    format!(
+        "cannot take the rights of other accounts from {0}: {error}; run `chmod go= {0}` as its owner",
+        path.display()
+    )
+}
+
+fn refused(path: &Path, what: &str) -> io::Error {
+    let name = path.file_name().map_or(path.as_os_str().as_bytes(), |name| name.as_bytes());
+    io::Error::other(format!("{} {what}", String::from_utf8_lossy(name)))
+}
+
+fn not_a_folder(path: &Path, error: Errno) -> io::Error {
+    match error {
+        Errno::LOOP | Errno::NOTDIR if std::fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink()) => {
+            io::Error::other(format!("{} is a link", path.display()))
+        }
+        error => error.into(),
+    }
+}

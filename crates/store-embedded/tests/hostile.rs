@@ -1,0 +1,174 @@
+//! Databases that came with a cloned vault, and folders that others replace while they are open.
+
+#![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test makes what the store must not trust")]
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use quipu_core::model::NoteKey;
+use quipu_core::ports::{ChangeNumber, MemoryStore, NoteChange, NoteStore, TextQuery};
+use quipu_store_embedded::{EmbeddedStore, MemoryDatabase};
+use quipu_testkit::memory_conformance::{author, create, observe};
+use quipu_testkit::store_conformance::note;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+/// A statement that never ends, wherever it runs.
+const ENDLESS: &str = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+
+/// A memory with an entity and an observation, and its file.
+fn memory() -> (TempDir, PathBuf) {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("memory.db");
+    MemoryDatabase::open(&file).unwrap().apply(&[create("Ada"), observe(1, "seen")], &author(1)).unwrap();
+    (home, file)
+}
+
+#[test]
+fn memory_with_objects_of_its_own_is_refused_and_left_as_it_is() {
+    for (sql, named) in [
+        ("CREATE TRIGGER t AFTER INSERT ON change BEGIN DELETE FROM observation; END", "trigger \"t\""),
+        (&format!("CREATE TRIGGER t AFTER INSERT ON change BEGIN {ENDLESS}; END"), "trigger \"t\""),
+        (&format!("DROP TABLE context; CREATE VIEW context AS {ENDLESS}"), "view \"context\""),
+        ("CREATE TABLE more (x)", "table \"more\""),
+        ("CREATE INDEX i ON observation (length(text))", "index \"i\""),
+        ("DROP INDEX observation_by_entity", "lacks index \"observation_by_entity\""),
+    ] {
+        let (home, file) = memory();
+        Connection::open(&file).unwrap().execute_batch(sql).unwrap();
+        let bytes = std::fs::read(&file).unwrap();
+        let refused = MemoryDatabase::open(&file).err().expect(sql).to_string();
+        assert!(refused.contains(named), "{sql}: {refused}");
+        assert!(std::fs::read(&file).unwrap() == bytes, "{sql}");
+        drop(home);
+    }
+}
+
+/// Each change undoes the other.
+#[test]
+fn changes_that_undo_each_other_in_a_circle_are_read() {
+    let (_home, file) = memory();
+    let db = Connection::open(&file).unwrap();
+    db.execute_batch("PRAGMA foreign_keys = off; INSERT INTO change VALUES (2, 1, 'x', 'x', 3), (3, 1, 'x', 'x', 2);")
+        .unwrap();
+    drop(db);
+    let memory = MemoryDatabase::open(&file).unwrap();
+    assert_eq!(memory.log_before(ChangeNumber(i64::MAX), 10).unwrap().len(), 3);
+    drop(memory.undo(ChangeNumber(2), &author(4)));
+}
+
+fn index() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fill(&folder.path().join("index"));
+    folder
+}
+
+fn fill(folder: &Path) {
+    let store = EmbeddedStore::open(folder).unwrap();
+    store.load("hostile").unwrap();
+    let text = "alpha\n";
+    store.apply(&[NoteChange::Put { key: NoteKey(1), note: &note("a.md", text), text }]).unwrap();
+    assert_eq!(search(&store), 1);
+}
+
+fn search(store: &EmbeddedStore) -> usize {
+    let query = TextQuery { text: "alpha".to_owned(), limit: 10, ..TextQuery::default() };
+    store.search_text(&query).map_or(0, |found| found.hits.len())
+}
+
+#[test]
+fn index_with_objects_of_its_own_or_a_journal_is_rebuilt() {
+    let endless = format!("CREATE TRIGGER t AFTER UPDATE ON meta BEGIN {ENDLESS}; END");
+    let view = format!("DROP TABLE links; CREATE VIEW links AS {ENDLESS}");
+    for spoil in [Some(endless.as_str()), Some(view.as_str()), Some("CREATE TABLE more (x)"), None] {
+        let home = index();
+        let folder = home.path().join("index");
+        match spoil {
+            Some(sql) => Connection::open(folder.join("catalog.db")).unwrap().execute_batch(sql).unwrap(),
+            None => std::fs::write(folder.join("catalog.db-journal"), "anything").unwrap(),
+        }
+        let store = EmbeddedStore::open(&folder).unwrap();
+        assert!(store.notices()[0].contains("catalog could not be used: it has"), "{spoil:?}: {:?}", store.notices());
+        assert_eq!(store.load("hostile").unwrap().notes.len(), 0, "{spoil:?}");
+        drop(store);
+        fill(&folder);
+    }
+}
+
+#[test]
+fn files_are_made_for_their_owner_alone_and_for_the_group_of_a_shared_folder() {
+    for (folder_mode, folders, files) in [(0o755, 0o700, 0o600), (0o2770, 0o2770, 0o660)] {
+        let home = tempfile::tempdir().unwrap();
+        let own = home.path().join("own");
+        std::fs::create_dir(&own).unwrap();
+        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(folder_mode)).unwrap();
+        fill(&own.join("index"));
+        let memory = MemoryDatabase::open(&own.join("memory.db")).unwrap();
+        memory.apply(&[create("Ada")], &author(1)).unwrap();
+        let mode = |path: &str| std::fs::metadata(own.join(path)).unwrap().permissions().mode() & 0o7777;
+        for folder in ["index", "index/text"] {
+            assert_eq!(mode(folder), folders, "{folder}");
+        }
+        for file in ["index/index.lock", "index/catalog.db", "memory.db", "memory.db-wal", "memory.db-shm"] {
+            assert_eq!(mode(file), files, "{file}");
+        }
+        let segments = std::fs::read_dir(own.join("index/text")).unwrap();
+        segments.for_each(|entry| assert_eq!(entry.unwrap().metadata().unwrap().permissions().mode() & 0o777, files));
+        memory.backup(&home.path().join("backup.db")).unwrap();
+        assert_eq!(mode("../backup.db"), 0o600);
+    }
+}
+
+/// The index is damaged, so it is removed and made again: where it lies, not where a link leads.
+#[test]
+fn nothing_is_deleted_through_a_link_that_takes_the_folders_place() {
+    for name in ["index", "index/text"] {
+        let home = index();
+        let theirs = home.path().join("theirs");
+        fill(&theirs);
+        let before = files(&theirs);
+        let store = EmbeddedStore::open(&home.path().join("index")).unwrap();
+        store.load("hostile").unwrap();
+        let place = home.path().join(name);
+        std::fs::rename(&place, home.path().join("moved")).unwrap();
+        symlink(theirs.join(name.strip_prefix("index").unwrap().trim_start_matches('/')), &place).unwrap();
+        let text = if name == "index" { home.path().join("moved/text") } else { home.path().join("moved") };
+        for file in files(&text).into_keys() {
+            std::fs::write(file, "").unwrap();
+        }
+        let text = "beta\n";
+        for key in 2..5 {
+            let changed = note(&format!("{key}.md"), text);
+            drop(store.apply(&[NoteChange::Put { key: NoteKey(key), note: &changed, text }]));
+            search(&store);
+        }
+        drop(store.check());
+        drop(store);
+        assert!(files(&theirs) == before, "{name}: files of others were changed");
+    }
+}
+
+fn files(folder: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = std::collections::BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(files(&path));
+        } else {
+            all.insert(path.clone(), std::fs::read(&path).unwrap());
+        }
+    }
+    all
+}
+
+#[test]
+fn folder_that_is_a_link_is_not_opened() {
+    let home = tempfile::tempdir().unwrap();
+    let theirs = home.path().join("theirs");
+    std::fs::create_dir(&theirs).unwrap();
+    symlink(&theirs, home.path().join("own")).unwrap();
+    assert!(EmbeddedStore::open(&home.path().join("own/index")).is_err());
+    assert!(EmbeddedStore::open(&home.path().join("own")).is_err());
+    assert!(MemoryDatabase::open(&home.path().join("own/memory.db")).is_err());
+    assert_eq!(std::fs::read_dir(&theirs).unwrap().count(), 0);
+}
