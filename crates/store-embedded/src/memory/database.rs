@@ -154,6 +154,10 @@ impl MemoryDatabase {
                 let reader = pooled.map_or_else(|| opening::reader(file), Ok);
                 let reader = reader.map_err(|error| failed("read", error))?;
                 let outcome = ask(&reader);
+                // What another program did to the file tells more than what SQLite makes of it.
+                if outcome.is_err() {
+                    self.check_file(&reader).map_err(|error| failed("read", error))?;
+                }
                 let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
                 if readers.len() < READERS {
                     readers.push(reader);

@@ -78,7 +78,7 @@ impl FileGuard {
         let identities = identities(&self.file);
         if identities != self.identities || self.wal.is_lost() {
             if identities[0] == self.identities[0] {
-                // What is in the log is moved into the file when it is closed, unless that is another by now.
+                // What is in the log is moved into the file when it is closed, unless one of the two is another by now.
                 self.compare(db, seen.number)?;
             }
             return Err(moved());
@@ -110,7 +110,12 @@ impl FileGuard {
         for attempt in 1.. {
             let state = in_file(&self.file)?;
             let number = state.map_or(0, |state| state.number);
-            if number >= least && is_earlier_state(db, state)? {
+            let is_right = match is_earlier_state(db, state) {
+                // The log is not the one that it was.
+                Err(error) if is_damage(&error) => false,
+                outcome => outcome?,
+            };
+            if number >= least && is_right {
                 return Ok(number);
             }
             if attempt == ATTEMPTS {
