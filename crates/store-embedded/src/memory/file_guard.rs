@@ -77,9 +77,12 @@ impl FileGuard {
         let mut seen = self.seen();
         let identities = identities(&self.file);
         if identities != self.identities || self.wal.is_lost() {
-            if identities[0] == self.identities[0] {
-                // What is in the log is moved into the file when it is closed, unless one of the two is another by now.
-                self.compare(db, seen.number)?;
+            // What is in the log is moved into the file when it is closed, unless one of the two is another by now.
+            if identities[0] == self.identities[0]
+                && let Err(error) = self.compare(db, seen.number)
+            {
+                opening::leave_log(db)?;
+                return Err(if is_refusal(&error) { error } else { moved() });
             }
             return Err(moved());
         }
@@ -217,6 +220,10 @@ fn overwritten() -> rusqlite::Error {
         "another program wrote over memory's file while it was open; end every server of this vault, move the file and the \
          -wal and -shm files beside it to another folder, put the right file in its place, and restart",
     )
+}
+
+fn is_refusal(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_READONLY_DBMOVED)
 }
 
 fn refusal(words: &str) -> rusqlite::Error {
