@@ -46,7 +46,7 @@ pub(crate) struct Card {
 impl Card {
     /// What the lock file says of its holder, without asking for the lock. It may be out of date.
     pub(crate) fn read(own_folder: &Path) -> Option<Self> {
-        let file = own_files::open(&own_folder.join(LOCK), OpenOptions::new().read(true), OFlags::NOFOLLOW).ok()?;
+        let file = OwnFolder::open(own_folder).and_then(|folder| folder.file(LOCK, OFlags::RDONLY)).ok()?;
         Self::of(file).ok()
     }
 
