@@ -173,29 +173,6 @@ impl Effect {
         self.forget_kept(root, Some(&dir))
     }
 
-    /// Whether the version from before can be had, so that undoing brings it back.
-    pub(crate) fn can_be_undone(&self, root: &Dir) -> io::Result<bool> {
-        let (Deed::Swap { old, kept, .. } | Deed::Take { old, kept }) = &self.deed else { return Ok(true) };
-        let dir = match root.open_below(&self.folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            dir => dir?,
-        };
-        let there = [version_of(&dir, &self.name)?, version_of(&dir, &self.temporary)?, trash::version_of(root, kept)?];
-        Ok(there.contains(&Some(*old)))
-    }
-
-    /// A rename made of two steps that was cut short leaves two names of one file, which a copy of the vault has as two
-    /// files. The temporary one of them goes.
-    pub(crate) fn part_copied_names(&self, root: &Dir) -> io::Result<()> {
-        let Deed::Put { new } = &self.deed else { return Ok(()) };
-        match root.open_below(&self.folder) {
-            Ok(dir) if version_of(&dir, &self.name)? == Some(*new) => dir.remove_file(&self.temporary),
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Whether an effect that stood alone, and was cut short by the end of its process, was had.
     pub(crate) fn took_place(&self, root: &Dir) -> io::Result<bool> {
         let dir = match root.open_below(&self.folder) {

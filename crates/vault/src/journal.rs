@@ -1,8 +1,8 @@
 //! What a write is about to do, told to whoever comes after a crash.
 //!
 //! Written before the first file is touched and given another name when the last one is in place: several effects that a
-//! crash cut short are undone before that moment and tidied up after it. One effect alone is a single rename, done or
-//! not: its journal is only for tidying up, is never synced, and so must never undo.
+//! crash cut short are undone before that moment, unless all of them took place, and tidied up after it. One effect alone is
+//! a single rename, done or not: its journal is only for tidying up, is never synced, and so must never undo.
 //!
 //! A vault that was cloned or unpacked can hold a journal that somebody else wrote, and another account of this machine may
 //! be able to write `.quipu`. So a journal must have the owner and mode that this user's Quipu gives it, and it names the
@@ -19,6 +19,7 @@ use quipu_core::model::VaultPath;
 use quipu_core::ports::{Clock, SystemClock};
 use serde::{Deserialize, Serialize};
 
+use crate::adopt;
 use crate::beneath::{Dir, Kind, Seen, is_no_folder, see_open};
 use crate::effect::{Effect, is_among_notes, remove_made};
 use crate::folder::join;
@@ -143,6 +144,13 @@ pub(crate) fn recover(vault: &FolderVault, root: &Dir, own: &Dir) -> io::Result<
                 }
                 only.finish(root)?;
             }
+            effects if adopt::is_complete(effects, root)? => {
+                journal.remember(own)?;
+                for effect in effects {
+                    effect.drop_displaced(root)?;
+                    root.open_below(&effect.folder)?.sync()?;
+                }
+            }
             _ => journal.undo_effects(root)?,
         }
         remove_made(root, &journal.made)?;
@@ -211,7 +219,7 @@ fn read(root: &Dir, own: &Dir, name: &str) -> io::Result<Record> {
         Ok(_) => return Ok(Record::Foreign),
         Err(error) => return Ok(is_torn(error)),
     };
-    if !home.has_inodes_of(&here) && !journal.adopt_copy(root)? {
+    if !home.has_inodes_of(&here) && !adopt::adopt(&journal.effects, root)? {
         return Ok(Record::Foreign);
     }
     Ok(Record::Journal(journal))
@@ -242,18 +250,6 @@ impl Journal {
     /// Whether all of it stays among the notes.
     fn is_confined(&self) -> bool {
         self.effects.iter().all(Effect::is_confined) && self.made.iter().all(|folder| is_among_notes(folder))
-    }
-
-    /// Makes the journal of a copied vault one of this vault. Whether it can be: a copy that was made while the write went on
-    /// may lack what an undoing needs.
-    fn adopt_copy(&self, root: &Dir) -> io::Result<bool> {
-        for effect in &self.effects {
-            effect.part_copied_names(root)?;
-            if !effect.can_be_undone(root)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// Says what is about to happen.

@@ -14,6 +14,7 @@ mod rules;
 mod read;
 mod walk;
 
+mod adopt;
 mod effect;
 mod journal;
 mod permissions;

@@ -20,7 +20,7 @@ use crate::read::read_in;
 use crate::rules::OWN_FOLDER;
 use crate::step;
 use crate::walk::find_any_case;
-use crate::write::with_door;
+use crate::write::{Like, apply_like, with_door};
 
 const TRASH: &str = "trash";
 /// Versions removed before others may write.
@@ -65,7 +65,7 @@ pub(crate) fn restore(vault: &FolderVault, kept: &Kept) -> Result<FileStat, Writ
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(fail(error)),
     };
-    let (content, _) = content.ok_or_else(gone)?;
+    let (content, seen) = content.ok_or_else(gone)?;
     let current = vault.read(path).map_err(|VaultError::Read { source, .. }| fail(source))?;
     let change = match current {
         Some(current) if current.hash == content.hash => return Ok(current.stat),
@@ -75,7 +75,10 @@ pub(crate) fn restore(vault: &FolderVault, kept: &Kept) -> Result<FileStat, Writ
             None => FileChange::Create { path: path.clone(), bytes: content.bytes },
         },
     };
-    let stats = vault.apply(&[change])?;
+    // A note that was private when it was deleted is private when it comes back.
+    let (folder, name) = split(&kept.version);
+    let like = Like { folder: format!("{OWN_FOLDER}/{TRASH}/{folder}"), name: name.to_owned(), seen };
+    let stats = apply_like(vault, &[change], None, Some(like))?;
     Ok(stats.into_iter().next().flatten().expect("a change that leaves a file answers with its stat"))
 }
 

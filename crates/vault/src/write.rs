@@ -24,7 +24,7 @@ use crate::step;
 use crate::temporary;
 use crate::trash::{self, Shelf};
 use crate::walk::find_any_case;
-use crate::write_lock::{Busy, WriteLock};
+use crate::write_lock::{WriteLock, holder_of};
 
 /// Every folder on the way is opened many times in a write, and nobody files notes so deep.
 const MAX_DEPTH: usize = 64;
@@ -40,20 +40,30 @@ pub(crate) fn apply(
     changes: &[FileChange],
     request: Option<RequestKey>,
 ) -> Result<Vec<Option<FileStat>>, WriteError> {
+    apply_like(vault, changes, request, None)
+}
+
+/// The same. A file that replaces none has the permissions of `like`, if any.
+pub(crate) fn apply_like(
+    vault: &FolderVault,
+    changes: &[FileChange],
+    request: Option<RequestKey>,
+    like: Option<Like>,
+) -> Result<Vec<Option<FileStat>>, WriteError> {
     refuse_by_rules(vault, changes)?;
     if changes.is_empty() {
         return Ok(Vec::new());
     }
     // What goes wrong beside the notes is told as what it means: this note cannot be written.
     let fail = |source| WriteError::Write { path: note_of(&changes[0]).to_string(), source };
-    let door =
-        open_door(vault).map_err(|source| match source.get_ref().and_then(|inner| inner.downcast_ref::<Busy>()) {
-            Some(Busy { holder }) => {
-                WriteError::Busy { path: note_of(&changes[0]).to_string(), holder: holder.clone() }
-            }
-            None => fail(source),
-        })?;
+    let door = open_door(vault).map_err(|source| match holder_of(&source) {
+        Some(holder) => WriteError::Busy { path: note_of(&changes[0]).to_string(), holder },
+        None => fail(source),
+    })?;
     let mut planned = plan(vault, &door, changes)?;
+    if let Some(work) = planned.works.iter_mut().find(|work| work.bytes.is_some() && work.like.is_none()) {
+        work.like = like;
+    }
     let effects: Vec<Effect> = planned.works.iter().map(|work| work.effect.clone()).collect();
     let asked = request.map(|request| Asked::new(request, changes[0].place()));
     if effects.is_empty() {
@@ -113,10 +123,11 @@ struct Work<'a> {
 }
 
 /// A file whose permissions a new one takes over, and whose time it must not share.
-struct Like {
-    folder: String,
-    name: String,
-    seen: Seen,
+pub(crate) struct Like {
+    /// The real folder, from the root.
+    pub(crate) folder: String,
+    pub(crate) name: String,
+    pub(crate) seen: Seen,
 }
 
 impl Like {

@@ -47,8 +47,13 @@ pub(crate) struct WriteLock<'a> {
 /// Another process, or another thread, has been writing for longer than a writer waits.
 #[derive(Debug, thiserror::Error)]
 #[error("{holder} holds {OWN_FOLDER}/{NAME}; retry, and end that process if it hangs")]
-pub(crate) struct Busy {
-    pub(crate) holder: String,
+struct Busy {
+    holder: String,
+}
+
+/// Who has the lock, if an error says that it could not be had in time.
+pub(crate) fn holder_of(error: &io::Error) -> Option<String> {
+    error.get_ref()?.downcast_ref::<Busy>().map(|busy| busy.holder.clone())
 }
 
 impl<'a> WriteLock<'a> {
@@ -75,6 +80,9 @@ impl<'a> WriteLock<'a> {
                 // For those who wait, where the system does not tell. A full disk is no reason not to write.
                 let _ = write_pid(&mut file);
                 return Ok(Self { own, _file: file, _turn: turn });
+            }
+            if Instant::now() >= until {
+                return Err(busy(&own));
             }
         }
     }

@@ -56,6 +56,36 @@ fn copies_made_at_any_step_of_a_write_are_recovered_by_content() {
 }
 
 #[test]
+fn a_journal_that_comes_back_with_a_backup_undoes_nothing_that_was_done_since() {
+    for edited in ["none", "a.md"] {
+        let home = home();
+        let vault = open(home.path());
+        let own = home.path().join(".quipu");
+        let (folder, backup) = (own.clone(), folder());
+        let saved = backup.path().to_owned();
+        let save = move |step: &str| {
+            if step == "swap" {
+                std::fs::copy(folder.join("journal.json"), saved.join("journal.json"))?;
+            }
+            Ok(())
+        };
+        with_steps(save, || vault.apply(&four_changes())).unwrap().unwrap();
+        if edited != "none" {
+            std::fs::write(home.path().join(edited), "edited").unwrap();
+            // The folder comes back too, so it has another inode.
+            std::fs::create_dir(home.path().join("back")).unwrap();
+            std::fs::rename(own.join("trash"), home.path().join("back/trash")).unwrap();
+            std::fs::remove_dir_all(&own).unwrap();
+            std::fs::rename(home.path().join("back"), &own).unwrap();
+        }
+        std::fs::copy(backup.path().join("journal.json"), own.join("journal.json")).unwrap();
+        let before = tree(home.path());
+        drop(open(home.path()));
+        assert_eq!(tree(home.path()), before, "{edited}");
+    }
+}
+
+#[test]
 fn a_copy_that_lacks_the_old_versions_is_left_as_it_is() {
     if !is_machine_known() {
         return;

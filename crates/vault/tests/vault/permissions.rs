@@ -84,6 +84,16 @@ fn set_uid_bits_are_kept_neither_in_a_note_nor_in_the_trash() {
 }
 
 #[test]
+fn a_private_note_is_private_when_it_is_restored() {
+    let home = Home::new(&[("a.md", "old")]);
+    let vault = home.open();
+    set_mode(&home.at("a.md"), 0o600);
+    vault.apply(&[delete("a.md", "old")]).unwrap();
+    vault.restore(&vault.kept().unwrap()[0]).unwrap();
+    assert_eq!((home.text("a.md").as_deref(), mode(&home.at("a.md"))), (Some("old"), "600".to_owned()));
+}
+
+#[test]
 fn updates_keep_the_acl_and_other_attributes() {
     let home = Home::new(&[("a.md", "old"), ("b.md", "old")]);
     // Rights for a user by name and none for the group: the mode alone would give the group what the mask allows.
