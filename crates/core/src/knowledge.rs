@@ -1,5 +1,6 @@
 //! One vault, open: the single thing a front door holds. It composes; the verbs live in their own rooms.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -197,6 +198,11 @@ impl Knowledge {
     /// Says that a client got all of a note's text, and may replace it.
     pub fn show_whole(&self, session: &Session, read: &ReadNote) {
         session.show(&read.note().path, read.hash, true);
+    }
+
+    /// Says that a client got these characters of a note's text, which counts as read once no gap is left.
+    pub fn show_part(&self, session: &Session, read: &ReadNote, part: Range<usize>) {
+        session.show_part(&read.note().path, read.hash, part, read.body().chars().count());
     }
 
     /// The text of several notes of one snapshot, for a list. A file that is gone or cannot be read has none; one that

@@ -18,10 +18,12 @@ pub mod search;
 pub mod staleness;
 
 mod knowledge;
+mod quote;
 mod request;
 mod session;
 mod warnings;
 
 pub use knowledge::{Knowledge, Parts, ReadNote};
+pub use quote::{on_one_line, quoted};
 pub use request::{NoKey, RequestKey};
-pub use session::{Session, SessionChanges};
+pub use session::{Extent, Session, SessionChanges, ShownVersion};

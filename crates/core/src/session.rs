@@ -1,9 +1,10 @@
 //! One client's connection: who it is, which versions of notes it has been shown, which warnings it has been told, and
 //! the context it works in.
 //!
-//! A note counts as shown in part until somebody says that the client got all of it: a tool that cuts must not let the
-//! rest be written over.
+//! A note counts as shown in part until the client got all of it, at once or part by part: a tool that cuts must not let
+//! the rest be written over.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -44,11 +45,49 @@ struct State {
     context_edition: u64,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Shown {
-    /// And whether all of it, not only the beginning. `None`: forgotten since.
-    version: Option<(ContentHash, bool)>,
+    /// `None`: forgotten since.
+    version: Option<ShownVersion>,
     edition: u64,
+}
+
+/// A version of a file that a client was shown, and how much of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownVersion {
+    /// Which version.
+    pub hash: ContentHash,
+    /// How much of its text.
+    pub extent: Extent,
+}
+
+/// How much of a text was shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    Whole,
+    /// These characters of it: in order, with gaps between them.
+    Parts(Vec<Range<usize>>),
+}
+
+impl Extent {
+    /// This and another part of a text of so many characters.
+    fn and(self, part: Range<usize>, total: usize) -> Self {
+        let Self::Parts(mut parts) = self else { return Self::Whole };
+        parts.push(part);
+        parts.sort_unstable_by_key(|part| part.start);
+        let mut joined: Vec<Range<usize>> = Vec::with_capacity(parts.len());
+        for part in parts {
+            match joined.last_mut() {
+                Some(last) if part.start <= last.end => last.end = last.end.max(part.end),
+                _ => joined.push(part),
+            }
+        }
+        match joined.as_slice() {
+            [all] if all.start == 0 && all.end >= total => Self::Whole,
+            _ => Self::Parts(joined),
+        }
+    }
 }
 
 /// What a session holds, or what came to it since an edition of it: a copy that is told every change of its original can
@@ -57,8 +96,8 @@ struct Shown {
 pub struct SessionChanges {
     /// The edition these lead to.
     pub edition: u64,
-    /// Files, and the version shown, with whether it was shown whole; `None` where it was forgotten.
-    pub shown: Vec<(VaultPath, Option<(ContentHash, bool)>)>,
+    /// Files, and the version shown; `None` where it was forgotten.
+    pub shown: Vec<(VaultPath, Option<ShownVersion>)>,
     /// The context, if it changed.
     pub context: Option<Option<EntityId>>,
 }
@@ -103,19 +142,24 @@ impl Session {
 
     /// The version of a file this client was last shown.
     pub fn shown(&self, path: &VaultPath) -> Option<ContentHash> {
-        Some(self.lock().shown.get(path)?.version?.0)
+        Some(self.lock().shown.get(path)?.version.as_ref()?.hash)
     }
 
-    /// Whether this client was shown the end of that version too, `None` when it was not shown that version at all.
+    /// Whether this client was shown all of that version, `None` when it was not shown that version at all.
     pub(crate) fn shown_whole(&self, path: &VaultPath, hash: ContentHash) -> Option<bool> {
-        self.lock().shown.get(path)?.version.filter(|(shown, _)| *shown == hash).map(|(_, whole)| whole)
+        let state = self.lock();
+        let version = state.shown.get(path)?.version.as_ref().filter(|shown| shown.hash == hash)?;
+        Some(version.extent == Extent::Whole)
     }
 
-    /// Shows a version, `whole` or its beginning. A later look at the beginning takes nothing back.
+    /// Shows a version, `whole` or nothing of its text yet. Takes nothing back that was shown of the same version.
     pub(crate) fn show(&self, path: &VaultPath, hash: ContentHash, whole: bool) {
-        let mut state = self.lock();
-        let before = state.shown.get(path).is_some_and(|shown| shown.version == Some((hash, true)));
-        state.set_shown(path.clone(), Some((hash, whole || before)));
+        self.lock().show(path, hash, |before| if whole { Extent::Whole } else { before });
+    }
+
+    /// Shows some characters of a version whose text has `total`.
+    pub(crate) fn show_part(&self, path: &VaultPath, hash: ContentHash, part: Range<usize>, total: usize) {
+        self.lock().show(path, hash, |before| before.and(part, total));
     }
 
     pub(crate) fn forget(&self, path: &VaultPath) {
@@ -128,7 +172,7 @@ impl Session {
         let newer = state.shown.iter().filter(|(_, shown)| shown.edition > edition);
         SessionChanges {
             edition: state.edition,
-            shown: newer.map(|(path, shown)| (path.clone(), shown.version)).collect(),
+            shown: newer.map(|(path, shown)| (path.clone(), shown.version.clone())).collect(),
             context: state.context.filter(|_| state.context_edition > edition),
         }
     }
@@ -157,7 +201,14 @@ impl Session {
 }
 
 impl State {
-    fn set_shown(&mut self, path: VaultPath, version: Option<(ContentHash, bool)>) {
+    fn show(&mut self, path: &VaultPath, hash: ContentHash, extent: impl FnOnce(Extent) -> Extent) {
+        let before = self.shown.get(path).and_then(|shown| shown.version.clone());
+        let before = before.filter(|before| before.hash == hash).map(|before| before.extent);
+        let extent = extent(before.unwrap_or(Extent::Parts(Vec::new())));
+        self.set_shown(path.clone(), Some(ShownVersion { hash, extent }));
+    }
+
+    fn set_shown(&mut self, path: VaultPath, version: Option<ShownVersion>) {
         self.edition += 1;
         self.shown.insert(path, Shown { version, edition: self.edition });
     }
@@ -192,5 +243,20 @@ mod tests {
         assert_eq!((copy.shown(&path("a.md")), copy.shown(&path("b.md"))), (None, Some(version)));
         assert_eq!(copy.shown_whole(&path("b.md"), version), Some(false));
         assert_eq!(copy.context(), Some(Some(EntityId(7))));
+    }
+
+    #[test]
+    fn parts_in_any_order_make_a_whole_only_without_gaps() {
+        let (session, version) = (Session::default(), ContentHash::of(b"1"));
+        let a = path("a.md");
+        let shown = |part: Range<usize>| {
+            session.show_part(&a, version, part, 30);
+            session.shown_whole(&a, version).unwrap()
+        };
+        assert_eq!([shown(20..30), shown(0..10), shown(12..20), shown(5..12)], [false, false, false, true]);
+        session.show(&a, version, false);
+        assert_eq!(session.shown_whole(&a, version), Some(true), "another look takes nothing back");
+        session.show_part(&a, ContentHash::of(b"2"), 0..10, 30);
+        assert_eq!(session.shown_whole(&a, ContentHash::of(b"2")), Some(false), "another version starts anew");
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::index::Snapshot;
 use crate::model::{ContentHash, NoteKey, VaultPath, Warning};
+use crate::quote::quoted;
 use crate::session::Session;
 
 /// A session that missed more than this many is told how many.
@@ -115,6 +116,7 @@ impl WarningLog {
         let mut lines: BTreeSet<String> = BTreeSet::new();
         for (path, now) in changed {
             let Some(shown) = session.shown(path) else { continue };
+            let path = quoted(path.as_str());
             let stale = format!("{path}: changed on disk since you read it; read it again before writing");
             let gone = format!("{path}: no longer in the vault");
             lines.remove(&stale);
@@ -155,7 +157,7 @@ impl WarningLog {
             if after.is_shadowed(*key) && !(old.is_some() && before.is_shadowed(*key)) {
                 odd(SHADOWED.into());
             }
-            let broken: BTreeSet<&str> = after.broken_links(*key).map(|link| link.target.as_str()).collect();
+            let broken: BTreeSet<String> = after.broken_links(*key).map(|link| quoted(&link.target)).collect();
             if let Some(old) = old {
                 self.take_back(&new.path, |said| match said.strip_prefix(BROKEN_LINK) {
                     Some(target) => broken.contains(target),
@@ -163,8 +165,8 @@ impl WarningLog {
                     None => old.hash == new.hash || new.warnings.iter().any(|warning| warning == said),
                 });
             }
-            let known: BTreeSet<&str> =
-                old.iter().flat_map(|_| before.broken_links(*key)).map(|link| link.target.as_str()).collect();
+            let known: BTreeSet<String> =
+                old.iter().flat_map(|_| before.broken_links(*key)).map(|link| quoted(&link.target)).collect();
             for target in broken.difference(&known) {
                 odd(format!("{BROKEN_LINK}{target}"));
             }
@@ -188,10 +190,10 @@ mod tests {
     fn each_warning_is_told_once() {
         let (log, session) = (WarningLog::default(), Session::default());
         log.push(warning("odd"));
-        assert_eq!(log.take(&session), ["a.md: odd"]);
+        assert_eq!(log.take(&session), ["\"a.md\": odd"]);
         assert!(log.take(&session).is_empty());
         log.push(warning("odder"));
-        assert_eq!(log.take(&session), ["a.md: odder"]);
+        assert_eq!(log.take(&session), ["\"a.md\": odder"]);
         assert_eq!(log.take(&Session::default()).len(), 2, "another session has heard nothing");
     }
 
@@ -201,7 +203,7 @@ mod tests {
         (0..5).for_each(|number| long.push(warning(&format!("odd {number}"))));
         assert_eq!(long.take(&session).len(), 5);
         short.push(warning("odd"));
-        assert_eq!(short.take(&session), ["a.md: odd"]);
+        assert_eq!(short.take(&session), ["\"a.md\": odd"]);
         assert_eq!(long.take(&session).len(), 5, "nobody remembers how far it was told of that one");
     }
 }

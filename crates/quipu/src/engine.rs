@@ -282,8 +282,8 @@ mod tests {
         assert_eq!(
             herald.knowledge.warnings(&Session::default()),
             [
-                ".: cannot watch: No such file about [\"the vault/a\"]",
-                ".: the vault could not be indexed: the index could not be written; the server's log has the details",
+                "\".\": cannot watch: No such file about [\"the vault/a\"]",
+                "\".\": the vault could not be indexed: the index could not be written; the server's log has the details",
             ]
         );
     }

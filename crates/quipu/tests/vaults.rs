@@ -327,3 +327,49 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     entries.sort();
     entries
 }
+
+/// Every tool that reads, with what it requires and nothing else, around the most linked note of a large vault.
+#[test]
+fn no_answer_of_a_read_tool_with_defaults_is_over_40_000_characters() {
+    let Some(data) = data() else { return };
+    let copy = Copied::new(&vault_folder(&data, "garden-en"));
+    let mut server = copy.serve();
+    let hub = server.call("get_hubs", &json!({})).unwrap().expect_value()[0]["id"].clone();
+    let observations: Vec<String> = (0..200).map(|number| format!("{number} {}", "long ".repeat(60))).collect();
+    let entity = json!({"name": "Agora", "entity_type": "Project", "observations": observations});
+    server.call("create_entity", &entity).unwrap().expect_value();
+    let tools = server.request("tools/list", &json!({})).unwrap().message["result"]["tools"].clone();
+    let (mut called, mut longest) = (0, Vec::new());
+    for tool in tools.as_array().unwrap().iter().filter(|tool| tool["annotations"]["readOnlyHint"] == true) {
+        let name = tool["name"].as_str().unwrap();
+        let required = tool["inputSchema"]["required"].as_array().cloned().unwrap_or_default();
+        let value = |argument: &str| match argument {
+            "id" | "source" | "target" | "path" | "filepath" => hub.clone(),
+            "query" => json!("agora"),
+            "tags" => json!(["push"]),
+            "names" | "ids" => json!(["agora", hub]),
+            "entity_id" => json!(1),
+            "entity_ids" => json!([1]),
+            other => panic!("{name} requires {other}: give it a value here"),
+        };
+        let arguments: serde_json::Map<String, Value> =
+            required.iter().map(|name| (name.as_str().unwrap().to_owned(), value(name.as_str().unwrap()))).collect();
+        let mut calls = vec![Value::from(arguments.clone())];
+        let deeper = [("get_node", json!({ "depth": 1 })), ("ubp_get_graph", json!({ "center": hub }))];
+        for (_, more) in deeper.iter().filter(|(deeper, _)| *deeper == name) {
+            let mut arguments = arguments.clone();
+            arguments.extend(more.as_object().unwrap().clone());
+            calls.push(arguments.into());
+        }
+        for arguments in calls {
+            let answer = server.call(name, &arguments).unwrap().expect_value();
+            longest.push((answer.to_string().chars().count(), format!("{name} {arguments}")));
+            called += 1;
+        }
+    }
+    longest.sort_unstable();
+    longest.reverse();
+    assert!(called >= 25, "{called}");
+    assert!(longest[0].0 <= 40_000, "{longest:#?}");
+    assert!(server.close().unwrap().success());
+}

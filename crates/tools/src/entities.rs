@@ -2,6 +2,7 @@
 
 use quipu_core::index::Snapshot;
 use quipu_core::model::NoteKey;
+use quipu_core::quoted;
 
 use crate::fault::Fault;
 pub(crate) use crate::memory::EntityName;
@@ -19,7 +20,11 @@ pub(crate) fn speaking_of(
 ) -> Result<Vec<EntityName>, Fault> {
     let (entities, count) = call.knowledge.speaking_of(snapshot, key, limit)?;
     if count > entities.len() {
-        call.warn(format!("{} of {count} entities that link to {} are shown", entities.len(), snapshot.note(key).path));
+        call.warn(format!(
+            "{} of {count} entities that link to {} are shown",
+            entities.len(),
+            quoted(snapshot.note(key).path.as_str())
+        ));
     }
     Ok(entities.into_iter().map(EntityName::from).collect())
 }

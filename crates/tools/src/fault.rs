@@ -6,6 +6,7 @@ use quipu_core::index::IndexError;
 use quipu_core::memory::MemoryError;
 use quipu_core::model::NoteId;
 use quipu_core::notes::NoteError;
+use quipu_core::on_one_line;
 use quipu_core::ports::{MemoryFailure, StoreError, VaultError, WriteError};
 use quipu_core::search::EmbeddingFailed;
 use serde::{Deserialize, Serialize};
@@ -53,14 +54,16 @@ impl Fault {
     pub fn reply(&self, toolset: Toolset) -> Reply {
         match toolset {
             Toolset::Notes => self.coded(self.notes_code()),
-            Toolset::Docs => Reply::Failure(format!("Error: {}", self.message)),
-            Toolset::Pages => Reply::Protocol { code: self.pages_code(), message: self.message.clone() },
+            Toolset::Docs => Reply::Failure(format!("Error: {}", on_one_line(&self.message))),
+            Toolset::Pages => {
+                Reply::Protocol { code: self.pages_code(), message: on_one_line(&self.message).into_owned() }
+            }
             Toolset::Memory => self.coded(self.memory_code()),
         }
     }
 
     fn coded(&self, code: &str) -> Reply {
-        Reply::Failure(json!({"error": {"code": code, "message": self.message}}).to_string())
+        Reply::Failure(json!({"error": {"code": code, "message": on_one_line(&self.message)}}).to_string())
     }
 
     fn notes_code(&self) -> &'static str {

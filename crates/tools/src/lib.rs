@@ -13,9 +13,12 @@ mod memory;
 mod notes;
 mod pages;
 
+mod answer_size;
 mod arguments;
 mod entities;
+mod missing;
 mod nearest;
+mod parts;
 mod reference;
 mod resources;
 mod schema;

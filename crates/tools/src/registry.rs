@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quipu_core::memory::Memory;
-use quipu_core::{Knowledge, RequestKey, Session};
+use quipu_core::{Knowledge, RequestKey, Session, on_one_line};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::nearest::nearest;
 use crate::schema::{input_schema, output_schema};
 use crate::tool::{Access, Call, Tool, ToolInfo, Toolset};
-use crate::truncate::echoed;
+use crate::truncate::{MAX_WARNING, echoed, truncate};
 use crate::{docs, memory, notes, pages};
 
 /// JSON-RPC's code for arguments that name nothing.
@@ -195,6 +195,7 @@ impl Registry {
         if entry.info.toolset != Toolset::Memory {
             warnings.extend(self.knowledge.warnings(session));
         }
+        let warnings = warnings.iter().map(|warning| truncate(&on_one_line(warning), MAX_WARNING)).collect();
         Called { reply, warnings }
     }
 
@@ -321,7 +322,7 @@ mod tests {
         let told = |session: &Session| desk.registry.call("get_hubs", json!({}), session).warnings;
         let first = told(&desk.session);
         assert_eq!(first.len(), 2, "{first:?}");
-        assert_eq!(first[0], "a.md: broken link to nowhere");
+        assert_eq!(first[0], "\"a.md\": broken link to \"nowhere\"");
         assert!(told(&desk.session).is_empty());
         assert_eq!(told(&Session::default()), first, "another client has not heard it yet");
     }
@@ -333,7 +334,7 @@ mod tests {
         desk.vault.put("a.md", "new\n");
         desk.knowledge.sync(&quipu_core::index::Scope::EveryByte, &|_| {}).unwrap();
         let warnings = desk.called("list_nodes", json!({})).warnings;
-        assert_eq!(warnings, ["a.md: changed on disk since you read it; read it again before writing"]);
+        assert_eq!(warnings, ["\"a.md\": changed on disk since you read it; read it again before writing"]);
         assert!(desk.called("list_nodes", json!({})).warnings.is_empty());
     }
 

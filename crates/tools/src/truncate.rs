@@ -12,6 +12,9 @@ pub(crate) const LISTED: usize = 500;
 /// A note that only gives another one its context.
 pub(crate) const NEIGHBOUR: usize = 200;
 
+/// One warning beside an answer.
+pub(crate) const MAX_WARNING: usize = 1000;
+
 /// What a caller gave, said back in an error.
 const ECHOED: usize = 200;
 
@@ -24,8 +27,23 @@ pub(crate) fn truncate(text: &str, max_chars: usize) -> String {
         return text.to_owned();
     }
     let suffix = if max_chars < SUFFIX.len() { "" } else { SUFFIX };
-    let cut = text.char_indices().nth(max_chars - suffix.len()).map_or(text.len(), |(at, _)| at);
-    format!("{}{suffix}", &text[..grapheme_edge(text, cut)])
+    format!("{}{suffix}", beginning(text, max_chars - suffix.len()))
+}
+
+/// What [`truncate`] keeps of a text.
+pub(crate) fn kept(text: &str, max_chars: usize) -> &str {
+    if text.char_indices().nth(max_chars).is_none() {
+        return text;
+    }
+    beginning(text, if max_chars < SUFFIX.len() { max_chars } else { max_chars - SUFFIX.len() })
+}
+
+/// At most so many characters from the beginning of a text, without a torn grapheme.
+pub(crate) fn beginning(text: &str, max_chars: usize) -> &str {
+    match text.char_indices().nth(max_chars) {
+        Some((at, _)) => &text[..grapheme_edge(text, at)],
+        None => text,
+    }
 }
 
 /// What a caller gave, to be said back to it: whole when short, else its beginning. An error must not be as long as the

@@ -137,6 +137,37 @@ pub fn best_match(
     best
 }
 
+/// The notes whose names are most like a name or path that no note has, best first; ties by id.
+pub fn near_names(snapshot: &Snapshot, name: &str, limit: usize) -> Vec<NoteKey> {
+    /// Below this likeness a name would confuse more than help.
+    const LIKE_ENOUGH: f64 = 0.4;
+    let file_name = name.trim().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let folded = fold(file_name);
+    let folded = folded.strip_suffix(".md").unwrap_or(&folded);
+    // Comparing takes time by the length, and nobody means a name of hundreds of characters.
+    if folded.len() > MAX_NAME_BYTES {
+        return Vec::new();
+    }
+    let wanted = pairs(folded);
+    let table = snapshot.name_table();
+    let exact = table.exact.get(folded).into_iter().flatten().map(|place| (1.0, *place));
+    let alike = table.shared(&wanted).into_iter();
+    let alike =
+        alike.map(|(place, shared)| (dice(shared, wanted.len() as u32, table.names[place as usize].pairs), place));
+    let mut found: Vec<(f64, u32)> = exact.chain(alike.filter(|(score, _)| *score >= LIKE_ENOUGH)).collect();
+    found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let mut near: Vec<NoteKey> = Vec::new();
+    for key in found.into_iter().map(|(_, place)| table.names[place as usize].key) {
+        if near.len() < limit && !near.contains(&key) {
+            near.push(key);
+        }
+    }
+    near
+}
+
+/// Longer names are near to nothing.
+const MAX_NAME_BYTES: usize = 1000;
+
 /// Pairs of neighbouring characters, spaces left out.
 fn pairs(folded: &str) -> Vec<Pair> {
     let characters: Vec<char> = folded.chars().filter(|c| !c.is_whitespace()).collect();

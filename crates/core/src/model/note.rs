@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{ContentHash, Link, NoteId, Value, VaultPath};
+use crate::quote::quoted;
 
 /// All that is known of one file without reading it again.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,6 +136,6 @@ pub struct Warning {
 
 impl std::fmt::Display for Warning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.path, self.message)
+        write!(f, "{}: {}", quoted(&self.path), self.message)
     }
 }

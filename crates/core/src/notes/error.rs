@@ -94,8 +94,8 @@ pub enum NoteError {
     },
     /// The writer would replace what it never saw.
     #[error(
-        "only the beginning of {path} was shown to you, and `content` would replace all of it; nothing was written. \
-         Read it whole, as a document or a resource, then repeat the change"
+        "only a part of {path} was shown to you, and `content` would replace all of it; nothing was written. \
+         Read the rest with `offset`, as `truncated` says, then repeat the change"
     )]
     SeenInPart {
         /// Which file.

@@ -7,6 +7,7 @@ use super::scalar::{Style, resolve_plain};
 use super::yaml::{self, Document, Entry, Numbers, ScalarSite, YamlError};
 use super::{tags, wikilink};
 use crate::model::{DocType, Link, LinkSyntax, LinkType, Value};
+use crate::quote::quoted;
 use crate::staleness::unusable_refs;
 
 /// The mark some editors put in front of a file. It is kept, and is no part of the content.
@@ -178,7 +179,7 @@ fn doc_type_warning(value: &Value) -> Option<String> {
     let known = value == &Value::Null || value.as_text().and_then(DocType::from_name).is_some();
     let given = value.to_plain_text().unwrap_or_else(|| "a list or mapping".to_owned());
     let all = DocType::ALL.map(DocType::name).join(", ");
-    (!known).then(|| format!("doc_type `{given}` is unknown and counts as `other`; known are {all}"))
+    (!known).then(|| format!("doc_type {} is unknown and counts as `other`; known are {all}", quoted(&given)))
 }
 
 /// A link from a scalar below a link type's key: `x`, `"[[x]]"`, or the `x` of an unquoted `[[x]]`, which YAML takes for
@@ -294,7 +295,7 @@ mod tests {
             assert!(parsed.warnings[0].starts_with(warning), "{:?}", parsed.warnings);
         }
         let unknown = parse("---\ndoc_type: poem\n---\n");
-        assert!(unknown.warnings[0].starts_with("doc_type `poem` is unknown"), "{:?}", unknown.warnings);
+        assert!(unknown.warnings[0].starts_with("doc_type \"poem\" is unknown"), "{:?}", unknown.warnings);
     }
 
     /// Each link as `type target#fragment|label @bytes of the target`.

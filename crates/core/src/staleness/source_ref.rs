@@ -1,6 +1,7 @@
 //! One entry of a note's `source_refs`: a file, a folder or a pattern, from the vault's root or the repository's.
 
 use crate::model::{Note, PathError, Value, VaultPath};
+use crate::quote::quoted;
 
 /// At most this many references of one note are looked at.
 const MAX_REFS: usize = 200;
@@ -45,9 +46,7 @@ pub fn unusable_refs(value: &Value) -> Vec<String> {
     let mut warnings: Vec<String> = texts
         .iter()
         .filter_map(|text| Some((text, SourceRef::parse(text).err()?)))
-        .map(|(text, error)| {
-            format!("source_refs: `{}` is left out: {error}", text.chars().take(200).collect::<String>())
-        })
+        .map(|(text, error)| format!("source_refs: {} is left out: {error}", quoted(text)))
         .take(10)
         .collect();
     let is_no_path = |value: &Value| matches!(value, Value::Map(_) | Value::List(_));
@@ -97,7 +96,7 @@ mod tests {
         assert_eq!(
             unusable_refs(&value),
             [
-                "source_refs: `../secret` is left out: the path has an empty, `.` or `..` part; it must stay inside the vault"
+                "source_refs: \"../secret\" is left out: the path has an empty, `.` or `..` part; it must stay inside the vault"
             ]
         );
         assert_eq!(unusable_refs(&Value::Map(Vec::new())).len(), 1);

@@ -2,7 +2,10 @@
 
 use std::io::IsTerminal;
 
+use quipu_core::on_one_line;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::format::{FormatFields, debug_fn};
 
 use crate::failure::Failure;
 
@@ -30,6 +33,19 @@ pub(crate) fn start(verbose: u8) -> Result<(), Failure> {
         .with_ansi(std::io::stderr().is_terminal() && super::output::wants_colour())
         .with_target(verbose > 1)
         .without_time()
+        .fmt_fields(fields())
         .init();
     Ok(())
+}
+
+/// The message and the fields of an event, with nothing in them that could begin another line of the log.
+fn fields() -> impl for<'writer> FormatFields<'writer> + 'static {
+    debug_fn(|writer, field, value| {
+        let text = format!("{value:?}");
+        match field.name() {
+            "message" => write!(writer, "{}", on_one_line(&text)),
+            name => write!(writer, "{name}={}", on_one_line(&text)),
+        }
+    })
+    .delimited(" ")
 }

@@ -1,12 +1,13 @@
 //! What two processes of this program say to each other about one vault: a length, then that much JSON, one question and
 //! one answer at a time. Only the first exchange, [`Hello`] and [`Welcome`], must be understood by every version.
 
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use quipu_core::memory::EntityId;
 use quipu_core::model::{ContentHash, NoteId, VaultPath};
-use quipu_core::{Session, SessionChanges};
+use quipu_core::{Extent, Session, SessionChanges, ShownVersion};
 use quipu_tools::{Called, Completion, Fault, ResourcePage, ResourceText};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -171,6 +172,9 @@ pub(super) struct Changes {
     pub(super) edition: u64,
     /// Path, version in hexadecimal and whether it was whole.
     shown: Vec<(String, Option<(String, bool)>)>,
+    /// Path, and the characters shown of a version that was not shown whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<(String, Vec<(usize, usize)>)>,
     /// Outer: whether it changed. Inner: whether there is one.
     context: Option<Context>,
 }
@@ -184,20 +188,40 @@ impl Changes {
     /// What came to a session since an edition of it.
     pub(super) fn of(session: &Session, since: u64) -> Self {
         let SessionChanges { edition, shown, context } = session.changes_since(since);
-        let written = |version: (ContentHash, bool)| (hex(&version.0.0), version.1);
+        let mut parts = Vec::new();
+        let mut written = |path: &VaultPath, version: ShownVersion| {
+            let is_whole = version.extent == Extent::Whole;
+            if let Extent::Parts(shown) = version.extent
+                && !shown.is_empty()
+            {
+                parts.push((path.to_string(), shown.into_iter().map(|part| (part.start, part.end)).collect()));
+            }
+            (hex(&version.hash.0), is_whole)
+        };
+        let shown = shown.into_iter().map(|(path, version)| {
+            let version = version.map(|version| written(&path, version));
+            (path.to_string(), version)
+        });
         Self {
             edition,
-            shown: shown.into_iter().map(|(path, version)| (path.to_string(), version.map(written))).collect(),
+            shown: shown.collect(),
+            parts,
             context: context.map(|entity| Context { entity: entity.map(|id| id.0) }),
         }
     }
 
     /// The same for the domain. What cannot be read is left out: the client is then held to what the server knows.
     pub(super) fn into_domain(self) -> SessionChanges {
+        let mut parts: HashMap<String, Vec<(usize, usize)>> = self.parts.into_iter().collect();
         let shown = self.shown.into_iter().filter_map(|(path, version)| {
+            let parts = parts.remove(&path).unwrap_or_default();
             let path = VaultPath::parse(&path).ok()?;
             let version = match version {
-                Some((hash, whole)) => Some((ContentHash(unhex(&hash)?), whole)),
+                Some((hash, true)) => Some(ShownVersion { hash: ContentHash(unhex(&hash)?), extent: Extent::Whole }),
+                Some((hash, false)) => {
+                    let extent = Extent::Parts(parts.into_iter().map(|(start, end)| start..end).collect());
+                    Some(ShownVersion { hash: ContentHash(unhex(&hash)?), extent })
+                }
                 None => None,
             };
             Some((path, version))
@@ -293,7 +317,14 @@ mod tests {
         session.take_over(SessionChanges {
             edition: 0,
             shown: vec![
-                (VaultPath::parse("Ä/b.md").unwrap(), Some((ContentHash::of(b"1"), true))),
+                (
+                    VaultPath::parse("Ä/b.md").unwrap(),
+                    Some(ShownVersion { hash: ContentHash::of(b"1"), extent: Extent::Whole }),
+                ),
+                (
+                    VaultPath::parse("long.md").unwrap(),
+                    Some(ShownVersion { hash: ContentHash::of(b"2"), extent: Extent::Parts(vec![0..10, 20..30]) }),
+                ),
                 (VaultPath::parse("c.md").unwrap(), None),
             ],
             context: Some(Some(EntityId(7))),

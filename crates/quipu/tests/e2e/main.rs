@@ -7,6 +7,7 @@ mod client;
 #[path = "../../../embed/tests/providers/server.rs"]
 mod embedding_server;
 
+mod answers;
 mod asked_again;
 mod attacks;
 mod bad_input;

@@ -67,9 +67,9 @@ fn an_edit_made_elsewhere_is_not_written_over() {
 fn a_warning_is_told_once_to_each_client() {
     let server = Server::start("//- a.md\n[[nowhere]]\n");
     let warnings = |client| server.call(client, "list_nodes", json!({}))["_meta"]["quipu/warnings"].clone();
-    assert_eq!(warnings("ada"), json!(["a.md: broken link to nowhere"]));
+    assert_eq!(warnings("ada"), json!(["\"a.md\": broken link to \"nowhere\""]));
     assert_eq!(warnings("ada"), Value::Null);
-    assert_eq!(warnings("bob"), json!(["a.md: broken link to nowhere"]));
+    assert_eq!(warnings("bob"), json!(["\"a.md\": broken link to \"nowhere\""]));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::time::iso_utc;
+use crate::truncate::{LISTED, truncate};
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -32,5 +33,10 @@ impl DocumentMetadata {
             tags: note.tags.iter().map(|tag| tag.name.clone()).collect(),
             description: note.text_property("description"),
         }
+    }
+
+    /// The same among others: a long description is cut.
+    pub(super) fn listed(self) -> Self {
+        Self { description: self.description.map(|text| truncate(&text, LISTED)), ..self }
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::document::DocumentMetadata;
 use crate::fault::{Fault, FaultKind};
+use crate::parts::{Truncated, part};
 use crate::tool::{Access, Call, Tool};
 use crate::truncate::echoed;
 
@@ -19,13 +20,21 @@ const PATH_REQUIRED: &str = "Document path is required";
 pub(crate) struct Params {
     /// Path from the vault root, such as "guides/getting-started.md".
     path: String,
+    /// Read in parts: from this character of the text on, as `truncated.next_offset` says.
+    offset: Option<usize>,
+    /// Read in parts: at most this many characters.
+    #[schemars(range(min = 1, max = 50_000))]
+    max_chars: Option<usize>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
     path: String,
-    /// The whole text without frontmatter.
+    /// The text without frontmatter, whole unless a part was asked for.
     content: String,
+    /// Only where content is a part of the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated: Option<Truncated>,
     metadata: DocumentMetadata,
     /// Bytes of the file.
     size: u64,
@@ -38,8 +47,8 @@ impl Tool for GetDocument {
     type Output = Output;
 
     const NAME: &'static str = "get_document";
-    const DESCRIPTION: &'static str = "Read one document in full, never cut. Use a path from list_documents or \
-        search_docs; for long notes get_node is cheaper.";
+    const DESCRIPTION: &'static str = "Read one document in full; a long one can be read in parts with offset and \
+        max_chars. Use a path from list_documents or search_docs.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
@@ -55,11 +64,17 @@ impl Tool for GetDocument {
         let Some(read) = call.knowledge.read_file(call.session, &params.path)? else {
             return Err(not_found(&call.knowledge.snapshot(), &params.path));
         };
-        call.knowledge.show_whole(call.session, &read);
+        let (content, truncated) = if params.offset.is_some() || params.max_chars.is_some() {
+            part(call, &read, params.offset, params.max_chars)
+        } else {
+            call.knowledge.show_whole(call.session, &read);
+            (read.body().to_owned(), None)
+        };
         let note = read.note();
         Ok(Output {
             path: note.path.to_string(),
-            content: read.body().to_owned(),
+            content,
+            truncated,
             metadata: DocumentMetadata::of(note),
             size: note.stat.size,
         })

@@ -5,18 +5,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::document::DocumentMetadata;
+use crate::answer_size::{self, Wanted};
 use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+
+/// Documents on a page.
+const DEFAULT_LIMIT: usize = 100;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
     /// Only this section, usually a top folder such as "guides"; "root" for files in none.
     #[serde(default = "every_section")]
     section: String,
-    /// At most this many.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 1000))]
-    limit: usize,
+    /// At most this many; without it also no more than a short answer holds.
+    #[schemars(range(min = 1, max = 1000), extend("default" = DEFAULT_LIMIT))]
+    limit: Option<usize>,
     /// Leave out this many first, for the next page.
     #[serde(default)]
     offset: usize,
@@ -24,10 +27,6 @@ pub(crate) struct Params {
 
 fn every_section() -> String {
     "all".to_owned()
-}
-
-fn default_limit() -> usize {
-    1000
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -52,15 +51,18 @@ impl Tool for ListDocuments {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let snapshot = call.knowledge.snapshot();
-        let page = |found: &mut dyn Iterator<Item = NoteKey>| found.skip(params.offset).take(params.limit).collect();
-        let (page, total): (Vec<NoteKey>, usize) = if params.section == every_section() {
+        let wanted = Wanted { offset: params.offset, limit: params.limit };
+        let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
+        let page = |found: &mut dyn Iterator<Item = NoteKey>| found.skip(params.offset).take(limit).collect();
+        let (keys, total): (Vec<NoteKey>, usize) = if params.section == every_section() {
             (page(&mut snapshot.files()), snapshot.files().len())
         } else {
             let found = snapshot.in_area(&params.section);
             (page(&mut found.iter().copied()), found.len())
         };
+        let documents = keys.into_iter().map(|key| DocumentMetadata::of(snapshot.note(key)).listed()).collect();
         Ok(Output {
-            documents: page.into_iter().map(|key| DocumentMetadata::of(snapshot.note(key))).collect(),
+            documents: answer_size::page(call, &wanted, documents, total, "documents"),
             total,
             section: params.section,
         })
@@ -140,6 +142,30 @@ section: reference
         let paths: Vec<_> =
             answer["documents"].as_array().unwrap().iter().map(|row| row["path"].as_str().unwrap()).collect();
         assert_eq!(paths, ["b.md", "Twin.md", "twin.md"]);
+    }
+
+    #[test]
+    fn pages_of_the_default_size_reach_every_document_once() {
+        // Long descriptions: a page is shorter than its default number of documents.
+        let document = |n: usize| format!("//- d{n:03}.md\n---\ndescription: {}\n---\n", "long ".repeat(200));
+        let desk = Desk::new(&(0..130).map(document).collect::<String>());
+        let (mut seen, mut pages) = (Vec::new(), 0);
+        loop {
+            let called = desk.called("list_documents", json!({"offset": seen.len()}));
+            let crate::Reply::Answer(page) = called.reply else { panic!("it answers") };
+            assert!(page.to_string().chars().count() <= 40_000);
+            seen.extend(page["documents"].as_array().unwrap().iter().map(|row| row["path"].clone()));
+            pages += 1;
+            if seen.len() == 130 {
+                assert_eq!(called.warnings, [""; 0]);
+                break;
+            }
+            assert!(called.warnings[0].ends_with(&format!("the next come with `offset` {}", seen.len())));
+        }
+        let expected: Vec<_> = (0..130).map(|n| json!(format!("d{n:03}.md"))).collect();
+        assert_eq!((seen, pages > 2), (expected, true));
+        let all = desk.call("list_documents", json!({"limit": 130}));
+        assert_eq!(all["documents"].as_array().unwrap().len(), 130, "a limit that was asked for holds");
     }
 
     #[test]

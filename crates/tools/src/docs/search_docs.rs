@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::document::DocumentMetadata;
+use crate::answer_size::{LIST_ROOM, fitting};
 use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
 use crate::truncate::{LISTED, truncate};
@@ -17,14 +18,11 @@ pub(crate) struct Params {
     #[schemars(length(max = 1000))]
     query: String,
     /// At most this many.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    max_results: usize,
+    #[schemars(range(min = 1, max = 100), extend("default" = DEFAULT_LIMIT))]
+    max_results: Option<usize>,
 }
 
-fn default_limit() -> usize {
-    10
-}
+const DEFAULT_LIMIT: usize = 10;
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
@@ -66,13 +64,18 @@ impl Tool for SearchDocs {
             return Err(Fault::invalid(QUERY_REQUIRED));
         }
         let snapshot = call.knowledge.snapshot();
-        let (matches, total) = call.knowledge.search_lines(&snapshot, &params.query, params.max_results);
+        let limit = params.max_results.unwrap_or(DEFAULT_LIMIT);
+        let (matches, total) = call.knowledge.search_lines(&snapshot, &params.query, limit);
         let results = matches.into_iter().map(|found| Found {
-            document: DocumentMetadata::of(snapshot.note(found.key)),
+            document: DocumentMetadata::of(snapshot.note(found.key)).listed(),
             relevance_score: found.score,
             excerpts: found.excerpts.iter().map(|excerpt| truncate(excerpt, LISTED)).collect(),
         });
-        Ok(Output { results: results.collect(), query: params.query, total })
+        let mut results: Vec<Found> = results.collect();
+        if params.max_results.is_none() {
+            results.truncate(fitting(&results, LIST_ROOM));
+        }
+        Ok(Output { results, query: params.query, total })
     }
 }
 

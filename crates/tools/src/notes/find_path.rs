@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
+use crate::missing::missing_node;
 use crate::tool::{Access, Call, Tool};
 
 #[derive(Deserialize, JsonSchema)]
@@ -37,7 +38,13 @@ impl Tool for FindPath {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Option<Output>, Fault> {
         let snapshot = call.knowledge.snapshot();
-        let find = |id: &str| snapshot.find(&NoteId::new(id));
+        let find = |id: &str| {
+            let found = snapshot.find(&NoteId::new(id));
+            if found.is_none() {
+                call.warn(missing_node(&snapshot, id));
+            }
+            found
+        };
         let (Some(source), Some(target)) = (find(&params.source), find(&params.target)) else { return Ok(None) };
         let path = snapshot.shortest_path(source, target);
         Ok(path.map(|path| Output {

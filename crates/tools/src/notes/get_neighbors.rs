@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::node::Node;
 use crate::entities::{EntityName, speaking_of};
 use crate::fault::Fault;
+use crate::missing::missing_node;
 use crate::tool::{Access, Call, Tool};
 use crate::truncate::LISTED;
 
@@ -64,7 +65,10 @@ impl Tool for GetNeighbors {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Neighbor>, Fault> {
         let snapshot = call.knowledge.snapshot();
-        let Some(key) = snapshot.find(&NoteId::new(&params.id)) else { return Ok(Vec::new()) };
+        let Some(key) = snapshot.find(&NoteId::new(&params.id)) else {
+            call.warn(missing_node(&snapshot, &params.id));
+            return Ok(Vec::new());
+        };
         let mut keys = match params.direction {
             Direction::Out => Vec::new(),
             Direction::In | Direction::Both => snapshot.incoming(key, params.limit),

@@ -4,10 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::node::Node;
+use crate::answer_size::{LIST_ROOM, json_chars};
 use crate::entities::{EntityName, MAX_ENTITIES, speaking_of};
 use crate::fault::Fault;
+use crate::missing::missing_node;
 use crate::tool::{Access, Call, Tool};
-use crate::truncate::NEIGHBOUR;
+use crate::truncate::{NEIGHBOUR, ONE_NOTE};
 
 /// Neighbours given in each direction; the counts are of all.
 const MAX_NEIGHBORS: usize = 20;
@@ -23,6 +25,11 @@ pub(crate) struct Params {
     /// Add the memory entities whose texts link to it.
     #[serde(default)]
     include_entities: bool,
+    /// Read on from this character of the text, as `truncated.next_offset` says.
+    offset: Option<usize>,
+    /// At most this many characters of the text.
+    #[schemars(range(min = 1, max = 50_000), extend("default" = ONE_NOTE))]
+    max_chars: Option<usize>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -54,27 +61,37 @@ impl Tool for GetNode {
     type Output = Option<Output>;
 
     const NAME: &'static str = "get_node";
-    const DESCRIPTION: &'static str = "Read one note: text (cut at 10,000 characters), tags, links, properties. \
-        null if there is none. Use it once you have an id; to turn a name into an id call resolve_nodes.";
+    const DESCRIPTION: &'static str = "Read one note: text (cut at 10,000 characters; read on with offset), tags, \
+        links, properties. null if there is none. Use it once you have an id; to turn a name into an id call \
+        resolve_nodes.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Option<Output>, Fault> {
-        let Some(read) = call.knowledge.read(call.session, &params.id)? else { return Ok(None) };
+        let Some(read) = call.knowledge.read(call.session, &params.id)? else {
+            call.warn(missing_node(&call.knowledge.snapshot(), &params.id));
+            return Ok(None);
+        };
+        let node = Node::in_part(call, &read, params.offset, params.max_chars);
         let context = (params.depth == 1).then(|| {
             let snapshot = &read.snapshot;
             let (incoming, outgoing) = (snapshot.graph().incoming(read.key), snapshot.graph().out(read.key));
-            let neighbors = |keys| Node::list(call, snapshot, first(keys), Some(NEIGHBOUR));
+            let mut room = LIST_ROOM.saturating_sub(json_chars(&node));
+            let mut neighbors = |keys, share| {
+                let nodes = Node::list_within(call, snapshot, first(keys), Some(NEIGHBOUR), room / share);
+                room = room.saturating_sub(json_chars(&nodes));
+                nodes
+            };
             Context {
-                incoming_neighbors: neighbors(&snapshot.incoming(read.key, MAX_NEIGHBORS)),
-                outgoing_neighbors: neighbors(outgoing),
+                incoming_neighbors: neighbors(&snapshot.incoming(read.key, MAX_NEIGHBORS), 2),
+                outgoing_neighbors: neighbors(outgoing, 1),
                 incoming_count: incoming.len(),
                 outgoing_count: outgoing.len(),
             }
         });
         let around = || speaking_of(call, &read.snapshot, read.key, MAX_ENTITIES);
         let entities = params.include_entities.then(around).transpose()?;
-        Ok(Some(Output { node: Node::single(call, &read), context, entities }))
+        Ok(Some(Output { node, context, entities }))
     }
 }
 
@@ -158,6 +175,31 @@ All around [[GraphCore]].
     }
 
     #[test]
+    fn a_missing_id_is_named_with_near_names() {
+        let desk = Desk::new("//- notes/Graph View.md\n//- notes/Grape vine.md\n//- other.md\n[[Graph View]]\n");
+        let near = "\"notes/graph view.md\", \"notes/grape vine.md\"";
+        for (tool, arguments, missing) in [
+            ("get_node", json!({"id": "Graph view"}), format!("no note has the id \"Graph view\"; near names: {near}")),
+            (
+                "get_node",
+                json!({"id": "x/grpah view.md"}),
+                "no note has the id \"x/grpah view.md\"; near names: \"notes/graph view.md\"".into(),
+            ),
+            ("get_neighbors", json!({"id": "nope.md"}), "no note has the id \"nope.md\"".into()),
+            ("find_path", json!({"source": "other.md", "target": "zzz"}), "no note has the id \"zzz\"".into()),
+        ] {
+            assert_eq!(desk.called(tool, arguments).warnings, [missing], "{tool}");
+        }
+        let both = desk.called("find_path", json!({"source": "zzz", "target": "qqq"})).warnings;
+        assert_eq!(both, ["no note has the id \"zzz\"", "no note has the id \"qqq\""]);
+        let page = desk.call("ubp_get_page", json!({"filepath": "graph view.md"}));
+        let message = "no page is at \"graph view.md\"; near names: \"notes/Graph View.md\", \"notes/Grape vine.md\"";
+        assert_eq!(page, json!({"protocol": {"code": -32602, "message": message}}));
+        let long = desk.called("get_node", json!({"id": "x".repeat(1_000_000)})).warnings;
+        assert!(long[0].len() < 300, "{}", long[0].len());
+    }
+
+    #[test]
     fn at_most_twenty_neighbours_each_way_and_their_true_number() {
         let hub = (0..25).map(|number| format!("[[n{number:02}]] ")).collect::<String>();
         let mut vault = format!("//- hub.md\n{hub}\n");
@@ -178,6 +220,36 @@ All around [[GraphCore]].
         let desk = Desk::new(&format!("//- long.md\n{}\n", "あ".repeat(10_001)));
         let answer = desk.call("get_node", json!({"id": "long.md"}));
         assert_eq!(answer["content"], format!("{}... [truncated]", "あ".repeat(9_985)));
+    }
+
+    #[test]
+    fn a_long_text_is_read_in_parts_that_join_without_a_gap() {
+        let text = format!("{}👨‍👩‍👧 the end\n", "é日 ".repeat(9_000));
+        let desk = Desk::new(&format!("//- long.md\n{text}"));
+        let total = text.chars().count();
+        for max_chars in [1, 4_000, 50_000] {
+            let (mut joined, mut offset) = (String::new(), if max_chars == 1 { total - 12 } else { 0 });
+            joined.extend(text.chars().take(offset));
+            loop {
+                let node = desk.call("get_node", json!({"id": "long.md", "offset": offset, "max_chars": max_chars}));
+                joined += node["content"].as_str().unwrap();
+                let Some(part) = node.get("truncated") else { break };
+                assert_eq!((&part["offset"], &part["total_chars"]), (&json!(offset), &json!(total)));
+                let Some(next) = part["next_offset"].as_u64() else { break };
+                offset = usize::try_from(next).unwrap();
+            }
+            assert_eq!(joined, text, "{max_chars}");
+        }
+        let cut = desk.call("get_node", json!({"id": "long.md"}));
+        assert_eq!(cut["truncated"], json!({"offset": 0, "next_offset": 9_985, "total_chars": total}));
+        let behind = desk.call("get_node", json!({"id": "long.md", "offset": u32::MAX}));
+        assert_eq!(behind["truncated"], json!({"offset": total, "next_offset": null, "total_chars": total}));
+        for (tool, name) in [("get_document", "path"), ("ubp_get_page", "filepath")] {
+            let answer = desk.call(tool, json!({name: "long.md", "offset": 9_985, "max_chars": 3}));
+            let expected: String = text.chars().skip(9_985).take(3).collect();
+            assert_eq!(answer["content"], expected, "{tool}");
+            assert_eq!(answer["truncated"]["next_offset"], 9_988, "{tool}");
+        }
     }
 
     #[test]
@@ -202,7 +274,8 @@ All around [[GraphCore]].
         let called = desk.called("get_node", json!({"id": "many.md"}));
         let crate::Reply::Answer(answer) = called.reply else { panic!("{called:?}") };
         assert_eq!(answer["links"].as_array().unwrap().len(), 100);
-        assert_eq!(called.warnings[0], "many.md: 100 of its 120 links are listed");
+        assert_eq!(answer["links_total"], 120);
+        assert_eq!(called.warnings[0], "\"many.md\": 100 of its 120 links are listed");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use quipu_core::model::{NoteId, Tag};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::answer_size::{Wanted, page};
 use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
 
@@ -14,17 +15,14 @@ pub(crate) struct Params {
     /// Only ids that start so, in any case, such as "projects/".
     path: Option<String>,
     /// At most this many.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 1000))]
-    limit: usize,
+    #[schemars(range(min = 1, max = 1000), extend("default" = DEFAULT_LIMIT))]
+    limit: Option<usize>,
     /// Leave out this many first, for the next page.
     #[serde(default)]
     offset: usize,
 }
 
-fn default_limit() -> usize {
-    100
-}
+const DEFAULT_LIMIT: usize = 100;
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
@@ -58,14 +56,15 @@ impl Tool for ListNodes {
             .with_id_prefix(&NoteId::new(&params.path.unwrap_or_default()))
             .map(|key| snapshot.note(key))
             .filter(|note| tag.as_ref().is_none_or(|tag| note.has_tag(tag)));
-        let mut output = Output { nodes: Vec::new(), total: 0 };
+        let (mut nodes, mut total) = (Vec::new(), 0);
         for (number, note) in found.enumerate() {
-            output.total += 1;
-            if number >= params.offset && output.nodes.len() < params.limit {
-                output.nodes.push(NodeSummary { id: note.id.to_string(), title: note.title.clone() });
+            total += 1;
+            if number >= params.offset && nodes.len() < params.limit.unwrap_or(DEFAULT_LIMIT) {
+                nodes.push(NodeSummary { id: note.id.to_string(), title: note.title.clone() });
             }
         }
-        Ok(output)
+        let wanted = Wanted { offset: params.offset, limit: params.limit };
+        Ok(Output { nodes: page(call, &wanted, nodes, total, "notes"), total })
     }
 }
 

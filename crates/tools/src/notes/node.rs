@@ -2,18 +2,27 @@
 
 use std::collections::HashSet;
 
-use quipu_core::ReadNote;
 use quipu_core::index::Snapshot;
 use quipu_core::model::{Note, NoteKey, Value};
+use quipu_core::{ReadNote, quoted};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Number};
 
+use crate::answer_size::{LIST_ROOM, json_chars};
+use crate::parts::{Truncated, part};
 use crate::tool::Call;
-use crate::truncate::{ONE_NOTE, truncate};
+use crate::truncate::truncate;
 
-/// More links of one note than this are not listed.
+/// More links than this are not listed of one note asked for by name.
 const MAX_LINKS: usize = 100;
+
+/// The same of a note among others; fewer where the answer would be too long.
+const MAX_LISTED_LINKS: [usize; 5] = [20, 10, 5, 2, 0];
+
+/// Characters of the properties of one note asked for by name, and of a note among others.
+const MAX_PROPERTIES: usize = 8_000;
+const MAX_LISTED_PROPERTIES: usize = 500;
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Node {
@@ -24,8 +33,14 @@ pub(crate) struct Node {
     content: Option<String>,
     tags: Vec<String>,
     links: Vec<LinkInfo>,
+    /// Only where not all links are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    links_total: Option<usize>,
     /// The frontmatter but title and tags.
     properties: Map<String, serde_json::Value>,
+    /// Only where content is a part of the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated: Option<Truncated>,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
@@ -38,13 +53,21 @@ struct LinkInfo {
 impl Node {
     /// One note asked for by name.
     pub(super) fn single(call: &Call<'_>, read: &ReadNote) -> Self {
-        let content = truncate(read.body(), ONE_NOTE);
-        if content == read.body() {
-            call.knowledge.show_whole(call.session, read);
+        Self::in_part(call, read, None, None)
+    }
+
+    /// The same with the part of its text that was asked for.
+    pub(super) fn in_part(call: &Call<'_>, read: &ReadNote, offset: Option<usize>, max_chars: Option<usize>) -> Self {
+        let (content, truncated) = part(call, read, offset, max_chars);
+        let mut node = Self::new(&read.snapshot, read.key, Some(content));
+        node.truncated = truncated;
+        node.limit_links(MAX_LINKS);
+        let id = quoted(&node.id);
+        if let Some(total) = node.links_total {
+            call.warn(format!("{id}: {MAX_LINKS} of its {total} links are listed"));
         }
-        let (node, link_count) = Self::new(&read.snapshot, read.key, Some(content));
-        if link_count > MAX_LINKS {
-            call.warn(format!("{}: {MAX_LINKS} of its {link_count} links are listed", node.id));
+        if node.limit_properties(MAX_PROPERTIES) {
+            call.warn(format!("{id}: its properties are too long to be shown all"));
         }
         node
     }
@@ -56,29 +79,70 @@ impl Node {
         keys: &[NoteKey],
         content_chars: Option<usize>,
     ) -> Vec<Self> {
-        let Some(max_chars) = content_chars else {
-            return keys.iter().map(|key| Self::new(snapshot, *key, None).0).collect();
-        };
-        let bodies = call.knowledge.bodies(snapshot, keys);
-        let cut = bodies.into_iter().map(|body| body.map(|body| truncate(&body, max_chars)));
-        keys.iter().zip(cut).map(|(key, content)| Self::new(snapshot, *key, content).0).collect()
+        Self::list_within(call, snapshot, keys, content_chars, LIST_ROOM)
     }
 
-    /// The node, and how many distinct links its note has.
-    fn new(snapshot: &Snapshot, key: NoteKey, content: Option<String>) -> (Self, usize) {
+    /// The same in an answer that has room for so many characters of them: links give way first.
+    pub(super) fn list_within(
+        call: &Call<'_>,
+        snapshot: &Snapshot,
+        keys: &[NoteKey],
+        content_chars: Option<usize>,
+        room: usize,
+    ) -> Vec<Self> {
+        let bodies = match content_chars {
+            Some(_) => call.knowledge.bodies(snapshot, keys),
+            None => vec![None; keys.len()],
+        };
+        let content = |body: Option<String>| Some(truncate(&body?, content_chars?));
+        let nodes = keys.iter().zip(bodies).map(|(key, body)| Self::new(snapshot, *key, content(body)));
+        let mut nodes: Vec<Self> = nodes.collect();
+        let cut = nodes.iter_mut().filter_map(|node| node.limit_properties(MAX_LISTED_PROPERTIES).then_some(()));
+        let cut = cut.count();
+        if cut > 0 {
+            call.warn(format!("{cut} of these notes have more properties than are shown here; read such a note alone"));
+        }
+        for max_links in MAX_LISTED_LINKS {
+            nodes.iter_mut().for_each(|node| node.limit_links(max_links));
+            if json_chars(&nodes) <= room {
+                break;
+            }
+        }
+        nodes
+    }
+
+    fn new(snapshot: &Snapshot, key: NoteKey, content: Option<String>) -> Self {
         let note = snapshot.note(key);
-        let mut links = links(snapshot, key);
-        let link_count = links.len();
-        links.truncate(MAX_LINKS);
-        let node = Self {
+        Self {
             id: note.id.to_string(),
             title: note.title.clone(),
             content,
             tags: tags(note),
-            links,
+            links: links(snapshot, key),
+            links_total: None,
             properties: note.properties.iter().map(|(name, value)| (name.clone(), json(value))).collect(),
-        };
-        (node, link_count)
+            truncated: None,
+        }
+    }
+
+    fn limit_links(&mut self, max: usize) {
+        if self.links.len() > max {
+            self.links_total.get_or_insert(self.links.len());
+            self.links.truncate(max);
+        }
+    }
+
+    /// Leaves out the properties that do not fit, and says whether there were any.
+    fn limit_properties(&mut self, max_chars: usize) -> bool {
+        let count = self.properties.len();
+        let mut left = max_chars;
+        self.properties.retain(|name, value| {
+            let size = name.chars().count() + json_chars(value);
+            let fits = size <= left;
+            left -= if fits { size } else { 0 };
+            fits
+        });
+        self.properties.len() < count
     }
 }
 

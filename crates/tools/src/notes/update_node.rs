@@ -17,7 +17,7 @@ pub(crate) struct Params {
     title: Option<String>,
     #[schemars(
         description = "New text, replacing all of the old; the frontmatter stays, unless the text brings its own, \
-        which then replaces it. get_node cuts long notes: read them whole with get_document before you rewrite them."
+        which then replaces it. Read a long note to its end before you rewrite it."
     )]
     content: Option<String>,
     /// New tags, replacing those in the frontmatter.
@@ -255,8 +255,8 @@ By title [[Foo]], by alias [[Nick]], by file [[bar]].
         assert_eq!(code, "PROVIDER_ERROR");
         assert_eq!(
             message,
-            "only the beginning of long.md was shown to you, and `content` would replace all of it; nothing was written. \
-             Read it whole, as a document or a resource, then repeat the change"
+            "only a part of long.md was shown to you, and `content` would replace all of it; nothing was written. \
+             Read the rest with `offset`, as `truncated` says, then repeat the change"
         );
         // What it does not replace it need not have seen.
         assert_eq!(desk.call("update_node", json!({"id": "long.md", "tags": ["t"]}))["tags"], json!(["t"]));

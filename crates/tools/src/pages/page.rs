@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::fault::{Fault, FaultKind};
+use crate::missing::missing;
 use crate::tool::Call;
-use crate::truncate::{LISTED, echoed, truncate};
+use crate::truncate::{LISTED, truncate};
 
 /// The namespace of page ids. Never to be changed: an id must be the same after every rebuild and on every machine.
 const NAMESPACE: Uuid = Uuid::from_u128(0x8e7c_2b9d_4f0a_5c61_9d38_71b5_f2a0_c4e6);
@@ -28,13 +29,13 @@ pub(super) fn find_doc_id(snapshot: &Snapshot, id: &str) -> Option<NoteKey> {
 
 /// A page by its path, as its file is now.
 pub(super) fn read_page(call: &Call<'_>, filepath: &str) -> Result<ReadNote, Fault> {
-    call.knowledge.read_file(call.session, filepath)?.ok_or_else(|| not_found(filepath))
+    let read = call.knowledge.read_file(call.session, filepath)?;
+    read.ok_or_else(|| not_found(&call.knowledge.snapshot(), filepath))
 }
 
-/// That there is no such page, and what to do.
-pub(super) fn not_found(given: &str) -> Fault {
-    let message = format!("no page is at {:?}; ubp_list_pages lists them", echoed(given));
-    Fault::new(FaultKind::NotFound, message)
+/// That there is no such page, and which are called like it.
+pub(super) fn not_found(snapshot: &Snapshot, given: &str) -> Fault {
+    Fault::new(FaultKind::NotFound, missing(snapshot, "no page is at", given, |note| note.path.as_str()))
 }
 
 /// What sort of document a page is.

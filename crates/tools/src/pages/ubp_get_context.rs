@@ -5,10 +5,12 @@
 //! shorter one after it may still fit.
 
 use quipu_core::index::{Related, Snapshot};
+use quipu_core::quoted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::page::{LinkType, doc_id, read_page, summaries};
+use crate::answer_size::{LIST_ROOM, json_chars};
 use crate::entities::{EntityName, MAX_ENTITIES, speaking_of};
 use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
@@ -30,10 +32,9 @@ pub(crate) struct Params {
     #[serde(default = "default_depth")]
     #[schemars(range(min = 1, max = 3))]
     depth: usize,
-    /// At most this many characters of text and summaries.
-    #[serde(default = "default_size")]
-    #[schemars(range(min = 1, max = 1_000_000))]
-    max_size: usize,
+    /// At most this many characters of text and summaries; without it also no more pages than a short answer holds.
+    #[schemars(range(min = 1, max = 1_000_000), extend("default" = DEFAULT_SIZE))]
+    max_size: Option<usize>,
     /// Add the memory entities whose texts link to the page.
     #[serde(default)]
     include_entities: bool,
@@ -43,9 +44,7 @@ fn default_depth() -> usize {
     2
 }
 
-fn default_size() -> usize {
-    50_000
-}
+const DEFAULT_SIZE: usize = 50_000;
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
@@ -106,15 +105,19 @@ impl Tool for GetContext {
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let read = read_page(call, &params.filepath)?;
         let note = read.note();
-        let content = truncate(read.body(), params.max_size);
+        let max_size = params.max_size.unwrap_or(DEFAULT_SIZE);
+        let content = truncate(read.body(), max_size);
         if content.len() == read.body().len() {
             call.knowledge.show_whole(call.session, &read);
         } else {
-            call.warn(format!("{}: its text is cut at `max_size`", note.path));
+            call.warn(format!("{}: its text is cut at `max_size`", quoted(note.path.as_str())));
         }
         let around: Vec<Related> = read.snapshot.around(read.key, params.depth).into_iter().flatten().collect();
         let size = content.chars().count();
-        let room = params.max_size.saturating_sub(size);
+        let room = Room {
+            text: max_size.saturating_sub(size),
+            answer: params.max_size.is_none().then(|| LIST_ROOM.saturating_sub(json_chars(&content))),
+        };
         let (related, used) = fitting(call, &read.snapshot, &around, room);
         let speaking = || speaking_of(call, &read.snapshot, read.key, MAX_ENTITIES);
         let entities = params.include_entities.then(speaking).transpose()?;
@@ -133,21 +136,23 @@ impl Tool for GetContext {
     }
 }
 
+/// How much the pages around the center may take.
+struct Room {
+    /// Characters of summaries.
+    text: usize,
+    /// Characters of the answer, where those count too.
+    answer: Option<usize>,
+}
+
 /// The pages whose summaries fit, in their order, and how many characters they take.
-fn fitting(call: &Call<'_>, snapshot: &Snapshot, around: &[Related], room: usize) -> (Vec<RelatedPage>, usize) {
+fn fitting(call: &Call<'_>, snapshot: &Snapshot, around: &[Related], mut room: Room) -> (Vec<RelatedPage>, usize) {
     let (mut pages, mut used, mut misfits) = (Vec::new(), 0, 0);
     for batch in around.chunks(BATCH) {
         let keys: Vec<_> = batch.iter().map(|related| related.key).collect();
         for (related, summary) in batch.iter().zip(summaries(call, snapshot, &keys)) {
             let size = summary.chars().count();
-            if used + size > room || pages.len() == MAX_RELATED {
-                misfits += 1;
-                continue;
-            }
-            misfits = 0;
-            used += size;
             let note = snapshot.note(related.key);
-            pages.push(RelatedPage {
+            let page = RelatedPage {
                 doc_id: doc_id(note),
                 filepath: note.path.to_string(),
                 title: note.title.clone(),
@@ -155,7 +160,17 @@ fn fitting(call: &Call<'_>, snapshot: &Snapshot, around: &[Related], room: usize
                 direction: if related.is_outgoing { Direction::Outlink } else { Direction::Backlink },
                 summary,
                 depth: related.depth,
-            });
+            };
+            let answer_size = json_chars(&page) + 1;
+            let is_too_long = room.answer.is_some_and(|left| answer_size > left);
+            if used + size > room.text || is_too_long || pages.len() == MAX_RELATED {
+                misfits += 1;
+                continue;
+            }
+            misfits = 0;
+            used += size;
+            room.answer = room.answer.map(|left| left - answer_size);
+            pages.push(page);
         }
         if misfits >= MAX_MISFITS {
             break;
@@ -225,7 +240,7 @@ Far.
         assert_eq!(related(&answer), ["1 outlink depends_on needed.md", "1 outlink references mentioned.md"]);
         assert_eq!((&answer["total_size"], &answer["truncated_count"]), (&json!(36 + 26 + 10), &json!(2)));
         let called = desk.called("ubp_get_context", json!({"filepath": "center.md", "max_size": 20}));
-        assert_eq!(called.warnings, ["center.md: its text is cut at `max_size`"]);
+        assert_eq!(called.warnings, ["\"center.md\": its text is cut at `max_size`"]);
         let crate::Reply::Answer(answer) = called.reply else { panic!("it answers") };
         assert_eq!(answer["center"]["content"], "[[men... [truncated]");
         assert_eq!((&answer["total_size"], &answer["truncated_count"]), (&json!(20), &json!(4)));

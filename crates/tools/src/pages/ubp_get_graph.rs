@@ -1,15 +1,20 @@
 //! Pages and the typed links between them: all of them, or those around one.
 
-use std::collections::HashSet;
+use std::cmp::Reverse;
+use std::collections::HashMap;
 
-use quipu_core::index::Snapshot;
-use quipu_core::model::NoteKey;
+use quipu_core::index::{Related, Snapshot};
+use quipu_core::model::{self, NoteKey};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::page::{DocType, LinkType, doc_id, find_doc_id, not_found};
+use crate::answer_size::{LIST_ROOM, json_chars};
 use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+
+/// Characters of the longest edge as JSON.
+const EDGE_CHARS: usize = 125;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -20,26 +25,24 @@ pub(crate) struct Params {
     #[serde(default = "default_depth")]
     #[schemars(range(min = 1, max = 5))]
     depth: usize,
-    /// At most this many nodes: the nearest, or without a center the most linked.
-    #[serde(default = "default_limit")]
+    /// At most this many nodes, nearest to the center and most linked first; without it as many as a short answer holds.
     #[schemars(range(min = 1, max = 100_000))]
-    limit: usize,
+    max_nodes: Option<usize>,
 }
 
 fn default_depth() -> usize {
     2
 }
 
-fn default_limit() -> usize {
-    10_000
-}
-
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
-    /// By path.
+    /// Nearest and most linked first.
     nodes: Vec<GraphNode>,
     /// Between these nodes only.
     edges: Vec<Edge>,
+    /// All nodes, and the edges between them, shown or not.
+    total_nodes: usize,
+    total_edges: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -66,63 +69,95 @@ impl Tool for GetGraph {
 
     const NAME: &'static str = "ubp_get_graph";
     const DESCRIPTION: &'static str = "Get pages as nodes and their typed links as edges, around a center or for the \
-        whole vault. Use it to check what depends on what; without a center the answer can be large. For texts call \
+        whole vault, nearest and most linked first. Use it to check what depends on what. For texts call \
         ubp_get_context.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let snapshot = call.knowledge.snapshot();
-        let mut keys = match &params.center {
+        let keys = match &params.center {
             Some(center) => {
                 let found = snapshot.find_file(center).or_else(|| find_doc_id(&snapshot, center));
-                let middle = found.ok_or_else(|| not_found(center))?;
-                let around = snapshot.around(middle, params.depth).into_iter().flatten().map(|related| related.key);
-                std::iter::once(middle).chain(around).collect()
+                let middle = found.ok_or_else(|| not_found(&snapshot, center))?;
+                let levels = snapshot.around(middle, params.depth).into_iter();
+                let level = |level: Vec<Related>| most_linked(&snapshot, level.iter().map(|related| related.key));
+                std::iter::once(middle).chain(levels.flat_map(level)).collect()
             }
-            None => most_linked_first(&snapshot, params.limit),
+            None => most_linked(&snapshot, snapshot.files()),
         };
-        if keys.len() > params.limit {
-            call.warn(format!("{} of {} pages are given; `limit` allows more", params.limit, keys.len()));
-            keys.truncate(params.limit);
+        let graph = Graph::new(&snapshot, &keys);
+        let shown = params.max_nodes.unwrap_or_else(|| graph.fitting(LIST_ROOM)).min(keys.len());
+        if shown < keys.len() {
+            let total = keys.len();
+            call.warn(format!(
+                "{shown} of {total} pages are given, nearest and most linked first; `max_nodes` allows more"
+            ));
         }
-        keys.sort_unstable_by_key(|key| &snapshot.note(*key).path);
-        Ok(drawn(&snapshot, &keys))
+        Ok(graph.first(shown))
     }
 }
 
-/// Every page; where they are more than wanted, those with most links come first.
-fn most_linked_first(snapshot: &Snapshot, limit: usize) -> Vec<NoteKey> {
-    let mut keys: Vec<NoteKey> = snapshot.files().collect();
-    if keys.len() > limit {
-        let graph = snapshot.graph();
-        keys.sort_by_cached_key(|key| std::cmp::Reverse(graph.out(*key).len() + graph.incoming(*key).len()));
-    }
+/// Pages with many links first, else by path.
+fn most_linked(snapshot: &Snapshot, keys: impl Iterator<Item = NoteKey>) -> Vec<NoteKey> {
+    let mut keys: Vec<NoteKey> = keys.collect();
+    let graph = snapshot.graph();
+    let links = |key: NoteKey| graph.out(key).len() + graph.incoming(key).len();
+    keys.sort_unstable_by_key(|key| (Reverse(links(*key)), &snapshot.note(*key).path));
     keys
 }
 
-fn drawn(snapshot: &Snapshot, keys: &[NoteKey]) -> Output {
-    let ids: std::collections::HashMap<NoteKey, String> =
-        keys.iter().map(|key| (*key, doc_id(snapshot.note(*key)))).collect();
-    let node = |key: &NoteKey| {
-        let note = snapshot.note(*key);
-        let (filepath, title) = (note.path.to_string(), note.title.clone());
-        GraphNode { id: ids[key].clone(), filepath, title, doc_type: DocType::of(note) }
-    };
-    let shown: HashSet<NoteKey> = keys.iter().copied().collect();
-    let mut edges = Vec::new();
-    for key in keys {
-        for (target, link_type) in snapshot.typed_links(*key) {
-            if shown.contains(&target) {
-                edges.push(Edge {
-                    source: ids[key].clone(),
-                    target: ids[&target].clone(),
-                    link_type: link_type.into(),
-                });
-            }
-        }
+/// Pages in their order, and the links between them by their places in it.
+struct Graph<'s> {
+    snapshot: &'s Snapshot,
+    keys: &'s [NoteKey],
+    edges: Vec<(usize, usize, model::LinkType)>,
+}
+
+impl<'s> Graph<'s> {
+    fn new(snapshot: &'s Snapshot, keys: &'s [NoteKey]) -> Self {
+        let places: HashMap<NoteKey, usize> = keys.iter().enumerate().map(|(place, key)| (*key, place)).collect();
+        let from = |(place, key): (usize, &NoteKey)| {
+            let links = snapshot.typed_links(*key).into_iter();
+            let edges = links.filter_map(|(target, link_type)| Some((place, *places.get(&target)?, link_type)));
+            edges.collect::<Vec<_>>()
+        };
+        Self { snapshot, keys, edges: keys.iter().enumerate().flat_map(from).collect() }
     }
-    Output { nodes: keys.iter().map(node).collect(), edges }
+
+    /// How many of the first pages fit, with the links between them; at least one.
+    fn fitting(&self, room: usize) -> usize {
+        // An edge is part of the answer as soon as its later end is.
+        let mut edge_counts = vec![0; self.keys.len()];
+        for (source, target, _) in &self.edges {
+            edge_counts[*source.max(target)] += 1;
+        }
+        let mut left = room;
+        let fits = |(key, edges): &(&NoteKey, usize)| {
+            let size = json_chars(&self.node(**key)) + 1 + edges * EDGE_CHARS;
+            let fits = size <= left;
+            left = left.saturating_sub(size);
+            fits
+        };
+        self.keys.iter().zip(edge_counts).take_while(fits).count().max(1)
+    }
+
+    /// The first pages, and the links between them.
+    fn first(&self, count: usize) -> Output {
+        let nodes: Vec<GraphNode> = self.keys[..count].iter().map(|key| self.node(*key)).collect();
+        let edge = |(source, target, link_type): &(usize, usize, model::LinkType)| {
+            let (source, target) = (nodes.get(*source)?.id.clone(), nodes.get(*target)?.id.clone());
+            Some(Edge { source, target, link_type: (*link_type).into() })
+        };
+        let edges = self.edges.iter().filter_map(edge).collect();
+        Output { nodes, edges, total_nodes: self.keys.len(), total_edges: self.edges.len() }
+    }
+
+    fn node(&self, key: NoteKey) -> GraphNode {
+        let note = self.snapshot.note(key);
+        let (filepath, title) = (note.path.to_string(), note.title.clone());
+        GraphNode { id: doc_id(note), filepath, title, doc_type: DocType::of(note) }
+    }
 }
 
 #[cfg(test)]
@@ -152,17 +187,17 @@ mod tests {
     fn the_whole_graph() {
         let answer = Desk::new(CHAIN).call("ubp_get_graph", json!({}));
         assert_eq!(answer["nodes"].as_array().unwrap().len(), 5);
-        assert_eq!(edges(&answer), ["a.md depends_on b.md", "b.md references c.md", "c.md implements d.md"]);
+        assert_eq!(edges(&answer), ["b.md references c.md", "c.md implements d.md", "a.md depends_on b.md"]);
         let id = answer["nodes"][0]["id"].clone();
-        assert_eq!(answer["nodes"][0], json!({"id": id, "filepath": "a.md", "title": "A", "doc_type": "other"}));
+        assert_eq!(answer["nodes"][0], json!({"id": id, "filepath": "b.md", "title": "B", "doc_type": "other"}));
     }
 
     #[test]
     fn around_a_page_in_both_directions() {
         let desk = Desk::new(CHAIN);
         let around = |arguments: Value| edges(&desk.call("ubp_get_graph", arguments));
-        assert_eq!(around(json!({"center": "c.md", "depth": 1})), ["b.md references c.md", "c.md implements d.md"]);
-        assert_eq!(around(json!({"center": "d.md"})), ["b.md references c.md", "c.md implements d.md"]);
+        assert_eq!(around(json!({"center": "c.md", "depth": 1})), ["c.md implements d.md", "b.md references c.md"]);
+        assert_eq!(around(json!({"center": "d.md"})), ["c.md implements d.md", "b.md references c.md"]);
         let id = desk.call("ubp_get_page", json!({"filepath": "d.md"}))["doc_id"].clone();
         assert_eq!(around(json!({"center": id, "depth": "3"})).len(), 3);
         assert_eq!(around(json!({"center": "alone.md"})), [""; 0]);
@@ -172,10 +207,25 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_keeps_the_most_linked_and_says_so() {
-        let called = Desk::new(CHAIN).called("ubp_get_graph", json!({"limit": 2}));
-        assert_eq!(called.warnings, ["2 of 5 pages are given; `limit` allows more"]);
+    fn max_nodes_keeps_the_most_linked_and_counts_all() {
+        let called = Desk::new(CHAIN).called("ubp_get_graph", json!({"max_nodes": 2}));
+        let warning = "2 of 5 pages are given, nearest and most linked first; `max_nodes` allows more";
+        assert_eq!(called.warnings, [warning]);
         let crate::Reply::Answer(answer) = called.reply else { panic!("it answers") };
         assert_eq!(edges(&answer), ["b.md references c.md"]);
+        assert_eq!((&answer["total_nodes"], &answer["total_edges"]), (&json!(5), &json!(3)));
+    }
+
+    #[test]
+    fn a_dense_graph_is_cut_where_the_answer_would_be_too_long() {
+        let links: String = (0..60).map(|n| format!("[[n{n}]] ")).collect();
+        let vault: String = (0..60).map(|n| format!("//- n{n}.md\n{links}\n")).collect();
+        let answer = Desk::new(&vault).call("ubp_get_graph", json!({"center": "n7.md"}));
+        let count = |name: &str| answer[name].as_array().unwrap().len();
+        assert!(answer.to_string().chars().count() <= 40_000);
+        assert!((10..30).contains(&count("nodes")), "{}", count("nodes"));
+        assert_eq!(count("edges"), count("nodes") * (count("nodes") - 1), "all edges between the nodes given");
+        assert_eq!(answer["nodes"][0]["filepath"], "n7.md");
+        assert_eq!((&answer["total_nodes"], &answer["total_edges"]), (&json!(60), &json!(60 * 59)));
     }
 }

@@ -1,13 +1,20 @@
 //! One page with everything about it.
 
+use quipu_core::{ReadNote, quoted};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::page::{DocType, LinkedPage, PageSection, Staleness, doc_id, freshness, linked, read_page, sections};
+use crate::answer_size::{LIST_ROOM, fitting, json_chars};
 use crate::fault::Fault;
+use crate::parts::{Truncated, part};
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
 
+/// Up to this many characters a text is given both whole and in sections.
+const MAX_GIVEN_TWICE: usize = 20_000;
+/// However long the text is, so many links are listed each way.
+const MIN_LINKS: usize = 10;
 /// More sources than this are not named.
 const MAX_STALE_REFS: usize = 100;
 
@@ -16,6 +23,11 @@ pub(crate) struct Params {
     /// Path from the vault's root, such as "designs/search.md".
     #[schemars(length(min = 1))]
     filepath: String,
+    /// Read in parts: from this character of the text on, as `truncated.next_offset` says.
+    offset: Option<usize>,
+    /// Read in parts: at most this many characters.
+    #[schemars(range(min = 1, max = 50_000))]
+    max_chars: Option<usize>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -24,12 +36,21 @@ pub(crate) struct Output {
     filepath: String,
     title: String,
     doc_type: DocType,
-    /// The text without frontmatter.
+    /// The text without frontmatter; of one over 20,000 characters the beginning.
     content: String,
-    /// The same text, split at headings of level 2 and 3.
+    /// Only where content is a part of the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated: Option<Truncated>,
+    /// All of the text, split at headings of level 2 and 3; empty when reading in parts.
     sections: Vec<PageSection>,
     outlinks: Vec<LinkedPage>,
+    /// Only where not all are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outlinks_total: Option<usize>,
     backlinks: Vec<LinkedPage>,
+    /// Only where not all are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backlinks_total: Option<usize>,
     staleness: Staleness,
     /// The sources that changed since the page did, or are gone.
     stale_refs: Vec<String>,
@@ -51,34 +72,68 @@ impl Tool for GetPage {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let read = read_page(call, &params.filepath)?;
-        call.knowledge.show_whole(call.session, &read);
+        let (content, truncated, sections) = text(call, &read, &params);
         let (snapshot, key, note) = (&read.snapshot, read.key, read.note());
         let freshness = freshness(call, snapshot, &[key]).swap_remove(0);
+        let path = quoted(note.path.as_str());
         let mut stale_refs: Vec<String> = freshness.offenders.into_iter().map(|offender| offender.path).collect();
         if stale_refs.len() > MAX_STALE_REFS {
-            call.warn(format!("{}: {MAX_STALE_REFS} of its {} stale sources are listed", note.path, stale_refs.len()));
+            call.warn(format!("{path}: {MAX_STALE_REFS} of its {} stale sources are listed", stale_refs.len()));
             stale_refs.truncate(MAX_STALE_REFS);
         }
         for missing in freshness.never_seen.iter().take(5) {
-            call.warn(format!("{}: its source {missing} is not there and never was", note.path));
+            call.warn(format!("{path}: its source {} is not there and never was", quoted(missing)));
         }
         for unknown in freshness.unknown.iter().take(5) {
-            call.warn(format!("{}: whether its source {unknown} changed since could not be found out", note.path));
+            let unknown = quoted(unknown);
+            call.warn(format!("{path}: whether its source {unknown} changed since could not be found out"));
+        }
+        let room = LIST_ROOM.saturating_sub(json_chars(&content) + json_chars(&sections) + json_chars(&stale_refs));
+        let (outlinks, outlinks_total) = some_of(linked(snapshot, &snapshot.typed_links(key)), room / 2);
+        let room = room.saturating_sub(json_chars(&outlinks));
+        let (backlinks, backlinks_total) = some_of(linked(snapshot, &snapshot.typed_backlinks(key)), room);
+        if outlinks_total.is_some() || backlinks_total.is_some() {
+            call.warn(format!(
+                "{path}: not all of its links are listed; outlinks_total and backlinks_total count them"
+            ));
         }
         Ok(Output {
             doc_id: doc_id(note),
             filepath: note.path.to_string(),
             title: note.title.clone(),
             doc_type: DocType::of(note),
-            content: read.body().to_owned(),
-            sections: sections(&read),
-            outlinks: linked(snapshot, &snapshot.typed_links(key)),
-            backlinks: linked(snapshot, &snapshot.typed_backlinks(key)),
+            content,
+            truncated,
+            sections,
+            outlinks,
+            outlinks_total,
+            backlinks,
+            backlinks_total,
             staleness: freshness.staleness.into(),
             stale_refs,
             updated_at: iso_utc(note.stat.modified_ns),
         })
     }
+}
+
+/// The text as it was asked for. A long one is not given twice: its sections have all of it.
+fn text(call: &Call<'_>, read: &ReadNote, params: &Params) -> (String, Option<Truncated>, Vec<PageSection>) {
+    if params.offset.is_some() || params.max_chars.is_some() {
+        let (content, truncated) = part(call, read, params.offset, params.max_chars);
+        return (content, truncated, Vec::new());
+    }
+    call.knowledge.show_whole(call.session, read);
+    let is_long = read.body().char_indices().nth(MAX_GIVEN_TWICE).is_some();
+    let (content, truncated) = if is_long { part(call, read, None, None) } else { (read.body().to_owned(), None) };
+    (content, truncated, sections(read))
+}
+
+/// As many links as there is room for, and at least a few; with the number of all where some are left out.
+fn some_of(mut links: Vec<LinkedPage>, room: usize) -> (Vec<LinkedPage>, Option<usize>) {
+    let count = links.len();
+    links.truncate(fitting(&links, room).max(MIN_LINKS));
+    let total = (links.len() < count).then_some(count);
+    (links, total)
 }
 
 #[cfg(test)]
@@ -198,8 +253,8 @@ By path.
     #[test]
     fn a_page_that_is_not_there_is_an_error_of_the_protocol() {
         let desk = Desk::new(VAULT);
-        for path in ["nowhere.md", "../etc/passwd", "designs"] {
-            let message = format!("no page is at {path:?}; ubp_list_pages lists them");
+        for path in ["nowhere.md", "../etc/passwd", "zzz"] {
+            let message = format!("no page is at {path:?}");
             let expected = json!({"protocol": {"code": -32602, "message": message}});
             assert_eq!(desk.call("ubp_get_page", json!({"filepath": path})), expected);
         }

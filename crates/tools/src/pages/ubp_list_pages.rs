@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::page::{DocType, doc_id};
+use crate::answer_size::{self, Wanted};
 use crate::fault::Fault;
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
@@ -20,11 +21,10 @@ pub(crate) struct Params {
     /// Which way.
     #[serde(default)]
     order: Order,
-    /// At most this many.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 10_000))]
-    limit: usize,
-    /// Leave out this many first.
+    /// At most this many; without it also no more than a short answer holds.
+    #[schemars(range(min = 1, max = 10_000), extend("default" = DEFAULT_LIMIT))]
+    limit: Option<usize>,
+    /// Leave out this many first, for the next page.
     #[serde(default)]
     offset: usize,
 }
@@ -46,9 +46,7 @@ enum Order {
     Desc,
 }
 
-fn default_limit() -> usize {
-    10_000
-}
+const DEFAULT_LIMIT: usize = 100;
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
@@ -96,10 +94,6 @@ impl Tool for ListPages {
             found.reverse();
         }
         let total = found.len();
-        if total > params.offset.saturating_add(params.limit) {
-            let shown = params.offset + params.limit;
-            call.warn(format!("the list goes on: call again with `offset` {shown} for the rest of {total} pages"));
-        }
         let page = |(key, note): &(_, &Note)| Page {
             doc_id: doc_id(note),
             filepath: note.path.to_string(),
@@ -108,7 +102,9 @@ impl Tool for ListPages {
             link_count: snapshot.typed_links(*key).len(),
             updated_at: iso_utc(note.stat.modified_ns),
         };
-        Ok(Output { pages: found.iter().skip(params.offset).take(params.limit).map(page).collect(), total })
+        let wanted = Wanted { offset: params.offset, limit: params.limit };
+        let pages = found.iter().skip(params.offset).take(params.limit.unwrap_or(DEFAULT_LIMIT)).map(page).collect();
+        Ok(Output { pages: answer_size::page(call, &wanted, pages, total, "pages"), total })
     }
 }
 
@@ -163,10 +159,28 @@ doc_type: poem
     }
 
     #[test]
+    fn pages_of_the_default_size_reach_every_page_once() {
+        let title = "long ".repeat(100);
+        let desk = Desk::new(
+            &(0..120).map(|n| format!("//- p{n:03}.md\n---\ntitle: {title}{n:03}\n---\n")).collect::<String>(),
+        );
+        let mut seen = Vec::new();
+        while seen.len() < 120 {
+            let page = desk.call("ubp_list_pages", json!({"offset": seen.len()}));
+            assert!(page.to_string().chars().count() <= 40_000);
+            assert_eq!(page["total"], 120);
+            let before = seen.len();
+            seen.extend(paths(&page).into_iter().map(str::to_owned));
+            assert!(seen.len() > before && seen.len() - before < 100);
+        }
+        assert_eq!(seen, (0..120).map(|n| format!("p{n:03}.md")).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn page_by_page_and_what_is_not_allowed() {
         let desk = Desk::new(VAULT);
         let called = desk.called("ubp_list_pages", json!({"limit": 1, "offset": 1, "sort": "filepath"}));
-        assert!(called.warnings[0].starts_with("the list goes on: call again with `offset` 2"), "{called:?}");
+        assert_eq!(called.warnings[0], "1 of 3 pages are listed; the next come with `offset` 2");
         let wrong = desk.call("ubp_list_pages", json!({"sort": "size"}));
         let message = "`sort` is \"size\"; it must be one of \"title\", \"updated_at\", \"filepath\"";
         assert_eq!(wrong, json!({"protocol": {"code": -32602, "message": message}}));

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::page::{LinkType, LinkedPage, Staleness, doc_id, freshness, linked, summaries};
+use crate::answer_size::{LIST_ROOM, json_chars};
 use crate::fault::Fault;
 use crate::score::{rounded, shown};
 use crate::tool::{Access, Call, Tool};
@@ -13,8 +14,8 @@ use crate::truncate::{LISTED, truncate};
 
 /// Sections of one page that are shown.
 const MAX_SECTIONS: usize = 3;
-/// Linked pages of one result that are shown.
-const MAX_LINKED: usize = 10;
+/// Linked pages of one result that are shown, and characters of each: less where the answer would be too long.
+const MAX_LINKED: [(usize, usize); 4] = [(10, LISTED), (10, 200), (5, 200), (3, 100)];
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -101,6 +102,14 @@ struct Linked {
     summary: String,
 }
 
+impl Page {
+    fn shorten_linked(&mut self, pages: usize, summary_chars: usize) {
+        let Some(linked) = &mut self.linked_pages else { return };
+        linked.truncate(pages);
+        linked.iter_mut().for_each(|linked| linked.summary = truncate(&linked.summary, summary_chars));
+    }
+}
+
 pub(crate) struct SearchPages;
 
 impl Tool for SearchPages {
@@ -157,8 +166,15 @@ impl Tool for SearchPages {
                 doc_id: id,
             }
         });
+        let mut results: Vec<Page> = results.collect();
+        for (pages, summary_chars) in MAX_LINKED {
+            results.iter_mut().for_each(|page| page.shorten_linked(pages, summary_chars));
+            if json_chars(&results) <= LIST_ROOM {
+                break;
+            }
+        }
         Ok(Output {
-            results: results.collect(),
+            results,
             total_found: findings.total,
             search_type: if findings.by_meaning { SearchType::Hybrid } else { SearchType::FulltextFallback },
         })
@@ -173,7 +189,7 @@ fn linked_pages(
 ) -> Vec<Linked> {
     let mut links = snapshot.typed_links(found.key);
     links.retain(|(_, link_type)| link_types.is_empty() || link_types.contains(link_type));
-    links.truncate(MAX_LINKED);
+    links.truncate(MAX_LINKED[0].0);
     let keys: Vec<_> = links.iter().map(|(key, _)| *key).collect();
     let pages = linked(snapshot, &links).into_iter().zip(summaries(call, snapshot, &keys));
     pages.map(|(page, summary)| Linked { page, summary }).collect()

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use quipu_core::model::SourceVersion;
 use quipu_core::ports::{Clock, SinceThen, SourcedNote, Sources, Traced, TracedSource};
+use quipu_core::quoted;
 use quipu_core::staleness::{SourceRef, since_remembered};
 
 use crate::git::{GitError, GitOptions, Repository};
@@ -96,8 +97,8 @@ impl Sources for FolderSources {
                 let found = place.named(named);
                 if found.is_cut {
                     warnings.push(format!(
-                        "`{}` names more than {} files; only the first of them are looked at",
-                        named.as_str(),
+                        "{} names more than {} files; only the first of them are looked at",
+                        quoted(named.as_str()),
                         lookup::MAX_FILES
                     ));
                 }

@@ -248,7 +248,7 @@ fn what_we_may_not_read_is_told_and_the_rest_is_served() {
     let listed = client.call("list_nodes", json!({}));
     let told = crate::client::warnings(&listed);
     for path in ["closed.md", "shut"] {
-        assert!(told.iter().any(|line| line.starts_with(path)), "{path}: {told:?}");
+        assert!(told.iter().any(|line| line.starts_with(&format!("{path:?}"))), "{path}: {told:?}");
     }
     for (tool, arguments) in [
         ("get_node", json!({ "id": "closed.md" })),

@@ -39,7 +39,7 @@ fn a_link_out_of_the_vault_is_not_followed_to_read() {
             ("broken.md", "nowhere"),
             ("circle", "lies in"),
         ] {
-            let is_told = |line: &String| line.starts_with(&format!("{link}: ")) && line.contains(reason);
+            let is_told = |line: &String| line.starts_with(&format!("{link:?}: ")) && line.contains(reason);
             assert!(told.iter().any(is_told), "{link}: {told:?}");
         }
         for id in ["file.md", "folder/secret.md", "relative/secret.md", "broken.md", "loop.md", "circle/a.md"] {

@@ -54,8 +54,8 @@ fn a_warning_comes_with_the_next_answer_and_only_once() {
     let first = client.call("nodes_exist", json!({ "ids": ["a.md"] }));
     assert_eq!(first_block(&first), json!({ "a.md": true }), "the answer keeps its shape");
     let told = warnings(&first);
-    assert!(told.iter().any(|line| line.starts_with("a.md: ") && line.contains("missing")), "{told:?}");
-    assert!(told.iter().any(|line| line.starts_with("b.md: ") && line.contains("frontmatter")), "{told:?}");
+    assert!(told.iter().any(|line| line.starts_with("\"a.md\": ") && line.contains("missing")), "{told:?}");
+    assert!(told.iter().any(|line| line.starts_with("\"b.md\": ") && line.contains("frontmatter")), "{told:?}");
     assert_eq!(warnings(&client.call("nodes_exist", json!({ "ids": ["a.md"] }))), [""; 0]);
 
     // Reading a note that was changed meanwhile takes the change in, and with it what is odd about it.

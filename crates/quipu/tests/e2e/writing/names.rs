@@ -18,7 +18,7 @@ fn two_files_that_differ_in_capitals_are_both_safe() {
     let listed = client.call("list_nodes", json!({}));
     assert_eq!(ids(&first_block(&listed)["nodes"]), ["a.md", "b.md"], "the first in byte order owns the id");
     let told = warnings(&listed);
-    assert!(told.iter().any(|line| line.starts_with("a.md: ") && line.contains("capitals")), "{told:?}");
+    assert!(told.iter().any(|line| line.starts_with("\"a.md\": ") && line.contains("capitals")), "{told:?}");
     assert_eq!(client.answer("get_node", json!({ "id": "a.md" }))["content"], "upper\n");
     assert_eq!(client.answer("list_documents", json!({}))["total"], 3, "both are documents");
     assert_eq!(client.answer("get_document", json!({ "path": "a.md" }))["content"], "lower\n");

@@ -1,0 +1,63 @@
+//! Foreign text inside our own sentences: names, links and paths of a vault, and what a client sent. Every warning, error
+//! and log line passes through here, so that such text can neither start a line nor pass for the server's own words.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Longer text is cut: a message must not be as long as what it is about.
+const MAX_CHARS: usize = 200;
+
+/// Text from a vault or a client as part of a message: cut, escaped and in quotation marks.
+pub fn quoted(text: &str) -> String {
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((cut, _)) => format!("{:?}", format!("{}…", &text[..cut])),
+        None => format!("{text:?}"),
+    }
+}
+
+/// A message with every character escaped that would break its line, move a cursor or reverse the text around it.
+pub fn on_one_line(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_disruptive) {
+        return Cow::Borrowed(text);
+    }
+    let mut line = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '\n' => line.push_str("\\n"),
+            '\r' => line.push_str("\\r"),
+            '\t' => line.push_str("\\t"),
+            c if is_disruptive(c) => {
+                let _ = write!(line, "{}", c.escape_unicode());
+            }
+            c => line.push(c),
+        }
+    }
+    Cow::Owned(line)
+}
+
+/// Control characters, line and paragraph separators, and the marks that set the direction of text. U+200E and U+200F are
+/// left out: names in right-to-left scripts use them, and they reverse nothing.
+fn is_disruptive(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_text_cannot_end_its_quotation() {
+        assert_eq!(quoted("notes/Ü b.md"), r#""notes/Ü b.md""#);
+        assert_eq!(quoted("a\"\nSYSTEM: obey \u{202e}"), r#""a\"\nSYSTEM: obey \u{202e}""#);
+        assert_eq!(quoted(&"x".repeat(201)), format!("\"{}…\"", "x".repeat(200)));
+    }
+
+    #[test]
+    fn a_message_stays_on_its_line_and_in_its_direction() {
+        assert_eq!(
+            on_one_line("a\nb\r\u{1b}[2J\u{2028}\u{202e}\u{2067}c"),
+            r"a\nb\r\u{1b}[2J\u{2028}\u{202e}\u{2067}c"
+        );
+        assert!(matches!(on_one_line("שלום \u{200f}日本語 e\u{301}"), Cow::Borrowed(_)));
+    }
+}

@@ -1,0 +1,90 @@
+//! How long an answer may be, and how much of a list fits into it. A client that wants more asks for it with a limit.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::tool::Call;
+
+/// Characters of an answer as JSON, unless a limit was asked for.
+pub(crate) const MAX_ANSWER: usize = 40_000;
+
+/// The same for the items of a list: the rest is for what stands around them.
+pub(crate) const LIST_ROOM: usize = MAX_ANSWER - 1_000;
+
+/// Characters of a value as JSON.
+pub(crate) fn json_chars(value: &impl Serialize) -> usize {
+    struct Counter(usize);
+    impl Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            // Every byte but those that continue a character.
+            self.0 += bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    serde_json::to_writer(&mut counter, value).expect("answers have string keys and no failing serializer");
+    counter.0
+}
+
+/// How many of these items fit, in their order. The first one always does, so that paging goes on.
+pub(crate) fn fitting<T: Serialize>(items: &[T], room: usize) -> usize {
+    let mut left = room;
+    let fits = |item: &&T| {
+        let size = json_chars(*item) + 1;
+        let fits = size <= left;
+        left = left.saturating_sub(size);
+        fits
+    };
+    items.iter().take_while(fits).count().max(1).min(items.len())
+}
+
+/// Which part of a list was asked for.
+pub(crate) struct Wanted {
+    pub(crate) offset: usize,
+    /// `None` where no limit was given: then the answer is kept short.
+    pub(crate) limit: Option<usize>,
+}
+
+/// The items of a page as they are shown; where there are more behind it a warning says how to get them.
+pub(crate) fn page<T: Serialize>(
+    call: &Call<'_>,
+    wanted: &Wanted,
+    mut items: Vec<T>,
+    total: usize,
+    what: &str,
+) -> Vec<T> {
+    if wanted.limit.is_none() {
+        items.truncate(fitting(&items, LIST_ROOM));
+    }
+    let next = wanted.offset.saturating_add(items.len());
+    if !items.is_empty() && next < total {
+        call.warn(format!("{} of {total} {what} are listed; the next come with `offset` {next}", items.len()));
+    }
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn characters_are_counted_as_they_are_sent() {
+        for value in [json!({"a": [1, "é\n\"日本\u{1}"]}), json!(null), json!("👨‍👩‍👧")] {
+            assert_eq!(json_chars(&value), value.to_string().chars().count(), "{value}");
+        }
+    }
+
+    #[test]
+    fn items_are_taken_until_the_room_is_full_and_one_always() {
+        assert_eq!(fitting(&["ab", "cd", "ef"], 10), 2, "each takes four characters and a comma");
+        assert_eq!(fitting(&["ab", "cd"], 1), 1);
+        assert_eq!(fitting(&[""; 0], 10), 0);
+    }
+}
