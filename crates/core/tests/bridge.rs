@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use quipu_core::index::Scope;
 use quipu_core::memory::{
-    Creation, DuplicateRule, EntityId, EntityTypes, EntityWish, Memory, MemoryParts, ObservationId,
+    Creation, DetailPart, DuplicateRule, EntityId, EntityTypes, EntityWish, Memory, MemoryParts, ObservationId,
 };
 use quipu_core::model::NoteId;
 use quipu_core::notes::{NoteError, NoteUpdate};
@@ -17,6 +17,9 @@ use quipu_core::{Knowledge, Parts, Session};
 use quipu_testkit::memory_conformance::{MemoryShelf, author};
 use quipu_testkit::store_conformance::Shelf;
 use quipu_testkit::{FixedClock, MemMemoryShelf, MemShelf, MemSources, MemVault};
+
+/// Everything of an entity.
+const ALL: DetailPart = DetailPart { observations_offset: 0, relations_offset: 0, limit: 1000 };
 
 /// A vault and a memory, open together.
 struct Desk {
@@ -90,7 +93,7 @@ impl Desk {
 
     /// The paths of the notes an entity speaks of, each with the link that leads there.
     fn notes(&self, entity: EntityId) -> Vec<(String, String)> {
-        let detail = self.memory.entity_detail(entity, 0, 1000).unwrap();
+        let detail = self.memory.entity_detail(entity, ALL).unwrap();
         let Some(spoken_of) = self.knowledge.spoken_of(&detail).unwrap() else { return Vec::new() };
         let shown = |(key, link)| (spoken_of.snapshot.note(key).path.to_string(), link);
         spoken_of.notes.into_iter().map(shown).collect()
@@ -168,7 +171,7 @@ fn a_renamed_note_takes_its_links_along_and_no_text_is_rewritten() {
         desk.rename("plan.md", "Old plan", update_links).unwrap();
         assert_eq!(desk.notes(id), to("Old plan.md", "Plan"));
         assert_eq!(desk.speaking_of("old plan.md"), [1]);
-        let entity = desk.memory.entity_detail(id, 0, 1000).unwrap();
+        let entity = desk.memory.entity_detail(id, ALL).unwrap();
         assert_eq!(
             (entity.entity.description.as_deref(), &*entity.observations[0].text),
             (Some("[[Plan]]"), "[[plan|it]]")
@@ -350,7 +353,7 @@ proptest! {
                 }
                 Event::Link(number) => if let Some(at) = chosen(number, true) {
                     let stem = sheets[at].path.rsplit('/').next().unwrap().trim_end_matches(".md");
-                    desk.memory.create_observation(entity, &format!("about [[{stem}]]"), &desk.author()).unwrap();
+                    desk.memory.create_observation(entity, &format!("{}: about [[{stem}]]", links.len()), &desk.author()).unwrap();
                     links.push((at, true));
                 },
                 Event::Unlink(number) => if !links.is_empty() {

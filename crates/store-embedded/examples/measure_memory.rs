@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use quipu_core::Session;
 use quipu_core::memory::{
-    Bulk, BulkEntity, Creation, DuplicateRule, EntityId, EntityTypes, EntityWish, Fields, Memory, MemoryParts, Page,
-    SearchBy, SearchQuery, SubgraphQuery,
+    Bulk, BulkEntity, Creation, DetailPart, DuplicateRule, EntityId, EntityTypes, EntityWish, Fields, Memory,
+    MemoryParts, Page, SearchBy, SearchQuery, SubgraphQuery,
 };
 use quipu_core::ports::{Author, EmbedError, Embedder, EntityRef, MemoryChange, NewEntity, Role, SystemClock};
 use quipu_embed::Builtin;
@@ -343,7 +343,8 @@ fn speed(entities: usize) {
         let query = SubgraphQuery { text: prose.sentence(3), fields: Fields::ALL, page, project: None };
         memory.search_subgraph(&session, &query).unwrap();
     });
-    measure("get_entity", 100, &mut |round| drop(memory.entity_detail(EntityId(round as i64 + 1), 0, 100).unwrap()));
+    let part = DetailPart { observations_offset: 0, relations_offset: 0, limit: 100 };
+    measure("get_entity", 100, &mut |round| drop(memory.entity_detail(EntityId(round as i64 + 1), part).unwrap()));
     measure("list_entities, last page", 100, &mut |_| {
         memory.list_entities(Page { number: (entities / 20) as u64, size: 20 }).unwrap();
     });

@@ -150,11 +150,12 @@ pub fn near_names(snapshot: &Snapshot, name: &str, limit: usize) -> Vec<NoteKey>
     }
     let wanted = pairs(folded);
     let table = snapshot.name_table();
-    let exact = table.exact.get(folded).into_iter().flatten().map(|place| (1.0, *place));
-    let alike = table.shared(&wanted).into_iter();
-    let alike =
-        alike.map(|(place, shared)| (dice(shared, wanted.len() as u32, table.names[place as usize].pairs), place));
-    let mut found: Vec<(f64, u32)> = exact.chain(alike.filter(|(score, _)| *score >= LIKE_ENOUGH)).collect();
+    let score = |(place, shared): (u32, u32)| {
+        let candidate = &table.names[place as usize];
+        (dice(shared, wanted.len() as u32, candidate.pairs).max(exchanged(folded, &candidate.text)), place)
+    };
+    let alike = table.shared(&wanted).into_iter().map(score);
+    let mut found: Vec<(f64, u32)> = alike.filter(|(score, _)| *score >= LIKE_ENOUGH).collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let mut near: Vec<NoteKey> = Vec::new();
     for key in found.into_iter().map(|(_, place)| table.names[place as usize].key) {

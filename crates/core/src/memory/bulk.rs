@@ -4,9 +4,9 @@ use rustc_hash::FxHashMap;
 
 use super::error::MemoryError;
 use super::memory::Memory;
-use super::model::{Entity, EntityId, Observation, Relation, name_key};
+use super::model::{Entity, EntityId, Observation, ObservationId, Relation, name_key};
 use super::names::{Comparison, compare};
-use super::write::{Creation, EntityWish, creation, text_of};
+use super::write::{Creation, EntityWish, creation, into_observation, text_of};
 use crate::ports::{ApplyError, Author, EntityRef, MemoryChange, MemoryItem};
 
 /// What is to be made in one step.
@@ -57,10 +57,12 @@ pub enum NameOrId {
 pub struct Made {
     /// In the order given.
     pub entities: Vec<Entity>,
-    /// Those that came with entities first, then in the order given.
+    /// Those that came with entities first, then in the order given, with those that were there before in their places.
     pub observations: Vec<Observation>,
     /// In the order given.
     pub relations: Vec<Relation>,
+    /// Observations that were not stored, since the entity had them: their place in the bulk, and which they equal.
+    pub repeated: Vec<(usize, ObservationId)>,
     /// New entities, by their place, beside the ones that were there before, or come before them in the bulk, and are likely
     /// the same.
     pub likely_twins: Vec<(usize, Entity)>,
@@ -78,7 +80,9 @@ impl Memory {
             let advice = if count == 0 { "give at least one" } else { "split it" };
             return Err(MemoryError::BulkSize { count, max: Self::MAX_BULK, advice });
         }
-        let plan = self.plan(bulk)?;
+        let _alone = self.creating();
+        let is_repeated = self.is_repeated(author)?;
+        let plan = self.plan(bulk, is_repeated)?;
         let likely_twins = self.likely_twins(&plan.wishes)?;
         let applied = self.store.apply(&plan.changes, author).map_err(|error| match error {
             ApplyError::Refused { change, refusal } => {
@@ -88,15 +92,27 @@ impl Memory {
             ApplyError::Failed(failure) => failure.into(),
         })?;
         let mut made = Made::default();
-        for outcome in applied.outcomes {
+        for outcome in &applied.outcomes {
             match outcome {
-                MemoryItem::Entity(entity) => made.entities.push(entity),
-                MemoryItem::Observation(observation) => made.observations.push(observation),
-                MemoryItem::Relation(relation) => made.relations.push(relation),
+                MemoryItem::Entity(entity) => made.entities.push(entity.clone()),
+                MemoryItem::Observation(observation) => made.observations.push(observation.clone()),
+                MemoryItem::Relation(relation) => made.relations.push(relation.clone()),
             }
         }
         for entity in &mut made.entities {
             entity.observation_count = made.observations.iter().filter(|made| made.entity == entity.id).count() as u64;
+        }
+        // What the very same call did before is told as it was, which may be less.
+        if !is_repeated {
+            for (place, equal) in plan.repeated {
+                let observation = match equal {
+                    Equal::There(observation) => observation,
+                    Equal::Made(change) => into_observation(applied.outcomes.get(change).cloned()),
+                };
+                made.repeated.push((place, observation.id));
+                let before = plan.with_entities + place;
+                made.observations.insert(before.min(made.observations.len()), observation);
+            }
         }
         let twin = |twin: Twin| match twin {
             Twin::There(entity) => entity,
@@ -135,7 +151,7 @@ impl Memory {
         })
     }
 
-    fn plan(&self, bulk: Bulk) -> Result<Plan, MemoryError> {
+    fn plan(&self, bulk: Bulk, is_repeated: bool) -> Result<Plan, MemoryError> {
         let mut plan = Plan::default();
         for (number, wish) in bulk.entities.into_iter().enumerate() {
             let place = format!("entities[{number}]");
@@ -152,14 +168,24 @@ impl Memory {
                 plan.push(change, &place, &name);
             }
         }
+        plan.with_entities = plan.changes.len() - plan.wishes.len();
         for (number, observation) in bulk.observations.into_iter().enumerate() {
             let place = format!("observations[{number}]");
             let change = || {
                 let entity = plan.resolve(&observation.entity)?;
-                Ok(MemoryChange::AddObservation { entity, text: text_of("text_content", &observation.text)? })
+                Ok((entity, text_of("text_content", &observation.text)?))
             };
-            let change = change().map_err(|error: MemoryError| error.at(place.clone()))?;
-            plan.push(change, &place, "");
+            let (entity, text) = change().map_err(|error: MemoryError| error.at(place.clone()))?;
+            let there = match entity {
+                EntityRef::Id(id) if !is_repeated => self.observation_like(id, &text)?.map(Equal::There),
+                _ => None,
+            };
+            let change = MemoryChange::AddObservation { entity, text };
+            let earlier = || plan.changes.iter().position(|earlier| *earlier == change).map(Equal::Made);
+            match there.or_else(earlier) {
+                Some(equal) => plan.repeated.push((number, equal)),
+                None => plan.push(change, &place, ""),
+            }
         }
         for (number, relation) in bulk.relations.into_iter().enumerate() {
             let place = format!("relations[{number}]");
@@ -189,11 +215,22 @@ enum Twin {
     Before(usize),
 }
 
+/// What an observation of a bulk repeats.
+enum Equal {
+    There(Observation),
+    /// By an earlier change of the same bulk.
+    Made(usize),
+}
+
 #[derive(Default)]
 struct Plan {
     /// The entities as they will be, without their observations.
     wishes: Vec<EntityWish>,
     changes: Vec<MemoryChange>,
+    /// How many observations come with entities.
+    with_entities: usize,
+    /// Observations, by their place in the bulk, that need no change.
+    repeated: Vec<(usize, Equal)>,
     /// For each change the part of the bulk it comes from, and the name it wants.
     places: Vec<(String, String)>,
     /// Which change makes the entity of a name.

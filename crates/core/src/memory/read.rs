@@ -1,5 +1,7 @@
 //! Looking at what is there: one entity, a page of them, relations, a part of the graph.
 
+use rustc_hash::FxHashMap;
+
 use super::error::MemoryError;
 use super::memory::Memory;
 use super::model::{Entity, EntityId, Observation, Relation};
@@ -18,6 +20,17 @@ pub struct EntityDetail {
     pub relations_to: Vec<Relation>,
     /// Whether there are more relations behind these.
     pub has_more_relations: bool,
+}
+
+/// Which part of an entity's lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DetailPart {
+    /// How many of the newest observations to leave out.
+    pub observations_offset: u64,
+    /// How many of the oldest relations, either way, to leave out.
+    pub relations_offset: u64,
+    /// How many of each list.
+    pub limit: usize,
 }
 
 /// Which part of a long list.
@@ -60,22 +73,28 @@ pub struct Subgraph {
 }
 
 impl Memory {
-    /// An entity with at most `limit` each of its observations, newest first chosen, and of its relations either way, oldest
-    /// first chosen; `offset` of each left out before.
-    pub fn entity_detail(&self, id: EntityId, offset: u64, limit: usize) -> Result<EntityDetail, MemoryError> {
+    /// An entity with its newest observations and its oldest relations either way.
+    pub fn entity_detail(&self, id: EntityId, part: DetailPart) -> Result<EntityDetail, MemoryError> {
+        let DetailPart { observations_offset, relations_offset, limit } = part;
         let entity = self.entity(id)?;
         let mut observations = self.store.observations_of(&[id])?.pop().unwrap_or_default();
-        let skip = usize::try_from(offset).unwrap_or(usize::MAX);
+        let skip = usize::try_from(observations_offset).unwrap_or(usize::MAX);
         observations.truncate(observations.len().saturating_sub(skip));
         observations.drain(..observations.len().saturating_sub(limit));
         // One more than wanted tells whether there are more.
-        let relations = |filter: RelationFilter| self.store.relations_where(&filter, offset, limit + 1);
+        let relations = |filter: RelationFilter| self.store.relations_where(&filter, relations_offset, limit + 1);
         let mut relations_from = relations(RelationFilter { from: Some(id), ..RelationFilter::default() })?;
         let mut relations_to = relations(RelationFilter { to: Some(id), ..RelationFilter::default() })?;
         let has_more_relations = relations_from.len() > limit || relations_to.len() > limit;
         relations_from.truncate(limit);
         relations_to.truncate(limit);
         Ok(EntityDetail { entity, observations, relations_from, relations_to, has_more_relations })
+    }
+
+    /// The names of some entities; those that are gone have none.
+    pub fn entity_names(&self, ids: &[EntityId]) -> Result<FxHashMap<EntityId, String>, MemoryError> {
+        let found = self.store.entities(ids)?.into_iter().flatten();
+        Ok(found.map(|entity| (entity.id, entity.name)).collect())
     }
 
     /// One page of all entities.

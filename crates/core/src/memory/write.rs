@@ -38,6 +38,15 @@ pub enum Creation {
     },
 }
 
+/// What came of a wish for an observation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observed {
+    /// The one that is there now.
+    pub observation: Observation,
+    /// Whether the entity had it before, so that nothing was stored.
+    pub was_there: bool,
+}
+
 impl Memory {
     /// Makes an entity, unless it is likely there under this or another name. `force` makes it all the same, but for a
     /// name that is taken.
@@ -92,17 +101,24 @@ impl Memory {
         Ok((into_entity(applied.outcomes.into_iter().next()), relations))
     }
 
-    /// Adds an observation to an entity.
-    pub fn create_observation(
-        &self,
-        entity: EntityId,
-        text: &str,
-        author: &Author,
-    ) -> Result<Observation, MemoryError> {
+    /// Adds an observation to an entity that does not have it yet.
+    pub fn create_observation(&self, entity: EntityId, text: &str, author: &Author) -> Result<Observed, MemoryError> {
         let text = text_of("text_content", text)?;
+        let _alone = self.creating();
+        if !self.is_repeated(author)?
+            && let Some(observation) = self.observation_like(entity, &text)?
+        {
+            return Ok(Observed { observation, was_there: true });
+        }
         let change = MemoryChange::AddObservation { entity: EntityRef::Id(entity), text };
         let applied = self.store.apply(&[change], author)?;
-        Ok(into_observation(applied.outcomes.into_iter().next()))
+        Ok(Observed { observation: into_observation(applied.outcomes.into_iter().next()), was_there: false })
+    }
+
+    /// The observation of an entity that says just this.
+    pub(super) fn observation_like(&self, entity: EntityId, text: &str) -> Result<Option<Observation>, MemoryError> {
+        let observations = self.store.observations_of(&[entity])?.pop().unwrap_or_default();
+        Ok(observations.into_iter().find(|observation| observation.text == text))
     }
 
     /// Takes an observation away; returns what it was.
@@ -131,17 +147,24 @@ impl Memory {
         Ok(into_relation(applied.outcomes.into_iter().next()))
     }
 
-    /// The wish as it can be kept: texts without the space around them, the type canonical.
+    /// The wish as it can be kept: texts without the space around them, each observation once, the type canonical.
     pub(super) fn checked(&self, wish: EntityWish) -> Result<EntityWish, MemoryError> {
         let name = text_of("name", &wish.name)?;
         let in_list = |place: usize| MemoryError::Blank { field: format!("observations[{place}]").into() };
         let observations = wish.observations.iter().enumerate();
         let observations = observations.map(|(place, text)| text_of("observations", text).map_err(|_| in_list(place)));
+        let mut distinct: Vec<String> = Vec::with_capacity(wish.observations.len());
+        for text in observations {
+            let text = text?;
+            if !distinct.contains(&text) {
+                distinct.push(text);
+            }
+        }
         Ok(EntityWish {
             entity_type: self.types.canonical(&text_of("entity_type", &wish.entity_type)?),
             aliases: tidy_aliases(wish.aliases, Some(&name)),
             description: tidy_description(wish.description),
-            observations: observations.collect::<Result<_, _>>()?,
+            observations: distinct,
             name,
         })
     }

@@ -128,6 +128,7 @@ fn an_entity_from_its_making_to_its_end() {
                 {"observation_id": 1, "observation_content": "Written in Rust"},
                 {"observation_id": 2, "observation_content": "One binary"},
             ],
+            "observations_total": 2,
             "relations_from": [], "relations_to": []})
     );
     let update = json!({"entity_id": 1, "entity_type": "bug", "aliases": "", "description": ""});
@@ -229,11 +230,42 @@ fn observations_come_and_go() {
 }
 
 #[test]
+fn an_equal_observation_is_not_stored_twice() {
+    let mut client = planted();
+    let again = client.call("create_observation", json!({"entity_id": 2, "text_content": " Uses SQLite "}));
+    assert_eq!(first_block(&again)["observation_id"], 1, "the one that is there");
+    let told = "nothing was added: entity 2 has this observation already, as observation 1";
+    assert_eq!(warnings(&again), [told]);
+    let bulk = json!({"observations": [
+        {"entity_id": 2, "text_content": "Is new"},
+        {"entity_id": 2, "text_content": "Keeps a log"},
+        {"entity_id": "2", "text_content": "Is new"},
+        {"entity_id": 1, "text_content": "Keeps a log"},
+    ]});
+    let made = client.call("bulk_update", bulk);
+    let answer = first_block(&made);
+    let ids: Vec<&Value> =
+        answer["created_observations"].as_array().unwrap().iter().map(|made| &made["observation_id"]).collect();
+    assert_eq!(ids, [&json!(4), &json!(2), &json!(4), &json!(5)]);
+    assert_eq!(answer["summary"]["observations_created"], 2);
+    let told = |place: usize, id: usize| {
+        format!("observations[{place}] was not added: its entity has it already, as observation {id}")
+    };
+    assert_eq!(warnings(&made), [told(1, 2), told(2, 4)]);
+    let only = client.answer("bulk_update", json!({"observations": [{"entity_id": 2, "text_content": "Is new"}]}));
+    assert_eq!(only["summary"]["observations_created"], 0);
+    let twice = json!({"name": "Twice", "entity_type": "x", "observations": ["same", "same ", "other"]});
+    assert_eq!(client.answer("create_entity", twice)["memory_observations_count"], 2);
+    assert_eq!(client.answer("get_entity", json!({"entity_id": 2}))["observations_total"], 3);
+}
+
+#[test]
 fn relations_come_and_go() {
     let mut client = planted();
     let relate = json!({"from_entity_id": 1, "to_entity_id": 4, "relation_type": "depends_on"});
     let made = timeless(client.answer("create_relation", relate.clone()));
-    let expected = json!({"relation_id": 3, "from_entity_id": 1, "to_entity_id": 4, "relation_type": "depends_on"});
+    let expected = json!({"relation_id": 3, "from_entity_id": 1, "from_entity_name": "Quipu", "to_entity_id": 4,
+        "to_entity_name": "Lunch place", "relation_type": "depends_on"});
     assert_eq!(made, expected);
     assert_eq!(error(&mut client, "create_relation", relate), invalid("relation 3 says the same already"));
     let nobody = json!({"from_entity_id": 1, "to_entity_id": 98, "relation_type": "x"});
@@ -253,8 +285,10 @@ fn relations_come_and_go() {
     assert_eq!(first_block(&cut).as_array().unwrap().len(), 2);
     assert_eq!(warnings(&cut), ["there are more than 2 relations; the rest comes with offset 2"]);
     let entity = timeless(client.answer("get_entity", json!({"entity_id": 2})));
-    assert_eq!(entity["relations_from"], json!([{"relation_id": 1, "to_entity_id": 1, "relation_type": "part_of"}]));
-    assert_eq!(entity["relations_to"], json!([{"relation_id": 2, "from_entity_id": 3, "relation_type": "part_of"}]));
+    let from = json!([{"relation_id": 1, "to_entity_id": 1, "to_entity_name": "Quipu", "relation_type": "part_of"}]);
+    let to = json!([{"relation_id": 2, "from_entity_id": 3, "from_entity_name": "Write ahead log",
+        "relation_type": "part_of"}]);
+    assert_eq!((&entity["relations_from"], &entity["relations_to"]), (&from, &to));
     let gone = timeless(client.answer("delete_relation", json!({"relation_id": 3})));
     assert_eq!((&gone["relation_id"], &gone["message"]), (&json!(3), &json!("Deleted relation 3.")));
     let gone = error(&mut client, "delete_relation", json!({"relation_id": 3}));
@@ -318,7 +352,8 @@ fn a_part_of_the_graph() {
             "observations": [{"observation_id": 2, "content": "Keeps a log"}, {"observation_id": 1, "content": "Uses SQLite"}]}),
         "what fits comes first"
     );
-    let relation = json!({"relation_id": 2, "from_entity_id": 3, "to_entity_id": 2, "relation_type": "part_of"});
+    let relation = json!({"relation_id": 2, "from_entity_id": 3, "from_entity_name": "Write ahead log",
+        "to_entity_id": 2, "to_entity_name": "Storage layer", "relation_type": "part_of"});
     assert_eq!(found["relations"], json!([relation]));
     let pagination = json!({"total_entities": 3, "per_page": 20, "current_page": 1, "total_pages": 1});
     assert_eq!(found["pagination"], pagination);
@@ -439,7 +474,8 @@ fn a_bulk_is_all_or_nothing() {
     );
     assert_eq!(
         made["created_relations"],
-        json!([{"relation_id": 3, "from_entity_id": 1, "to_entity_id": 5, "relation_type": "depends_on"}])
+        json!([{"relation_id": 3, "from_entity_id": 1, "from_entity_name": "Quipu", "to_entity_id": 5,
+            "to_entity_name": "Rust", "relation_type": "depends_on"}])
     );
     let summary = json!({"entities_created": 1, "observations_created": 3, "relations_created": 1});
     assert_eq!(made["summary"], summary);

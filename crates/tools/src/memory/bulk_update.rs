@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use quipu_core::memory::{Bulk, BulkEntity, BulkObservation, BulkRelation, EntityId, NameOrId};
+use quipu_core::memory::{Bulk, BulkEntity, BulkObservation, BulkRelation, EntityId, NameOrId, limits};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -27,16 +27,16 @@ pub(crate) struct Params {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewEntity {
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = limits::NAME))]
     name: String,
-    #[schemars(length(min = 1, max = 100))]
+    #[schemars(length(min = 1, max = limits::TYPE))]
     entity_type: String,
-    #[schemars(length(max = 5000))]
+    #[schemars(length(max = limits::ALIASES))]
     aliases: Option<String>,
-    #[schemars(length(max = 10_000))]
+    #[schemars(length(max = limits::DESCRIPTION))]
     description: Option<String>,
     #[serde(default)]
-    #[schemars(length(max = 200), inner(length(min = 1, max = 50_000)))]
+    #[schemars(length(max = 200), inner(length(min = 1, max = limits::OBSERVATION)))]
     observations: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ struct NewEntity {
 #[serde(deny_unknown_fields)]
 struct NewObservation {
     entity_id: IdOrName,
-    #[schemars(length(min = 1, max = 50_000))]
+    #[schemars(length(min = 1, max = limits::OBSERVATION))]
     text_content: String,
 }
 
@@ -53,7 +53,7 @@ struct NewObservation {
 struct NewRelation {
     from_entity_id: IdOrName,
     to_entity_id: IdOrName,
-    #[schemars(length(min = 1, max = 100))]
+    #[schemars(length(min = 1, max = limits::TYPE))]
     relation_type: String,
 }
 
@@ -150,15 +150,18 @@ impl Tool for BulkUpdate {
                 twin.id
             ));
         }
+        for (place, id) in &made.repeated {
+            call.warn(format!("observations[{place}] was not added: its entity has it already, as observation {id}"));
+        }
         let summary = Summary {
             entities_created: made.entities.len(),
-            observations_created: made.observations.len(),
+            observations_created: made.observations.len() - made.repeated.len(),
             relations_created: made.relations.len(),
         };
         Ok(Output {
             created_entities: made.entities.into_iter().map(EntityOutput::from).collect(),
             created_observations: made.observations.into_iter().map(ObservationOutput::from).collect(),
-            created_relations: made.relations.into_iter().map(RelationOutput::from).collect(),
+            created_relations: RelationOutput::all(call.memory()?, made.relations)?,
             summary,
         })
     }

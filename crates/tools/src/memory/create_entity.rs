@@ -1,6 +1,6 @@
 //! A new entity, unless it is likely there already.
 
-use quipu_core::memory::{Creation, Entity, EntityWish};
+use quipu_core::memory::{Creation, Entity, EntityWish, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,20 +12,20 @@ use crate::truncate::echoed;
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
     /// Its name; no other entity may have it, in any case.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = limits::NAME))]
     name: String,
     /// For example Project, Task, Issue, User. Common variants become one: "bug" is Issue.
-    #[schemars(length(min = 1, max = 100))]
+    #[schemars(length(min = 1, max = limits::TYPE))]
     entity_type: String,
     /// Other names, separated by |.
-    #[schemars(length(max = 5000))]
+    #[schemars(length(max = limits::ALIASES))]
     aliases: Option<String>,
     /// What it is, in a sentence.
-    #[schemars(length(max = 10_000))]
+    #[schemars(length(max = limits::DESCRIPTION))]
     description: Option<String>,
     /// What is known of it; one fact each.
     #[serde(default)]
-    #[schemars(length(max = 200), inner(length(min = 1, max = 50_000)))]
+    #[schemars(length(max = 200), inner(length(min = 1, max = limits::OBSERVATION)))]
     observations: Vec<String>,
     /// Create it although something like it is there.
     #[serde(default)]

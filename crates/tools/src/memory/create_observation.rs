@@ -1,6 +1,6 @@
 //! A fact added to an entity.
 
-use quipu_core::memory::EntityId;
+use quipu_core::memory::{EntityId, Observation, limits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -13,7 +13,7 @@ pub(crate) struct Params {
     /// Number of the entity.
     entity_id: i64,
     /// The fact, short and complete in itself.
-    #[schemars(length(min = 1, max = 50_000))]
+    #[schemars(length(min = 1, max = limits::OBSERVATION))]
     text_content: String,
 }
 
@@ -33,6 +33,11 @@ impl Tool for CreateObservation {
     fn call(call: &Call<'_>, params: Params) -> Result<ObservationOutput, Fault> {
         let author = call.author(Self::NAME)?;
         let memory = call.memory()?;
-        Ok(memory.create_observation(EntityId(params.entity_id), &params.text_content, &author)?.into())
+        let observed = memory.create_observation(EntityId(params.entity_id), &params.text_content, &author)?;
+        if observed.was_there {
+            let Observation { id, entity, .. } = &observed.observation;
+            call.warn(format!("nothing was added: entity {entity} has this observation already, as observation {id}"));
+        }
+        Ok(observed.observation.into())
     }
 }

@@ -1,6 +1,6 @@
 //! Two entities related.
 
-use quipu_core::memory::EntityId;
+use quipu_core::memory::{EntityId, limits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -15,7 +15,7 @@ pub(crate) struct Params {
     /// Number of the target.
     to_entity_id: i64,
     /// For example part_of, depends_on, relates_to, implements, solves.
-    #[schemars(length(min = 1, max = 100))]
+    #[schemars(length(min = 1, max = limits::TYPE))]
     relation_type: String,
 }
 
@@ -35,6 +35,7 @@ impl Tool for CreateRelation {
     fn call(call: &Call<'_>, params: Params) -> Result<RelationOutput, Fault> {
         let (from, to) = (EntityId(params.from_entity_id), EntityId(params.to_entity_id));
         let author = call.author(Self::NAME)?;
-        Ok(call.memory()?.create_relation(from, to, &params.relation_type, &author)?.into())
+        let relation = call.memory()?.create_relation(from, to, &params.relation_type, &author)?;
+        RelationOutput::named(call.memory()?, relation)
     }
 }

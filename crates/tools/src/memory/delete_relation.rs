@@ -37,6 +37,6 @@ impl Tool for DeleteRelation {
         let author = call.author(Self::NAME)?;
         let relation = call.memory()?.delete_relation(RelationId(params.relation_id), &author)?;
         let message = format!("Deleted relation {}.", relation.id);
-        Ok(Output { relation: relation.into(), message })
+        Ok(Output { relation: RelationOutput::named(call.memory()?, relation)?, message })
     }
 }

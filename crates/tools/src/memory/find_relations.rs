@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::wire::RelationOutput;
+use crate::answer_size::{LIST_ROOM, fitting};
 use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
 
@@ -18,17 +19,14 @@ pub(crate) struct Params {
     /// Only of this type, as written.
     relation_type: Option<String>,
     /// At most this many.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 1000))]
-    limit: usize,
+    #[schemars(range(min = 1, max = 1000), extend("default" = DEFAULT_LIMIT))]
+    limit: Option<usize>,
     /// Leave out this many first.
     #[serde(default)]
     offset: u64,
 }
 
-fn default_limit() -> usize {
-    200
-}
+const DEFAULT_LIMIT: usize = 200;
 
 pub(crate) struct FindRelations;
 
@@ -49,13 +47,20 @@ impl Tool for FindRelations {
             to: params.to_entity_id.map(EntityId),
             relation_type: params.relation_type,
         };
+        let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
         // One more than wanted tells whether there are more.
-        let mut found = call.memory()?.find_relations(&filter, params.offset, params.limit + 1)?;
-        if found.len() > params.limit {
-            found.truncate(params.limit);
-            let next = params.offset + params.limit as u64;
-            call.warn(format!("there are more than {} relations; the rest comes with offset {next}", params.limit));
+        let found = call.memory()?.find_relations(&filter, params.offset, limit + 1)?;
+        let mut relations = RelationOutput::all(call.memory()?, found)?;
+        let count = relations.len();
+        relations.truncate(limit);
+        if params.limit.is_none() {
+            relations.truncate(fitting(&relations, LIST_ROOM));
         }
-        Ok(found.into_iter().map(RelationOutput::from).collect())
+        if relations.len() < count {
+            let shown = relations.len();
+            let next = params.offset + shown as u64;
+            call.warn(format!("there are more than {shown} relations; the rest comes with offset {next}"));
+        }
+        Ok(relations)
     }
 }

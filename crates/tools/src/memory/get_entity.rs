@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use quipu_core::memory::{EntityDetail, EntityId, Observation, Relation};
+use quipu_core::memory::{DetailPart, EntityDetail, EntityId, Observation, Relation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::room::{OBSERVATIONS, ONE_OBSERVATION, cost, newest_that_fit};
-use super::wire::EntityOutput;
+use super::room::{OBSERVATIONS, cost, newest_that_fit};
+use super::wire::{EntityOutput, Names, names_of_ends};
+use crate::answer_size::{LIST_ROOM, fitting, json_chars};
 use crate::fault::Fault;
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
@@ -18,18 +19,17 @@ pub(crate) struct Params {
     /// Number of the entity.
     entity_id: i64,
     /// At most this many of each list: the newest observations, the oldest relations.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 1000))]
-    limit: usize,
-    /// Leave out this many of each list first; a warning says which comes next.
+    #[schemars(range(min = 1, max = 1000), extend("default" = DEFAULT_LIMIT))]
+    limit: Option<usize>,
+    /// Leave out this many of the newest observations; a warning says which comes next.
     #[serde(default)]
-    offset: u64,
+    observations_offset: u64,
+    /// Leave out this many of the oldest relations, either way.
+    #[serde(default)]
+    relations_offset: u64,
 }
 
-/// Of short observations about as many as there is room for.
-fn default_limit() -> usize {
-    400
-}
+const DEFAULT_LIMIT: usize = 100;
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
@@ -37,6 +37,8 @@ pub(crate) struct Output {
     entity: EntityOutput,
     /// Oldest first.
     observations: Vec<Seen>,
+    /// All of them, shown or not.
+    observations_total: u64,
     /// This entity is the source.
     relations_from: Vec<RelationFrom>,
     /// This entity is the target.
@@ -66,6 +68,7 @@ struct Seen {
 struct RelationFrom {
     relation_id: i64,
     to_entity_id: i64,
+    to_entity_name: String,
     relation_type: String,
     created_at: String,
     updated_at: String,
@@ -75,6 +78,7 @@ struct RelationFrom {
 struct RelationTo {
     relation_id: i64,
     from_entity_id: i64,
+    from_entity_name: String,
     relation_type: String,
     created_at: String,
     updated_at: String,
@@ -94,66 +98,109 @@ impl Tool for GetEntity {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
         let memory = call.memory()?;
-        let mut detail = memory.entity_detail(EntityId(params.entity_id), params.offset, params.limit)?;
+        let part = DetailPart {
+            observations_offset: params.observations_offset,
+            relations_offset: params.relations_offset,
+            limit: params.limit.unwrap_or(DEFAULT_LIMIT),
+        };
+        let mut detail = memory.entity_detail(EntityId(params.entity_id), part)?;
+        let names = names_of_ends(memory, detail.relations_from.iter().chain(&detail.relations_to))?;
+        let entity = EntityOutput::from(detail.entity.clone());
+        let from = detail.relations_from.drain(..).map(|relation| RelationFrom::of(relation, &names));
+        let mut relations_from: Vec<RelationFrom> = from.collect();
+        let to = detail.relations_to.drain(..).map(|relation| RelationTo::of(relation, &names));
+        let mut relations_to: Vec<RelationTo> = to.collect();
+        let mut room = OBSERVATIONS;
+        if params.limit.is_none() {
+            // Observations are what an entity is read for: relations take a part of the room at most.
+            let whole = LIST_ROOM.saturating_sub(json_chars(&entity));
+            let count = relations_from.len() + relations_to.len();
+            relations_from.truncate(fitting(&relations_from, whole / 6));
+            relations_to.truncate(fitting(&relations_to, whole / 6));
+            detail.has_more_relations |= relations_from.len() + relations_to.len() < count;
+            room = whole - json_chars(&relations_from) - json_chars(&relations_to);
+        }
         let costs: Vec<usize> = detail.observations.iter().map(|seen| cost(&seen.text)).collect();
-        let shown = newest_that_fit(&costs, OBSERVATIONS);
+        let shown = newest_that_fit(&costs, room);
         detail.observations.drain(..detail.observations.len() - shown);
-        tell_rest(call, &detail, &params);
-        let seen = |observation: Observation| Seen {
-            observation_id: observation.id.0,
-            observation_content: truncate(&observation.text, ONE_OBSERVATION),
-            created_at: iso_utc(observation.created_ns),
-            updated_at: iso_utc(observation.updated_ns),
-        };
-        let from = |relation: Relation| RelationFrom {
-            relation_id: relation.id.0,
-            to_entity_id: relation.to.0,
-            relation_type: relation.relation_type,
-            created_at: iso_utc(relation.created_ns),
-            updated_at: iso_utc(relation.updated_ns),
-        };
-        let to = |relation: Relation| RelationTo {
-            relation_id: relation.id.0,
-            from_entity_id: relation.from.0,
-            relation_type: relation.relation_type,
-            created_at: iso_utc(relation.created_ns),
-            updated_at: iso_utc(relation.updated_ns),
-        };
         let notes = linked_notes(call, &detail)?;
+        tell_rest(call, &detail, &params, room);
+        if detail.has_more_relations {
+            let (from, to) = (relations_from.len(), relations_to.len());
+            call.warn(format!(
+                "entity {} has more relations than the {from} from it and {to} to it that are shown; pass `limit` and \
+                 `relations_offset` for the others",
+                detail.entity.id
+            ));
+        }
         Ok(Output {
             notes,
-            observations: detail.observations.into_iter().map(seen).collect(),
-            relations_from: detail.relations_from.into_iter().map(from).collect(),
-            relations_to: detail.relations_to.into_iter().map(to).collect(),
-            entity: detail.entity.into(),
+            observations: detail.observations.iter().map(|observation| Seen::of(observation, room)).collect(),
+            observations_total: detail.entity.observation_count,
+            relations_from,
+            relations_to,
+            entity,
         })
     }
 }
 
-/// Says what is not shown, and how to have it.
-fn tell_rest(call: &Call<'_>, detail: &EntityDetail, params: &Params) {
+impl Seen {
+    fn of(observation: &Observation, max_chars: usize) -> Self {
+        Self {
+            observation_id: observation.id.0,
+            observation_content: truncate(&observation.text, max_chars),
+            created_at: iso_utc(observation.created_ns),
+            updated_at: iso_utc(observation.updated_ns),
+        }
+    }
+}
+
+impl RelationFrom {
+    fn of(relation: Relation, names: &Names) -> Self {
+        Self {
+            relation_id: relation.id.0,
+            to_entity_id: relation.to.0,
+            to_entity_name: names.of(relation.to),
+            relation_type: relation.relation_type,
+            created_at: iso_utc(relation.created_ns),
+            updated_at: iso_utc(relation.updated_ns),
+        }
+    }
+}
+
+impl RelationTo {
+    fn of(relation: Relation, names: &Names) -> Self {
+        Self {
+            relation_id: relation.id.0,
+            from_entity_id: relation.from.0,
+            from_entity_name: names.of(relation.from),
+            relation_type: relation.relation_type,
+            created_at: iso_utc(relation.created_ns),
+            updated_at: iso_utc(relation.updated_ns),
+        }
+    }
+}
+
+/// Says which observations are not shown, or not all of them, and how to have them.
+fn tell_rest(call: &Call<'_>, detail: &EntityDetail, params: &Params, max_chars: usize) {
     let EntityDetail { entity, observations, .. } = detail;
     let shown = observations.len() as u64;
-    let older = entity.observation_count.saturating_sub(params.offset).saturating_sub(shown);
+    let older = entity.observation_count.saturating_sub(params.observations_offset).saturating_sub(shown);
     if older > 0 {
-        let (count, next) = (entity.observation_count, params.offset + shown);
+        let (count, next) = (entity.observation_count, params.observations_offset + shown);
         call.warn(format!(
-            "entity {} has {count} observations, of which {shown} are shown; the {older} older ones follow with offset \
-             {next}, and search_subgraph finds those on a subject",
+            "entity {} has {count} observations, of which {shown} are shown; the {older} older ones follow with \
+             `observations_offset` {next}",
             entity.id
         ));
     }
-    let is_cut = |seen: &&Observation| seen.text.chars().nth(ONE_OBSERVATION).is_some();
-    let cut: Vec<String> = observations.iter().filter(is_cut).map(|seen| seen.id.0.to_string()).collect();
-    if !cut.is_empty() {
-        let cut = cut.join(", ");
-        call.warn(format!("observation {cut} is cut at {ONE_OBSERVATION} characters; `quipu export` has all of it"));
-    }
-    if detail.has_more_relations {
-        call.warn(format!(
-            "entity {} has more than {} relations one way; find_relations lists them all in parts",
-            entity.id, params.limit
-        ));
+    // Only one that is longer than all the room is cut, and then it is shown alone.
+    if let Some(cut) = observations.iter().find(|seen| seen.text.chars().nth(max_chars).is_some()) {
+        let way = match params.limit {
+            None => format!("`limit` 1 and `observations_offset` {} show all of it", params.observations_offset),
+            Some(_) => "`quipu export` has all of it".to_owned(),
+        };
+        call.warn(format!("observation {} is cut; {way}", cut.id));
     }
 }
 

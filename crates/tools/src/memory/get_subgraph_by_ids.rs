@@ -40,7 +40,7 @@ impl Tool for GetSubgraphByIds {
         if !missing.is_empty() {
             call.warn(format!("there are no entities {}", listed(&missing)));
         }
-        let (entities, relations) = show_subgraph(call, subgraph, &[]);
+        let (entities, relations) = show_subgraph(call, subgraph, &[])?;
         Ok(Output { entities, relations })
     }
 }

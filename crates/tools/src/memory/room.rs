@@ -1,24 +1,20 @@
 //! How much of what is known fits into one answer. An agent pays for every character, and clients refuse answers that are
 //! much longer.
 
-/// Characters of observations in one answer.
+use crate::answer_size::json_chars;
+
+/// Characters of the observations of one entity where a limit was asked for: room for the longest that a tool makes.
 pub(super) const OBSERVATIONS: usize = 50_000;
-
-/// Characters of one observation, as many as it can be made with: only an import has longer ones.
-pub(super) const ONE_OBSERVATION: usize = 50_000;
-
-/// Relations in a part of the graph.
-pub(super) const RELATIONS: usize = 500;
 
 /// The least that an entity of many has for its observations.
 const LEAST: usize = 300;
 
 /// What stands around an observation: its number, its times, the names of its fields.
-const FRAME: usize = 100;
+const FRAME: usize = 140;
 
 /// Characters that an observation takes up.
 pub(super) fn cost(text: &str) -> usize {
-    text.chars().count() + FRAME
+    json_chars(&text) + FRAME
 }
 
 /// How many of these observations, by what they cost, fit from the last one back. The last one is shown in any case.

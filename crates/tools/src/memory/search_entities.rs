@@ -4,7 +4,7 @@ use quipu_core::memory::{EntityId, Field, Found, SearchBy, SearchQuery};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::wire::{join_aliases, rounded};
+use super::wire::{join_aliases, listed_name, rounded};
 use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
 use crate::truncate::{LISTED, truncate};
@@ -75,7 +75,7 @@ impl Tool for SearchEntities {
         let hit = |found: Found| Hit {
             entity_id: found.entity.id.0,
             aliases: join_aliases(&found.entity.aliases).map(|aliases| truncate(&aliases, LISTED)),
-            name: found.entity.name,
+            name: listed_name(&found.entity.name),
             entity_type: found.entity.entity_type,
             description: found.entity.description.map(|text| truncate(&text, LISTED)),
             memory_observations_count: found.entity.observation_count,

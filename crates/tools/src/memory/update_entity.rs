@@ -1,6 +1,6 @@
 //! An entity's own fields, changed.
 
-use quipu_core::memory::EntityId;
+use quipu_core::memory::{EntityId, limits};
 use quipu_core::ports::EntityUpdate;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,16 +14,16 @@ pub(crate) struct Params {
     /// Number of the entity.
     entity_id: i64,
     /// New name.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = limits::NAME))]
     name: Option<String>,
     /// New type.
-    #[schemars(length(min = 1, max = 100))]
+    #[schemars(length(min = 1, max = limits::TYPE))]
     entity_type: Option<String>,
     /// In place of all aliases, separated by |; "" clears them.
-    #[schemars(length(max = 5000))]
+    #[schemars(length(max = limits::ALIASES))]
     aliases: Option<String>,
     /// New description; "" clears it.
-    #[schemars(length(max = 10_000))]
+    #[schemars(length(max = limits::DESCRIPTION))]
     description: Option<String>,
 }
 

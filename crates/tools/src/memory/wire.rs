@@ -1,14 +1,25 @@
 //! Entities, observations and relations as they are shown.
 
-use quipu_core::memory::Subgraph;
-use quipu_core::memory::{Entity, EntityId, EntityTypes, Observation, ObservationId, Page, Relation};
+use std::collections::{BTreeSet, HashMap};
+
+use quipu_core::memory::{
+    Entity, EntityId, EntityTypes, Memory, Observation, ObservationId, Page, Relation, Subgraph, limits,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::room::{OBSERVATIONS, RELATIONS, cost, fitting_then_newest, shares};
+use super::room::{cost, fitting_then_newest, shares};
+use crate::answer_size::{self, LIST_ROOM, json_chars};
+use crate::fault::Fault;
 use crate::time::iso_utc;
 use crate::tool::Call;
 use crate::truncate::{LISTED, echoed, truncate};
+
+/// Characters of a name that stands beside an id.
+const MAX_NAME_BESIDE: usize = 200;
+
+/// However many entities there are, so much is left for what is known of them.
+const MIN_ROOM: usize = 10_000;
 
 /// Between aliases, when they are given and when they are shown.
 const SEPARATOR: char = '|';
@@ -53,10 +64,15 @@ pub(crate) fn warn_of_mapped_type(call: &Call<'_>, given: &str, kept: &str) {
 
 impl EntityOutput {
     /// The same among others: long texts are cut.
-    fn listed(self) -> Self {
-        let cut = |text: Option<String>| text.map(|text| truncate(&text, LISTED));
-        Self { description: cut(self.description), aliases: cut(self.aliases), ..self }
+    fn listed(self, max_chars: usize) -> Self {
+        let cut = |text: Option<String>| text.map(|text| truncate(&text, max_chars));
+        Self { name: listed_name(&self.name), description: cut(self.description), aliases: cut(self.aliases), ..self }
     }
+}
+
+/// A name among others. No tool makes a longer one; an older memory may have some.
+pub(super) fn listed_name(name: &str) -> String {
+    truncate(name, limits::NAME)
 }
 
 /// An entity where its name is enough.
@@ -69,7 +85,8 @@ pub(crate) struct EntityName {
 
 impl From<Entity> for EntityName {
     fn from(entity: Entity) -> Self {
-        Self { entity_id: entity.id.0, name: entity.name, entity_type: entity.entity_type }
+        let entity_type = truncate(&entity.entity_type, limits::TYPE);
+        Self { entity_id: entity.id.0, name: listed_name(&entity.name), entity_type }
     }
 }
 
@@ -98,23 +115,54 @@ impl From<Observation> for ObservationOutput {
 pub(crate) struct RelationOutput {
     relation_id: i64,
     from_entity_id: i64,
+    from_entity_name: String,
     to_entity_id: i64,
+    to_entity_name: String,
     relation_type: String,
     created_at: String,
     updated_at: String,
 }
 
-impl From<Relation> for RelationOutput {
-    fn from(relation: Relation) -> Self {
-        Self {
+impl RelationOutput {
+    /// One relation, with the names of its ends.
+    pub(super) fn named(memory: &Memory, relation: Relation) -> Result<Self, Fault> {
+        Ok(Self::all(memory, vec![relation])?.remove(0))
+    }
+
+    /// Relations in their order, with the names of their ends.
+    pub(super) fn all(memory: &Memory, relations: Vec<Relation>) -> Result<Vec<Self>, Fault> {
+        let names = names_of_ends(memory, &relations)?;
+        let output = |relation: Relation| Self {
             relation_id: relation.id.0,
             from_entity_id: relation.from.0,
+            from_entity_name: names.of(relation.from),
             to_entity_id: relation.to.0,
+            to_entity_name: names.of(relation.to),
             relation_type: relation.relation_type,
             created_at: iso_utc(relation.created_ns),
             updated_at: iso_utc(relation.updated_ns),
-        }
+        };
+        Ok(relations.into_iter().map(output).collect())
     }
+}
+
+/// Names of entities, as they stand beside their ids.
+pub(super) struct Names(HashMap<EntityId, String>);
+
+impl Names {
+    pub(super) fn of(&self, id: EntityId) -> String {
+        self.0.get(&id).map(|name| truncate(name, MAX_NAME_BESIDE)).unwrap_or_default()
+    }
+}
+
+/// The names of the entities that some relations are between.
+pub(super) fn names_of_ends<'r>(
+    memory: &Memory,
+    relations: impl IntoIterator<Item = &'r Relation>,
+) -> Result<Names, Fault> {
+    let ids: BTreeSet<EntityId> = relations.into_iter().flat_map(|relation| [relation.from, relation.to]).collect();
+    let ids: Vec<EntityId> = ids.into_iter().collect();
+    Ok(Names(memory.entity_names(&ids)?.into_iter().collect()))
 }
 
 /// The page that is shown when none is asked for.
@@ -168,19 +216,30 @@ pub(super) fn show_subgraph(
     call: &Call<'_>,
     subgraph: Subgraph,
     fitting: &[Vec<ObservationId>],
-) -> (Vec<GraphEntity>, Vec<RelationOutput>) {
+) -> Result<(Vec<GraphEntity>, Vec<RelationOutput>), Fault> {
+    let (entities, observed): (Vec<Entity>, Vec<Vec<Observation>>) = subgraph.entities.into_iter().unzip();
+    let entities = listed_entities(entities);
+    let room = LIST_ROOM.saturating_sub(json_chars(&entities)).max(MIN_ROOM);
+    let mut relations = RelationOutput::all(call.memory()?, subgraph.relations)?;
+    let count = relations.len();
+    relations.truncate(answer_size::fitting(&relations, room / 4));
+    if relations.len() < count {
+        let shown = relations.len();
+        call.warn(format!("{shown} of {count} relations are shown; ask for fewer entities at once to see the others"));
+    }
+    let room = room - json_chars(&relations);
     let costs = |seen: &[Observation]| -> Vec<usize> { seen.iter().map(|seen| cost(&seen.text)).collect() };
-    let costs: Vec<Vec<usize>> = subgraph.entities.iter().map(|(_, seen)| costs(seen)).collect();
-    let rooms = shares(&costs.iter().map(|costs| costs.iter().sum()).collect::<Vec<_>>(), OBSERVATIONS);
+    let costs: Vec<Vec<usize>> = observed.iter().map(|seen| costs(seen)).collect();
+    let rooms = shares(&costs.iter().map(|costs| costs.iter().sum()).collect::<Vec<_>>(), room);
     let mut shortened = Vec::new();
-    let mut entities = Vec::with_capacity(subgraph.entities.len());
-    for (((entity, observations), costs), room) in subgraph.entities.into_iter().zip(costs).zip(rooms) {
+    let mut shown_entities = Vec::with_capacity(entities.len());
+    for (((entity, observations), costs), room) in entities.into_iter().zip(observed).zip(costs).zip(rooms) {
         let place = |id: &ObservationId| observations.binary_search_by_key(id, |observation| observation.id).ok();
-        let fitting: Vec<usize> = fitting.get(entities.len()).into_iter().flatten().filter_map(place).collect();
+        let fitting: Vec<usize> = fitting.get(shown_entities.len()).into_iter().flatten().filter_map(place).collect();
         let shown = fitting_then_newest(&costs, &fitting, room);
         let is_cut = |place: &usize| observations[*place].text.chars().nth(room).is_some();
         if shown.len() < costs.len() || shown.iter().any(is_cut) {
-            shortened.push(entity.id);
+            shortened.push(EntityId(entity.entity_id));
         }
         let show = |place: usize| {
             let observation = &observations[place];
@@ -192,17 +251,28 @@ pub(super) fn show_subgraph(
             }
         };
         let observations = shown.into_iter().map(show).collect();
-        entities.push(GraphEntity { entity: EntityOutput::from(entity).listed(), observations });
+        shown_entities.push(GraphEntity { entity, observations });
     }
     if !shortened.is_empty() {
         let which = if fitting.is_empty() { "newest observations" } else { "best fitting and the newest observations" };
-        call.warn(format!("only the {which} of entities {} are shown; get_entity has all of them", listed(&shortened)));
+        call.warn(format!(
+            "only the {which} of entities {} are shown; read one alone for all of them",
+            listed(&shortened)
+        ));
     }
-    let count = subgraph.relations.len();
-    if count > RELATIONS {
-        call.warn(format!("{RELATIONS} of {count} relations are shown; find_relations has those of each entity"));
+    Ok((shown_entities, relations))
+}
+
+/// Entities as they are listed: the more room they take, the shorter are their long texts.
+fn listed_entities(entities: Vec<Entity>) -> Vec<EntityOutput> {
+    let mut entities: Vec<EntityOutput> = entities.into_iter().map(EntityOutput::from).collect();
+    for max_chars in [LISTED, LISTED / 2, LISTED / 5] {
+        entities = entities.into_iter().map(|entity| entity.listed(max_chars)).collect();
+        if json_chars(&entities) <= LIST_ROOM / 2 {
+            break;
+        }
     }
-    (entities, subgraph.relations.into_iter().take(RELATIONS).map(RelationOutput::from).collect())
+    entities
 }
 
 pub(super) fn join_aliases(aliases: &[String]) -> Option<String> {
@@ -232,8 +302,8 @@ mod tests {
 
     /// Two share the room out, half for each.
     #[test]
-    fn an_observation_that_just_fits_is_whole_and_nothing_is_told_of_it() {
-        for (length, is_whole) in [(25_000, true), (25_001, false)] {
+    fn an_observation_that_fits_is_whole_and_nothing_is_told_of_it() {
+        for (length, is_whole) in [(18_000, true), (20_000, false)] {
             let desk = Desk::new("");
             for name in ["Letter", "Postcard"] {
                 let text = "x".repeat(length);
@@ -264,7 +334,11 @@ mod tests {
             assert_eq!(code, "InvalidArguments", "{message}");
         }
         desk.call("create_entity", entity(50_000));
-        let shown = desk.called("get_entity", json!({"entity_id": 1}));
+        let cut = desk.called("get_entity", json!({"entity_id": 1}));
+        assert_eq!(cut.warnings, ["observation 1 is cut; `limit` 1 and `observations_offset` 0 show all of it"]);
+        let shown = desk.called("get_entity", json!({"entity_id": 1, "limit": 1}));
         assert!(shown.warnings.is_empty(), "{:?}", shown.warnings);
+        let Reply::Answer(shown) = shown.reply else { panic!("it answers") };
+        assert_eq!(shown["observations"][0]["observation_content"].as_str().unwrap().len(), 50_000);
     }
 }

@@ -22,7 +22,10 @@ fn a_file_that_is_not_utf8_is_read_and_kept_as_it_is() {
         assert_eq!(ids(&first_block(&listed)["nodes"]), ["a.md", "half.md", "latin.md", "wide.md"]);
         let told = warnings(&listed);
         for path in ["half.md", "latin.md"] {
-            assert!(told.iter().any(|line| line.starts_with(&format!("{path:?}")) && line.contains("UTF-8")), "{path}: {told:?}");
+            assert!(
+                told.iter().any(|line| line.starts_with(&format!("{path:?}")) && line.contains("UTF-8")),
+                "{path}: {told:?}"
+            );
         }
         assert_eq!(
             client.answer("get_node", json!({ "id": "half.md" }))["content"],

@@ -1,0 +1,12 @@
+//! How long the texts of memory may be, in characters: for the tools and for imports.
+
+/// Of a name.
+pub const NAME: usize = 500;
+/// Of a type of entity or relation.
+pub const TYPE: usize = 100;
+/// Of all aliases of an entity, with a character between them.
+pub const ALIASES: usize = 5_000;
+/// Of a description.
+pub const DESCRIPTION: usize = 10_000;
+/// Of an observation.
+pub const OBSERVATION: usize = 50_000;
