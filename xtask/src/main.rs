@@ -12,6 +12,7 @@ mod crash;
 mod deny;
 mod docs;
 mod eval;
+mod fuzz;
 mod latency;
 mod load;
 mod memory;
@@ -36,6 +37,8 @@ cargo xtask peers                          the part of it that talks to other pe
 cargo xtask crash [--rounds N] [--seed N]  kills the server in the middle of writes and looks at what is left
 cargo xtask share [--kills N] [--seed N] [--release]
                                            kills the owner of a vault under eight clients and counts what they wrote
+cargo xtask fuzz renames [--rounds N] [--seed N]
+                                           renames notes of random vaults and compares what every link means
 cargo xtask load [--clients N] [--seconds N] [--release]
                                            many clients over HTTP at once, reading and writing; nothing may fail or be lost
 cargo xtask latency [--write]              what a call costs to the owner, through the socket and over HTTP
@@ -73,6 +76,10 @@ fn main() -> anyhow::Result<ExitCode> {
             let kills = options.number("--kills")?.unwrap_or(share::KILLS);
             let seed = options.number("--seed")?.unwrap_or(crash::SEED);
             share::run(&shell::build_binary(options.profile())?, kills, seed)
+        }
+        "fuzz" => {
+            let seed = options.number("--seed")?.unwrap_or(fuzz::SEED);
+            fuzz::run(options.0.first().map(String::as_str), options.number("--rounds")?, seed)
         }
         "load" => {
             let clients = options.number("--clients")?.unwrap_or(load::CLIENTS);

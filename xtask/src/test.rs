@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use crate::shell::{self, Profile, cargo};
 use crate::steps::{ONE, Steps};
-use crate::{crash, data, deny, peers, share};
+use crate::{crash, data, deny, fuzz, peers, share};
 
 pub(crate) fn run(quick: bool) -> ExitCode {
     let mut steps = Steps::default();
@@ -47,6 +47,10 @@ pub(crate) fn run(quick: bool) -> ExitCode {
             ["--workspace", "--bin", "quipu", "--test", "e2e", "--features", "quipu/oauth", "--locked", "--quiet"];
         shell::run(cargo(&["clippy"]).args(feature).args(["--", "-D", "warnings"]))?;
         shell::run_watched(cargo(&["test"]).args(feature).arg("oauth"), |line| tally.read(line))
+    });
+    steps.step("random renames", |tally| {
+        *tally = ONE;
+        fuzz::renames::run(fuzz::renames::SHORT, fuzz::SEED)
     });
     if !quick {
         steps.step("licences, bans and sources", |tally| {

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use crate::index::{IndexError, Indexer, Listener, Outside, Progress, Scope, Snapshot, SyncReport};
 use crate::memory::Memory;
-use crate::model::{ContentHash, Note, NoteId, NoteKey, VaultPath, Warning};
+use crate::model::{ContentHash, Note, NoteKey, VaultPath, Warning};
 use crate::parse::{TitleRule, decode, parse, text_start};
 use crate::ports::{
-    Clock, FileContent, Kept, NoteStore, RankedText, Sources, StoreError, TextHits, TextQuery, VaultError, VaultFiles,
-    WriteError,
+    Clock, Kept, NoteStore, RankedText, Sources, StoreError, TextHits, TextQuery, VaultError, VaultFiles, WriteError,
 };
 use crate::search::{Lines, Meaning};
 use crate::session::Session;
@@ -62,6 +61,8 @@ pub struct ReadNote {
     pub key: NoteKey,
     /// The whole file, decoded.
     pub text: String,
+    /// The other files that what was asked for can mean, when it was spelled exactly as none of them.
+    pub others: Vec<VaultPath>,
     /// Of its bytes.
     pub(crate) hash: ContentHash,
 }
@@ -147,52 +148,48 @@ impl Knowledge {
         self.indexer.snapshot()
     }
 
-    /// A note by its id, in any case, as the file is now: a change that nobody told of is taken in first. It counts as shown
-    /// in part until [`Knowledge::show_whole`].
-    pub fn read(&self, session: &Session, id: &str) -> Result<Option<ReadNote>, IndexError> {
-        self.read_found(session, id, |snapshot| snapshot.find(&NoteId::new(id)))
-    }
-
-    /// A file by its path, with its true spelling or in any case when that is unambiguous, as it is now.
-    pub fn read_file(&self, session: &Session, path: &str) -> Result<Option<ReadNote>, IndexError> {
-        self.read_found(session, path, |snapshot| snapshot.find_file(path))
-    }
-
-    fn read_found(
-        &self,
-        session: &Session,
-        name: &str,
-        find: impl Fn(&Snapshot) -> Option<NoteKey>,
-    ) -> Result<Option<ReadNote>, IndexError> {
+    /// A note by its id or path, as the file is now: a change that nobody told of is taken in first. Where several files
+    /// match it is the first of them, and [`ReadNote::others`] names the rest. It counts as shown in part until
+    /// [`Knowledge::show_whole`].
+    pub fn read(&self, session: &Session, spelled: &str) -> Result<Option<ReadNote>, IndexError> {
         // Twice at most: a file that changes faster than it is read is answered as it was read last, and so is one that
         // the first pass over the vault has yet to reach.
         let indexing = !self.wait_ready(Duration::ZERO);
-        for last in [false, true] {
+        if !indexing {
+            self.take_in_exact(spelled)?;
+        }
+        for last in [indexing, true] {
             let snapshot = self.snapshot();
-            let known = find(&snapshot);
-            let path = match known {
-                Some(key) => snapshot.note(key).path.clone(),
-                None => match VaultPath::parse(name) {
-                    Ok(path) => path,
-                    Err(_) => return Ok(None),
-                },
-            };
-            let content = self.vault.read(&path)?;
-            match (known, content) {
-                (None, None) => return Ok(None),
-                (Some(key), Some(content)) if last || indexing || snapshot.note(key).hash == content.hash => {
-                    return Ok(Some(self.shown(session, snapshot, key, content)));
+            let found = snapshot.lookup(spelled);
+            let Some((key, others)) = found.split_first() else { return Ok(None) };
+            let note = snapshot.note(*key);
+            match self.vault.read(&note.path)? {
+                Some(content) if last || note.hash == content.hash => {
+                    session.show(&note.path, content.hash, false);
+                    let others = others.iter().map(|other| snapshot.note(*other).path.clone()).collect();
+                    let (text, hash) = (decode(content.bytes), content.hash);
+                    return Ok(Some(ReadNote { text, hash, key: *key, others, snapshot }));
                 }
-                _ if last || indexing => return Ok(None),
-                _ => self.sync(&Scope::Below(vec![path]), &|_| {})?,
+                _ if last => return Ok(None),
+                _ => self.sync(&Scope::Below(vec![note.path.clone()]), &|_| {})?,
             };
         }
         Ok(None)
     }
 
-    fn shown(&self, session: &Session, snapshot: Arc<Snapshot>, key: NoteKey, content: FileContent) -> ReadNote {
-        session.show(&snapshot.note(key).path, content.hash, false);
-        ReadNote { text: decode(content.bytes), hash: content.hash, snapshot, key }
+    /// Takes in a file spelled just so that the index does not know yet: an exact spelling means that file, whatever other
+    /// files it would mean without. A note that is known is left alone: taking in an edit of it here would pass for the
+    /// client having seen it.
+    pub(crate) fn take_in_exact(&self, spelled: &str) -> Result<(), IndexError> {
+        let Ok(path) = VaultPath::parse(spelled) else { return Ok(()) };
+        // Where the file system does not tell case apart, a file can be opened under names that are not its own.
+        if self.snapshot().find_exact(&path).is_none()
+            && self.vault.read(&path)?.is_some()
+            && self.vault.find_any_case(&path)?.first() == Some(&path)
+        {
+            self.sync(&Scope::Below(vec![path]), &|_| {})?;
+        }
+        Ok(())
     }
 
     /// Says that a client got all of a note's text, and may replace it.

@@ -18,8 +18,9 @@ const TOLD_AT_ONCE: usize = 10;
 /// How it is told that a link leads nowhere.
 const BROKEN_LINK: &str = "broken link to ";
 
-/// How it is told that a file is not in the graph.
-const SHADOWED: &str = "another file has this path in other capitals and owns the id; rename one of them";
+/// How it is told that a file does not have its lowercased path as its id.
+const CASE_VARIANT: &str =
+    "another file has this path in other capitals; the id of this one is its exact path. Rename one of them";
 
 /// The newest warnings of a vault, for as long as it is open.
 #[derive(Debug)]
@@ -154,14 +155,14 @@ impl WarningLog {
             if old.is_none_or(|old| old.hash != new.hash) {
                 new.warnings.iter().cloned().for_each(odd);
             }
-            if after.is_shadowed(*key) && !(old.is_some() && before.is_shadowed(*key)) {
-                odd(SHADOWED.into());
+            if after.case_twin(*key).is_some() && !(old.is_some() && before.case_twin(*key).is_some()) {
+                odd(CASE_VARIANT.into());
             }
             let broken: BTreeSet<String> = after.broken_links(*key).map(|link| quoted(&link.target)).collect();
             if let Some(old) = old {
                 self.take_back(&new.path, |said| match said.strip_prefix(BROKEN_LINK) {
                     Some(target) => broken.contains(target),
-                    None if said == SHADOWED => after.is_shadowed(*key),
+                    None if said == CASE_VARIANT => after.case_twin(*key).is_some(),
                     None => old.hash == new.hash || new.warnings.iter().any(|warning| warning == said),
                 });
             }

@@ -9,7 +9,6 @@ use quipu_core::index::Scope;
 use quipu_core::memory::{
     Creation, DetailPart, DuplicateRule, EntityId, EntityTypes, EntityWish, Memory, MemoryParts, ObservationId,
 };
-use quipu_core::model::NoteId;
 use quipu_core::notes::{NoteError, NoteUpdate};
 use quipu_core::parse::TitleRule;
 use quipu_core::ports::{Author, ChangeNumber, EntityUpdate};
@@ -102,7 +101,7 @@ impl Desk {
     /// The entities that speak of the note with an id.
     fn speaking_of(&self, id: &str) -> Vec<i64> {
         let snapshot = self.knowledge.snapshot();
-        let key = snapshot.find(&NoteId::new(id)).unwrap();
+        let key = snapshot.lookup(id)[0];
         let (entities, count) = self.knowledge.speaking_of(&snapshot, key, 100).unwrap();
         assert_eq!(entities.len(), count);
         entities.into_iter().map(|entity| entity.id.0).collect()
@@ -242,7 +241,7 @@ fn a_move_that_is_seen_in_two_looks_is_still_one() {
         let desk = Desk::new("//- plan.md\ntext\n");
         let id = desk.entity("Ada", "[[plan]]", &[]);
         moved(&desk.vault, "plan.md", "new.md");
-        desk.knowledge.read_file(&desk.client, first).unwrap();
+        desk.knowledge.read(&desk.client, first).unwrap();
         desk.sync();
         assert_eq!(desk.notes(id), to("new.md", "plan"), "{first} is asked for first");
     }

@@ -52,7 +52,7 @@ impl Desk {
     fn targets(&self, path: &str) -> Vec<Option<String>> {
         let snapshot = self.knowledge.snapshot();
         let target = |key| snapshot.note(key).path.to_string();
-        let key = snapshot.find_file(path).unwrap();
+        let key = snapshot.lookup(path)[0];
         snapshot.links(key).map(|link| link.target.map(target)).collect()
     }
 
@@ -379,7 +379,7 @@ fn a_listener_hears_of_each_note_that_changed_and_whether_the_list_did() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let log = heard.clone();
     desk.knowledge.on_change(Box::new(move |changes| {
-        let mut notes: Vec<String> = changes.notes().map(ToString::to_string).collect();
+        let mut notes: Vec<String> = changes.notes().map(|id| id.to_string()).collect();
         notes.sort();
         log.lock().unwrap().push((changes.listing(), notes.join(" ")));
     }));

@@ -23,7 +23,7 @@ impl VaultFiles for Raced {
     fn read(&self, path: &VaultPath) -> Result<Option<FileContent>, VaultError> {
         self.0.read(path)
     }
-    fn find_any_case(&self, path: &VaultPath) -> Result<Option<VaultPath>, VaultError> {
+    fn find_any_case(&self, path: &VaultPath) -> Result<Vec<VaultPath>, VaultError> {
         self.0.find_any_case(path)
     }
     fn apply_for(
@@ -66,7 +66,7 @@ fn a_call_that_another_process_carried_out_meanwhile_is_answered_as_done() {
     assert_eq!(made.note().path.as_str(), "c.md");
     let update = NoteUpdate { id: "a.md", content: Some("other"), title: None, tags: None, update_links: false };
     let updated = knowledge.update_note(&session, key(2), &update).unwrap();
-    assert_eq!(updated.note().path.as_str(), "a.md");
+    assert_eq!(updated.note.note().path.as_str(), "a.md");
     assert!(knowledge.delete_note(&session, key(3), "b.md").unwrap());
 
     // Without a key nobody can tell it from another's write.

@@ -29,7 +29,7 @@ fn main() -> anyhow::Result<()> {
     let knowledge = Arc::new(open(&vault)?.0);
     knowledge.start(&|_| {})?;
     let snapshot = knowledge.snapshot();
-    let ids: Vec<String> = snapshot.notes().map(|key| snapshot.note(key).id.to_string()).collect();
+    let ids: Vec<String> = snapshot.files().map(|key| snapshot.note(key).id.to_string()).collect();
     let registry = Registry::new(knowledge, RegistryOptions::default());
     let session = Session::default();
     let call = |tool: &str, arguments: Value| {

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quipu_core::RequestKey;
-use quipu_core::model::{ContentHash, FileStat, NoteId, VaultPath};
+use quipu_core::model::{ContentHash, FileStat, VaultPath};
 use quipu_core::ports::{
     Clock, FileChange, FileContent, Kept, KeptReason, ListedFile, Listing, VaultError, VaultFiles, WriteError,
 };
@@ -127,7 +127,7 @@ impl VaultFiles for MemVault {
         }))
     }
 
-    fn find_any_case(&self, path: &VaultPath) -> Result<Option<VaultPath>, VaultError> {
+    fn find_any_case(&self, path: &VaultPath) -> Result<Vec<VaultPath>, VaultError> {
         Ok(self.state().find_any_case(path))
     }
 
@@ -225,7 +225,8 @@ impl State {
     }
 
     fn free(&self, path: &VaultPath) -> Result<(), WriteError> {
-        self.find_any_case(path).map_or(Ok(()), |existing| Err(WriteError::Exists { existing }))
+        let existing = self.find_any_case(path).into_iter().next();
+        existing.map_or(Ok(()), |existing| Err(WriteError::Exists { existing }))
     }
 
     /// Files whose path differs in case alone.
@@ -234,20 +235,13 @@ impl State {
         others.map(|(other, file)| (other.clone(), ContentHash::of(&file.bytes))).collect()
     }
 
-    /// Whatever file or folder is there when case is ignored, an exact match first.
-    fn find_any_case(&self, path: &VaultPath) -> Option<VaultPath> {
-        let id = path.note_id();
-        let depth = path.depth();
-        let mut found = None;
-        for file in self.files.keys() {
-            let Some(place) = ancestor(file, depth) else { continue };
-            if place == *path {
-                return Some(place);
-            }
-            if NoteId::new(place.as_str()) == id {
-                found = found.or(Some(place));
-            }
-        }
+    /// Whatever files and folders are there when case is ignored, an exact match first.
+    fn find_any_case(&self, path: &VaultPath) -> Vec<VaultPath> {
+        let (id, depth) = (path.note_id(), path.depth());
+        let places = self.files.keys().filter_map(|file| ancestor(file, depth));
+        let mut found: Vec<VaultPath> = places.filter(|place| place.note_id() == id).collect();
+        found.sort_by_key(|place| (place != path, place.clone()));
+        found.dedup();
         found
     }
 
@@ -276,19 +270,17 @@ impl State {
     }
 }
 
-/// No two changes of one list may be about the same place.
+/// No two changes of one list may be about the same file, or make files that differ only in case.
 fn refuse_twice(changes: &[FileChange]) -> Result<(), WriteError> {
-    let mut touched = BTreeSet::new();
+    let (mut touched, mut made) = (BTreeSet::new(), BTreeSet::new());
     for change in changes {
-        let paths = match change {
-            FileChange::Create { path, .. } | FileChange::Replace { path, .. } | FileChange::Delete { path, .. } => {
-                vec![path]
-            }
-            FileChange::Move { from, to, .. } if from.note_id() == to.note_id() => vec![to],
-            FileChange::Move { from, to, .. } => vec![from, to],
+        let (left, taken) = match change {
+            FileChange::Create { path, .. } => (None, Some(path)),
+            FileChange::Replace { path, .. } | FileChange::Delete { path, .. } => (Some(path), None),
+            FileChange::Move { from, to, .. } => (Some(from), Some(to)),
         };
-        for path in paths {
-            if !touched.insert(path.note_id()) {
+        for path in left.into_iter().chain(taken) {
+            if !touched.insert(path) || taken == Some(path) && !made.insert(path.note_id()) {
                 let reason = "one write changes it twice";
                 return Err(WriteError::Refused { path: path.clone(), reason });
             }

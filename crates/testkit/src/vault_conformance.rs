@@ -31,6 +31,7 @@ macro_rules! vault_conformance {
             notes_alone_are_listed_in_order_of_their_bytes,
             a_note_is_read_with_the_stat_of_its_listing,
             an_exact_name_wins_over_other_capitals,
+            files_that_differ_only_in_case_can_be_written_together,
             every_kind_of_change_is_made_and_what_it_displaces_is_kept,
             of_several_changes_all_are_made_or_none,
             a_new_place_must_be_free_and_fit_for_a_note,
@@ -123,13 +124,15 @@ pub fn an_exact_name_wins_over_other_capitals(place: &impl Place) {
         place.save(at, at);
     }
     let find = |at: &str| {
-        place.vault().find_any_case(&path(at)).expect("the vault can be looked at").map(|found| found.to_string())
+        let found = place.vault().find_any_case(&path(at)).expect("the vault can be looked at");
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
-    assert_eq!(find("notes/a.md").as_deref(), Some("Notes/A.md"));
-    assert_eq!(find("NOTES").as_deref(), Some("Notes"));
-    assert_eq!(find("pic.PNG").as_deref(), Some("Pic.png"));
-    assert_eq!(find("x/one.md").as_deref(), Some("x/one.md"));
-    assert_eq!(find("x/two.md"), None);
+    assert_eq!(find("notes/a.md"), ["Notes/A.md"]);
+    assert_eq!(find("NOTES"), ["Notes"]);
+    assert_eq!(find("pic.PNG"), ["Pic.png"]);
+    assert_eq!(find("x/one.md"), ["x/one.md", "x/One.md"]);
+    assert_eq!(find("x/ONE.md"), ["x/One.md", "x/one.md"]);
+    assert!(find("x/two.md").is_empty());
 }
 
 /// Folders are made as needed, and each change tells the stat of its file.
@@ -163,10 +166,21 @@ pub fn of_several_changes_all_are_made_or_none(place: &impl Place) {
     assert!(matches!(&stale, Err(WriteError::Changed { path }) if path.as_str() == "b.md"), "{stale:?}");
     let gone = vault.apply(&[delete("a.md", "A"), delete("c.md", "C")]);
     assert!(matches!(&gone, Err(WriteError::Missing { path }) if path.as_str() == "c.md"), "{gone:?}");
-    let twice = vault.apply(&[replace("a.md", "A", "new"), delete("A.md", "new")]);
-    assert!(matches!(&twice, Err(WriteError::Refused { path, .. }) if path.as_str() == "A.md"), "{twice:?}");
+    let twice = vault.apply(&[replace("a.md", "A", "new"), delete("a.md", "new")]);
+    assert!(matches!(&twice, Err(WriteError::Refused { path, .. }) if path.as_str() == "a.md"), "{twice:?}");
+    let alike = vault.apply(&[create("n.md", "N"), create("N.md", "N")]);
+    assert!(matches!(&alike, Err(WriteError::Refused { path, .. }) if path.as_str() == "N.md"), "{alike:?}");
     assert_eq!(notes(vault), pairs(&[("a.md", "A"), ("b.md", "B")]));
     assert_eq!(kept(vault), []);
+}
+
+/// They are two files, also where names are compared without their case or Unicode form.
+pub fn files_that_differ_only_in_case_can_be_written_together(place: &impl Place) {
+    let names = ["Index.md", "index.md", "caf\u{e9}.md", "cafe\u{301}.md"];
+    names.iter().for_each(|name| place.save(name, "old"));
+    let vault = place.vault();
+    vault.apply(&names.map(|name| replace(name, "old", "new"))).expect("each is a file of its own");
+    assert!(notes(vault).iter().all(|(_, text)| text == "new"), "{:?}", notes(vault));
 }
 
 /// In every case of letters; a change of case alone is allowed to its own file.

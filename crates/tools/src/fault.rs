@@ -99,14 +99,16 @@ impl From<NoteError> for Fault {
             NoteError::BadId { id, reason } => NoteError::BadId { id: echoed(&id), reason },
             NoteError::BadTitle { title, reason } => NoteError::BadTitle { title: echoed(&title), reason },
             NoteError::NotFound { id } => NoteError::NotFound { id: NoteId::new(&echoed(id.as_str())) },
+            NoteError::Ambiguous { id, matches } => NoteError::Ambiguous { id: echoed(&id), matches },
             other => other,
         };
         let kind = match error {
             NoteError::Index(error) => return error.into(),
             NoteError::Write(error) => return error.into(),
-            NoteError::BadId { .. } | NoteError::BadTitle { .. } | NoteError::NothingToDo => {
-                FaultKind::InvalidArguments
-            }
+            NoteError::BadId { .. }
+            | NoteError::BadTitle { .. }
+            | NoteError::Ambiguous { .. }
+            | NoteError::NothingToDo => FaultKind::InvalidArguments,
             NoteError::Exists { .. } => FaultKind::Exists,
             NoteError::NotFound { .. } => FaultKind::NotFound,
             NoteError::LinkIntegrity { .. }

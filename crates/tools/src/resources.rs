@@ -86,15 +86,15 @@ impl Registry {
     /// neither repeat nor hide others. One that no page ever gave is a fault.
     pub fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, Fault> {
         let after = cursor.map(|cursor| match cursor.strip_prefix(CURSOR) {
-            Some(id) => Ok(NoteId::new(id)),
+            Some(id) => Ok(id),
             None => Err(Fault::invalid(format!("no page of resources gave the cursor {}", echoed(cursor)))),
         });
         let after = after.transpose()?;
         let snapshot = self.knowledge.snapshot();
         let mut notes = snapshot
-            .notes()
+            .files()
             .map(|key| snapshot.note(key))
-            .skip_while(|note| after.as_ref().is_some_and(|after| note.id <= *after))
+            .skip_while(|note| after.as_ref().is_some_and(|after| note.id.as_str() <= *after))
             .peekable();
         let mut resources = Vec::new();
         while resources.len() < page_size.max(1)
@@ -128,8 +128,8 @@ impl Registry {
     /// The ids that start with what was typed so far.
     pub fn complete_note_id(&self, typed: &str, limit: usize) -> Completion {
         let snapshot = self.knowledge.snapshot();
-        let mut values: Vec<String> =
-            snapshot.with_id_prefix(&NoteId::new(typed)).map(|key| snapshot.note(key).id.to_string()).collect();
+        let found = snapshot.with_id_prefix(&NoteId::new(typed));
+        let mut values: Vec<String> = found.into_iter().map(|key| snapshot.note(key).id.to_string()).collect();
         let total = values.len();
         values.truncate(limit);
         Completion { values, total }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn notes_are_listed_page_by_page() {
-        let desk = Desk::new("//- b c.md\n---\ntitle: Bee\n---\n//- A/ü?.md\n//- z.md\nzz\n//- Z.md\n");
+        let desk = Desk::new("//- b c.md\n---\ntitle: Bee\n---\n//- A/ü?.md\n//- z.md\nzz\n");
         let first = desk.registry.resources(None, 2).unwrap();
         let uris = |page: &ResourcePage| page.resources.iter().map(|one| one.uri.clone()).collect::<Vec<_>>();
         assert_eq!(uris(&first), ["quipu://note/a/%C3%BC%3F.md", "quipu://note/b%20c.md"]);
@@ -183,6 +183,21 @@ mod tests {
         {
             assert_eq!(read(uri), None, "{uri}");
         }
+    }
+
+    #[test]
+    fn files_that_differ_only_in_case_are_resources_of_their_own() {
+        let desk = Desk::new("//- Moloch.md\nupper\n//- a.md\n//- moloch.md\nlower\n");
+        let first = desk.registry.resources(None, 1).unwrap();
+        let rest = desk.registry.resources(first.next_cursor.as_deref(), 9).unwrap();
+        let listed = first.resources.iter().chain(&rest.resources);
+        let uris: Vec<&str> = listed.map(|resource| resource.uri.as_str()).collect();
+        assert_eq!(uris, ["quipu://note/Moloch.md", "quipu://note/a.md", "quipu://note/moloch.md"]);
+        for (uri, text) in [(uris[0], "upper\n"), (uris[2], "lower\n")] {
+            let read = desk.registry.read_resource(&desk.session, uri).unwrap().unwrap();
+            assert_eq!((read.uri.as_str(), read.text.as_str()), (uri, text));
+        }
+        assert_eq!(desk.registry.complete_note_id("mol", 9).values, ["Moloch.md", "moloch.md"]);
     }
 
     #[test]

@@ -2,15 +2,21 @@
 
 use std::cell::RefCell;
 
+use quipu_core::index::Snapshot;
 use quipu_core::memory::Memory;
+use quipu_core::model::{NoteKey, VaultPath};
 use quipu_core::ports::Author;
-use quipu_core::{Knowledge, RequestKey, Session};
+use quipu_core::{Knowledge, ReadNote, RequestKey, Session, quoted};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::fault::{Fault, FaultKind};
+use crate::truncate::echoed;
+
+/// Other notes of one spelling that are named.
+const MAX_OTHERS: usize = 5;
 
 /// One tool. Implemented by one unit struct in the file named as the tool.
 pub(crate) trait Tool: 'static {
@@ -138,6 +144,40 @@ impl<'a> Call<'a> {
     /// This client, using a tool, now.
     pub(crate) fn author(&self, tool: &str) -> Result<Author, Fault> {
         Ok(self.memory()?.author(self.session, tool, self.request))
+    }
+
+    /// The note that an id or path means, as its file is now. Where several match, the client is told of the others.
+    pub(crate) fn read(&self, spelled: &str) -> Result<Option<ReadNote>, Fault> {
+        let read = self.knowledge.read(self.session, spelled)?;
+        if let Some(read) = &read {
+            self.warn_of_others(spelled, &read.note().path, read.others.iter());
+        }
+        Ok(read)
+    }
+
+    /// The same among the notes of a snapshot, without reading its file.
+    pub(crate) fn find(&self, snapshot: &Snapshot, spelled: &str) -> Option<NoteKey> {
+        let found = snapshot.lookup(spelled);
+        let (key, others) = found.split_first()?;
+        let path = |key: &NoteKey| &snapshot.note(*key).path;
+        self.warn_of_others(spelled, path(key), others.iter().map(path));
+        Some(*key)
+    }
+
+    fn warn_of_others<'p>(
+        &self,
+        spelled: &str,
+        path: &VaultPath,
+        others: impl ExactSizeIterator<Item = &'p VaultPath>,
+    ) {
+        let count = others.len();
+        if count > 0 {
+            let named: Vec<String> = others.take(MAX_OTHERS).map(|path| quoted(path.as_str())).collect();
+            let named = named.join(", ");
+            let more = if count > MAX_OTHERS { format!(" and {} more", count - MAX_OTHERS) } else { String::new() };
+            let (spelled, path) = (quoted(&echoed(spelled)), quoted(path.as_str()));
+            self.warn(format!("{spelled} matches several notes: {path} is answered; the others are {named}{more}"));
+        }
     }
 
     /// Tells the client something beside the answer.

@@ -12,6 +12,7 @@ use quipu_core::model::{FileStat, VaultPath, Warning};
 use quipu_core::ports::{FileChange, FileContent, Kept, Listing, VaultError, VaultFiles, WriteError};
 
 use crate::beneath::{Dir, is_no_folder};
+use crate::folder::{Found, find, join};
 use crate::rules::{OWN_FOLDER, Rules};
 use crate::write_lock::Turns;
 use crate::{journal, read, requests, trash, walk, write};
@@ -196,10 +197,18 @@ impl VaultFiles for FolderVault {
         read::read(self, path)
     }
 
-    fn find_any_case(&self, path: &VaultPath) -> Result<Option<VaultPath>, VaultError> {
-        let found = walk::find_any_case(self, path);
-        let found = found.map_err(|source| VaultError::Read { path: path.to_string(), source })?;
-        Ok(found.into_iter().next())
+    fn find_any_case(&self, path: &VaultPath) -> Result<Vec<VaultPath>, VaultError> {
+        walk::find_any_case(self, path).map_err(|source| VaultError::Read { path: path.to_string(), source })
+    }
+
+    fn real_path(&self, path: &VaultPath) -> Result<VaultPath, VaultError> {
+        match find(self, path) {
+            Ok(Found::Note(spot)) => {
+                Ok(VaultPath::parse(&join(&spot.folder, &spot.name)).unwrap_or_else(|_| path.clone()))
+            }
+            Ok(_) => Ok(path.clone()),
+            Err(source) => Err(VaultError::Read { path: path.to_string(), source }),
+        }
     }
 
     fn apply_for(

@@ -139,23 +139,23 @@ impl Like {
 /// What the rules say needs no lock, and a refusal leaves no trace in the vault.
 fn refuse_by_rules(vault: &FolderVault, changes: &[FileChange]) -> Result<(), WriteError> {
     let mut touched = BTreeSet::new();
+    // Files that are there may differ only in case, or in Unicode form; two new ones may not.
+    let mut made = BTreeSet::new();
     for change in changes {
-        let paths: &[&VaultPath] = match change {
-            FileChange::Create { path, .. } | FileChange::Replace { path, .. } | FileChange::Delete { path, .. } => {
-                &[path]
-            }
-            FileChange::Move { from, to, .. } if fold(from.as_str()) == fold(to.as_str()) => &[to],
-            FileChange::Move { from, to, .. } => &[from, to],
+        let (left, taken) = match change {
+            FileChange::Create { path, .. } => (None, Some(path)),
+            FileChange::Replace { path, .. } | FileChange::Delete { path, .. } => (Some(path), None),
+            FileChange::Move { from, to, .. } => (Some(from), Some(to)),
         };
-        if let FileChange::Create { path, .. } | FileChange::Move { to: path, .. } = change
+        if let Some(path) = taken
             && path.depth() > MAX_DEPTH
         {
             return Err(WriteError::Refused { path: path.clone(), reason: TOO_DEEP });
         }
-        for path in paths {
+        for path in left.into_iter().chain(taken) {
             look(vault, path)?;
-            if !touched.insert(fold(path.as_str())) {
-                return Err(WriteError::Refused { path: (*path).clone(), reason: TWICE });
+            if !touched.insert(path) || taken == Some(path) && !made.insert(fold(path.as_str())) {
+                return Err(WriteError::Refused { path: path.clone(), reason: TWICE });
             }
         }
     }

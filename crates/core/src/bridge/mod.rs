@@ -106,7 +106,6 @@ impl Ties {
 
     /// The note that a link is tied to, if it is there.
     fn target(&self, link: &NoteLink, snapshot: &Snapshot) -> Option<NoteKey> {
-        let key = snapshot.find_exact(&self.get(link)?.path)?;
-        (!snapshot.is_shadowed(key)).then_some(key)
+        snapshot.find_exact(&self.get(link)?.path)
     }
 }

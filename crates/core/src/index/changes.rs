@@ -20,21 +20,20 @@ impl<'a> Changes<'a> {
     /// Whether a list of all notes by id and title would read differently.
     pub fn listing(&self) -> bool {
         self.keys.iter().any(|key| {
-            let listed = |snapshot: &'a Snapshot| {
-                snapshot.get(*key).filter(|_| !snapshot.is_shadowed(*key)).map(|note| (&note.id, &note.title))
-            };
+            let listed = |snapshot: &'a Snapshot| snapshot.get(*key).map(|note| (&note.id, &note.title));
             listed(self.before) != listed(self.after)
         })
     }
 
-    /// The notes whose bytes are others now, also those that came or went. In no order, a few perhaps twice.
-    pub fn notes(&self) -> impl Iterator<Item = &'a NoteId> + '_ {
+    /// The notes whose bytes are others now, also those that came or went, by their paths in lower case: a client that
+    /// follows one of two files that differ only in case is told of both. In no order, a few perhaps twice.
+    pub fn notes(&self) -> impl Iterator<Item = NoteId> + '_ {
         self.keys.iter().flat_map(|key| {
             let (old, new) = (self.before.get(*key), self.after.get(*key));
-            let same = old.map(|note| (&note.id, note.hash)) == new.map(|note| (&note.id, note.hash));
-            let moved = old.map(|note| &note.id) != new.map(|note| &note.id);
+            let same = old.map(|note| (&note.path, note.hash)) == new.map(|note| (&note.path, note.hash));
+            let moved = old.map(|note| note.path.note_id()) != new.map(|note| note.path.note_id());
             let old = old.filter(|_| moved);
-            old.into_iter().chain(new).filter(move |_| !same).map(|note| &note.id)
+            old.into_iter().chain(new).filter(move |_| !same).map(|note| note.path.note_id())
         })
     }
 }

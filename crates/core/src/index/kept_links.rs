@@ -10,7 +10,7 @@ use super::snapshot::Snapshot;
 use crate::model::{Note, NoteKey};
 
 /// Changes with the rules of resolution and with the form below.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// Stands for a link that no note answers to.
 const NOTHING: u32 = u32::MAX;

@@ -4,6 +4,7 @@
 
 mod around;
 mod changes;
+mod ids;
 mod indexer;
 mod kept_links;
 mod link_counts;

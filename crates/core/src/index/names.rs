@@ -41,7 +41,7 @@ type Pair = (char, char, u16);
 impl NameTable {
     pub(super) fn new(snapshot: &Snapshot) -> Self {
         let mut table = Self { names: Vec::new(), with_pair: FxHashMap::default() };
-        for key in snapshot.notes() {
+        for key in snapshot.files() {
             let mut folded: Vec<String> = names_of(snapshot.note(key)).map(fold).collect();
             folded.sort_unstable();
             folded.dedup();
@@ -105,7 +105,7 @@ pub(super) fn names_of(note: &Note) -> impl Iterator<Item = &str> {
 /// The note that has just this name, regardless of case; the first by id when several have it.
 pub fn exact_match(snapshot: &Snapshot, name: &str, admits: impl Fn(&Note) -> bool) -> Option<NameMatch> {
     let named = snapshot.named(name).into_iter();
-    let found = named.filter(|key| !snapshot.is_shadowed(*key) && admits(snapshot.note(*key)));
+    let found = named.filter(|key| admits(snapshot.note(*key)));
     found.min_by_key(|key| snapshot.place(*key)).map(|key| NameMatch { key, score: 1.0 })
 }
 

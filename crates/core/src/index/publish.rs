@@ -2,11 +2,13 @@
 //!
 //! Two ways that give the same: everything anew, or only what a small change can have touched.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::ids::{CaseVariants, assign_ids, claim, id, moved_ids, put_in, set_id, take_out, with_new_ids};
 use super::indexer::{Touched, Writer};
 use super::kept_links::Targets;
 use super::resolve::Resolver;
@@ -14,7 +16,7 @@ use super::snapshot::{Entry, Snapshot};
 use super::sync::Staged;
 use super::tables::Unchanged;
 use crate::graph::Graph;
-use crate::model::{Note, NoteId, NoteKey, VaultPath, hash_of_target};
+use crate::model::{Note, NoteKey, VaultPath, hash_of_target};
 
 /// The snapshot after some changes.
 pub(super) fn publish(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snapshot {
@@ -28,16 +30,19 @@ pub(super) fn publish(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged
 
 /// Everything resolved anew: the first time, and when much has changed.
 fn rebuilt(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snapshot {
-    let (mut entries, ..) = before.parts();
+    let (mut entries, _, case_variants) = before.parts();
     writer.wanted = None;
     writer.touched = Touched::All;
+    for key in case_variants.values().flatten() {
+        set_id(&mut entries, *key, VaultPath::note_id);
+    }
     for (key, note) in staged {
         put(&mut entries, key, note);
     }
-    let (order, shadowed) = ordered(&entries);
-    let resolver = writer.resolver.insert(resolver_of(&entries, &shadowed));
+    let (order, case_variants) = ordered(&mut entries);
+    let resolver = writer.resolver.insert(resolver_of(&entries));
     entries.par_iter_mut().flatten().for_each(|entry| entry.targets = resolver.resolve_all(&entry.note));
-    assembled(entries, order, shadowed)
+    assembled(entries, order, case_variants)
 }
 
 /// The notes that a store remembered, with what their links meant.
@@ -54,82 +59,82 @@ pub(super) fn remembered(
             entry.targets = targets.into();
         }
     }
-    let (order, shadowed) = ordered(&entries);
-    assembled(entries, order, shadowed)
+    let (order, case_variants) = ordered(&mut entries);
+    assembled(entries, order, case_variants)
 }
 
-/// All files by id and path, and those whose id belongs to another file.
-fn ordered(entries: &[Option<Entry>]) -> (Vec<NoteKey>, FxHashSet<NoteKey>) {
+/// All files by id, and the groups of those whose paths differ only in case. Every file comes with its path lowercased as
+/// its id; here those that cannot have it get another.
+fn ordered(entries: &mut [Option<Entry>]) -> (Vec<NoteKey>, CaseVariants) {
     let mut order: Vec<NoteKey> =
         (0..entries.len()).filter(|slot| entries[*slot].is_some()).map(NoteKey::of_slot).collect();
-    order.par_sort_unstable_by(|a, b| place(entries, *a).cmp(&place(entries, *b)));
-    let shadowed =
-        order.windows(2).filter(|pair| id(entries, pair[0]) == id(entries, pair[1])).map(|pair| pair[1]).collect();
-    (order, shadowed)
+    order.par_sort_unstable_by(|a, b| claim(entries, *a).cmp(&claim(entries, *b)));
+    let groups = order.chunk_by(|a, b| id(entries, *a) == id(entries, *b)).filter(|group| group.len() > 1);
+    let case_variants: CaseVariants = groups.map(|group| (id(entries, group[0]).clone(), group.to_vec())).collect();
+    if !case_variants.is_empty() {
+        for group in case_variants.values() {
+            assign_ids(entries, group);
+        }
+        order.par_sort_unstable_by(|a, b| id(entries, *a).cmp(id(entries, *b)));
+    }
+    (order, case_variants)
 }
 
-fn assembled(entries: Vec<Option<Entry>>, order: Vec<NoteKey>, shadowed: FxHashSet<NoteKey>) -> Snapshot {
-    let row_of = |slot| row(&entries, &shadowed, NoteKey::of_slot(slot));
+fn assembled(entries: Vec<Option<Entry>>, order: Vec<NoteKey>, case_variants: CaseVariants) -> Snapshot {
+    let row_of = |slot| row(&entries, NoteKey::of_slot(slot));
     let rows: Vec<Vec<NoteKey>> = (0..entries.len()).into_par_iter().map(row_of).collect();
-    Snapshot::new(entries, order, shadowed, Graph::new(&rows))
+    Snapshot::new(entries, order, case_variants, Graph::new(&rows))
 }
 
-/// Lets every note that owns its id answer to its names.
-pub(super) fn resolver_of(entries: &[Option<Entry>], shadowed: &FxHashSet<NoteKey>) -> Resolver {
-    let owner = |slot: usize| {
-        let key = NoteKey::of_slot(slot);
-        entries[slot].as_ref().filter(|_| !shadowed.contains(&key)).map(|entry| &*entry.note)
-    };
-    Resolver::new(&(0..entries.len()).map(owner).collect::<Vec<_>>())
+/// Lets every note answer to its names.
+pub(super) fn resolver_of(entries: &[Option<Entry>]) -> Resolver {
+    Resolver::new(&entries.iter().map(|entry| entry.as_ref().map(|entry| &*entry.note)).collect::<Vec<_>>())
 }
 
 /// Only the changed notes, and the notes whose links may now mean something else, resolved anew.
 fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snapshot {
-    let (mut entries, mut order, mut shadowed) = before.parts();
+    // A slot may have been emptied and used again: the last change of it counts.
+    let staged: Vec<Staged> = staged.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect();
+    let (mut entries, mut order, mut case_variants) = before.parts();
     let Writer { resolver, wanted, touched: told, .. } = writer;
-    let resolver = resolver.get_or_insert_with(|| resolver_of(&entries, &shadowed));
+    let resolver = resolver.get_or_insert_with(|| resolver_of(&entries));
     let wanted = wanted.get_or_insert_with(|| wanted_by(&entries));
     no_longer_wanted(wanted, &entries, &staged);
     let mut unchanged = Unchanged::by(&staged, before);
-    let mut stale: FxHashSet<NoteKey> = FxHashSet::default();
-    let mut touched: Vec<u64> = Vec::new();
     let changed: Vec<NoteKey> = staged.iter().map(|(key, _)| *key).collect();
-
-    for (key, note) in staged {
-        if let Some(old) = entries.get(key.slot()).and_then(Option::as_ref).map(|entry| entry.note.clone()) {
-            let at = order.partition_point(|other| place(&entries, *other) < (&old.id, &old.path));
-            let at = at + order[at..].iter().position(|other| *other == key).expect("a slot in use is ordered");
-            order.remove(at);
-            shadowed.remove(&key);
-            if let Some(heir) = order.get(at).copied().filter(|heir| *id(&entries, *heir) == old.id) {
-                stale.insert(heir);
-            }
-        }
+    let mut stale: FxHashSet<NoteKey> = changed.iter().copied().collect();
+    for (key, note) in &staged {
         for hash in note.iter().flat_map(target_hashes) {
-            wanted.entry(hash).or_default().push(key);
+            wanted.entry(hash).or_default().push(*key);
         }
-        let added = note.as_ref().map(|note| (note.id.clone(), note.path.clone()));
-        put(&mut entries, key, note);
-        if let Some((id, path)) = added {
-            let at = order.partition_point(|other| place(&entries, *other) < (&id, &path));
-            order.insert(at, key);
-            stale.extend(order.get(at + 1).copied());
-        }
-        stale.insert(key);
     }
 
-    // Whether a file owns its id depends on its neighbours in the order only.
-    for key in &stale {
-        if let Some(entry) = entries.get(key.slot()).and_then(Option::as_ref) {
-            let at = order.partition_point(|other| place(&entries, *other) < (&entry.note.id, &entry.note.path));
-            let owned_by_other = at > 0 && *id(&entries, order[at - 1]) == entry.note.id;
-            if owned_by_other {
-                shadowed.insert(*key)
-            } else {
-                shadowed.remove(key)
-            };
+    let moved = moved_ids(before, &staged);
+    take_out(&mut order, &entries, moved.keys().flat_map(|lowercased| before.with_lowercased(lowercased)));
+    for (key, note) in staged {
+        let kept_id = note.as_ref().zip(before.get(key)).filter(|(note, old)| note.path == old.path);
+        let kept_id = kept_id.map(|(_, old)| old.id.clone());
+        put(&mut entries, key, note);
+        if let Some(kept_id) = kept_id {
+            set_id(&mut entries, key, |_| kept_id);
         }
-        touched.extend(answer_to_names(resolver, &entries, &shadowed, *key));
+    }
+    for (lowercased, keys) in moved {
+        let group = with_new_ids(&mut entries, before.with_lowercased(&lowercased), &keys, &lowercased);
+        put_in(&mut order, &entries, &group);
+        stale.extend(&group);
+        case_variants.remove(&lowercased);
+        if group.len() > 1 {
+            case_variants.insert(lowercased, group);
+        }
+    }
+
+    let mut touched: Vec<u64> = Vec::new();
+    for key in &stale {
+        touched.extend(match entries.get(key.slot()).and_then(Option::as_ref) {
+            Some(entry) => resolver.insert(*key, &entry.note),
+            None => resolver.remove(*key),
+        });
     }
     stale.extend(touched.iter().filter_map(|hash| wanted.get(hash)).flatten());
 
@@ -140,31 +145,17 @@ fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snaps
         if let Some(entry) = entries[key.slot()].as_mut() {
             entry.targets = resolver.resolve_all(&entry.note);
         }
-        rows.push((key, row(&entries, &shadowed, key)));
+        rows.push((key, row(&entries, key)));
     }
     if let Touched::These(told) = told {
         told.extend(rows.iter().map(|(key, _)| *key));
     }
     unchanged.links = rows.iter().all(|(key, row)| before.graph().out(*key) == row);
-    Snapshot::new(entries, order, shadowed, before.graph().with_rows(rows)).with_tables_of(
+    Snapshot::new(entries, order, case_variants, before.graph().with_rows(rows)).with_tables_of(
         before,
         unchanged,
         changed.into_iter(),
     )
-}
-
-/// Lets a slot's note answer to its names, or to none when it is gone or another file owns its id. Returns the hashes under
-/// which links may now mean something else.
-fn answer_to_names(
-    resolver: &mut Resolver,
-    entries: &[Option<Entry>],
-    shadowed: &FxHashSet<NoteKey>,
-    key: NoteKey,
-) -> Vec<u64> {
-    match entries.get(key.slot()).and_then(Option::as_ref).filter(|_| !shadowed.contains(&key)) {
-        Some(entry) => resolver.insert(key, &entry.note),
-        None => resolver.remove(key),
-    }
 }
 
 /// Under the hash of a link's target, the notes with such a link.
@@ -202,27 +193,17 @@ fn target_hashes(note: &Note) -> FxHashSet<u64> {
 }
 
 /// A note's distinct targets in order of appearance, itself left out.
-fn row(entries: &[Option<Entry>], shadowed: &FxHashSet<NoteKey>, key: NoteKey) -> Vec<NoteKey> {
+fn row(entries: &[Option<Entry>], key: NoteKey) -> Vec<NoteKey> {
     let Some(entry) = entries.get(key.slot()).and_then(Option::as_ref) else { return Vec::new() };
-    if shadowed.contains(&key) {
-        return Vec::new();
-    }
     let mut seen = FxHashSet::from_iter([key]);
     entry.targets.iter().flatten().copied().filter(|target| seen.insert(*target)).collect()
 }
 
+/// Fills a slot. Whatever id the note had, it is its path lowercased now.
 fn put(entries: &mut Vec<Option<Entry>>, key: NoteKey, note: Option<Note>) {
     if entries.len() <= key.slot() {
         entries.resize_with(key.slot() + 1, || None);
     }
+    let note = note.map(|note| Note { id: note.path.note_id(), ..note });
     entries[key.slot()] = note.map(|note| Entry { note: Arc::new(note), targets: Arc::default() });
-}
-
-fn place(entries: &[Option<Entry>], key: NoteKey) -> (&NoteId, &VaultPath) {
-    let note = &entries[key.slot()].as_ref().expect("only slots in use are ordered").note;
-    (&note.id, &note.path)
-}
-
-fn id(entries: &[Option<Entry>], key: NoteKey) -> &NoteId {
-    place(entries, key).0
 }

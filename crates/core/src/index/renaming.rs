@@ -36,15 +36,16 @@ impl Renaming<'_> {
         self.snapshot.note(self.key)
     }
 
-    /// Whether a link of `source` means the note as it is.
-    pub(crate) fn is_meant(&self, source: &Note, link: &Link) -> bool {
-        self.resolver.resolve(source, link) == Some(self.key)
+    /// The note that a link of `source` means now and would not mean once the note is renamed. A link that means nothing yet
+    /// may come to mean the renamed note, as it may with any new note.
+    pub(crate) fn lost_by(&mut self, source: &Note, link: &Link) -> Option<NoteKey> {
+        let now = self.resolver.resolve(source, link)?;
+        (self.would_mean(source, link) != Some(now)).then_some(now)
     }
 
-    /// Whether a link of `source` would mean the renamed note.
-    pub(crate) fn would_be_meant(&mut self, source: &Note, link: &Link) -> bool {
-        let key = self.key;
-        self.as_if_renamed(|resolver| resolver.resolve(source, link) == Some(key))
+    /// What a link of `source` would mean once the note is renamed.
+    pub(crate) fn would_mean(&mut self, source: &Note, link: &Link) -> Option<NoteKey> {
+        self.as_if_renamed(|resolver| resolver.resolve(source, link))
     }
 
     /// What a link that stands in no note means now, and would mean then.
@@ -54,8 +55,8 @@ impl Renaming<'_> {
         now.into_iter().zip(self.as_if_renamed(all)).collect()
     }
 
-    /// A link to another note that would mean the renamed one, or no note any more since both would answer to it: who has
-    /// it, and what it means.
+    /// A link in another note that means a third one and would mean the renamed one, or no note any more since both would
+    /// answer to it: who has it, and what it means. The renamed note's own links are rewritten with it.
     pub(crate) fn captured(&mut self) -> Option<(NoteKey, NoteKey)> {
         let (snapshot, key, wanted) = (self.snapshot, self.key, self.wanted);
         let hashes = name_hashes(self.renamed);

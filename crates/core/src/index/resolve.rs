@@ -168,7 +168,7 @@ impl Resolver {
         let target = fold(&link.target);
         let candidates = self.by_hash.get(&hash_of_folded(&target))?;
         let target = without_extension(&target);
-        let ask = Question { resolver: self, candidates, source_folder };
+        let ask = Question { resolver: self, candidates, source_folder, written: &link.target };
         let rooted = target.trim_start_matches('/');
         match link.syntax {
             LinkSyntax::Markdown => {
@@ -203,6 +203,8 @@ struct Question<'a> {
     resolver: &'a Resolver,
     candidates: &'a [NoteKey],
     source_folder: &'a str,
+    /// The target as written, to prefer the file that it spells exactly.
+    written: &'a str,
 }
 
 type Same = fn(&str, &str) -> bool;
@@ -260,21 +262,31 @@ impl Question<'_> {
     }
 
     /// The best candidate a rule admits: as written before spaces and dashes exchanged; then same folder, shallowest,
-    /// alphabetical.
+    /// spelled in the same case and Unicode form, alphabetical.
     fn best(&self, admits: impl Fn(&Names, Same) -> bool) -> Option<NoteKey> {
         SPELLINGS.into_iter().find_map(|same| {
             self.candidates
                 .iter()
                 .filter_map(|key| Some((*key, self.resolver.names[key.slot()].as_ref()?)))
                 .filter(|(_, names)| admits(names, same))
-                .min_by(|(_, a), (_, b)| self.preference(a).cmp(&self.preference(b)))
+                .min_by_key(|(_, names)| self.preference(names))
                 .map(|(key, _)| key)
         })
     }
 
-    fn preference<'n>(&self, names: &'n Names) -> (bool, usize, &'n str) {
-        (names.folder() != self.source_folder, names.path.depth(), names.path.as_str())
+    fn preference<'n>(&self, names: &'n Names) -> (bool, usize, bool, &'n str) {
+        let is_elsewhere = names.folder() != self.source_folder;
+        (is_elsewhere, names.path.depth(), !spells(self.written, &names.path), names.path.as_str())
     }
+}
+
+/// Whether a target as written ends as a path does, in the same case and Unicode form. Steps such as `..` do not count.
+fn spells(written: &str, path: &VaultPath) -> bool {
+    let written = [".md", ".markdown"].iter().find_map(|end| written.strip_suffix(end)).unwrap_or(written);
+    let path = path.as_str().rsplit_once('.').map_or(path.as_str(), |(rest, _)| rest);
+    let mut parts = path.rsplit('/');
+    let mut spelled = written.rsplit('/').take_while(|part| !matches!(*part, "" | "." | ".."));
+    spelled.all(|part| parts.next() == Some(part))
 }
 
 /// A relative path from a folder, `.` and `..` walked; `None` when it leaves the vault.
@@ -411,6 +423,24 @@ mod tests {
         let vault = ["z/y/x/n.md", "b/n.md", "a/n.md", "c/d/n.md"];
         check(&vault, "c/d/s.md", LinkSyntax::Wiki, "n", Some("c/d/n.md"));
         check(&vault, "q/s.md", LinkSyntax::Wiki, "n", Some("a/n.md"));
+    }
+
+    #[test]
+    fn of_files_equally_near_the_one_spelled_in_the_same_case_is_meant() {
+        let vault = ["Moloch.md", "moloch.md", "MOLOCH.md", "deep/moloch.md", "deep/Moloch.md"];
+        for (target, expected) in
+            [("Moloch", "Moloch.md"), ("moloch", "moloch.md"), ("moloch.md", "moloch.md"), ("mOLOCH", "MOLOCH.md")]
+        {
+            check(&vault, "s.md", LinkSyntax::Wiki, target, Some(expected));
+        }
+        check(&vault, "deep/s.md", LinkSyntax::Markdown, "../moloch.md", Some("moloch.md"));
+        check(&vault, "deep/s.md", LinkSyntax::Markdown, "./moloch.md", Some("deep/moloch.md"));
+        check(&vault, "s.md", LinkSyntax::Wiki, "deep/Moloch", Some("deep/Moloch.md"));
+        check(&["d/a.md", "D/a.md"], "s.md", LinkSyntax::Wiki, "a", Some("D/a.md"));
+        check(&["a/n.md", "b/N.md"], "s.md", LinkSyntax::Wiki, "N", Some("b/N.md"));
+        // The same folder and the smaller depth come first.
+        check(&["a/n.md", "b/N.md"], "a/s.md", LinkSyntax::Wiki, "N", Some("a/n.md"));
+        check(&["n.md", "b/N.md"], "c/s.md", LinkSyntax::Wiki, "N", Some("n.md"));
     }
 
     #[test]

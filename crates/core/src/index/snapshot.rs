@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
+use super::ids::CaseVariants;
 use super::names::{NameHashes, NameTable, names_of};
 use super::publish::resolver_of;
 use super::resolve::Resolver;
 use super::tables::{Tables, Unchanged};
 use crate::graph::{Graph, pagerank};
-use crate::model::{ContentHash, Link, Note, NoteId, NoteKey, Tag, VaultPath, fold, loose_hash};
+use crate::model::{ContentHash, Link, Note, NoteKey, Tag, fold, loose_hash};
 
 /// Notes, their order and their links at one moment.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     entries: Vec<Option<Entry>>,
-    /// By id, then path. Two files whose paths differ only in case stand together, the owner of the id first.
+    /// By id.
     order: Vec<NoteKey>,
-    /// Files whose id belongs to another file.
-    shadowed: FxHashSet<NoteKey>,
+    case_variants: CaseVariants,
     graph: Graph,
     tables: Tables,
 }
@@ -65,10 +65,10 @@ impl Snapshot {
     pub(super) fn new(
         entries: Vec<Option<Entry>>,
         order: Vec<NoteKey>,
-        shadowed: FxHashSet<NoteKey>,
+        case_variants: CaseVariants,
         graph: Graph,
     ) -> Self {
-        Self { entries, order, shadowed, graph, tables: Tables::default() }
+        Self { entries, order, case_variants, graph, tables: Tables::default() }
     }
 
     /// With the tables of another that a change from it to this one left as they were.
@@ -86,9 +86,21 @@ impl Snapshot {
         &self.entries
     }
 
+    pub(super) fn order(&self) -> &[NoteKey] {
+        &self.order
+    }
+
+    pub(super) fn case_variants(&self) -> &CaseVariants {
+        &self.case_variants
+    }
+
+    pub(super) fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
     /// What every link can mean here.
     pub(super) fn resolver(&self) -> Resolver {
-        resolver_of(&self.entries, &self.shadowed)
+        resolver_of(&self.entries)
     }
 
     /// What links mean here that stand in no note.
@@ -98,18 +110,13 @@ impl Snapshot {
     }
 
     /// The parts a successor is made from.
-    pub(super) fn parts(&self) -> (Vec<Option<Entry>>, Vec<NoteKey>, FxHashSet<NoteKey>) {
-        (self.entries.clone(), self.order.clone(), self.shadowed.clone())
+    pub(super) fn parts(&self) -> (Vec<Option<Entry>>, Vec<NoteKey>, CaseVariants) {
+        (self.entries.clone(), self.order.clone(), self.case_variants.clone())
     }
 
-    /// Every file, by id and then path; those whose id belongs to another file included.
+    /// Every note, by id.
     pub fn files(&self) -> impl ExactSizeIterator<Item = NoteKey> + '_ {
         self.order.iter().copied()
-    }
-
-    /// Every note that owns its id, by id.
-    pub fn notes(&self) -> impl Iterator<Item = NoteKey> + '_ {
-        self.order.iter().copied().filter(|key| !self.is_shadowed(*key))
     }
 
     /// A note by its slot.
@@ -140,7 +147,7 @@ impl Snapshot {
         slots.map(NoteKey::of_slot).filter_map(|key| Some((key, self.in_slot(key)?)))
     }
 
-    /// Where a file stands among all, by id and then path.
+    /// Where a file stands among all, by id.
     pub fn place(&self, key: NoteKey) -> u32 {
         let places = self.tables.places.get_or_init(|| {
             let mut places = vec![0; self.entries.len()];
@@ -154,78 +161,6 @@ impl Snapshot {
 
     fn entry(&self, key: NoteKey) -> &Entry {
         self.entries[key.slot()].as_ref().expect("the key comes from this snapshot")
-    }
-
-    /// The note that owns an id. Spelled in another Unicode form it is the same id, as it is for links.
-    pub fn find(&self, id: &NoteId) -> Option<NoteKey> {
-        let exact = |id: &NoteId| self.with_id(id).first().copied();
-        exact(id).or_else(|| {
-            let folded = fold(id.as_str());
-            exact(&NoteId::new(&folded)).or_else(|| self.decomposed().get(&folded).copied())
-        })
-    }
-
-    /// The notes whose id is not in the composed form, under that form. macOS made many such names; elsewhere none.
-    fn decomposed(&self) -> &FxHashMap<String, NoteKey> {
-        self.tables.decomposed.get_or_init(|| {
-            let is_decomposed = |(key, folded): &(NoteKey, String)| *folded != self.note(*key).id.as_str();
-            let others = self.notes().filter(|key| !self.note(*key).id.as_str().is_ascii());
-            let folded = others.map(|key| (key, fold(self.note(key).id.as_str())));
-            folded.filter(is_decomposed).map(|(key, folded)| (folded, key)).collect()
-        })
-    }
-
-    /// The file at a path: with just this spelling, else in any case when only one file answers to it.
-    pub fn find_file(&self, path: &str) -> Option<NoteKey> {
-        let same = self.with_id(&NoteId::new(path));
-        same.iter().copied().find(|key| self.note(*key).path.as_str() == path).or_else(|| match same {
-            [only] => Some(*only),
-            [] => self.find(&NoteId::new(path)),
-            _ => None,
-        })
-    }
-
-    /// The file at a path, spelled just so.
-    pub fn find_exact(&self, path: &VaultPath) -> Option<NoteKey> {
-        self.with_id(&path.note_id()).iter().copied().find(|key| self.note(*key).path == *path)
-    }
-
-    /// The files with an id, the owner first.
-    pub(super) fn with_id(&self, id: &NoteId) -> &[NoteKey] {
-        let start = self.order.partition_point(|key| self.note(*key).id < *id);
-        let count = self.order[start..].iter().take_while(|key| self.note(**key).id == *id).count();
-        &self.order[start..start + count]
-    }
-
-    /// The notes whose id starts with a prefix, in order of id.
-    pub fn with_id_prefix<'a>(&'a self, prefix: &NoteId) -> impl Iterator<Item = NoteKey> + 'a {
-        let start = self.order.partition_point(|key| self.note(*key).id < *prefix);
-        let prefix = prefix.clone();
-        self.order[start..]
-            .iter()
-            .copied()
-            .take_while(move |key| self.note(*key).id.as_str().starts_with(prefix.as_str()))
-            .filter(|key| !self.is_shadowed(*key))
-    }
-
-    /// Every file at a path or in the folder of that name, spelled just so.
-    pub fn files_below(&self, path: &VaultPath) -> Vec<NoteKey> {
-        let id = path.note_id();
-        let start = self.order.partition_point(|key| self.note(*key).id < id);
-        self.order[start..]
-            .iter()
-            .copied()
-            .take_while(|key| self.note(*key).id.as_str().starts_with(id.as_str()))
-            .filter(|key| {
-                let rest = self.note(*key).path.as_str().strip_prefix(path.as_str());
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            })
-            .collect()
-    }
-
-    /// Whether another file, differing only in case, owns this file's id. Such a file is a document but not in the graph.
-    pub fn is_shadowed(&self, key: NoteKey) -> bool {
-        self.shadowed.contains(&key)
     }
 
     /// A note's links in order of appearance.
@@ -270,7 +205,7 @@ impl Snapshot {
             // Equal ranks differ in their last digits by the order of summing: rounded, they tie and go by id.
             HubMetric::PageRank => (self.ranks().get(key.slot()).copied().unwrap_or_default() * 1e12).round() / 1e12,
         };
-        let mut hubs: Vec<(NoteKey, f64)> = self.notes().map(|key| (key, score(key))).collect();
+        let mut hubs: Vec<(NoteKey, f64)> = self.files().map(|key| (key, score(key))).collect();
         let by_score = |a: &(NoteKey, f64), b: &(NoteKey, f64)| {
             b.1.total_cmp(&a.1).then_with(|| self.note(a.0).id.cmp(&self.note(b.0).id))
         };
@@ -283,7 +218,7 @@ impl Snapshot {
     }
 
     fn ranks(&self) -> &[f64] {
-        self.tables.ranks.get_or_init(|| pagerank(&self.graph, &self.notes().collect::<Vec<_>>()))
+        self.tables.ranks.get_or_init(|| pagerank(&self.graph, &self.files().collect::<Vec<_>>()))
     }
 
     /// The notes with these tags or with tags nested below them, by id.
@@ -309,7 +244,7 @@ impl Snapshot {
         let tags = self.tables.tags.get_or_init(|| {
             let mut tags: BTreeMap<String, Vec<u32>> = BTreeMap::new();
             for (place, key) in (0_u32..).zip(&self.order) {
-                for tag in self.note(*key).tags.iter().filter(|_| !self.is_shadowed(*key)) {
+                for tag in &self.note(*key).tags {
                     tags.entry(tag.folded.clone()).or_default().push(place);
                 }
             }
@@ -326,7 +261,7 @@ impl Snapshot {
         places
     }
 
-    /// The files of one area of the vault, in any case, by id and then path.
+    /// The files of one area of the vault, in any case, by id.
     pub fn in_area(&self, area: &str) -> &[NoteKey] {
         let areas = self.tables.areas.get_or_init(|| {
             let mut areas: FxHashMap<String, Vec<NoteKey>> = FxHashMap::default();

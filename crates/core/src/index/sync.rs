@@ -221,10 +221,12 @@ impl Indexer {
         let before = self.snapshot();
         let mut gone: Vec<NoteKey> = Vec::new();
         let mut read: Vec<(NoteKey, Note, String)> = Vec::new();
-        for Written { path, was, content } in written {
-            let key = before.find_exact(was.as_ref().unwrap_or(&path));
+        let key_of = |written: &Written| before.find_exact(written.was.as_ref().unwrap_or(&written.path));
+        let keys: Vec<Option<NoteKey>> = written.iter().map(key_of).collect();
+        for (Written { path, content, .. }, key) in written.into_iter().zip(keys.iter().copied()) {
             // Whatever the index still remembers at this place was deleted elsewhere, or there would have been no room.
-            let ghosts = before.with_id(&path.note_id()).iter().copied().filter(|other| Some(*other) != key);
+            let ghosts =
+                before.with_lowercased(&path.note_id()).iter().copied().filter(|other| !keys.contains(&Some(*other)));
             gone.extend(ghosts.filter(|other| {
                 before.note(*other).path == path || matches!(self.vault.read(&before.note(*other).path), Ok(None))
             }));
@@ -237,6 +239,8 @@ impl Indexer {
                 }
             }
         }
+        gone.sort_unstable();
+        gone.dedup();
         let mut staged: Vec<Staged> = Vec::new();
         self.remove(writer, &gone, &mut staged);
         self.put(writer, &read);

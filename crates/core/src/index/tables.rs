@@ -21,8 +21,8 @@ type Table<T> = Arc<OnceLock<T>>;
 pub(super) struct Tables {
     /// Of each slot in use its place in the order of files.
     pub(super) places: Table<Vec<u32>>,
-    /// The notes whose id is not in the composed form, under that form.
-    pub(super) decomposed: Table<FxHashMap<String, NoteKey>>,
+    /// The notes whose path is not in the composed form, under that form.
+    pub(super) decomposed: Table<FxHashMap<String, Vec<NoteKey>>>,
     /// Of each slot its rank.
     pub(super) ranks: Table<Vec<f64>>,
     /// Under each folded tag, places in the order of files.
@@ -50,7 +50,7 @@ const MANY_CHANGED: usize = 256;
 /// What a change left as it was.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unchanged {
-    /// Which files there are, and so who owns which id.
+    /// Which files there are, and so which id each has.
     files: bool,
     tags: bool,
     areas: bool,

@@ -60,7 +60,7 @@ impl VaultPath {
         &self.0
     }
 
-    /// The id this file is known by.
+    /// The path in lower case: the id of the file, unless a file that differs only in case owns it.
     pub fn note_id(&self) -> NoteId {
         NoteId::new(&self.0)
     }
@@ -106,7 +106,8 @@ impl fmt::Debug for VaultPath {
     }
 }
 
-/// What agents call a note: its path from the root, lowercased. A key, never a file path.
+/// What agents call a note: its path from the root, lowercased, or exact where another file owns the lowercased one. A key,
+/// never a file path.
 ///
 /// [`NoteId::new`] lowercases, so no other code does.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -116,6 +117,11 @@ impl NoteId {
     /// The id for whatever spelling was given.
     pub fn new(text: &str) -> Self {
         Self(text.to_lowercase().into())
+    }
+
+    /// The id of a file whose lowercased path is the id of another: its path, spelled just so.
+    pub fn exact(path: &VaultPath) -> Self {
+        Self(path.0.clone())
     }
 
     /// The id as text.

@@ -2,7 +2,7 @@
 
 use super::{NoteError, Writing, clean_tags};
 use crate::index::Written;
-use crate::model::{ContentHash, PathError, VaultPath};
+use crate::model::ContentHash;
 use crate::ports::FileChange;
 use crate::session::Session;
 use crate::{Knowledge, ReadNote, RequestKey, parse};
@@ -10,13 +10,13 @@ use crate::{Knowledge, ReadNote, RequestKey, parse};
 /// A note to be made.
 #[derive(Debug, Clone)]
 pub struct NewNote<'a> {
-    /// Its path, lowercased before use; ends in `.md`.
+    /// Its path, ending in `.md`. The file's name is lowercased, and folders that are there are used in any case.
     pub id: &'a str,
     /// Its text, written exactly so.
     pub content: &'a str,
     /// Put into the frontmatter when given.
     pub title: Option<&'a str>,
-    /// Put into the frontmatter when there are any.
+    /// Put into the frontmatter when there are any, behind those that the text has there.
     pub tags: &'a [String],
 }
 
@@ -28,13 +28,8 @@ impl Knowledge {
         request: Option<RequestKey>,
         new: &NewNote<'_>,
     ) -> Result<ReadNote, NoteError> {
-        let lowercased = new.id.to_lowercase();
-        // People have such files; an agent that asks for one means a home folder or a drive.
-        if lowercased.starts_with('~') || lowercased.as_bytes().get(1) == Some(&b':') {
-            return Err(NoteError::bad_path(new.id, PathError::Absolute));
-        }
-        let path = VaultPath::parse(&lowercased).map_err(|error| NoteError::bad_path(new.id, error))?;
-        if !lowercased.ends_with(".md") || path.stem().trim().is_empty() {
+        let path = self.place_for(new.id)?;
+        if !path.as_str().ends_with(".md") || path.stem().trim().is_empty() {
             return Err(NoteError::bad_id(new.id, "it must end in .md"));
         }
         let text = parse::new_note_text(new.title, &clean_tags(new.tags), new.content)

@@ -9,7 +9,7 @@ use crate::{Knowledge, RequestKey};
 impl Knowledge {
     /// Deletes a note into the vault's trash; `false` when there is no such note.
     pub fn delete_note(&self, session: &Session, request: Option<RequestKey>, id: &str) -> Result<bool, NoteError> {
-        self.take_in_unknown(id)?;
+        self.take_in_exact(id)?;
         let write = |mut writer: Writing<'_>| {
             let Some((key, content)) = self.expect_known(session, id)? else { return Ok(false) };
             let path = self.snapshot().note(key).path.clone();

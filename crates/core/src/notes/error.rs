@@ -39,6 +39,14 @@ pub enum NoteError {
         /// What was asked for.
         id: NoteId,
     },
+    /// Several files match, and it is spelled exactly as none of them.
+    #[error("cannot write {}: it matches {}; give one of these paths exactly", brief(.id), listed(.matches))]
+    Ambiguous {
+        /// As given.
+        id: String,
+        /// What it can mean: notes, or folders for a new note.
+        matches: Vec<VaultPath>,
+    },
     /// Others link to it.
     #[error("cannot rename {path}: {count} note(s) link to it; pass `update_links: true` to rewrite their links too")]
     LinkIntegrity {
@@ -134,6 +142,10 @@ fn brief(given: &str) -> String {
         Some((cut, _)) => format!("{}…", &given[..cut]),
         None => given.to_owned(),
     }
+}
+
+fn listed(paths: &[VaultPath]) -> String {
+    paths.iter().map(VaultPath::as_str).collect::<Vec<_>>().join(", ")
 }
 
 impl From<WriteError> for NoteError {

@@ -3,19 +3,20 @@
 mod create;
 mod delete;
 mod error;
+mod names;
 mod rename;
 mod update;
 
 pub use create::NewNote;
 pub use error::NoteError;
-pub use update::NoteUpdate;
+pub use update::{NoteUpdate, Unread, UpdatedNote};
 
 use std::sync::MutexGuard;
 use std::time::Duration;
 
 use crate::Knowledge;
 use crate::index::{IndexError, Writer};
-use crate::model::{ContentHash, NoteId, NoteKey, Tag, VaultPath};
+use crate::model::{ContentHash, NoteKey, Tag, VaultPath};
 use crate::ports::FileContent;
 use crate::session::Session;
 use crate::{ReadNote, RequestKey, parse};
@@ -36,9 +37,16 @@ impl Knowledge {
     ///
     /// A client that was shown the note must have been shown just this version. One that was not is held to the version
     /// the index knows: an edit made elsewhere that not even the index has seen is never written over.
-    fn expect_known(&self, session: &Session, id: &str) -> Result<Option<(NoteKey, FileContent)>, NoteError> {
+    fn expect_known(&self, session: &Session, spelled: &str) -> Result<Option<(NoteKey, FileContent)>, NoteError> {
         let snapshot = self.snapshot();
-        let Some(key) = snapshot.find(&NoteId::new(id)) else { return Ok(None) };
+        let key = match snapshot.lookup(spelled)[..] {
+            [] => return Ok(None),
+            [key] => key,
+            ref several => {
+                let matches = several.iter().map(|key| snapshot.note(*key).path.clone()).collect();
+                return Err(NoteError::Ambiguous { id: spelled.to_owned(), matches });
+            }
+        };
         let note = snapshot.note(key);
         let Some(content) = self.vault.read(&note.path).map_err(IndexError::from)? else { return Ok(None) };
         let expected = session.shown(&note.path).unwrap_or(note.hash);
@@ -76,16 +84,7 @@ impl Knowledge {
     /// part.
     fn done_before(&self, session: &Session, path: &VaultPath) -> Result<ReadNote, NoteError> {
         // Written, and deleted by somebody since, is what else it can be.
-        self.read_file(session, path.as_str())?.ok_or_else(|| NoteError::NotFound { id: path.note_id() })
-    }
-
-    /// Lets a file that was made elsewhere a moment ago be written. A note already known is left alone: taking in an edit
-    /// of it here would pass for the writer having seen it.
-    fn take_in_unknown(&self, id: &str) -> Result<(), IndexError> {
-        if self.snapshot().find(&NoteId::new(id)).is_none() {
-            self.read(&Session::default(), id)?;
-        }
-        Ok(())
+        self.read(session, path.as_str())?.ok_or_else(|| NoteError::NotFound { id: path.note_id() })
     }
 
     /// The note as it is after a write, shown to the writer: `whole` if all of its text came from it or was known to it.
@@ -93,7 +92,7 @@ impl Knowledge {
         let snapshot = self.snapshot();
         let hash = ContentHash::of(&bytes);
         session.show(&snapshot.note(key).path, hash, whole);
-        ReadNote { text: parse::decode(bytes), hash, snapshot, key }
+        ReadNote { text: parse::decode(bytes), hash, snapshot, key, others: Vec::new() }
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! A title is a name that links may use, so even one that leaves the file where it is can break them.
 
+use std::collections::BTreeMap;
+
 use super::NoteError;
 use crate::index::{IndexError, Renaming, Snapshot, Writer, Written};
 use crate::model::{ContentHash, Link, Note, NoteKey, VaultPath};
@@ -53,19 +55,17 @@ impl Knowledge {
         } else {
             FileChange::Move { from: note.path.clone(), to, expected, bytes: bytes.clone() }
         }];
-        for source in sources.iter().filter(|_| update_links) {
-            let source = snapshot.note(*source);
-            let Some(content) = self.vault.read(&source.path).map_err(IndexError::from)? else { continue };
+        let mut other_paths: Vec<(usize, VaultPath)> = Vec::new();
+        for (path, others) in self.linking_files(snapshot, note, if update_links { &sources } else { &[] })? {
+            let source = snapshot.note(snapshot.find_exact(&path).expect("it is one of the sources"));
+            let Some(content) = self.vault.read(&path).map_err(IndexError::from)? else { continue };
             if content.hash != source.hash {
-                return Err(NoteError::ChangedElsewhere { path: source.path.clone() });
+                return Err(NoteError::ChangedElsewhere { path });
             }
             let rewritten = follow_links(&mut renaming, source, &content.bytes)?;
             if rewritten != content.bytes {
-                changes.push(FileChange::Replace {
-                    path: source.path.clone(),
-                    expected: content.hash,
-                    bytes: rewritten,
-                });
+                other_paths.extend(others.into_iter().map(|other| (changes.len(), other)));
+                changes.push(FileChange::Replace { path, expected: content.hash, bytes: rewritten });
             }
         }
 
@@ -80,6 +80,11 @@ impl Knowledge {
                 return Err(error.into());
             }
         };
+        let other_paths = other_paths.into_iter().filter_map(|(index, path)| match &changes[index] {
+            FileChange::Replace { bytes, .. } => Some(Written::new(path, bytes.clone(), stats[index]?)),
+            _ => None,
+        });
+        let other_paths: Vec<Written> = other_paths.collect();
         let written = changes.into_iter().zip(stats).filter_map(|(change, stat)| match change {
             FileChange::Move { from, to, bytes, .. } => {
                 Some(Written { was: Some(from), ..Written::new(to, bytes, stat?) })
@@ -87,8 +92,33 @@ impl Knowledge {
             FileChange::Replace { path, bytes, .. } => Some(Written::new(path, bytes, stat?)),
             FileChange::Create { .. } | FileChange::Delete { .. } => None,
         });
-        self.indexer.adopt(writer, written.collect());
+        self.indexer.adopt(writer, written.chain(other_paths).collect());
         Ok(bytes)
+    }
+
+    /// The files of some notes but for the renamed one, each once: the path to write it by, and the other paths that lead to
+    /// it through links in the file system.
+    fn linking_files(
+        &self,
+        snapshot: &Snapshot,
+        renamed: &Note,
+        sources: &[NoteKey],
+    ) -> Result<Vec<(VaultPath, Vec<VaultPath>)>, NoteError> {
+        let own = self.vault.real_path(&renamed.path).map_err(IndexError::from)?;
+        let mut files: BTreeMap<VaultPath, Vec<VaultPath>> = BTreeMap::new();
+        for source in sources {
+            let path = &snapshot.note(*source).path;
+            let real = self.vault.real_path(path).map_err(IndexError::from)?;
+            if real != own {
+                files.entry(real).or_default().push(path.clone());
+            }
+        }
+        let path_to_write = |(real, mut paths): (VaultPath, Vec<VaultPath>)| {
+            paths.sort_by_key(|path| (*path != real, path.clone()));
+            let path = paths.remove(0);
+            (path, paths)
+        };
+        Ok(files.into_iter().map(path_to_write).collect())
     }
 }
 
@@ -100,17 +130,18 @@ fn refuse_breaking(renaming: &mut Renaming<'_>, sources: &[NoteKey], update_link
         let too_many = count > limit;
         return if too_many { Err(NoteError::TooManyLinks { path, count, limit }) } else { Ok(()) };
     }
-    let keeps_id = renaming.renamed.id == renaming.note().id;
-    let snapshot = renaming.snapshot;
+    let keeps_id = renaming.renamed.path.note_id() == path.note_id();
+    let (snapshot, key) = (renaming.snapshot, renaming.key);
     let breaks = |source: &&NoteKey| {
         let source = snapshot.note(**source);
-        source.links.iter().any(|link| renaming.is_meant(source, link) && !renaming.would_be_meant(source, link))
+        source.links.iter().any(|link| renaming.lost_by(source, link) == Some(key))
     };
     let count = if keeps_id { sources.iter().filter(breaks).count() } else { sources.len() };
     if count > 0 { Err(NoteError::LinkIntegrity { path, count }) } else { Ok(()) }
 }
 
-/// A source's bytes with every link that meant the note, and would not any more, rewritten so that it does.
+/// A source's bytes with every link that would mean another note than now rewritten so that it means the same. The source
+/// may be the renamed note itself.
 fn follow_links(renaming: &mut Renaming<'_>, source: &Note, bytes: &[u8]) -> Result<Vec<u8>, NoteError> {
     let (note, renamed) = (renaming.snapshot.note(renaming.key), renaming.renamed);
     let stuck = |link: &Link| {
@@ -127,7 +158,7 @@ fn follow_links(renaming: &mut Renaming<'_>, source: &Note, bytes: &[u8]) -> Res
     };
     let Ok(text) = std::str::from_utf8(bytes) else {
         // Byte ranges are those of the decoded text; only a whole one maps back.
-        return match source.links.iter().find(|link| renaming.is_meant(source, link)) {
+        return match source.links.iter().find(|link| renaming.lost_by(source, link).is_some()) {
             Some(link) => Err(stuck(link)),
             None => Ok(bytes.to_vec()),
         };
@@ -135,12 +166,12 @@ fn follow_links(renaming: &mut Renaming<'_>, source: &Note, bytes: &[u8]) -> Res
     let mut failed = None;
     let rewritten = parse::rewrite_targets(text, |site| {
         let link = &site.link;
-        if !renaming.is_meant(source, link) || renaming.would_be_meant(source, link) {
-            return None;
-        }
-        let mut works =
-            |target: &String| renaming.would_be_meant(source, &Link { target: target.clone(), ..link.clone() });
-        let new = spellings(&renamed.path, link).into_iter().find(|target| works(target));
+        let meant = renaming.lost_by(source, link)?;
+        let path = if meant == renaming.key { &renamed.path } else { &renaming.snapshot.note(meant).path };
+        let means_it = |target: &String| {
+            renaming.would_mean(source, &Link { target: target.clone(), ..link.clone() }) == Some(meant)
+        };
+        let new = spellings(path, link).into_iter().find(means_it);
         if new.is_none() {
             failed = Some(stuck(link));
         }
@@ -152,7 +183,7 @@ fn follow_links(renaming: &mut Renaming<'_>, source: &Note, bytes: &[u8]) -> Res
     }
 }
 
-/// The ways to write the new name, nearest to how the link was written first.
+/// The ways to write a link to a path, nearest to how the link was written first.
 fn spellings(to: &VaultPath, link: &Link) -> Vec<String> {
     // The address of a page may end with a slash.
     let target = link.target.trim_end_matches('/');

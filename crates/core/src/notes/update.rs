@@ -1,5 +1,6 @@
 //! New text, tags or title for a note. What was not asked to change keeps every byte.
 
+use super::names::unportable;
 use super::rename::Rename;
 use super::{NoteError, Writing, clean_tags};
 use crate::index::Written;
@@ -24,6 +25,22 @@ pub struct NoteUpdate<'a> {
     pub update_links: bool,
 }
 
+/// A note after a change.
+pub struct UpdatedNote {
+    /// As it is now.
+    pub note: ReadNote,
+    /// What the change replaced without this client having read any of it.
+    pub unread: Option<Unread>,
+}
+
+/// Text that was replaced unread.
+pub struct Unread {
+    /// The file it was in.
+    pub path: VaultPath,
+    /// How much of it there was.
+    pub chars: usize,
+}
+
 impl Knowledge {
     /// Changes a note. On disk when this returns, links rewritten in the same step, seen by every later call.
     pub fn update_note(
@@ -31,13 +48,13 @@ impl Knowledge {
         session: &Session,
         request: Option<RequestKey>,
         update: &NoteUpdate<'_>,
-    ) -> Result<ReadNote, NoteError> {
+    ) -> Result<UpdatedNote, NoteError> {
         if update.title.is_none() && update.content.is_none() && update.tags.is_none() {
             return Err(NoteError::NothingToDo);
         }
-        self.take_in_unknown(update.id)?;
+        self.take_in_exact(update.id)?;
         let write = |writer: Writing<'_>| self.rewrite(session, request, update, writer);
-        self.once(request, write, |path| self.done_before(session, path))
+        self.once(request, write, |path| Ok(UpdatedNote { note: self.done_before(session, path)?, unread: None }))
     }
 
     fn rewrite(
@@ -46,7 +63,7 @@ impl Knowledge {
         request: Option<RequestKey>,
         update: &NoteUpdate<'_>,
         mut writer: Writing<'_>,
-    ) -> Result<ReadNote, NoteError> {
+    ) -> Result<UpdatedNote, NoteError> {
         let not_found = || NoteError::NotFound { id: NoteId::new(update.id) };
         let (key, current) = self.expect_known(session, update.id)?.ok_or_else(not_found)?;
         let snapshot = self.snapshot();
@@ -58,11 +75,14 @@ impl Knowledge {
         }
         let whole = update.content.is_some() || shown_whole == Some(true);
 
-        let mut bytes = current.bytes;
-        if let Some(content) = update.content {
-            bytes.truncate(if parse::has_frontmatter(content) { 0 } else { parse::text_start(&bytes) });
-            bytes.extend_from_slice(content.as_bytes());
-        }
+        let old_text = parse::text_start(&current.bytes);
+        let bytes = match update.content {
+            Some(content) => parse::with_new_text(&current.bytes, content),
+            None => current.bytes.clone(),
+        };
+        let is_unread = shown_whole.is_none() && bytes != current.bytes && update.content.is_some();
+        let chars = String::from_utf8_lossy(&current.bytes[old_text..]).chars().count();
+        let unread = (is_unread && chars > 0).then(|| Unread { path: note.path.clone(), chars });
         let title = update.title.map(str::trim);
         let edits: Vec<FrontmatterEdit> = title
             .map(|title| FrontmatterEdit::Title(title.to_owned()))
@@ -77,13 +97,16 @@ impl Knowledge {
             let stats = self.vault.apply_for(&[change], request)?;
             let stat = stats.first().copied().flatten().expect("a replaced file has a stat");
             self.indexer.adopt(&mut writer, vec![Written::new(note.path.clone(), bytes.clone(), stat)]);
-            return Ok(self.written(session, key, bytes, whole));
+            return Ok(UpdatedNote { note: self.written(session, key, bytes, whole), unread });
         };
         let to = renamed_path(&note.path, title)?;
         // Before anything is said of links: a name that is taken stays taken, whatever becomes of them.
         let is_there = |other: &NoteKey| !matches!(self.vault.read(&snapshot.note(*other).path), Ok(None));
-        if let Some(other) = snapshot.find(&to.note_id()).filter(|other| *other != key).filter(is_there) {
-            return Err(NoteError::Exists { existing: snapshot.note(other).path.clone() });
+        let mut same_name = snapshot.with_lowercased(&to.note_id()).iter().filter(|other| **other != key);
+        if to != note.path
+            && let Some(other) = same_name.find(|other| is_there(other))
+        {
+            return Err(NoteError::Exists { existing: snapshot.note(*other).path.clone() });
         }
         let rename =
             Rename { snapshot: &snapshot, key, to, expected: current.hash, bytes, update_links: update.update_links };
@@ -93,7 +116,7 @@ impl Knowledge {
             error => error,
         })?;
         session.forget(&note.path);
-        Ok(self.written(session, key, bytes, whole))
+        Ok(UpdatedNote { note: self.written(session, key, bytes, whole), unread })
     }
 }
 
@@ -109,7 +132,11 @@ fn renamed_path(path: &VaultPath, title: &str) -> Result<VaultPath, NoteError> {
     if title == path.stem() {
         return Ok(path.clone());
     }
+    let name = format!("{title}.md");
+    if let Some(reason) = unportable(&name) {
+        return Err(bad(&reason));
+    }
     let folder = path.folder();
     let slash = if folder.is_empty() { "" } else { "/" };
-    VaultPath::parse(&format!("{folder}{slash}{title}.md")).map_err(|error| bad(&error.to_string()))
+    VaultPath::parse(&format!("{folder}{slash}{name}")).map_err(|error| bad(&error.to_string()))
 }

@@ -87,10 +87,28 @@ pub(super) fn read(text: &str) -> (Frontmatter, usize) {
     }
 }
 
-/// Whether a text brings frontmatter that can be read.
-pub fn has_frontmatter(text: &str) -> bool {
-    find(text.as_bytes())
-        .is_some_and(|block| matches!(yaml::read(&text[block.yaml], Numbers::Resolved), Ok(Document::Mapping(_))))
+/// A file's bytes with another text. The frontmatter stays, unless the text brings its own, which then replaces it. An empty
+/// one says nothing: it replaces nothing, and is no part of the text.
+pub fn with_new_text(bytes: &[u8], text: &str) -> Vec<u8> {
+    let own = find(text.as_bytes()).map(|block| (yaml::read(&text[block.yaml.clone()], Numbers::Resolved), block));
+    let kept = text_start(bytes);
+    let text = match own {
+        _ if kept == content_start(bytes) => text,
+        Some((Ok(Document::Mapping(_)), _)) => return text.as_bytes().to_vec(),
+        Some((Ok(Document::Empty), block)) => &text[block.body_start..],
+        _ => text,
+    };
+    let ends_line = kept == content_start(bytes) || bytes[..kept].ends_with(b"\n");
+    let line_end = if ends_line { "" } else { newline(bytes) };
+    [&bytes[..kept], line_end.as_bytes(), text.as_bytes()].concat()
+}
+
+/// The line break of the file's first line.
+pub(super) fn newline(text: &[u8]) -> &'static str {
+    match memchr::memchr(b'\n', text) {
+        Some(at) if at > 0 && text[at - 1] == b'\r' => "\r\n",
+        _ => "\n",
+    }
 }
 
 /// Where a file's own text starts: behind the frontmatter and the blank lines that set it off from the text, which come
@@ -232,6 +250,24 @@ mod tests {
         ] {
             let found = find(text.as_bytes()).map(|block| (block.yaml, block.body_start));
             assert_eq!(found, expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_new_text_keeps_the_frontmatter_unless_it_brings_its_own() {
+        for (before, text, after) in [
+            ("---\ntitle: T\n---\n\nold", "new", "---\ntitle: T\n---\n\nnew"),
+            ("---\ntitle: T\n---", "new", "---\ntitle: T\n---\nnew"),
+            ("---\r\ntitle: T\r\n---", "new", "---\r\ntitle: T\r\n---\r\nnew"),
+            ("---\ntitle: T\n---\nold", "---\n---\nfresh", "---\ntitle: T\n---\nfresh"),
+            ("---\ntitle: T\n---\nold", "---\ntitle: U\n---\nnew", "---\ntitle: U\n---\nnew"),
+            ("---\ntitle: T\n---\nold", "---\nprose\n---\n", "---\ntitle: T\n---\n---\nprose\n---\n"),
+            ("old", "---\n---\nfresh", "---\n---\nfresh"),
+            ("\u{FEFF}old", "new", "\u{FEFF}new"),
+            ("\u{FEFF}---\ntitle: T\n---", "new", "\u{FEFF}---\ntitle: T\n---\nnew"),
+        ] {
+            let written = with_new_text(before.as_bytes(), text);
+            assert_eq!(String::from_utf8(written).unwrap(), after, "{before:?} with {text:?}");
         }
     }
 

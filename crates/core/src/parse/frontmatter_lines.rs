@@ -4,7 +4,8 @@
 use std::ops::Range;
 
 use super::SpliceError;
-use super::frontmatter::{self, Block};
+use super::frontmatter::{self, Block, newline};
+use super::old_list::OldList;
 use super::scalar::{self, Style};
 use super::yaml::{Entry, Mapping};
 use crate::model::Value;
@@ -36,10 +37,16 @@ pub(super) fn replace(
             let style = entry.style.unwrap_or(Style::Plain);
             with_value_behind_key(text, &lines, &scalar::write(value, style, false))
         }
-        NewValue::List(items) if items.is_empty() || was_flow && lines.is_one_line() => {
+        NewValue::List(items) if was_flow && lines.is_one_line() => {
             with_value_behind_key(text, &lines, &flow_list(items))
         }
-        NewValue::List(items) => with_list_below_key(text, &lines, entry, items),
+        NewValue::List([]) => {
+            let comments =
+                OldList::read(text, block, &lines, entry).comment_lines(entry_indent(text, &lines) + 2, text);
+            let (before, after) = (&text[..lines.end], &text[lines.end..]);
+            [with_value_behind_key(before, &lines, "[]").as_slice(), comments.as_bytes(), after].concat()
+        }
+        NewValue::List(items) => with_list_below_key(text, block, &lines, entry, items),
     })
 }
 
@@ -83,32 +90,35 @@ fn with_value_behind_key(text: &[u8], lines: &Lines, value: &str) -> Vec<u8> {
     }
 }
 
-/// The text with a list on the lines below its key, indented as the old list was.
-fn with_list_below_key(text: &[u8], lines: &Lines, entry: &Entry, items: &[String]) -> Vec<u8> {
+/// The text with a list on the lines below its key, indented as the old list was. Comments in the old list stay, those of
+/// removed items on lines of their own.
+fn with_list_below_key(text: &[u8], block: &Block, lines: &Lines, entry: &Entry, items: &[String]) -> Vec<u8> {
     let newline = newline(text);
     let indent_below_key = entry_indent(text, lines) + 2;
+    let old = OldList::read(text, block, lines, entry);
     if lines.starts_behind_colon() {
         let (line_end, next_line) = line_end(text, lines.value.end);
-        let list = block_list(items, indent_below_key, newline);
+        let comments = old.comment_lines(indent_below_key, text);
+        let list = comments + &block_list(items, indent_below_key, newline);
         let comment = &text[lines.value.end..line_end];
         return [&text[..lines.colon_end], comment, newline.as_bytes(), list.as_bytes(), &text[next_line..]].concat();
     }
     let from = value_line_start(text, lines);
     let was_list = matches!(entry.value, Value::List(_));
     let indent = if was_list { indent_at(text, from) } else { indent_below_key };
-    [&text[..from], block_list(items, indent, newline).as_bytes(), &text[lines.end..]].concat()
+    [&text[..from], old.with_items(items, indent, text).as_slice(), &text[lines.end..]].concat()
 }
 
 /// The lines of one entry in the file, in bytes.
-struct Lines {
+pub(super) struct Lines {
     start: usize,
     /// Behind the colon.
     colon_end: usize,
     /// The end of the line with the colon, before its line break.
     first_line_end: usize,
-    value: Range<usize>,
+    pub(super) value: Range<usize>,
     /// Behind the line break of the last line.
-    end: usize,
+    pub(super) end: usize,
 }
 
 impl Lines {
@@ -144,7 +154,7 @@ impl Lines {
 }
 
 /// The end of the line that holds `at`, before and behind its line break.
-fn line_end(text: &[u8], at: usize) -> (usize, usize) {
+pub(super) fn line_end(text: &[u8], at: usize) -> (usize, usize) {
     let next = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |found| at + found + 1);
     let line = text[at..next].strip_suffix(b"\n").unwrap_or(&text[at..next]);
     (at + line.strip_suffix(b"\r").unwrap_or(line).len(), next)
@@ -182,12 +192,4 @@ fn flow_list(items: &[String]) -> String {
 fn block_list(items: &[String], indent: usize, newline: &str) -> String {
     let margin = " ".repeat(indent);
     items.iter().map(|item| format!("{margin}- {}{newline}", scalar::write(item, Style::Plain, false))).collect()
-}
-
-/// The line break of the file's first line.
-fn newline(text: &[u8]) -> &'static str {
-    match memchr::memchr(b'\n', text) {
-        Some(at) if at > 0 && text[at - 1] == b'\r' => "\r\n",
-        _ => "\n",
-    }
 }

@@ -11,6 +11,7 @@ mod html;
 mod link_site;
 mod markdown;
 mod new_note;
+mod old_list;
 mod open_link;
 mod read_note;
 mod rewrite;
@@ -28,7 +29,7 @@ mod markdown_test;
 #[cfg(test)]
 mod properties_test;
 
-pub use frontmatter::{has_frontmatter, text_start};
+pub use frontmatter::{text_start, with_new_text};
 pub use link_site::LinkSite;
 pub use new_note::new_note_text;
 pub use read_note::{decode, read_note};

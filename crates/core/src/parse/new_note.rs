@@ -1,12 +1,16 @@
 //! The text of a note that is about to be created.
 
-use super::{FrontmatterEdit, SpliceError, splice_frontmatter};
+use super::{FrontmatterEdit, SpliceError, frontmatter, splice_frontmatter, tags};
 
 /// The text of a new note. Title and tags go into frontmatter, which is made only when there is something to say; content
-/// that brings its own frontmatter keeps it. The content itself is written exactly as given.
+/// that brings its own frontmatter keeps it, and its tags come first. The content itself is written exactly as given.
 pub fn new_note_text(title: Option<&str>, tags: &[String], content: &str) -> Result<String, SpliceError> {
     let title = title.map(|title| FrontmatterEdit::Title(title.to_owned()));
-    let tags = (!tags.is_empty()).then(|| FrontmatterEdit::Tags(tags.to_vec()));
+    let tags = (!tags.is_empty()).then(|| {
+        let (front, _) = frontmatter::read(content);
+        let all = front.tags.iter().chain(tags).map(String::as_str);
+        FrontmatterEdit::Tags(tags::distinct(all, usize::MAX).into_iter().map(|tag| tag.name).collect())
+    });
     let edits: Vec<_> = title.into_iter().chain(tags).collect();
     let bytes = splice_frontmatter(content.as_bytes(), &edits)?;
     Ok(String::from_utf8(bytes).expect("only text was put into text"))
@@ -24,6 +28,8 @@ mod tests {
             (Some("T"), &some[..], "text", "---\ntitle: T\ntags:\n  - a\n---\ntext"),
             (Some("T"), &[][..], "---\nx: 1\n---\ntext\n", "---\nx: 1\ntitle: T\n---\ntext\n"),
             (None, &some[..], "", "---\ntags:\n  - a\n---\n"),
+            (None, &some[..], "---\ntags: [x] # c\n---\ntext", "---\ntags: [x, a] # c\n---\ntext"),
+            (None, &some[..], "---\ntags: ['#A', x]\n---\n", "---\ntags: ['#A', x]\n---\n"),
         ] {
             assert_eq!(new_note_text(title, tags, content).as_deref(), Ok(expected));
         }

@@ -174,6 +174,34 @@ mod tests {
     }
 
     #[test]
+    fn comments_inside_a_list_stay() {
+        let list = "---\ntags:\n  # the first\n  - a # why a\n  # the second\n  - b   # why b\n  - c\nx: 1\n---\n";
+        check(
+            list,
+            tags(&["a", "c", "d"]),
+            "---\ntags:\n  # the first\n  - a # why a\n  # the second\n  # why b\n  - c\n  - d\nx: 1\n---\n",
+        );
+        check(
+            list,
+            tags(&["z"]),
+            "---\ntags:\n  # the first\n  - z\n  # why a\n  # the second\n  # why b\nx: 1\n---\n",
+        );
+        check(list, tags(&[]), "---\ntags: []\n  # the first\n  # why a\n  # the second\n  # why b\nx: 1\n---\n");
+        check(
+            "---\ntags: [a, # why\n  b] # c\nx: 1\n---\n",
+            tags(&["z"]),
+            "---\ntags: # c\n  # why\n  - z\nx: 1\n---\n",
+        );
+        check("---\ntags: [a, # why\n  b] # c\nx: 1\n---\n", tags(&[]), "---\ntags: [] # c\n  # why\nx: 1\n---\n");
+        check(
+            "---\ntags:\n- '#a' # why\n- 2024 # y\n---\n",
+            tags(&["2024", "a"]),
+            "---\ntags:\n# why\n- \"2024\" # y\n- a\n---\n",
+        );
+        check("---\r\ntags:\r\n  - a # w\r\n---\r\n", tags(&["b"]), "---\r\ntags:\r\n  - b\r\n  # w\r\n---\r\n");
+    }
+
+    #[test]
     fn what_is_missing_is_added_at_the_end_or_made() {
         check("---\nx: 1 # c\n---\nbody", title("T"), "---\nx: 1 # c\ntitle: T\n---\nbody");
         check("---\n  x: 1\n---\n", tags(&["a"]), "---\n  x: 1\n  tags:\n    - a\n---\n");

@@ -18,9 +18,14 @@ pub trait VaultFiles: Send + Sync {
     /// The whole file as it is now; `None` when there is no such note file.
     fn read(&self, path: &VaultPath) -> Result<Option<FileContent>, VaultError>;
 
-    /// The path, in its true spelling, of whatever file or folder is at `path` when case is ignored, rules or no rules.
-    /// An exact match wins over any other.
-    fn find_any_case(&self, path: &VaultPath) -> Result<Option<VaultPath>, VaultError>;
+    /// The paths, in their true spelling, of all files and folders at `path` when case is ignored, rules or no rules: an
+    /// exact match first, the others in byte order.
+    fn find_any_case(&self, path: &VaultPath) -> Result<Vec<VaultPath>, VaultError>;
+
+    /// Where the file at a path really lies: elsewhere when a link is on the way. Two paths to one file have one real path.
+    fn real_path(&self, path: &VaultPath) -> Result<VaultPath, VaultError> {
+        Ok(path.clone())
+    }
 
     /// The one write door. Applies all changes or none; when it returns `Ok` they are on disk and survive a power cut.
     ///

@@ -49,8 +49,6 @@ pub struct Search<'a> {
     pub link_types: &'a [LinkType],
     /// What decides.
     pub by: By,
-    /// Without files whose id belongs to another file.
-    pub owners_only: bool,
 }
 
 /// What decides in a search.
@@ -67,7 +65,7 @@ pub enum By {
 impl<'a> Search<'a> {
     /// A search for the best few notes, whatever links them.
     pub fn new(text: &'a str, limit: usize) -> Self {
-        Self { text, limit, depth: 2, link_types: &[], by: By::Everything, owners_only: false }
+        Self { text, limit, depth: 2, link_types: &[], by: By::Everything }
     }
 }
 
@@ -153,16 +151,13 @@ impl Knowledge {
         let unrelated = if meaning_only { 0.0 } else { self.unrelated() };
         let sections = weighed(&words, near.as_deref().unwrap_or_default(), worth, unrelated);
         let mut notes = notes_of(sections);
-        let admits = |key: NoteKey| !search.owners_only || !snapshot.is_shadowed(key);
         // What is no longer in the vault is left out.
-        notes.retain(|(key, best)| {
-            snapshot.get(*key).is_some_and(|note| best[0].section < note.sections.len()) && admits(*key)
-        });
+        notes.retain(|(key, best)| snapshot.get(*key).is_some_and(|note| best[0].section < note.sections.len()));
         let near = if meaning_only { FxHashMap::default() } else { near_the_best(&snapshot, &notes, search) };
         let links = if meaning_only { 0.0 } else { LINKS };
         let mut found: Vec<Found> =
             notes.into_iter().map(|(key, sections)| found(key, sections, links, near.get(&key).copied())).collect();
-        let named = snapshot.named(search.text).into_iter().filter(|key| admits(*key)).collect();
+        let named = snapshot.named(search.text);
         put_named_first(&snapshot, &mut found, named);
         found.sort_by_key(|found| (Reverse(found.score()), snapshot.place(found.key)));
         let total = found.len();

@@ -171,7 +171,7 @@ fn examine(ready: &Ready) -> Result<Vec<Group>, Failure> {
         problem(
             "case_collisions",
             "Paths that differ only in case",
-            "rename one of each pair: agents reach only the one that owns the id",
+            "rename one of each pair: other systems can hold only one of them",
             case_collisions(&snapshot),
         ),
         problem("unreadable", "Files that cannot be read", "make them readable for yourself (chmod u+r)", unreadable),
@@ -288,13 +288,11 @@ fn lines_of_links(open: &OpenVault, path: &VaultPath) -> FxHashMap<(LinkSyntax, 
 }
 
 fn case_collisions(snapshot: &Snapshot) -> Vec<Finding> {
-    let shadowed = snapshot.files().filter(|key| snapshot.is_shadowed(*key));
     let finding = |key| {
-        let note = snapshot.note(key);
-        let owner = snapshot.find(&note.id).map_or("another file", |owner| snapshot.note(owner).path.as_str());
-        Finding::new(note.path.to_string(), format!("{owner} owns the id {}", note.id))
+        let owner = snapshot.note(snapshot.case_twin(key)?);
+        Some(Finding::new(snapshot.note(key).path.to_string(), format!("{} owns the id {}", owner.path, owner.id)))
     };
-    shadowed.map(finding).collect()
+    snapshot.files().filter_map(finding).collect()
 }
 
 fn odd_notes(snapshot: &Snapshot) -> Vec<Finding> {
@@ -308,7 +306,7 @@ fn odd_notes(snapshot: &Snapshot) -> Vec<Finding> {
 fn orphans(snapshot: &Snapshot) -> Vec<Finding> {
     let graph = snapshot.graph();
     let is_alone = |key: &_| graph.out(*key).is_empty() && graph.incoming(*key).is_empty();
-    let alone = snapshot.notes().filter(is_alone);
+    let alone = snapshot.files().filter(is_alone);
     alone.map(|key| Finding::new(snapshot.note(key).path.to_string(), "")).collect()
 }
 

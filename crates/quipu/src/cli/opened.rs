@@ -85,7 +85,7 @@ pub(crate) fn index(open: &OpenVault, output: &Output) -> Result<(SyncReport, Du
 }
 
 fn notes(open: &OpenVault) -> usize {
-    open.knowledge.snapshot().notes().count()
+    open.knowledge.snapshot().files().len()
 }
 
 /// Reads the vault for a server that somebody started by hand.

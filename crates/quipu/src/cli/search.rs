@@ -96,7 +96,7 @@ impl Search {
 fn by_everything(ready: &Ready, query: String, limit: usize, output: &Output) -> Result<Answer, Failure> {
     let knowledge = &ready.open.knowledge;
     let by = if knowledge.searches_by_meaning_alone() { By::Meaning } else { By::Everything };
-    let findings = knowledge.search(&Query { by, owners_only: true, ..Query::new(&query, limit) })?;
+    let findings = knowledge.search(&Query { by, ..Query::new(&query, limit) })?;
     if let Some(degraded) = &findings.degraded {
         let hint = if findings.by_meaning { "; `quipu index` embeds the rest" } else { "" };
         output.aside(&Line::new().dim(format!("{degraded}{hint}")));
@@ -115,7 +115,7 @@ fn by_everything(ready: &Ready, query: String, limit: usize, output: &Output) ->
 /// A section as it is shown. Between the search and the reading the note or its file may have gone or shrunk: then it is
 /// no longer a hit.
 fn hit(ready: &Ready, path: &VaultPath, section: usize, query: &str, score: f32) -> Result<Option<Hit>, Failure> {
-    let read = ready.open.knowledge.read_file(&Session::default(), path.as_str());
+    let read = ready.open.knowledge.read(&Session::default(), path.as_str());
     let Some(read) = read.map_err(|error| Failure::failed(error.to_string()))? else { return Ok(None) };
     let Some(section) = read.note().sections.get(section) else { return Ok(None) };
     let (line, snippet) = snippet(&read.text, section.text_start..section.range.end, query);

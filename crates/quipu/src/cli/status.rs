@@ -315,7 +315,7 @@ fn count_links(snapshot: &Snapshot) -> Links {
 }
 
 fn count_tags(snapshot: &Snapshot) -> usize {
-    let tags = snapshot.notes().flat_map(|key| &snapshot.note(key).tags).map(|tag| tag.folded.as_str());
+    let tags = snapshot.files().flat_map(|key| &snapshot.note(key).tags).map(|tag| tag.folded.as_str());
     tags.collect::<FxHashSet<_>>().len()
 }
 

@@ -64,7 +64,7 @@ impl Change {
 
 impl From<&Changes<'_>> for Change {
     fn from(changes: &Changes<'_>) -> Self {
-        Self { listing: changes.listing(), notes: Some(changes.notes().cloned().collect()), tools: false }
+        Self { listing: changes.listing(), notes: Some(changes.notes().collect()), tools: false }
     }
 }
 

@@ -59,7 +59,7 @@ impl VaultFiles for GatedVault {
         self.gate.pass();
         self.files.read(path)
     }
-    fn find_any_case(&self, path: &VaultPath) -> Result<Option<VaultPath>, VaultError> {
+    fn find_any_case(&self, path: &VaultPath) -> Result<Vec<VaultPath>, VaultError> {
         self.files.find_any_case(path)
     }
     fn apply_for(

@@ -1,7 +1,5 @@
 //! One document in full.
 
-use quipu_core::index::Snapshot;
-use quipu_core::model::NoteId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +8,6 @@ use crate::fault::{Fault, FaultKind};
 use crate::parts::{Truncated, part};
 use crate::tool::{Access, Call, Tool};
 use crate::truncate::echoed;
-
-/// Spellings of one path that are named when it could mean any of them.
-const MAX_SPELLINGS: usize = 5;
 
 const PATH_REQUIRED: &str = "Document path is required";
 
@@ -61,8 +56,8 @@ impl Tool for GetDocument {
             return Err(Fault::invalid(PATH_REQUIRED));
         }
         // A path that leads out of the vault is no path inside it, and answers like any other that is not there.
-        let Some(read) = call.knowledge.read_file(call.session, &params.path)? else {
-            return Err(not_found(&call.knowledge.snapshot(), &params.path));
+        let Some(read) = call.read(&params.path)? else {
+            return Err(Fault::new(FaultKind::NotFound, format!("Document not found: {}", echoed(&params.path))));
         };
         let (content, truncated) = if params.offset.is_some() || params.max_chars.is_some() {
             part(call, &read, params.offset, params.max_chars)
@@ -79,22 +74,6 @@ impl Tool for GetDocument {
             size: note.stat.size,
         })
     }
-}
-
-fn not_found(snapshot: &Snapshot, path: &str) -> Fault {
-    let id = NoteId::new(path);
-    let spellings: Vec<&str> = snapshot
-        .files()
-        .map(|key| snapshot.note(key))
-        .filter(|note| note.id == id)
-        .map(|note| note.path.as_str())
-        .take(MAX_SPELLINGS)
-        .collect();
-    let mut message = format!("Document not found: {}", echoed(path));
-    if spellings.len() > 1 {
-        message += &format!(" is ambiguous: give one of {} just so", spellings.join(", "));
-    }
-    Fault::new(FaultKind::NotFound, message)
 }
 
 #[cfg(test)]
@@ -165,9 +144,9 @@ Welcome to…
         let desk = Desk::new(vault);
         assert_eq!(desk.call("get_document", json!({"path": "twin.md"}))["content"], "lower\n");
         assert_eq!(desk.call("get_document", json!({"path": "Twin.md"}))["content"], "upper\n");
-        let ambiguous = json!({
-            "failed": "Error: Document not found: TWIN.md is ambiguous: give one of Twin.md, twin.md just so"
-        });
-        assert_eq!(desk.call("get_document", json!({"path": "TWIN.md"})), ambiguous);
+        let ambiguous = desk.called("get_document", json!({"path": "TWIN.md"}));
+        assert!(matches!(&ambiguous.reply, crate::Reply::Answer(answer) if answer["content"] == "upper\n"));
+        let told = "\"TWIN.md\" matches several notes: \"Twin.md\" is answered; the others are \"twin.md\"";
+        assert!(ambiguous.warnings.iter().any(|line| line == told), "{:?}", ambiguous.warnings);
     }
 }

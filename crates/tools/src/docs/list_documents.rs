@@ -141,7 +141,7 @@ section: reference
         let answer = Desk::new("//- b.md\n//- Twin.md\n//- twin.md\n").call("list_documents", json!({}));
         let paths: Vec<_> =
             answer["documents"].as_array().unwrap().iter().map(|row| row["path"].as_str().unwrap()).collect();
-        assert_eq!(paths, ["b.md", "Twin.md", "twin.md"]);
+        assert_eq!(paths, ["Twin.md", "b.md", "twin.md"]);
     }
 
     #[test]

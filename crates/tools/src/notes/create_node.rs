@@ -10,14 +10,15 @@ use crate::tool::{Access, Call, Tool};
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Path from the vault root, ending in ".md"; lowercased, nothing else changed. Folders are made as needed.
+    /// Path from the vault root, ending in ".md". The file name is lowercased; existing folders are used in any case, new
+    /// ones are made as spelled.
     id: String,
     /// The whole text, in Markdown. [[Name]] links to a note.
     content: String,
     /// Display title, if the file name will not do.
     #[schemars(length(min = 1))]
     title: Option<String>,
-    /// Tags for the frontmatter.
+    /// Tags for the frontmatter, added to those in the text's own.
     #[serde(default)]
     #[schemars(length(max = 1000), inner(length(min = 1)))]
     tags: Vec<String>,
@@ -73,11 +74,18 @@ mod tests {
     }
 
     #[test]
-    fn the_id_is_lowercased_and_nothing_else() {
-        let desk = Desk::new("");
-        let answer = desk.call("create_node", json!({"id": "Notes/My Note, v1.2 (ÄÖ).md", "content": ""}));
-        assert_eq!(answer["id"], "notes/my note, v1.2 (äö).md");
-        assert_eq!(desk.vault.paths(), ["notes/my note, v1.2 (äö).md"]);
+    fn the_file_name_is_lowercased_and_folders_keep_their_case() {
+        let desk = Desk::new("//- Old/a.md\n//- x/b.md\n//- X/c.md\n");
+        let create = |id: &str| desk.call("create_node", json!({"id": id, "content": ""}))["id"].clone();
+        assert_eq!(create("Notes/My Note, v1.2 (ÄÖ).md"), "notes/my note, v1.2 (äö).md");
+        assert_eq!(create("OLD/New/B.md"), "old/new/b.md");
+        assert_eq!(create("X/D.md"), "x/d.md");
+        let expected = ["Notes/my note, v1.2 (äö).md", "Old/New/b.md", "Old/a.md", "X/c.md", "X/d.md", "x/b.md"];
+        assert_eq!(desk.vault.paths(), expected);
+        let desk = Desk::new("//- Ab/a.md\n//- aB/a.md\n");
+        let (code, message) = desk.fails("create_node", json!({"id": "ab/b.md", "content": ""}));
+        let expected = "cannot write ab/b.md: it matches Ab, aB; give one of these paths exactly";
+        assert_eq!((code.as_str(), message.as_str()), ("INVALID_PARAMS", expected));
     }
 
     #[test]
@@ -149,6 +157,10 @@ mod tests {
             "a/.b.md",
             "a//b.md",
             "node_modules/a.md",
+            "why?.md",
+            "a: b/c.md",
+            "nul.md",
+            "ends./a.md",
         ] {
             let (code, message) = desk.fails("create_node", json!({"id": id, "content": "x"}));
             assert_eq!(code, "INVALID_PARAMS", "{id:?}: {message}");

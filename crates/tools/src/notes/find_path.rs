@@ -1,6 +1,5 @@
 //! The shortest way from one note to another along links.
 
-use quipu_core::model::NoteId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +38,7 @@ impl Tool for FindPath {
     fn call(call: &Call<'_>, params: Params) -> Result<Option<Output>, Fault> {
         let snapshot = call.knowledge.snapshot();
         let find = |id: &str| {
-            let found = snapshot.find(&NoteId::new(id));
+            let found = call.find(&snapshot, id);
             if found.is_none() {
                 call.warn(missing_node(&snapshot, id));
             }

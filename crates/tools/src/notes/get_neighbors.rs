@@ -1,6 +1,6 @@
 //! The notes that link to a note and the notes it links to.
 
-use quipu_core::model::{NoteId, NoteKey};
+use quipu_core::model::NoteKey;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -65,7 +65,7 @@ impl Tool for GetNeighbors {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Neighbor>, Fault> {
         let snapshot = call.knowledge.snapshot();
-        let Some(key) = snapshot.find(&NoteId::new(&params.id)) else {
+        let Some(key) = call.find(&snapshot, &params.id) else {
             call.warn(missing_node(&snapshot, &params.id));
             return Ok(Vec::new());
         };

@@ -68,7 +68,7 @@ impl Tool for GetNode {
     const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Option<Output>, Fault> {
-        let Some(read) = call.knowledge.read(call.session, &params.id)? else {
+        let Some(read) = call.read(&params.id)? else {
             call.warn(missing_node(&call.knowledge.snapshot(), &params.id));
             return Ok(None);
         };
@@ -292,30 +292,28 @@ All around [[GraphCore]].
     }
 
     #[test]
-    fn of_two_files_that_differ_in_case_the_first_has_the_id() {
-        let vault = "//- Twin.md\nupper [[x]]\n//- twin.md\nlower [[x]]\n//- x.md\n";
+    fn of_files_that_differ_only_in_case_each_has_an_id_of_its_own() {
+        let vault =
+            "//- Twin.md\nupper [[x]]\n//- twin.md\n---\naliases: [low]\n---\nlower\n//- x.md\n[[low]] [[Twin]]\n";
         let desk = Desk::new(vault);
-        let answer = desk.call("get_node", json!({"id": "TWIN.md"}));
-        assert_eq!((&answer["content"], &answer["title"]), (&json!("upper [[x]]\n"), &json!("Twin")));
-        let neighbours = desk.call("get_neighbors", json!({"id": "x.md"}));
-        assert_eq!(neighbours.as_array().unwrap().len(), 1);
-    }
-
-    #[test]
-    fn a_file_without_an_id_of_its_own_is_linked_to_by_nobody() {
-        let vault = "//- Twin.md\n//- twin.md\n---\naliases: [low]\n---\n//- x.md\n[[low]] [[twin]]\n";
-        let desk = Desk::new(vault);
-        let links = json!([{"id": "low", "title": "low"}, {"id": "twin.md", "title": "Twin"}]);
-        let answer = desk.call("get_node", json!({"id": "x.md", "depth": 1}));
-        assert_eq!((&answer["links"], &answer["outgoingCount"]), (&links, &json!(1)));
-        // When the owner goes, the other has the id, and all its names.
-        desk.vault.remove("Twin.md");
+        let get = |id: &str| desk.call("get_node", json!({"id": id, "depth": 1}));
+        let (upper, lower) = (get("Twin.md"), get("twin.md"));
+        assert_eq!((&upper["id"], &upper["content"]), (&json!("Twin.md"), &json!("upper [[x]]\n")));
+        assert_eq!((&lower["id"], &lower["content"]), (&json!("twin.md"), &json!("lower\n")));
+        let links = json!([{"id": "twin.md", "title": "Twin"}, {"id": "Twin.md", "title": "Twin"}]);
+        assert_eq!((&get("x.md")["links"], &get("x.md")["incomingCount"]), (&links, &json!(1)));
+        // When the owner of the lowercased id goes, the other has that id.
+        desk.vault.remove("twin.md");
         desk.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
-        let answer = desk.call("get_node", json!({"id": "x.md", "depth": 1}));
-        assert_eq!(
-            (&answer["links"], &answer["outgoingCount"]),
-            (&json!([{"id": "twin.md", "title": "Twin"}]), &json!(1))
-        );
+        assert_eq!(get("twin.md")["content"], "upper [[x]]\n");
+        assert_eq!(get("x.md")["links"][1], json!({"id": "twin.md", "title": "Twin"}));
+        // Of two that are both not in lower case the first in byte order has it.
+        desk.vault.put("TWIN.md", "capitals");
+        desk.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
+        assert_eq!((&get("TWIN.md")["id"], &get("Twin.md")["id"]), (&json!("twin.md"), &json!("Twin.md")));
+        let (code, message) = desk.fails("update_node", json!({"id": "twin.md", "content": "x"}));
+        let expected = "cannot write twin.md: it matches TWIN.md, Twin.md; give one of these paths exactly";
+        assert_eq!((code.as_str(), message.as_str()), ("INVALID_PARAMS", expected));
     }
 
     #[test]

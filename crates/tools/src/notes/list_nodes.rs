@@ -54,6 +54,7 @@ impl Tool for ListNodes {
         let tag = params.tag.map(|tag| Tag::new(&tag).folded);
         let found = snapshot
             .with_id_prefix(&NoteId::new(&params.path.unwrap_or_default()))
+            .into_iter()
             .map(|key| snapshot.note(key))
             .filter(|note| tag.as_ref().is_none_or(|tag| note.has_tag(tag)));
         let (mut nodes, mut total) = (Vec::new(), 0);

@@ -30,8 +30,14 @@ impl Tool for NodesExist {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Self::Output, Fault> {
         let snapshot = call.knowledge.snapshot();
-        let ids = params.ids.iter().map(|id| NoteId::new(id));
-        Ok(ids.map(|id| (id.to_string(), snapshot.find(&id).is_some())).collect())
+        let exists = |spelled: &String| {
+            let found = snapshot.lookup(spelled);
+            // A file that differs from another only in case may have an id that is not in lower case.
+            let is_id = matches!(found[..], [key] if snapshot.note(key).id.as_str() == spelled);
+            let id = if is_id { spelled.clone() } else { NoteId::new(spelled).to_string() };
+            (id, !found.is_empty())
+        };
+        Ok(params.ids.iter().map(exists).collect())
     }
 }
 

@@ -33,12 +33,12 @@ impl Tool for RandomNode {
     fn call(call: &Call<'_>, params: Params) -> Result<Option<Node>, Fault> {
         let snapshot = call.knowledge.snapshot();
         let keys: Vec<NoteKey> = match params.tags.unwrap_or_default().as_slice() {
-            [] => snapshot.notes().collect(),
+            [] => snapshot.files().collect(),
             tags => snapshot.tagged(tags, TagMode::Any),
         };
         let Some(key) = pick(&keys) else { return Ok(None) };
         // A file that vanished a moment ago is the only way to find none.
-        let read = call.knowledge.read(call.session, snapshot.note(*key).id.as_str())?;
+        let read = call.knowledge.read(call.session, snapshot.note(*key).path.as_str())?;
         Ok(read.map(|read| Node::single(call, &read)))
     }
 }

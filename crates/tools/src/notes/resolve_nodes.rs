@@ -66,7 +66,8 @@ impl Tool for ResolveNodes {
         let tag = params.tag.as_deref().map(|tag| Tag::new(tag).folded);
         let prefix = NoteId::new(&params.path.unwrap_or_default());
         let admits = |note: &Note| {
-            note.id.as_str().starts_with(prefix.as_str()) && tag.as_ref().is_none_or(|tag| note.has_tag(tag))
+            let is_below = prefix.as_str().is_empty() || note.path.note_id().as_str().starts_with(prefix.as_str());
+            is_below && tag.as_ref().is_none_or(|tag| note.has_tag(tag))
         };
         let find: &(dyn Fn(&str) -> Option<NameMatch> + Sync) = match params.strategy {
             Strategy::Exact => &|name| exact_match(&snapshot, name, admits),

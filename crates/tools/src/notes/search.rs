@@ -65,8 +65,7 @@ impl Tool for Search {
             return Err(Fault::invalid("`query` is blank; say what to find"));
         }
         let by = if call.knowledge.searches_by_meaning_alone() { By::Meaning } else { By::Everything };
-        let findings =
-            call.knowledge.search(&Query { by, owners_only: true, ..Query::new(&params.query, params.limit) })?;
+        let findings = call.knowledge.search(&Query { by, ..Query::new(&params.query, params.limit) })?;
         if let Some(degraded) = findings.degraded {
             call.warn(degraded);
         }

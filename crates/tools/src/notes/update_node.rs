@@ -1,6 +1,7 @@
 //! A note with new text, tags or title. Never over an edit that this client has not seen.
 
-use quipu_core::notes::NoteUpdate;
+use quipu_core::notes::{NoteUpdate, Unread};
+use quipu_core::quoted;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -48,8 +49,14 @@ impl Tool for UpdateNode {
             tags: params.tags.as_deref(),
             update_links: params.update_links,
         };
-        let read = call.knowledge.update_note(call.session, call.request, &update)?;
-        Ok(Node::single(call, &read))
+        let updated = call.knowledge.update_note(call.session, call.request, &update)?;
+        if let Some(Unread { path, chars }) = updated.unread {
+            let path = quoted(path.as_str());
+            call.warn(format!(
+                "{path}: {chars} characters that you had not read were replaced; `quipu restore {path}` brings them back"
+            ));
+        }
+        Ok(Node::single(call, &updated.note))
     }
 }
 

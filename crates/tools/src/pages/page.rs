@@ -29,8 +29,7 @@ pub(super) fn find_doc_id(snapshot: &Snapshot, id: &str) -> Option<NoteKey> {
 
 /// A page by its path, as its file is now.
 pub(super) fn read_page(call: &Call<'_>, filepath: &str) -> Result<ReadNote, Fault> {
-    let read = call.knowledge.read_file(call.session, filepath)?;
-    read.ok_or_else(|| not_found(&call.knowledge.snapshot(), filepath))
+    call.read(filepath)?.ok_or_else(|| not_found(&call.knowledge.snapshot(), filepath))
 }
 
 /// That there is no such page, and which are called like it.

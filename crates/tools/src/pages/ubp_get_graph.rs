@@ -78,7 +78,7 @@ impl Tool for GetGraph {
         let snapshot = call.knowledge.snapshot();
         let keys = match &params.center {
             Some(center) => {
-                let found = snapshot.find_file(center).or_else(|| find_doc_id(&snapshot, center));
+                let found = call.find(&snapshot, center).or_else(|| find_doc_id(&snapshot, center));
                 let middle = found.ok_or_else(|| not_found(&snapshot, center))?;
                 let levels = snapshot.around(middle, params.depth).into_iter();
                 let level = |level: Vec<Related>| most_linked(&snapshot, level.iter().map(|related| related.key));

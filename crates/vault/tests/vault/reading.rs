@@ -55,7 +55,7 @@ fn case_is_ignored_part_by_part_and_an_exact_name_wins() {
         ("Caf\u{e9}.md", ""),
     ]);
     let vault = home.open();
-    let find = |at: &str| vault.find_any_case(&path(at)).unwrap().map(|found| found.to_string());
+    let find = |at: &str| vault.find_any_case(&path(at)).unwrap().first().map(ToString::to_string);
     assert_eq!(find("notes/graph.md").as_deref(), Some("Notes/Graph.md"));
     assert_eq!(find("NOTES/OTHER.MD").as_deref(), Some("notes/other.md"));
     assert_eq!(find("notes").as_deref(), Some("notes"));

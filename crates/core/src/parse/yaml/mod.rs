@@ -53,7 +53,7 @@ pub(in crate::parse) struct Entry {
     pub(in crate::parse) value_range: Range<usize>,
     /// How the value was written, where it is a scalar.
     pub(in crate::parse) style: Option<Style>,
-    /// The scalars of the value and of the lists in it, kept only under the name of a link type.
+    /// The scalars of the value and of the lists in it, kept only under `tags` and the name of a link type.
     pub(in crate::parse) scalars: Vec<ScalarSite>,
 }
 

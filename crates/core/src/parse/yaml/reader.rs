@@ -164,12 +164,13 @@ impl<'y> Reader<'y> {
             ScalarStyle::DoubleQuoted => Style::DoubleQuoted,
             ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
         };
-        let below_link_type = self.key.as_ref().is_some_and(|(key, _)| LinkType::from_name(key).is_some());
+        let is_edited = |key: &str| key == "tags" || LinkType::from_name(key).is_some();
+        let below_edited = self.key.as_ref().is_some_and(|(key, _)| is_edited(key));
         let in_lists_only = self.stack.iter().skip(1).all(|frame| matches!(frame, Frame::List { .. }));
         if self.stack.len() == 1 && self.key.is_some() {
             self.style = Some(style);
         }
-        if below_link_type && in_lists_only && !range.is_empty() {
+        if below_edited && in_lists_only && !range.is_empty() {
             let in_flow = self.stack.last().is_some_and(Frame::in_flow);
             self.scalars.push(ScalarSite { range, text: text.to_owned(), style, in_flow });
         }

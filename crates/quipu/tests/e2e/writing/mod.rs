@@ -5,4 +5,5 @@ mod elsewhere;
 mod names;
 mod rename;
 mod restore;
+mod spelling;
 mod visible;

@@ -1,0 +1,159 @@
+//! Which note a spelled id means, where files differ only in case; and where a new note goes.
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, files_below, first_block, ids, skip, vault_of, warnings};
+
+const PAIR: &str = "//- Moloch.md\nupper\n//- moloch.md\nlower\n//- a.md\n[[Moloch]] [x](moloch.md)\n";
+
+fn tells_case_apart(client: &Client) -> bool {
+    !client.root().join("A.MD").exists()
+}
+
+#[test]
+fn a_write_goes_to_the_file_spelled_exactly() {
+    let mut client = Client::open(PAIR);
+    if !tells_case_apart(&client) {
+        return skip("this disk does not tell case apart");
+    }
+    assert_eq!(client.answer("get_document", json!({ "path": "moloch.md" }))["content"], "lower\n");
+    client.answer("update_node", json!({ "id": "moloch.md", "content": "new lower\n" }));
+    assert_eq!((client.read("Moloch.md").as_str(), client.read("moloch.md").as_str()), ("upper\n", "new lower\n"));
+    client.answer("update_node", json!({ "id": "Moloch.md", "content": "new upper\n" }));
+    assert_eq!((client.read("Moloch.md").as_str(), client.read("moloch.md").as_str()), ("new upper\n", "new lower\n"));
+    assert_eq!(client.answer("delete_node", json!({ "id": "moloch.md" })), json!({ "deleted": true }));
+    assert_eq!(client.read("Moloch.md"), "new upper\n");
+    assert_eq!(client.answer("get_node", json!({ "id": "moloch.md" }))["content"], "new upper\n", "it owns the id now");
+}
+
+#[test]
+fn files_that_differ_only_in_case_are_all_listed_and_reachable() {
+    let mut client = Client::open(PAIR);
+    if !tells_case_apart(&client) {
+        return skip("this disk does not tell case apart");
+    }
+    let listed = client.answer("list_nodes", json!({}));
+    assert_eq!(ids(&listed["nodes"]), ["Moloch.md", "a.md", "moloch.md"]);
+    assert_eq!(ids(&client.answer("list_nodes", json!({ "path": "MOL" }))["nodes"]), ["Moloch.md", "moloch.md"]);
+    for (id, text) in [("Moloch.md", "upper\n"), ("moloch.md", "lower\n")] {
+        let node = client.answer("get_node", json!({ "id": id }));
+        assert_eq!((&node["id"], &node["content"]), (&json!(id), &json!(text)));
+        assert_eq!(client.answer("get_document", json!({ "path": id }))["content"], text);
+        assert_eq!(client.answer("ubp_get_page", json!({ "filepath": id }))["content"], text);
+        let linking = client.answer("get_neighbors", json!({ "id": id, "direction": "in" }));
+        assert_eq!(ids(&linking), ["a.md"]);
+        assert_eq!(client.answer("find_path", json!({ "source": "a.md", "target": id }))["path"], json!(["a.md", id]));
+    }
+    let asked = json!({ "ids": ["Moloch.md", "moloch.md", "MOLOCH.md", "none.md"] });
+    let expected = json!({ "Moloch.md": true, "moloch.md": true, "none.md": false });
+    assert_eq!(client.answer("nodes_exist", asked), expected);
+}
+
+#[test]
+fn an_ambiguous_read_names_the_others_and_an_ambiguous_write_is_refused() {
+    let mut client = Client::open(PAIR);
+    if !tells_case_apart(&client) {
+        return skip("this disk does not tell case apart");
+    }
+    for (tool, argument) in [("get_node", "id"), ("get_document", "path"), ("ubp_get_page", "filepath")] {
+        let result = client.call(tool, json!({ argument: "MOLOCH.md" }));
+        assert_eq!(first_block(&result)["content"], "upper\n", "{tool} answers the first in byte order");
+        let told = warnings(&result);
+        assert!(
+            told.iter().any(|line| line.contains("\"Moloch.md\" is answered; the others are \"moloch.md\"")),
+            "{told:?}"
+        );
+    }
+    for (tool, arguments) in [
+        ("update_node", json!({ "id": "MOLOCH.md", "content": "x" })),
+        ("update_node", json!({ "id": "MOLOCH.md", "title": "New" })),
+        ("delete_node", json!({ "id": "mOLOCH.md" })),
+    ] {
+        let (code, message) = client.error(tool, arguments);
+        assert_eq!(code, "INVALID_PARAMS");
+        assert!(message.contains("it matches Moloch.md, moloch.md; give one"), "{message}");
+    }
+    assert_eq!((client.read("Moloch.md").as_str(), client.read("moloch.md").as_str()), ("upper\n", "lower\n"));
+}
+
+#[test]
+fn a_file_made_a_moment_ago_is_meant_by_its_exact_spelling() {
+    let mut client = Client::open("//- Moloch.md\nupper\n//- a.md\n");
+    if !tells_case_apart(&client) {
+        return skip("this disk does not tell case apart");
+    }
+    assert_eq!(client.answer("get_node", json!({ "id": "moloch.md" }))["content"], "upper\n");
+    client.write("moloch.md", "lower\n");
+    assert_eq!(client.answer("get_node", json!({ "id": "moloch.md" }))["content"], "lower\n");
+    client.write("A.md", "other\n");
+    client.answer("update_node", json!({ "id": "A.md", "content": "new\n" }));
+    assert_eq!((client.read("A.md").as_str(), client.read("a.md").as_str()), ("new\n", ""));
+}
+
+#[test]
+fn replacing_unread_text_warns() {
+    let long = "é".repeat(15_000);
+    let mut client =
+        Client::open(&format!("//- docs/Init.md\n---\ntitle: T\n---\n{long}\n//- b.md\nread\n//- empty.md\n"));
+    let result = client.call("update_node", json!({ "id": "docs/init.md", "content": "oops" }));
+    let told = warnings(&result);
+    let expected = "\"docs/Init.md\": 15001 characters that you had not read were replaced; `quipu restore \"docs/Init.md\"` brings them back";
+    assert!(told.iter().any(|line| line == expected), "{told:?}");
+    client.answer("get_node", json!({ "id": "b.md" }));
+    for arguments in [
+        json!({ "id": "b.md", "content": "new" }),
+        json!({ "id": "empty.md", "content": "new" }),
+        json!({ "id": "docs/init.md", "content": "again" }),
+        json!({ "id": "docs/init.md", "tags": ["t"] }),
+    ] {
+        let told = warnings(&client.call("update_node", arguments));
+        assert!(!told.iter().any(|line| line.contains("had not read")), "{told:?}");
+    }
+}
+
+#[test]
+fn a_new_note_goes_into_the_folder_that_is_there() {
+    let mut client = Client::open("//- en/Obsidian Sync/a.md\n");
+    let id = |answer: Value| answer["id"].as_str().unwrap().to_owned();
+    let created = client.answer("create_node", json!({ "id": "en/obsidian sync/Sync checklist.md", "content": "x" }));
+    assert_eq!(id(created), "en/obsidian sync/sync checklist.md");
+    assert_eq!(client.read("en/Obsidian Sync/sync checklist.md"), "x");
+    client.answer("create_node", json!({ "id": "EN/Obsidian Sync/New Part/B.md", "content": "y" }));
+    assert_eq!(client.read("en/Obsidian Sync/New Part/b.md"), "y");
+    assert_eq!(files_below(client.root()).len(), 3, "no other folder was made");
+}
+
+#[test]
+fn a_name_that_other_systems_cannot_hold_is_refused() {
+    let mut client = Client::open("//- a.md\n");
+    for id in ["what?.md", "ab: c.md", "x|y.md", "con.md", "dots./a.md", "space /a.md", "a<b>.md", "\"q\".md", "s*.md"]
+    {
+        let (code, message) = client.error("create_node", json!({ "id": id, "content": "x" }));
+        assert_eq!(code, "INVALID_PARAMS", "{id}: {message}");
+        assert!(message.contains("other systems"), "{message}");
+    }
+    let (code, message) = client.error("update_node", json!({ "id": "a.md", "title": "Why?" }));
+    assert_eq!(code, "INVALID_PARAMS", "{message}");
+    assert_eq!(files_below(client.root()).len(), 1);
+}
+
+#[test]
+fn tags_in_the_text_are_kept_beside_those_given() {
+    let mut client = Client::open("");
+    let note = json!({ "id": "a.md", "content": "---\ntags: [x]\n---\nText.\n", "tags": ["proj", "X"] });
+    assert_eq!(client.answer("create_node", note)["tags"], json!(["x", "proj"]));
+    assert_eq!(client.read("a.md"), "---\ntags: [x, proj]\n---\nText.\n");
+}
+
+#[test]
+fn frontmatter_without_a_last_line_break_survives_a_new_text() {
+    let mut client = Client::open_in(vault_of("a.md", "---\ntitle: Keep\ntags: [t]\n---"), &[]);
+    let answer = client.answer("update_node", json!({ "id": "a.md", "content": "hello" }));
+    assert_eq!(
+        (&answer["title"], &answer["content"], &answer["tags"]),
+        (&json!("Keep"), &json!("hello"), &json!(["t"]))
+    );
+    assert_eq!(client.read("a.md"), "---\ntitle: Keep\ntags: [t]\n---\nhello");
+    client.answer("update_node", json!({ "id": "a.md", "content": "---\n---\nfresh" }));
+    assert_eq!(client.read("a.md"), "---\ntitle: Keep\ntags: [t]\n---\nfresh");
+}
