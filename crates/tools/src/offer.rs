@@ -1,8 +1,10 @@
 //! The tools that one front door offers, of those that a vault has. The vault may be open in another process: then only the
 //! names of its tools are known here, which is enough, since every process knows every tool.
 
+use serde_json::Value;
+
 use crate::registry::{INVALID_PARAMS, Registry, RegistryOptions, Reply, every_tool_info, unknown_tool};
-use crate::tool::ToolInfo;
+use crate::tool::{Access, ToolInfo};
 
 /// What a client is shown and may call.
 #[derive(Debug, Clone)]
@@ -14,14 +16,31 @@ impl Offer {
     /// Of a registry's tools those that the options admit.
     pub fn of(registry: &Registry, options: RegistryOptions) -> Self {
         let admits = options.into_rule();
-        Self { tools: registry.tools().filter(|tool| admits(tool)).cloned().collect() }
+        Self::new(registry.tools().filter(|tool| admits(tool)).cloned().collect())
     }
 
     /// Of the tools with these names, those that the options admit, always in the same order.
     pub fn among<'a>(names: impl IntoIterator<Item = &'a str>, options: RegistryOptions) -> Self {
         let (names, admits): (Vec<&str>, _) = (names.into_iter().collect(), options.into_rule());
         let tools = every_tool_info().filter(|tool| names.contains(&tool.name) && admits(tool));
-        Self { tools: tools.collect() }
+        Self::new(tools.collect())
+    }
+
+    /// Of these tools those that only read.
+    pub fn reading(&self) -> Self {
+        Self::new(self.tools.iter().filter(|tool| tool.access == Access::Read).cloned().collect())
+    }
+
+    fn new(mut tools: Vec<ToolInfo>) -> Self {
+        let offered: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
+        let missing: Vec<&str> =
+            every_tool_info().map(|tool| tool.name).filter(|name| !offered.contains(name)).collect();
+        for tool in &mut tools {
+            tool.description = without_tools(&tool.description, &missing).into();
+            drop_mentions(&mut tool.input_schema, &missing);
+            drop_mentions(&mut tool.output_schema, &missing);
+        }
+        Self { tools }
     }
 
     /// What is offered.
@@ -46,10 +65,80 @@ impl Offer {
     }
 }
 
+/// Every description in a schema without the clauses that name these tools.
+fn drop_mentions(schema: &mut Value, tools: &[&str]) {
+    match schema {
+        Value::Object(object) => object.iter_mut().for_each(|(key, value)| match value {
+            Value::String(text) if key == "description" => *text = without_tools(text, tools),
+            value => drop_mentions(value, tools),
+        }),
+        Value::Array(items) => items.iter_mut().for_each(|item| drop_mentions(item, tools)),
+        _ => {}
+    }
+}
+
+/// A description without the clauses, between `. ` and `; `, that name one of these tools.
+fn without_tools(text: &str, tools: &[&str]) -> String {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    // A name without an underscore is a word like any other.
+    let names_one =
+        |clause: &&str| clause.split(|c| !is_word(c)).any(|word| word.contains('_') && tools.contains(&word));
+    let sentences = text.split(". ").filter_map(|sentence| {
+        let clauses: Vec<&str> = sentence.trim_end_matches('.').split("; ").collect();
+        let kept: Vec<&str> = clauses.iter().copied().filter(|clause| !names_one(clause)).collect();
+        let first = kept.first()?.chars().next()?;
+        let is_sentence = clauses[0].starts_with(char::is_uppercase);
+        let start = if is_sentence { first.to_uppercase().to_string() } else { first.to_string() };
+        Some(format!("{start}{}", &kept.join("; ")[first.len_utf8()..]))
+    });
+    let text_kept = sentences.collect::<Vec<_>>().join(". ");
+    if text.ends_with('.') && !text_kept.is_empty() { format!("{text_kept}.") } else { text_kept }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tool::Toolset;
+
+    #[test]
+    fn descriptions_name_only_tools_that_are_offered() {
+        let all: Vec<&str> = every_tool_info().map(|tool| tool.name).collect();
+        let offer = |toolsets: &[Toolset], read_only| {
+            Offer::among(all.iter().copied(), RegistryOptions { toolsets: toolsets.to_vec(), read_only })
+        };
+        let mut offers: Vec<Offer> = Vec::new();
+        for first in Toolset::ALL {
+            offers.extend(Toolset::ALL.map(|second| offer(&[first, second], false)));
+            offers.push(offer(&[first], true));
+        }
+        offers.push(offer(&Toolset::ALL, false).reading());
+        // Any short list, such as one tool alone.
+        offers.extend(all.iter().map(|name| Offer::among([*name], RegistryOptions::default())));
+        for offer in offers {
+            let offered: Vec<&str> = offer.tools().map(|tool| tool.name).collect();
+            for tool in offer.tools() {
+                let shown = format!("{} {} {}", tool.description, tool.input_schema, tool.output_schema);
+                let words = shown.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+                for word in words.filter(|word| word.contains('_') && all.contains(word)) {
+                    assert!(offered.contains(&word), "{} names {word}, among {offered:?}", tool.name);
+                }
+                let text = &tool.description;
+                assert!(text.starts_with(char::is_uppercase) && text.ends_with('.'), "{}: {text}", tool.name);
+            }
+        }
+        let whole = Offer::among(all.iter().copied(), RegistryOptions::default());
+        for (tool, original) in whole.tools().zip(every_tool_info()) {
+            assert_eq!(tool.description, original.description, "nothing is dropped where all tools are offered");
+        }
+    }
+
+    #[test]
+    fn a_clause_is_dropped_without_its_neighbours() {
+        let text = "Read one. Use it once you have an id; to find one call find_it. To list call list_all, then go on.";
+        assert_eq!(without_tools(text, &["find_it", "list_all"]), "Read one. Use it once you have an id.");
+        assert_eq!(without_tools("Call find_it; then read.", &["find_it"]), "Then read.");
+        assert_eq!(without_tools(text, &[]), text);
+    }
 
     #[test]
     fn what_is_not_offered_cannot_be_called() {

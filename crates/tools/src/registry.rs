@@ -235,7 +235,7 @@ impl Entry {
         let info = ToolInfo {
             name: T::NAME,
             toolset,
-            description: T::DESCRIPTION,
+            description: T::DESCRIPTION.into(),
             access: T::ACCESS,
             idempotent: T::IDEMPOTENT,
             shows_notes: T::SHOWS_NOTES,

@@ -1,5 +1,6 @@
 //! What every tool says of itself, and what it is handed when it is called.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 
 use quipu_core::index::Snapshot;
@@ -102,7 +103,7 @@ pub struct ToolInfo {
     /// Its family.
     pub toolset: Toolset,
     /// For the model that chooses among tools.
-    pub description: &'static str,
+    pub description: Cow<'static, str>,
     /// What it may do.
     pub access: Access,
     /// Whether a repetition does no more.

@@ -11,9 +11,11 @@ use quipu_core::model::VaultPath;
 use quipu_core::ports::{
     ApplyError, Author, ChangeNumber, EntityRef, MemoryChange, MemoryFailure, MemoryStore, NewEntity,
 };
+use quipu_core::quoted;
 use serde::de::IgnoredAny;
 
 use super::document::{Spot, Walk, not_utf8};
+use super::over_long::over_long;
 use super::record::{EntityRecord, Origin, Record, Reference};
 
 /// The greatest number that is kept: every reader of JSON knows it exactly, and counting can go on from there.
@@ -249,7 +251,11 @@ impl<'a> Import<'a> {
         Ok(None)
     }
 
-    fn take(&mut self, spot: Spot, record: Record) -> Result<(), ImportError> {
+    fn take(&mut self, spot: Spot, mut record: Record) -> Result<(), ImportError> {
+        if let Some(fault) = over_long(&mut record) {
+            self.problem(&spot, fault);
+            return Ok(());
+        }
         match record {
             Record::Entity(given) => self.take_entity(&spot, given)?,
             // Another export may stand before this one: its numbers mean other things.
@@ -562,6 +568,6 @@ fn key(entity: EntityRef) -> RefKey {
 fn missing(what: &str, reference: &Reference) -> String {
     match reference {
         Reference::Id(id) => format!("{what} of entity {id}, which the file does not have"),
-        Reference::Name(name) => format!("{what} of {name:?}, which is neither in the file nor in memory"),
+        Reference::Name(name) => format!("{what} of {}, which is neither in the file nor in memory", quoted(name)),
     }
 }

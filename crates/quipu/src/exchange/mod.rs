@@ -3,6 +3,7 @@
 mod document;
 mod export;
 mod import;
+mod over_long;
 mod record;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use quipu_core::memory::name_key;
 use quipu_core::model::VaultPath;
+use quipu_core::quoted;
 use serde_json::{Map, Value};
 
 /// One thing of a file.
@@ -103,7 +104,10 @@ pub(super) fn record(value: &Value) -> Result<Record, String> {
         return Ok(Record::Header { version: number(object, &["version"]).unwrap_or(1) });
     }
     if let Some(other) = kind.filter(|kind| !KINDS.contains(kind)) {
-        return Err(format!("its `type` is {other:?}, and should be \"entity\", \"observation\" or \"relation\""));
+        return Err(format!(
+            "its `type` is {}, and should be \"entity\", \"observation\" or \"relation\"",
+            quoted(other)
+        ));
     }
     let relation_type = text(object, &["relation_type", "relationType"]);
     if let Some(relation_type) = relation_type {

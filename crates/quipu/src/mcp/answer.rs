@@ -19,7 +19,7 @@ pub(super) fn describe(info: &ToolInfo, modern: bool) -> Tool {
         Some(info.idempotent),
         Some(false),
     );
-    let tool = Tool::new(info.name, info.description, schema(&info.input_schema)).with_annotations(annotations);
+    let tool = Tool::new(info.name, info.description.clone(), schema(&info.input_schema)).with_annotations(annotations);
     if modern || info.answers_object { tool.with_raw_output_schema(schema(&info.output_schema)) } else { tool }
 }
 

@@ -46,9 +46,14 @@ struct Shared {
 /// The tools that are offered, as clients are shown them.
 struct Shown {
     offer: Arc<Offer>,
+    to_writers: Listed,
+    to_readers: Listed,
+}
+
+/// Tools with their texts, which name no tool that is not among them.
+struct Listed {
     instructions: String,
-    /// For those who may not write.
-    reading_instructions: String,
+    accesses: Vec<Access>,
     /// For clients of each generation.
     tools: Vec<Tool>,
     legacy_tools: Vec<Tool>,
@@ -56,13 +61,21 @@ struct Shown {
 
 impl Shown {
     fn of(offer: Arc<Offer>) -> Self {
-        let readers = offer.tools().filter(|tool| tool.access == Access::Read);
+        Self { to_writers: Listed::of(&offer), to_readers: Listed::of(&offer.reading()), offer }
+    }
+
+    fn to(&self, may_write: bool) -> &Listed {
+        if may_write { &self.to_writers } else { &self.to_readers }
+    }
+}
+
+impl Listed {
+    fn of(offer: &Offer) -> Self {
         Self {
             instructions: instructions::for_tools(offer.tools()),
-            reading_instructions: instructions::for_tools(readers),
+            accesses: offer.tools().map(|tool| tool.access).collect(),
             tools: offer.tools().map(|tool| describe(tool, true)).collect(),
             legacy_tools: offer.tools().map(|tool| describe(tool, false)).collect(),
-            offer,
         }
     }
 }
@@ -139,8 +152,7 @@ impl Server {
     }
 
     pub(super) fn instructions(&self, may_write: bool) -> String {
-        let shown = self.shown();
-        if may_write { shown.instructions.clone() } else { shown.reading_instructions.clone() }
+        self.shown().to(may_write).instructions.clone()
     }
 
     /// What is shown of the present offer.
@@ -158,8 +170,9 @@ impl Server {
     /// Those that somebody may use, in the registry's order, so that a client may cache the list.
     pub(super) fn tools(&self, modern: bool, may: impl Fn(Access) -> bool) -> Vec<Tool> {
         let shown = self.shown();
-        let all = shown.offer.tools().zip(if modern { &shown.tools } else { &shown.legacy_tools });
-        all.filter(|(tool, _)| may(tool.access)).map(|(_, shown)| shown.clone()).collect()
+        let listed = shown.to(may(Access::Write));
+        let all = listed.accesses.iter().zip(if modern { &listed.tools } else { &listed.legacy_tools });
+        all.filter(|(access, _)| may(**access)).map(|(_, tool)| tool.clone()).collect()
     }
 
     /// Hears of changes from now on.

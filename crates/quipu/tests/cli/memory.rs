@@ -230,7 +230,7 @@ fn strict_takes_all_or_nothing() {
 fn our_own_lines_lose_nothing() {
     let vault = Sandbox::of("");
     let entity = json!({"name": "Quipu", "entity_type": "repo", "aliases": "khipu|knots", "description": "Two\nlines",
-        "observations": ["日本語", "same", "same"]});
+        "observations": ["日本語", "one", "another"]});
     call(&vault, "create_entity", &entity);
     call(&vault, "create_entity", &json!({"name": "Gone", "entity_type": "x"}));
     call(&vault, "delete_entity", &json!({"entity_id": 2}));
@@ -240,7 +240,7 @@ fn our_own_lines_lose_nothing() {
     let other = Sandbox::of("");
     import(&other, &lines, &[]).expect(0);
     let again = other.run(&["export"]).expect(0).stdout;
-    assert_eq!(again, lines, "numbers, times, aliases and repetitions included");
+    assert_eq!(again, lines, "numbers, times and aliases included");
     assert!(
         import(&other, &lines, &[]).expect(0).stdout.contains("0 entities, 0 observations, 0 relations; 6 were there")
     );
@@ -341,4 +341,36 @@ fn an_entity_has_its_notes_in_a_vault_that_was_never_indexed() {
     let vault = Sandbox::of("//- plan.md\n");
     call(&vault, "create_entity", &json!({"name": "Ada", "entity_type": "person", "description": "Owns [[plan]]"}));
     assert_eq!(call(&vault, "get_entity", &json!({"entity_id": 1}))["notes"][0]["id"], "plan.md");
+}
+
+#[test]
+fn an_import_obeys_the_limits_of_the_tools() {
+    let vault = Sandbox::of("");
+    let long = |length: usize| "x".repeat(length);
+    let lines = [
+        json!({"type": "entity", "name": long(501), "entityType": "Thing", "observations": ["lost"]}),
+        json!({"type": "entity", "name": "Typed", "entityType": long(101)}),
+        json!({"type": "entity", "name": "Described", "entityType": "Thing", "description": long(10_001)}),
+        json!({"type": "entity", "name": "Called", "entityType": "Thing", "aliases": vec![long(500); 11]}),
+        json!({"type": "entity", "name": "Ada", "entityType": "Thing", "observations": [long(50_001), "kept", long(50_000)]}),
+        json!({"type": "entity", "name": long(500), "entityType": long(100)}),
+        json!({"type": "relation", "from": "Ada", "to": "Ada", "relationType": long(101)}),
+    ];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let ran = import(&vault, &text, &[]);
+    let told = format!("{}{}", ran.stdout, ran.stderr);
+    for (line, reason) in [
+        (1, "its `name` has 501 characters, more than the 500 that are allowed"),
+        (2, "its `type` has 101 characters"),
+        (3, "its `description` has 10001 characters"),
+        (4, "its `aliases` has 5510 characters"),
+        (5, "an observation has 50001 characters"),
+        (7, "its type has 101 characters"),
+    ] {
+        assert!(told.contains(reason) && told.contains(&format!("line {line}")), "{line}: {told:.2000}");
+    }
+    assert!(told.len() < 5_000, "{}", told.len());
+    let listed = call(&vault, "list_entities", &json!({}));
+    assert_eq!(listed["pagination"]["total_entities"], 2, "{listed:.300}");
+    assert_eq!(call(&vault, "get_entity", &json!({"entity_id": 1, "limit": 10}))["observations_total"], 2);
 }

@@ -59,12 +59,10 @@ fn warning(existing: &Entity, name_taken: bool) -> String {
     let Entity { id, name, .. } = existing;
     let name = echoed(name);
     if name_taken {
-        format!(
-            "Nothing was created: entity {id} has this name. Add to it with create_observation, or choose another name."
-        )
+        format!("Nothing was created: entity {id} has this name. Add an observation to it, or choose another name.")
     } else {
         format!(
-            "Nothing was created: entity {id}, {name:?}, is likely the same. Add to it with create_observation, or pass \
+            "Nothing was created: entity {id}, {name:?}, is likely the same. Add an observation to it, or pass \
              force: true if this is something else."
         )
     }

@@ -26,7 +26,7 @@ impl Tool for CreateRelation {
     type Output = RelationOutput;
 
     const NAME: &'static str = "create_relation";
-    const DESCRIPTION: &'static str = "Relate two entities: from … relation_type … to. part_of makes a member of a project for set_context. The same \
+    const DESCRIPTION: &'static str = "Relate two entities: from … relation_type … to. part_of makes a member of a project. The same \
         relation twice is an error.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = false;

@@ -31,7 +31,7 @@ impl Tool for GetContext {
     type Output = Output;
 
     const NAME: &'static str = "get_context";
-    const DESCRIPTION: &'static str = "The project you work in, as set by set_context, or that there is none.";
+    const DESCRIPTION: &'static str = "The project you work in, or that there is none. It is set with set_context.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;

@@ -29,7 +29,7 @@ impl Tool for SetContext {
     type Output = Output;
 
     const NAME: &'static str = "set_context";
-    const DESCRIPTION: &'static str = "Work in a project: it and whatever is part_of it, directly or not, rank first in your searches, until clear_context. \
+    const DESCRIPTION: &'static str = "Work in a project: it and whatever is part_of it, directly or not, rank first in your searches. It ends with clear_context. \
         It is remembered for your next session.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = true;

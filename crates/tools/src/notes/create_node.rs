@@ -32,7 +32,7 @@ impl Tool for CreateNode {
 
     const NAME: &'static str = "create_node";
     const DESCRIPTION: &'static str = "Write a new note and return it. Fails with NODE_EXISTS if there is one, in any \
-        case: then use update_node. Check with resolve_nodes first, so that nothing is written twice.";
+        case; then use update_node. Check with resolve_nodes first, so that nothing is written twice.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = false;
 

@@ -36,8 +36,8 @@ impl Tool for UpdateNode {
     type Output = Node;
 
     const NAME: &'static str = "update_node";
-    const DESCRIPTION: &'static str = "Change a note's title, text or tags (at least one) and return it. Read it with \
-        get_node first: if it changed since, nothing is written. What is replaced is kept and can be restored.";
+    const DESCRIPTION: &'static str = "Change a note's title, text or tags (at least one) and return it. If it \
+        changed since you read it, nothing is written. What is replaced is kept and can be restored.";
     const ACCESS: Access = Access::Destroy;
     const IDEMPOTENT: bool = false;
 
