@@ -7,6 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use quipu_tools::echoed;
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -17,6 +18,9 @@ use super::http_answer::until_sent;
 use super::http_ids::IdsInUse;
 use super::http_sessions::HEADER;
 use super::message::{self, Incoming, Refusal};
+
+/// A longer refusal repeats more than is needed to know it again.
+const MAX_REFUSAL_BYTES: usize = 1000;
 
 /// As much of a message as says whether it is a request, and which.
 #[derive(Deserialize)]
@@ -52,7 +56,30 @@ pub(super) async fn say(State(ids): State<IdsInUse>, request: Request, next: Nex
     if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json {
         return answer(faults(&bytes));
     }
+    let response = if response.status().is_client_error() { brief(response).await } else { response };
     until_sent(response, in_use)
+}
+
+/// A refusal of the library, which repeats what it refuses, cut where that is long.
+async fn brief(response: Response) -> Response {
+    let (mut parts, body) = response.into_parts();
+    let Ok(bytes) = axum::body::to_bytes(body, usize::MAX).await else {
+        return parts.status.into_response();
+    };
+    if bytes.len() <= MAX_REFUSAL_BYTES {
+        return Response::from_parts(parts, Body::from(bytes));
+    }
+    parts.headers.remove(header::CONTENT_LENGTH);
+    let text = match serde_json::from_slice::<Value>(&bytes) {
+        Ok(mut refusal) => {
+            if let Some(Value::String(message)) = refusal.pointer_mut("/error/message") {
+                *message = echoed(message);
+            }
+            refusal.to_string()
+        }
+        Err(_) => echoed(&String::from_utf8_lossy(&bytes)),
+    };
+    Response::from_parts(parts, Body::from(text))
 }
 
 /// What is wrong with a body that the library could not read.

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, LEGACY, MODERN, vault, warnings};
+use crate::client::{Client, LEGACY, MODERN, modern, vault, warnings};
+use crate::http::{Post, Server};
 
 #[test]
 fn a_long_note_is_read_in_parts_and_rewritten_with_the_notes_tools_alone() {
@@ -84,4 +85,9 @@ fn a_long_method_name_is_cut_in_the_error() {
     }
     let mut fresh = Client::start("");
     check(fresh.request(&long, json!({})));
+    // Over HTTP the header, which is short, is compared with the method.
+    let server = Server::start("");
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": long, "params": modern(json!({})) });
+    let post = Post::message(message).with("MCP-Protocol-Version", MODERN).with("Mcp-Method", "tools/list");
+    check(post.send(server.address).unwrap().message().unwrap());
 }
