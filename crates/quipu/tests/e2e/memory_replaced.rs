@@ -78,7 +78,10 @@ fn no_write_is_acknowledged_once_another_program_replaced_memory() {
             assert!(refused.contains("memory's file"), "{variant}: {refused}");
         }
         client.close();
-        assert!(std::fs::read(own.join("memory.db")).unwrap() == replaced, "{variant}: the file was written to");
+        // Where only what belongs to it was touched, the file is still ours.
+        let is_replaced = script.split([' ', ';']).any(|word| word == "memory.db");
+        let is_written = std::fs::read(own.join("memory.db")).unwrap() != replaced;
+        assert!(!is_replaced || !is_written, "{variant}: the file was written to");
     }
 }
 

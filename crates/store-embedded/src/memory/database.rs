@@ -184,7 +184,9 @@ impl MemoryDatabase {
         self.check_file(&tx)?;
         tx.commit()?;
         // What was committed to a file that was replaced meanwhile is not acknowledged.
-        self.check_file(&writer)?;
+        if let Some(guard) = &self.guard {
+            guard.check_committed(&writer)?;
+        }
         self.mark_as_started();
         Ok(outcome)
     }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
 use super::opening::{self, beside};
-use super::wal::Wal;
+use super::wal::{Look, Wal};
 
 /// A file may change twice without a new time in this long.
 const CLOCK_TICK: Duration = Duration::from_millis(100);
@@ -40,6 +40,8 @@ struct Seen {
     is_settled: bool,
     /// The last write that it had.
     number: i64,
+    /// The last write that was committed here, in the file or in its log.
+    committed: i64,
 }
 
 /// Changes with the file, but for changes in the same tick of the clock.
@@ -66,7 +68,7 @@ impl FileGuard {
             file: file.to_owned(),
             identities: identities(file),
             wal: Wal::beside(file),
-            seen: Mutex::new(Seen { stamp: None, since: Instant::now(), is_settled: false, number: 0 }),
+            seen: Mutex::new(Seen { stamp: None, since: Instant::now(), is_settled: false, number: 0, committed: 0 }),
         };
         guard.check(db)?;
         Ok(guard)
@@ -76,16 +78,24 @@ impl FileGuard {
     pub(super) fn check(&self, db: &Connection) -> rusqlite::Result<()> {
         let mut seen = self.seen();
         let identities = identities(&self.file);
-        if identities != self.identities || self.wal.is_lost() {
-            // What is in the log is moved into the file when it is closed, unless one of the two is another by now.
-            if identities[0] == self.identities[0]
-                && let Err(error) = self.compare(db, seen.number)
-            {
-                opening::leave_log(db)?;
-                return Err(if is_refusal(&error) { error } else { moved() });
-            }
+        let look = self.wal.look();
+        if look == Look::Overwritten {
+            // Nothing of what is in it now belongs into the file.
+            opening::leave_log(db)?;
             return Err(moved());
         }
+        let (Look::Same(log) | Look::Restarted(log), true) = (&look, identities == self.identities) else {
+            // The log is moved into its file when it is closed, unless that is another by now.
+            if identities[0] == self.identities[0] {
+                self.compare(db, seen.number)?;
+            }
+            return Err(moved());
+        };
+        if matches!(look, Look::Restarted(_)) {
+            // All that was in it must be in the file.
+            seen.number = self.compare(db, seen.number.max(seen.committed))?;
+        }
+        self.wal.accept(log.clone());
         let stamp = stamp(&self.file);
         if stamp != seen.stamp {
             (seen.stamp, seen.since, seen.is_settled) = (stamp, Instant::now(), false);
@@ -96,6 +106,13 @@ impl FileGuard {
         let is_settled = seen.since.elapsed() > CLOCK_TICK;
         seen.number = self.compare(db, seen.number)?;
         seen.is_settled = is_settled;
+        Ok(())
+    }
+
+    /// The same after a commit, which is acknowledged only then.
+    pub(super) fn check_committed(&self, db: &Connection) -> rusqlite::Result<()> {
+        self.check(db)?;
+        self.seen().committed = db.prepare_cached("SELECT number FROM last_write")?.query_row([], |row| row.get(0))?;
         Ok(())
     }
 
@@ -175,6 +192,10 @@ fn in_file(file: &Path) -> rusqlite::Result<Option<FileState>> {
 fn is_damage(error: &rusqlite::Error) -> bool {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => true,
+        // Cut off.
+        Some(ErrorCode::SystemIoFailure) => {
+            error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHORT_READ)
+        }
         Some(_) => crate::catalog::is_damage(error),
         None => true,
     }
@@ -220,10 +241,6 @@ fn overwritten() -> rusqlite::Error {
         "another program wrote over memory's file while it was open; end every server of this vault, move the file and the \
          -wal and -shm files beside it to another folder, put the right file in its place, and restart",
     )
-}
-
-fn is_refusal(error: &rusqlite::Error) -> bool {
-    error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_READONLY_DBMOVED)
 }
 
 fn refusal(words: &str) -> rusqlite::Error {

@@ -1,32 +1,45 @@
 //! The log beside memory's file, watched for what other programs do to it. What was committed lately is there alone: behind
 //! the end of a log that was removed, emptied or cut, nobody would find it again.
 
+use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::OFlags;
 
 use super::opening;
 
 /// What a log begins with, but for its last bit.
 const MAGIC: u32 = 0x377f_0682;
 
-/// Where in its beginning stands what is new whenever the log is begun anew.
-const SALTS: std::ops::Range<usize> = 16..24;
-
-/// A log is begun anew by other processes, between two looks at it, less often than this.
-const MOST_BEGINNINGS: u32 = 1 << 16;
+/// The bytes at its beginning that are others whenever it is begun anew.
+const BEGINNING: usize = 24;
 
 /// SQLite's write-ahead log.
-#[derive(Default)]
 pub(super) struct Wal {
     path: PathBuf,
-    /// As it was last seen.
+    /// As it was last accepted.
     known: Mutex<Option<State>>,
 }
 
-#[derive(Clone, PartialEq, Eq)]
-struct State {
+/// How a log is, compared with how it was last accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Look {
+    /// The same log, which may have grown.
+    Same(Option<State>),
+    /// Emptied or begun anew. SQLite does so when all of it is in the file.
+    Restarted(Option<State>),
+    /// It is not where it was, and whole for those who have it open.
+    Moved,
+    /// Something else is in it.
+    Overwritten,
+}
+
+/// A log as it is on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct State {
     identity: (u64, u64),
     bytes: u64,
     beginning: Vec<u8>,
@@ -37,27 +50,34 @@ impl Wal {
         Self { path: opening::beside(file, "-wal"), known: Mutex::default() }
     }
 
-    /// Whether what is written to it now, or was just written, would be found by nobody.
-    pub(super) fn is_lost(&self) -> bool {
+    pub(super) fn look(&self) -> Look {
         let now = self.state().ok();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_lost = match (&*known, &now) {
-            (None, None) => false,
-            (Some(_), None) => true,
-            (known, Some(now)) => now.is_headless() || known.as_ref().is_some_and(|known| now.is_behind(known)),
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Some(known), Some(is)) = (&*known, &now) else {
+            return if known.is_some() { Look::Moved } else { Look::Same(now) };
         };
-        if !is_lost {
-            *known = now;
+        match is {
+            is if is.identity != known.identity => Look::Moved,
+            is if is.is_headless() => Look::Overwritten,
+            is if is.beginning == known.beginning && is.bytes < known.bytes => Look::Overwritten,
+            is if is.beginning == known.beginning || known.beginning.is_empty() => Look::Same(now),
+            _ => Look::Restarted(now),
         }
-        is_lost
+    }
+
+    /// Compares the log with this one from now on.
+    pub(super) fn accept(&self, state: Option<State>) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = state;
     }
 
     #[expect(clippy::disallowed_methods, reason = "SQLite holds no lock on its log that closing this could undo")]
     fn state(&self) -> std::io::Result<State> {
-        let file = std::fs::File::open(&self.path)?;
+        // Whatever took its place is not waited for.
+        let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
+        let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(&self.path)?;
         let metadata = file.metadata()?;
-        let mut beginning = Vec::with_capacity(SALTS.end);
-        file.take(SALTS.end as u64).read_to_end(&mut beginning)?;
+        let mut beginning = Vec::with_capacity(BEGINNING);
+        file.take(BEGINNING as u64).read_to_end(&mut beginning)?;
         Ok(State { identity: (metadata.dev(), metadata.ino()), bytes: metadata.len(), beginning })
     }
 }
@@ -68,24 +88,5 @@ impl State {
     fn is_headless(&self) -> bool {
         let magic = self.beginning.first_chunk().map(|first| u32::from_be_bytes(*first) & !1);
         !self.beginning.is_empty() && magic != Some(MAGIC)
-    }
-
-    /// Whether it is another file, another log, or the same log at an earlier time. SQLite never cuts it without beginning it
-    /// anew, and then counts the first salt up by one.
-    fn is_behind(&self, known: &Self) -> bool {
-        if self.identity != known.identity {
-            return true;
-        }
-        match (self.first_salt(), known.first_salt()) {
-            (Some(now), Some(then)) if now == then => {
-                self.bytes < known.bytes || self.beginning[SALTS] != known.beginning[SALTS]
-            }
-            (Some(now), Some(then)) => now.wrapping_sub(then) > MOST_BEGINNINGS,
-            _ => false,
-        }
-    }
-
-    fn first_salt(&self) -> Option<u32> {
-        self.beginning.get(SALTS)?.first_chunk().map(|salt| u32::from_be_bytes(*salt))
     }
 }
