@@ -37,8 +37,9 @@ cargo xtask peers                          the part of it that talks to other pe
 cargo xtask crash [--rounds N] [--seed N]  kills the server in the middle of writes and looks at what is left
 cargo xtask share [--kills N] [--seed N] [--release]
                                            kills the owner of a vault under eight clients and counts what they wrote
-cargo xtask fuzz renames [--rounds N] [--seed N]
-                                           renames notes of random vaults and compares what every link means
+cargo xtask fuzz files|renames [--rounds N] [--seed N]
+                                           files: changes files, links and folders under a server, whose index must equal a
+                                           fresh one; renames: renames notes and compares what every link means
 cargo xtask load [--clients N] [--seconds N] [--release]
                                            many clients over HTTP at once, reading and writing; nothing may fail or be lost
 cargo xtask latency [--write]              what a call costs to the owner, through the socket and over HTTP

@@ -70,6 +70,10 @@ pub(crate) fn run(quick: bool) -> ExitCode {
             *tally = ONE;
             crash::run_memory(&binary, crash::SEED)
         });
+        steps.step("random operations on files", |tally| {
+            *tally = ONE;
+            fuzz::files::run(&binary, fuzz::files::SHORT, fuzz::SEED)
+        });
         steps.step("owners killed", |tally| {
             *tally = ONE;
             share::run(&binary, share::KILLS, crash::SEED)
