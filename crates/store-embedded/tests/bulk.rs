@@ -94,7 +94,10 @@ impl Plain {
             .map(|relation| Some((number(&relation.from)?, number(&relation.to)?, said(&relation.relation_type)?)));
         let related = related.collect::<Option<Vec<_>>>()?;
         for (entity, fact) in observed {
-            after.entities[entity as usize - 1].1.push(fact);
+            let facts = &mut after.entities[entity as usize - 1].1;
+            if !facts.contains(&fact) {
+                facts.push(fact);
+            }
         }
         for relation in related {
             if after.relations.contains(&relation) {
