@@ -9,7 +9,8 @@ use crate::memory::Memory;
 use crate::model::{ContentHash, Note, NoteKey, VaultPath, Warning};
 use crate::parse::{TitleRule, decode, parse, text_start};
 use crate::ports::{
-    Clock, Kept, NoteStore, RankedText, Sources, StoreError, TextHits, TextQuery, VaultError, VaultFiles, WriteError,
+    Clock, Kept, NoteStore, RankedText, Sources, StoreError, TextHit, TextHits, TextQuery, VaultError, VaultFiles,
+    WriteError,
 };
 use crate::search::{Lines, Meaning};
 use crate::session::Session;
@@ -229,14 +230,30 @@ impl Knowledge {
         places.iter().map(text).collect()
     }
 
-    /// The sections that match some words best. Where the text index turns out to be damaged it is filled again first.
+    /// The sections that match some words best, ties by the order of notes. Where the text index turns out to be damaged it
+    /// is filled again first.
     pub fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
-        self.ask_text(|store| store.search_text(query))
+        let mut found = self.ask_text(|store| store.search_text(query))?;
+        self.order(&mut found.hits, query.limit);
+        Ok(found)
     }
 
     /// The sections with any of some words, to be weighed against others. Fills a damaged text index again first, too.
     pub(crate) fn rank_text(&self, text: &str, limit: usize) -> Result<RankedText, StoreError> {
-        self.ask_text(|store| store.rank_text(text, limit))
+        let mut ranked = self.ask_text(|store| store.rank_text(text, limit))?;
+        self.order(&mut ranked.hits, limit);
+        Ok(ranked)
+    }
+
+    /// Puts ties in the order of notes, since the keys that a store knows depend on what was there before.
+    fn order(&self, hits: &mut Vec<TextHit>, limit: usize) {
+        let snapshot = self.snapshot();
+        let place = |key: NoteKey| snapshot.get(key).map_or(u32::MAX, |_| snapshot.place(key));
+        hits.sort_by(|a, b| {
+            let score = b.score.total_cmp(&a.score);
+            score.then_with(|| (place(a.key), a.section).cmp(&(place(b.key), b.section)))
+        });
+        hits.truncate(limit);
     }
 
     fn ask_text<Answer>(

@@ -16,6 +16,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use quipu_testkit::client::Client;
+use quipu_testkit::generate::Random;
 use serde_json::{Value, json};
 
 type Edges = BTreeSet<(String, String)>;
@@ -166,6 +167,44 @@ fn the_graph_is_the_one_that_networkx_sees() {
     assert!(equal_graphs >= 3, "only {equal_graphs} graphs are equal");
 }
 
+/// Of a hundred random notes whose title no other note has, and of the hubs among such notes.
+#[test]
+fn a_title_finds_its_note_first() {
+    let Some(data) = data() else { return };
+    for name in ["garden-en", "k8s-en-ja", "obsidian-help-en-ja", "tasks"] {
+        let copy = Copied::new(&vault_folder(&data, name));
+        let mut server = copy.serve();
+        let titles = titles(&mut server);
+        let mut owners: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        titles.iter().for_each(|(id, title)| owners.entry(title.to_lowercase()).or_default().push(id));
+        let mut unique: Vec<&(String, String)> =
+            titles.iter().filter(|(_, title)| owners[&title.to_lowercase()].len() == 1).collect();
+        let hubs = server.call("get_hubs", &json!({ "metric": "in_degree", "limit": 50 })).unwrap().expect_value();
+        let is_hub = |id: &str| hubs.as_array().unwrap().iter().any(|hub| hub["id"] == id);
+        let hubs: Vec<&(String, String)> = unique.iter().copied().filter(|(id, _)| is_hub(id)).collect();
+        let mut random = Random(12);
+        let drawn: Vec<_> = (0..100).map(|_| unique.swap_remove(random.below(unique.len()))).collect();
+        for (kind, notes) in [("notes", drawn), ("hubs", hubs)] {
+            for tool in ["search", "ubp_search"] {
+                let is_missed = |(id, title): &&&(String, String)| first(&mut server, tool, title) != *id;
+                let missed: Vec<_> = notes.iter().filter(is_missed).collect();
+                println!("{name}, {tool}: {} of {} {kind} first", notes.len() - missed.len(), notes.len());
+                assert!(missed.len() <= notes.len().div_ceil(100), "{name}, {tool}: not first: {missed:?}");
+            }
+        }
+    }
+}
+
+/// The id of the first result, whose score must be the best and within bounds.
+fn first(server: &mut Client, tool: &str, query: &str) -> String {
+    let answer = server.call(tool, &json!({ "query": query, "limit": 5 })).unwrap().expect_value();
+    let results = answer.get("results").unwrap_or(&answer).as_array().unwrap();
+    let scores: Vec<f64> = results.iter().map(|result| result["score"].as_f64().unwrap()).collect();
+    assert!(scores.is_sorted_by(|a, b| a >= b) && scores[0] <= 1.0, "{query}: {scores:?}");
+    let id = results[0].get("id").unwrap_or(&results[0]["filepath"]);
+    id.as_str().unwrap().to_lowercase()
+}
+
 fn id(path: &Value) -> &str {
     path.as_str().unwrap()
 }
@@ -201,13 +240,19 @@ fn edges(server: &mut Client) -> Edges {
 }
 
 fn ids(server: &mut Client) -> Vec<String> {
-    let mut ids = Vec::new();
+    titles(server).into_iter().map(|(id, _)| id).collect()
+}
+
+/// Every note's id and title.
+fn titles(server: &mut Client) -> Vec<(String, String)> {
+    let mut titles = Vec::new();
     loop {
-        let page = server.call("list_nodes", &json!({ "limit": 1000, "offset": ids.len() })).unwrap().expect_value();
+        let page = server.call("list_nodes", &json!({ "limit": 1000, "offset": titles.len() })).unwrap().expect_value();
         let nodes = page["nodes"].as_array().unwrap();
-        ids.extend(nodes.iter().map(|node| node["id"].as_str().unwrap().to_owned()));
-        if nodes.is_empty() || ids.len() as u64 == page["total"].as_u64().unwrap() {
-            return ids;
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        titles.extend(nodes.iter().map(|node| (text(&node["id"]), text(&node["title"]))));
+        if nodes.is_empty() || titles.len() as u64 == page["total"].as_u64().unwrap() {
+            return titles;
         }
     }
 }

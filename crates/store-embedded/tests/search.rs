@@ -68,7 +68,7 @@ fn words_that_nearly_every_section_has_do_not_decide() {
     );
     let hits = search(&store, "the how");
     assert_eq!(hits.matched, TextMatch::AllWords);
-    assert_eq!(hits.hits.len(), 50, "where all words are such, all of them are wanted");
+    assert_eq!(hits.hits.len(), 57, "where all words are such, all of them are wanted");
 }
 
 #[test]
@@ -143,7 +143,8 @@ fn the_note_of_that_name_comes_first() {
 }
 
 fn ranked(store: &EmbeddedStore, text: &str, limit: usize) -> Vec<u32> {
-    store.rank_text(text, limit).unwrap().hits.iter().map(|hit| hit.key.0).collect()
+    // Without those that tie with the last.
+    store.rank_text(text, limit).unwrap().hits.iter().take(limit).map(|hit| hit.key.0).collect()
 }
 
 #[test]

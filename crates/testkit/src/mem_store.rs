@@ -161,9 +161,8 @@ impl NoteStore for MemStore {
             if !hits.is_empty() {
                 // Stable, so ties stay by key and section.
                 hits.sort_by(|a, b| b.score.total_cmp(&a.score));
-                let all = hits.len();
-                hits.truncate(query.limit);
-                let total = if query.count_all { all } else { hits.len() };
+                let total = hits.len();
+                cut(&mut hits, query.limit);
                 return Ok(TextHits { hits, matched, total });
             }
         }
@@ -183,7 +182,7 @@ impl NoteStore for MemStore {
             }
         }
         hits.sort_by(|a, b| b.score.total_cmp(&a.score));
-        hits.truncate(limit);
+        cut(&mut hits, limit);
         Ok(RankedText { hits, most: 1.0 })
     }
 
@@ -250,4 +249,13 @@ fn words(text: &str) -> Vec<String> {
 mod tests {
     crate::store_conformance!(crate::MemShelf::default());
     crate::vector_conformance!(crate::MemShelf::default());
+}
+
+/// Leaves the best of some sorted hits, and what ties with the last of them.
+fn cut(hits: &mut Vec<TextHit>, limit: usize) {
+    let Some(last) = limit.checked_sub(1).and_then(|last| hits.get(last)) else {
+        return hits.truncate(limit);
+    };
+    let least = last.score;
+    hits.retain(|hit| hit.score >= least);
 }

@@ -31,6 +31,8 @@ pub(super) fn ask(mut server: Client) -> anyhow::Result<Vec<Answered>> {
     questions.push(("list_documents", json!({})));
     for words in WORDS {
         questions.push(("search_docs", json!({ "query": words, "maxResults": 50 })));
+        questions.push(("ubp_fulltext_search", json!({ "query": words, "limit": 50 })));
+        questions.push(("ubp_search", json!({ "query": words, "limit": 20 })));
     }
     let readings = ids.iter().map(|id| ("get_node", json!({ "id": id, "depth": 1 }))).collect();
     let mut answers = vec![("list_nodes".to_owned(), listed.clone())];
@@ -64,7 +66,7 @@ pub(super) fn ask_command_line(binary: &Path, vault: &Path) -> anyhow::Result<Ve
     let mut answers = Vec::new();
     for words in WORDS {
         let found = run(binary, vault, &["search", words, "--limit", "1000", "--json"])?;
-        answers.push((format!("search {words}"), without_ranks(found)?));
+        answers.push((format!("search {words}"), found));
     }
     let mut examined = run(binary, vault, &["doctor", "--json"])?;
     let groups = examined["groups"].as_array_mut().context("doctor answers with groups")?;
@@ -74,17 +76,6 @@ pub(super) fn ask_command_line(binary: &Path, vault: &Path) -> anyhow::Result<Ve
     ensure!(damage.is_none(), "the index is damaged: {damage:?}");
     answers.push(("doctor".to_owned(), Value::Array(std::mem::take(groups))));
     Ok(answers)
-}
-
-/// Scores, and with them the order, depend on sections that were deleted and not yet cleared away: only what was found
-/// is compared.
-fn without_ranks(mut found: Value) -> anyhow::Result<Value> {
-    let hits = found["hits"].as_array_mut().context("search answers with hits")?;
-    for hit in hits.iter_mut() {
-        hit["score"] = Value::Null;
-    }
-    hits.sort_by_key(Value::to_string);
-    Ok(found)
 }
 
 fn run(binary: &Path, vault: &Path, arguments: &[&str]) -> anyhow::Result<Value> {

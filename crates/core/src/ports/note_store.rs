@@ -26,11 +26,13 @@ pub trait NoteStore: Send + Sync {
     /// themselves which notes they are of, so they may outlive these.
     fn keep_links(&self, links: &[u8]) -> Result<(), StoreError>;
 
-    /// The sections that match best, best first, ties by key and section. Sees every change applied before.
+    /// The sections that match best, best first, ties by key and section; those that tie with the last of the limit are
+    /// given too, since whoever asks may have another order for ties. Scores depend on the notes alone, not on what was
+    /// changed before. Sees every change applied before.
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError>;
 
-    /// The sections with any of some words, best first, ties by key and section, to be weighed against other findings. At
-    /// most `limit`. Sees every change applied before.
+    /// The sections with any of some words, to be weighed against other findings; as many, and in the order, as by
+    /// [`NoteStore::search_text`].
     fn rank_text(&self, text: &str, limit: usize) -> Result<RankedText, StoreError>;
 
     /// The notes whose text was lost while the store was open, because its text index turned out to be damaged: to be put
@@ -87,12 +89,10 @@ pub enum NoteChange<'a> {
 pub struct TextQuery {
     /// As typed.
     pub text: String,
-    /// At most this many sections.
+    /// At most this many sections, but for ties.
     pub limit: usize,
     /// Only in these notes, where it is given. Applied before the limit.
     pub among: Option<Arc<FxHashSet<NoteKey>>>,
-    /// Whether all that match are to be counted, beyond the limit too. Costs more than finding the best.
-    pub count_all: bool,
 }
 
 /// The outcome of a search by words.
@@ -102,7 +102,7 @@ pub struct TextHits {
     pub hits: Vec<TextHit>,
     /// How far the query had to be relaxed to find them.
     pub matched: TextMatch,
-    /// How many sections match at that level, if [`TextQuery::count_all`] was asked for; else the number of hits.
+    /// How many sections match at that level, beyond the limit too.
     pub total: usize,
 }
 

@@ -9,6 +9,7 @@ mod passages;
 mod shelf;
 mod slips;
 mod snippet;
+mod spread;
 pub mod words;
 
 pub use hybrid::{By, Findings, Found, FoundSection, Search};

@@ -1,20 +1,19 @@
 //! Tantivy itself: one index in a folder or in memory, open for searching. Nothing in here panics, whatever the files are.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use quipu_core::ports::{RankedText, TextHits, TextMatch, TextQuery};
 use tantivy::directory::RamDirectory;
-use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, TantivyError};
+use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, TantivyError};
 
 use super::damage::{TextError, guarded, is_refusal};
 use super::directory::UnsyncedDirectory;
 use super::files::findings;
-use super::language::Language;
 use super::query::QueryWords;
-use super::ranking::{best, count};
 use super::schema::{self, Fields};
 use super::tally;
 use super::tokenizer::{self, WordTokenizer};
+use super::view::View;
 use super::writer::Mark;
 use crate::own_folder::OwnFolder;
 
@@ -25,6 +24,8 @@ const SMALL_BYTES: u64 = 16 << 20;
 pub(super) struct Engine {
     pub(super) index: Index,
     reader: IndexReader,
+    /// What the reader has loaded.
+    view: Mutex<Arc<View>>,
     /// The store's folder and its own; `None` in memory.
     directory: Option<(Arc<OwnFolder>, UnsyncedDirectory)>,
 }
@@ -69,15 +70,16 @@ impl Engine {
 
     fn over(index: Index, directory: Option<(Arc<OwnFolder>, UnsyncedDirectory)>) -> Result<Self, TextError> {
         index.tokenizers().register(tokenizer::NAME, WordTokenizer);
-        let reader = guarded(|| {
+        let reader: IndexReader = guarded(|| {
             index
                 .reader_builder()
                 .reload_policy(ReloadPolicy::Manual)
                 .doc_store_cache_num_blocks(0)
                 .num_warming_threads(1)
                 .try_into()
-        });
-        Ok(Self { reader: reader?, index, directory })
+        })?;
+        let view = guarded(|| View::new(reader.searcher(), &schema::schema().1, None))?;
+        Ok(Self { reader, view: Mutex::new(Arc::new(view)), index, directory })
     }
 
     /// An empty index in the place of this one, which is of no use any more.
@@ -96,78 +98,64 @@ impl Engine {
 
     /// Makes the last commit visible.
     pub(super) fn reload(&self) -> Result<(), TextError> {
-        guarded(|| self.reader.reload())
+        guarded(|| {
+            self.reader.reload()?;
+            let view = View::new(self.reader.searcher(), &schema::schema().1, Some(&self.view()))?;
+            *self.view.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
+            Ok(())
+        })
+    }
+
+    fn view(&self) -> Arc<View> {
+        Arc::clone(&self.view.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Searches what is visible, level by level.
     pub(super) fn search(&self, query: &TextQuery, fields: &Fields) -> Result<TextHits, TextError> {
-        let searcher = self.reader.searcher();
-        let limit = query.limit.min(usize::try_from(searcher.num_docs()).unwrap_or(usize::MAX));
-        if limit == 0 {
+        let view = self.view();
+        if query.limit == 0 || view.sections() == 0 {
             return Ok(TextHits::default());
         }
-        let mut words = QueryWords::understand(&query.text, &self.languages(&searcher, fields)?);
-        let most = guarded(|| words.most(&searcher, fields))?;
+        let mut words = QueryWords::understand(&query.text, &view.languages);
+        let most = guarded(|| words.most(&view, fields))?;
         let mut level = words.strictest(fields);
-        while let Some((matched, asked)) = level {
-            let asked = match matched {
-                TextMatch::AnyWord => asked,
-                _ => words.names_first(asked, most, fields),
-            };
-            let hits = guarded(|| best(&searcher, &*asked, limit, query.among.as_ref()))?;
+        while let Some(asked) = level {
+            // Who types a name wants the note of that name first.
+            let named = if asked.matched == TextMatch::AnyWord { None } else { words.named(most, fields) };
+            let (hits, total) =
+                guarded(|| tally::search(&asked, named.as_deref(), query.limit, query.among.as_deref(), &view))?;
             if !hits.is_empty() {
-                let total = match query.count_all {
-                    true => guarded(|| count(&searcher, &*asked, query.among.as_ref()))?,
-                    false => hits.len(),
-                };
-                return Ok(TextHits { hits, matched, total });
+                return Ok(TextHits { hits, matched: asked.matched, total });
             }
             // Looked for once, and only when words as typed find nothing.
-            if matched == TextMatch::Phrase {
-                guarded(|| words.find_instead(&searcher, fields).and_then(|()| words.find_common(&searcher, fields)))?;
+            if asked.matched == TextMatch::Phrase {
+                guarded(|| words.find_instead(&view, fields).and_then(|()| words.find_common(&view, fields)))?;
             }
-            level = words.relaxed(matched, fields);
+            level = words.relaxed(asked.matched, fields);
         }
         Ok(TextHits::default())
     }
 
     /// Ranks what is visible by the words it has.
     pub(super) fn rank(&self, text: &str, limit: usize, fields: &Fields) -> Result<RankedText, TextError> {
-        let searcher = self.reader.searcher();
-        let limit = limit.min(usize::try_from(searcher.num_docs()).unwrap_or(usize::MAX));
-        if limit == 0 {
+        let view = self.view();
+        if limit == 0 || view.sections() == 0 {
             return Ok(RankedText::default());
         }
-        let mut words = QueryWords::understand(text, &self.languages(&searcher, fields)?);
+        let mut words = QueryWords::understand(text, &view.languages);
         if words.strictest(fields).is_none() {
             return Ok(RankedText::default());
         }
         guarded(|| {
-            words.find_instead(&searcher, fields)?;
-            let most = words.most(&searcher, fields)?;
-            Ok(RankedText { hits: tally::rank(&words, most, limit, &searcher, fields)?, most })
-        })
-    }
-
-    /// The languages of the notes.
-    fn languages(&self, searcher: &Searcher, fields: &Fields) -> Result<Vec<Language>, TextError> {
-        guarded(|| {
-            let mut languages = Vec::new();
-            for segment in searcher.segment_readers() {
-                let index = segment.inverted_index(fields.language)?;
-                let mut terms = index.terms().stream()?;
-                while terms.advance() {
-                    let language = std::str::from_utf8(terms.key()).ok().and_then(Language::from_code);
-                    languages.extend(language.filter(|language| !languages.contains(language)));
-                }
-            }
-            Ok(languages)
+            words.find_instead(&view, fields)?;
+            let most = words.most(&view, fields)?;
+            Ok(RankedText { hits: tally::rank(&words, most, limit, &view, fields)?, most })
         })
     }
 
     /// How many sections are visible.
     pub(super) fn sections(&self) -> u64 {
-        self.reader.searcher().num_docs()
+        self.view().sections()
     }
 
     /// What is wrong with any byte of the files. Nothing may write to them meanwhile.

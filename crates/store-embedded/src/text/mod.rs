@@ -9,11 +9,11 @@ mod files;
 mod index;
 mod language;
 mod query;
-mod ranking;
 mod schema;
 mod similar;
 mod tally;
 mod tokenizer;
+mod view;
 mod writer;
 
 pub(crate) use damage::TextError;

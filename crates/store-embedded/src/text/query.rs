@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use quipu_core::ports::TextMatch;
 use quipu_core::search::words::{WordKind, folded, parts, run_chars, words};
+use tantivy::Term;
 use tantivy::query::{BooleanQuery, BoostQuery, ConstScoreQuery, Occur, PhraseQuery, Query, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{Searcher, Term};
 
 use super::language::{Language, Stems};
 use super::schema::Fields;
 use super::similar::similar;
+use super::view::View;
 
 /// For so many words that the index does not have, others are looked for: a pasted page is not full of slips.
 const MAX_UNKNOWN: usize = 8;
@@ -62,6 +63,37 @@ pub(super) struct Demand {
 impl Demand {
     pub(super) fn is_met(&self, found: u64) -> bool {
         self.words.iter().all(|ways| ways.iter().any(|way| found & way == *way))
+    }
+}
+
+/// One reading of a query, strict or relaxed.
+pub(super) struct Level {
+    pub(super) matched: TextMatch,
+    /// What a section must match; without it, any of the parts.
+    pub(super) must: Option<Box<dyn Query>>,
+    /// What a section scores: the sum of the parts that it has.
+    pub(super) parts: Vec<Part>,
+}
+
+/// A word in one field, or several that stand together there, with a factor on their BM25.
+pub(super) struct Part {
+    terms: Vec<(usize, String)>,
+    field: Field,
+    pub(super) factor: f32,
+}
+
+impl Part {
+    /// The only word, where it is one.
+    pub(super) fn single(&self) -> Option<Term> {
+        match self.terms.as_slice() {
+            [(_, only)] => Some(Term::from_field_text(self.field, only)),
+            _ => None,
+        }
+    }
+
+    /// The words standing together, with the factor.
+    pub(super) fn query(&self) -> Box<dyn Query> {
+        boosted(together(&self.terms, self.field), self.factor)
     }
 }
 
@@ -121,35 +153,28 @@ impl QueryWords {
         Self { words: understood }
     }
 
-    /// The first query to try; none for no words.
-    pub(super) fn strictest(&self, fields: &Fields) -> Option<(TextMatch, Box<dyn Query>)> {
+    /// The first level to try; none for no words.
+    pub(super) fn strictest(&self, fields: &Fields) -> Option<Level> {
         let phrase = self.phrase();
-        (!phrase.is_empty()).then(|| (TextMatch::Phrase, in_any_field(&phrase, fields)))
+        let parts = || parts_in(fields, &phrase, 1.0).collect();
+        (!phrase.is_empty()).then(|| Level { matched: TextMatch::Phrase, must: None, parts: parts() })
     }
 
-    /// The next query to try. Levels that could find nothing more are left out.
-    pub(super) fn relaxed(&self, from: TextMatch, fields: &Fields) -> Option<(TextMatch, Box<dyn Query>)> {
+    /// The next level to try. Levels that could find nothing more are left out.
+    pub(super) fn relaxed(&self, from: TextMatch, fields: &Fields) -> Option<Level> {
         let is_single = self.words.len() == 1 && self.words[0].is_single();
         let has_instead = self.words.iter().any(|word| !word.instead.is_empty());
         match from {
             // Without a word that is not there, all words cannot be found.
-            TextMatch::Phrase if has_instead => Some((TextMatch::Similar, self.telling_words(fields))),
-            TextMatch::Phrase if !is_single => Some((TextMatch::AllWords, self.telling_words(fields))),
-            TextMatch::AllWords | TextMatch::Similar if !is_single => Some((TextMatch::AnyWord, self.any_word(fields))),
+            TextMatch::Phrase if has_instead => Some(self.telling_words(TextMatch::Similar, fields)),
+            TextMatch::Phrase if !is_single => Some(self.telling_words(TextMatch::AllWords, fields)),
+            TextMatch::AllWords | TextMatch::Similar if !is_single => Some(self.any_word(fields)),
             _ => None,
         }
     }
 
-    /// The same query, with a bonus for notes that have the whole of what was typed in their name: who types a name wants
-    /// the note of that name first. `most` is the scale of the scores.
-    pub(super) fn names_first(&self, query: Box<dyn Query>, most: f32, fields: &Fields) -> Box<dyn Query> {
-        match self.named(most, fields) {
-            Some(named) => Box::new(BooleanQuery::new(vec![(Occur::Must, query), (Occur::Should, named)])),
-            None => query,
-        }
-    }
-
-    /// That bonus by itself; none for more words than a name has.
+    /// A bonus for notes that have the whole of what was typed in their name; none for more words than a name has. `most`
+    /// is the scale of the scores.
     pub(super) fn named(&self, most: f32, fields: &Fields) -> Option<Box<dyn Query>> {
         if self.words.len() > MAX_NAME_WORDS {
             return None;
@@ -200,49 +225,47 @@ impl QueryWords {
     }
 
     /// What a section that had nothing but the rarest forms of every word could score.
-    pub(super) fn most(&self, searcher: &Searcher, fields: &Fields) -> tantivy::Result<f32> {
-        let sections = searcher.num_docs() as f32;
+    pub(super) fn most(&self, view: &View, fields: &Fields) -> tantivy::Result<f32> {
+        let sections = view.sections() as f32;
         let mut most = 0.0;
         for word in &self.words {
             // The pairs of a run are as many words.
             for forms in word.forms() {
                 let rarest = forms.iter().flat_map(|form| fields.words.map(|(field, _)| (field, form)));
-                let counts = rarest.map(|(field, form)| searcher.doc_freq(&Term::from_field_text(field, form)));
+                let counts = rarest.map(|(field, form)| view.count(&Term::from_field_text(field, form)));
                 let known =
                     counts.filter(|count| !matches!(count, Ok(0))).min_by_key(|count| count.as_ref().ok().copied());
                 let count = known.transpose()?.unwrap_or(0) as f32;
-                // Sections that were replaced are counted among those with the word until they are merged away.
-                let without = (sections - count).max(0.0);
-                most += MOST_FOR_RARITY * (1.0 + (without + 0.5) / (count + 0.5)).ln();
+                most += MOST_FOR_RARITY * (1.0 + (sections - count + 0.5) / (count + 0.5)).ln();
             }
         }
         Ok(most)
     }
 
     /// Finds words of the index for those it does not have.
-    pub(super) fn find_instead(&mut self, searcher: &Searcher, fields: &Fields) -> tantivy::Result<()> {
+    pub(super) fn find_instead(&mut self, view: &View, fields: &Fields) -> tantivy::Result<()> {
         let mut unknown = Vec::new();
         for (place, word) in self.words.iter().enumerate() {
             let [(_, only)] = word.terms.as_slice() else { continue };
-            if unknown.len() < MAX_UNKNOWN && word.most_sections(searcher, fields)? == 0 {
+            if unknown.len() < MAX_UNKNOWN && word.most_sections(view, fields)? == 0 {
                 unknown.push((place, only.clone()));
             }
         }
         let words: Vec<&str> = unknown.iter().map(|(_, word)| word.as_str()).collect();
-        for ((place, _), instead) in unknown.iter().zip(similar(searcher, fields, &words)?) {
+        for ((place, _), instead) in unknown.iter().zip(similar(view, fields, &words)?) {
             self.words[*place].instead = instead;
         }
         Ok(())
     }
 
     /// Finds out which words nearly every section has. Where that is all of them, none counts as such.
-    pub(super) fn find_common(&mut self, searcher: &Searcher, fields: &Fields) -> tantivy::Result<()> {
-        let sections = searcher.num_docs();
+    pub(super) fn find_common(&mut self, view: &View, fields: &Fields) -> tantivy::Result<()> {
+        let sections = view.sections();
         if sections < FEW_SECTIONS {
             return Ok(());
         }
         for word in &mut self.words {
-            word.is_common = word.most_sections(searcher, fields)? as f32 >= COMMON_SHARE * sections as f32;
+            word.is_common = word.most_sections(view, fields)? as f32 >= COMMON_SHARE * sections as f32;
         }
         if self.words.iter().all(|word| word.is_common) {
             self.words.iter_mut().for_each(|word| word.is_common = false);
@@ -257,26 +280,29 @@ impl QueryWords {
     /// Each word somewhere in the section, but for those that nearly every section has: "how do I deploy" is about deploying,
     /// and a section that happens to have "how" and "do" as well must not hide all others. Words typed in one piece count
     /// more when they stand together.
-    fn telling_words(&self, fields: &Fields) -> Box<dyn Query> {
-        let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
+    fn telling_words(&self, matched: TextMatch, fields: &Fields) -> Level {
+        let mut must: Vec<(Occur, Box<dyn Query>)> = Vec::new();
+        let mut parts: Vec<Part> = Vec::new();
         for (index, word) in self.words.iter().enumerate() {
             let seen = self.words[..index].iter().any(|earlier| earlier.is_like(word));
             if !seen {
-                let occur = if word.is_common { Occur::Should } else { Occur::Must };
-                clauses.push((occur, word.somewhere(fields)));
+                parts.extend(word.parts_somewhere(fields));
+                if !word.is_common {
+                    must.push((Occur::Must, word.somewhere(fields)));
+                }
             }
         }
-        clauses.extend(self.pieces().map(|piece| (Occur::Should, in_any_field(&piece, fields))));
-        Box::new(BooleanQuery::new(clauses))
+        parts.extend(self.pieces().flat_map(|piece| parts_in(fields, &piece, 1.0).collect::<Vec<_>>()));
+        Level { matched, must: Some(Box::new(BooleanQuery::new(must))), parts }
     }
 
     /// Any word, any pair of a run, any part of a compound.
-    fn any_word(&self, fields: &Fields) -> Box<dyn Query> {
-        // One flat list of terms, since tantivy skips ahead in such a list and in no other.
-        let terms = self.terms().0.into_iter().flat_map(|ScoredTerm { text, worth, .. }| {
-            fields.words.map(|(field, weight)| (Occur::Should, boosted(term_query(field, text), weight * worth)))
-        });
-        Box::new(BooleanQuery::new(terms.collect()))
+    fn any_word(&self, fields: &Fields) -> Level {
+        let terms = self.terms().0;
+        let parts = terms
+            .iter()
+            .flat_map(|form| parts_in(fields, &[(0, form.text.to_owned())], form.worth).collect::<Vec<_>>());
+        Level { matched: TextMatch::AnyWord, must: None, parts: parts.collect() }
     }
 
     /// The words typed in one piece, as phrases, where there are more than one: `a::b`, `snake_case`.
@@ -293,9 +319,7 @@ impl QueryWord {
     fn somewhere(&self, fields: &Fields) -> Box<dyn Query> {
         let mut ways = vec![in_any_field(&self.terms, fields)];
         ways.extend(self.stems.iter().map(|stem| in_any_field(&[(0, stem.clone())], fields)));
-        ways.extend(
-            self.instead.iter().map(|(term, close)| boosted(in_any_field(&[(0, term.clone())], fields), *close)),
-        );
+        ways.extend(self.instead.iter().map(|(term, _)| in_any_field(&[(0, term.clone())], fields)));
         if !self.parts.is_empty() {
             let parts = self.parts.iter().map(|part| (Occur::Must, in_any_field(&[(0, part.clone())], fields)));
             ways.push(Box::new(BooleanQuery::new(parts.collect())));
@@ -304,6 +328,15 @@ impl QueryWord {
             1 => ways.remove(0),
             _ => Box::new(BooleanQuery::union(ways)),
         }
+    }
+
+    /// What each of these gives.
+    fn parts_somewhere(&self, fields: &Fields) -> Vec<Part> {
+        let others = self.stems.iter().chain(&self.parts).map(|term| (term, 1.0));
+        let others = others.chain(self.instead.iter().map(|(term, close)| (term, *close)));
+        let others =
+            others.flat_map(|(term, factor)| parts_in(fields, &[(0, term.clone())], factor).collect::<Vec<_>>());
+        parts_in(fields, &self.terms, 1.0).chain(others).collect()
     }
 
     /// The word in one field, or a stem of it.
@@ -322,12 +355,12 @@ impl QueryWord {
     }
 
     /// In how many sections the most frequent form of a single word is, in whichever field; none for a run.
-    fn most_sections(&self, searcher: &Searcher, fields: &Fields) -> tantivy::Result<u64> {
+    fn most_sections(&self, view: &View, fields: &Fields) -> tantivy::Result<u64> {
         let [(_, only)] = self.terms.as_slice() else { return Ok(0) };
         let mut most = 0;
         for form in std::iter::once(only).chain(&self.stems).chain(&self.parts) {
             for (field, _) in fields.words {
-                most = most.max(searcher.doc_freq(&Term::from_field_text(field, form))?);
+                most = most.max(view.count(&Term::from_field_text(field, form))?);
             }
         }
         Ok(most)
@@ -378,7 +411,12 @@ fn run_terms(run: &str, position: usize) -> (Vec<(usize, String)>, usize) {
 
 /// The terms standing together in one field, whichever.
 fn in_any_field(terms: &[(usize, String)], fields: &Fields) -> Box<dyn Query> {
-    Box::new(BooleanQuery::union(fields.words.map(|(field, weight)| boosted(together(terms, field), weight)).into()))
+    Box::new(BooleanQuery::union(fields.words.map(|(field, _)| together(terms, field)).into()))
+}
+
+/// What the terms standing together give in each field.
+fn parts_in(fields: &Fields, terms: &[(usize, String)], factor: f32) -> impl Iterator<Item = Part> {
+    fields.words.into_iter().map(move |(field, weight)| Part { terms: terms.to_vec(), field, factor: factor * weight })
 }
 
 /// The terms standing together in one field.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use quipu_core::search::slips;
-use tantivy::Searcher;
 
 use super::schema::Fields;
+use super::view::View;
 
 /// Words shorter than this are part of too many, and a slip in them could mean anything.
 const MIN_CHARS: usize = 3;
@@ -16,25 +16,22 @@ const MAX_WORDS: usize = 24;
 /// Of each word the closest words of the index, and how close each is: 1 would be the word itself.
 ///
 /// Looks at every word of the index, once for all: some milliseconds for a large vault, so only for words that are not there.
-pub(super) fn similar(
-    searcher: &Searcher,
-    fields: &Fields,
-    words: &[&str],
-) -> tantivy::Result<Vec<Vec<(String, f32)>>> {
+pub(super) fn similar(view: &View, fields: &Fields, words: &[&str]) -> tantivy::Result<Vec<Vec<(String, f32)>>> {
     let mut wanted: Vec<Wanted<'_>> = words.iter().map(|word| Wanted::new(word)).collect();
     if wanted.iter().all(|wanted| wanted.chars.len() < MIN_CHARS) {
         return Ok(words.iter().map(|_| Vec::new()).collect());
     }
-    for segment in searcher.segment_readers() {
+    for (place, segment) in view.segments() {
         for (field, _) in fields.words {
             let index = segment.inverted_index(field)?;
             let mut terms = index.terms().stream()?;
             while terms.advance() {
                 let Ok(term) = std::str::from_utf8(terms.key()) else { continue };
                 for wanted in wanted.iter_mut().filter(|wanted| wanted.chars.len() >= MIN_CHARS) {
-                    if let Some(closeness) = closeness(&wanted.chars, wanted.word, term) {
-                        let so_far = wanted.found.entry(term.to_owned()).or_insert((closeness, 0));
-                        so_far.1 += terms.value().doc_freq;
+                    let Some(closeness) = closeness(&wanted.chars, wanted.word, term) else { continue };
+                    let count = view.count_in(place, &index, terms.value())?;
+                    if count > 0 {
+                        wanted.found.entry(term.to_owned()).or_insert((closeness, 0)).1 += count;
                     }
                 }
             }

@@ -6,31 +6,74 @@
 
 use quipu_core::model::NoteKey;
 use quipu_core::ports::TextHit;
+use rustc_hash::FxHashSet;
 use tantivy::index::SegmentReader;
-use tantivy::query::{Bm25StatisticsProvider, Bm25Weight, EnableScoring, Query, Weight};
+use tantivy::query::{Bm25Weight, EnableScoring, Query, Weight};
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, DocSet, Searcher, TERMINATED, Term};
+use tantivy::{DocId, DocSet, TERMINATED, Term};
 
-use super::query::{Demand, QueryWords, ScoredTerm, Together};
+use super::query::{Demand, Level, QueryWords, ScoredTerm, Together};
 use super::schema::{Fields, PLACE, key_and_section};
+use super::view::View;
 
-/// The best sections: by score, ties by key and section. `most` is the scale of the scores.
+/// The best sections of one level, and how many match: by score, ties by key and section. What ties with the last of
+/// `limit` is among them.
+pub(super) fn search(
+    level: &Level,
+    named: Option<&dyn Query>,
+    limit: usize,
+    among: Option<&FxHashSet<NoteKey>>,
+    view: &View,
+) -> tantivy::Result<(Vec<TextHit>, usize)> {
+    let (mut single, mut together) = (Vec::new(), Vec::new());
+    for part in &level.parts {
+        match part.single() {
+            Some(term) => {
+                let weight = view.weight_of(&term, part.factor)?;
+                single.extend(weight.map(|weight| WeightedTerm { term, weight, bits: 0 }));
+            }
+            None => together.push(view.weight(&*part.query())?),
+        }
+    }
+    let must = level.must.as_ref().map(|must| must.weight(EnableScoring::disabled_from_searcher(&view.searcher)));
+    let (must, named) = (must.transpose()?, named.map(|named| view.weight(named)).transpose()?);
+    let mut tallies = Vec::new();
+    for (_, segment) in view.segments() {
+        let mut tally = Tally::of(segment, &single)?;
+        together.iter().try_for_each(|phrase| tally.add(&**phrase))?;
+        tally.drop_deleted();
+        must.iter().try_for_each(|must| tally.keep_only(&**must))?;
+        if let Some(among) = among {
+            tally.keep_among(among)?;
+        }
+        let matching = tally.matching();
+        named.iter().try_for_each(|named| tally.add_where(&matching, &**named))?;
+        tallies.push(tally);
+    }
+    let total = tallies.iter().map(|tally| tally.matching().len()).sum();
+    Ok((best(&tallies, limit)?, total))
+}
+
+/// The best sections by the words they have: by score, ties by key and section. What ties with the last of `limit` is
+/// among them. `most` is the scale of the scores.
 pub(super) fn rank(
     words: &QueryWords,
     most: f32,
     limit: usize,
-    searcher: &Searcher,
+    view: &View,
     fields: &Fields,
 ) -> tantivy::Result<Vec<TextHit>> {
     let (scored, demand) = words.terms();
-    let weighted = weighted(&scored, searcher, fields)?;
-    let mut tallies = Vec::with_capacity(searcher.segment_readers().len());
-    for segment in searcher.segment_readers() {
-        tallies.push(Tally::of(segment, &weighted)?);
+    let weighted = weighted(&scored, view, fields)?;
+    let mut tallies = Vec::new();
+    for (_, segment) in view.segments() {
+        let mut tally = Tally::of(segment, &weighted)?;
+        tally.drop_deleted();
+        tallies.push(tally);
     }
     // Having every word is worth more where the words stand together, or in the note's name.
     if let Some(named) = words.named(most, fields) {
-        let named = scoring(&*named, searcher)?;
+        let named = view.weight(&*named)?;
         for tally in &mut tallies {
             let complete = tally.complete(&demand, f32::NEG_INFINITY);
             tally.add_where(&complete, &*named)?;
@@ -38,9 +81,9 @@ pub(super) fn rank(
     }
     let (mut together, mut most_together) = (Vec::new(), 0.0);
     for Together { query, terms, factor } in words.standing_together(fields) {
-        if are_all_in(searcher, &terms)? {
-            together.push(scoring(&*query, searcher)?);
-            most_together += factor * Bm25Weight::for_terms(searcher, &terms)?.max_score();
+        if are_all_in(view, &terms)? {
+            together.push(view.weight(&*query)?);
+            most_together += factor * Bm25Weight::for_terms(view, &terms)?.max_score();
         }
     }
     if !together.is_empty() {
@@ -54,13 +97,9 @@ pub(super) fn rank(
     best(&tallies, limit)
 }
 
-fn scoring(query: &dyn Query, searcher: &Searcher) -> tantivy::Result<Box<dyn Weight>> {
-    query.weight(EnableScoring::enabled_from_searcher(searcher))
-}
-
-fn are_all_in(searcher: &Searcher, terms: &[Term]) -> tantivy::Result<bool> {
+fn are_all_in(view: &View, terms: &[Term]) -> tantivy::Result<bool> {
     for term in terms {
-        if searcher.doc_freq(term)? == 0 {
+        if view.count(term)? == 0 {
             return Ok(false);
         }
     }
@@ -75,21 +114,13 @@ struct WeightedTerm {
 }
 
 /// Every term in every field that has it.
-fn weighted(scored: &[ScoredTerm<'_>], searcher: &Searcher, fields: &Fields) -> tantivy::Result<Vec<WeightedTerm>> {
-    let sections = searcher.total_num_docs()?;
-    let mut measured = Vec::with_capacity(fields.words.len());
-    for (field, factor) in fields.words {
-        measured.push((field, factor, searcher.total_num_tokens(field)? as f32 / sections as f32));
-    }
+fn weighted(scored: &[ScoredTerm<'_>], view: &View, fields: &Fields) -> tantivy::Result<Vec<WeightedTerm>> {
     let mut weighted = Vec::new();
     for scored in scored {
-        for (field, factor, mean_length) in measured.iter().copied() {
+        for (field, factor) in fields.words {
             let term = Term::from_field_text(field, scored.text);
-            let with_it = searcher.doc_freq(&term)?;
-            if with_it > 0 {
-                let weight = Bm25Weight::for_one_term_without_explain(with_it, sections, mean_length);
-                weighted.push(WeightedTerm { term, weight: weight.boost_by(factor * scored.worth), bits: scored.bits });
-            }
+            let weight = view.weight_of(&term, factor * scored.worth)?;
+            weighted.extend(weight.map(|weight| WeightedTerm { term, weight, bits: scored.bits }));
         }
     }
     Ok(weighted)
@@ -98,7 +129,7 @@ fn weighted(scored: &[ScoredTerm<'_>], searcher: &Searcher, fields: &Fields) -> 
 /// What the sections of one segment score.
 struct Tally<'s> {
     segment: &'s SegmentReader,
-    /// By document; zero for one without any of the words, and for one that was deleted.
+    /// By document; zero for one that does not match, and for one that was deleted.
     scores: Vec<f32>,
     /// Which words it has, as bits; see [`ScoredTerm`].
     found: Vec<u64>,
@@ -121,11 +152,55 @@ impl<'s> Tally<'s> {
                 postings.advance();
             }
         }
-        if let Some(alive) = segment.alive_bitset() {
-            let gone = (0..segment.max_doc()).filter(|document| alive.is_deleted(*document));
-            gone.for_each(|document| tally.scores[document as usize] = 0.0);
-        }
         Ok(tally)
+    }
+
+    fn drop_deleted(&mut self) {
+        if let Some(alive) = self.segment.alive_bitset() {
+            let gone = (0..self.segment.max_doc()).filter(|document| alive.is_deleted(*document));
+            gone.for_each(|document| self.scores[document as usize] = 0.0);
+        }
+    }
+
+    /// Adds what a query gives to the documents that it matches.
+    fn add(&mut self, weight: &dyn Weight) -> tantivy::Result<()> {
+        let mut scorer = weight.scorer(self.segment, 1.0)?;
+        while scorer.doc() != TERMINATED {
+            self.scores[scorer.doc() as usize] += scorer.score();
+            scorer.advance();
+        }
+        Ok(())
+    }
+
+    /// Drops the documents that a query does not match.
+    fn keep_only(&mut self, weight: &dyn Weight) -> tantivy::Result<()> {
+        let mut scorer = weight.scorer(self.segment, 1.0)?;
+        let mut from = 0;
+        while scorer.doc() != TERMINATED {
+            let at = scorer.doc() as usize;
+            self.scores[from..at].fill(0.0);
+            from = at + 1;
+            scorer.advance();
+        }
+        self.scores[from..].fill(0.0);
+        Ok(())
+    }
+
+    /// Drops the documents of other notes.
+    fn keep_among(&mut self, among: &FxHashSet<NoteKey>) -> tantivy::Result<()> {
+        let places = self.segment.fast_fields().u64(PLACE)?;
+        for (document, score) in (0..).zip(&mut self.scores).filter(|(_, score)| **score > 0.0) {
+            let key = places.first(document).map(|place| NoteKey(key_and_section(place).0));
+            if !key.is_some_and(|key| among.contains(&key)) {
+                *score = 0.0;
+            }
+        }
+        Ok(())
+    }
+
+    /// The documents that match, in order.
+    fn matching(&self) -> Vec<DocId> {
+        (0..).zip(&self.scores).filter(|(_, score)| **score > 0.0).map(|(document, _)| document).collect()
     }
 
     /// The documents that have every word and score at least so much, in order.
@@ -168,7 +243,7 @@ fn least_of_best(tallies: &[Tally<'_>], limit: usize) -> f32 {
 
 fn best(tallies: &[Tally<'_>], limit: usize) -> tantivy::Result<Vec<TextHit>> {
     let least = least_of_best(tallies, limit);
-    let mut hits = Vec::with_capacity(limit);
+    let mut hits = Vec::new();
     for Tally { segment, scores, .. } in tallies {
         let places = segment.fast_fields().u64(PLACE)?;
         let good = (0..).zip(scores).filter(|(_, score)| **score > 0.0 && **score >= least);
@@ -178,6 +253,5 @@ fn best(tallies: &[Tally<'_>], limit: usize) -> tantivy::Result<Vec<TextHit>> {
         }));
     }
     hits.sort_by(|a, b| b.score.total_cmp(&a.score).then((a.key, a.section).cmp(&(b.key, b.section))));
-    hits.truncate(limit);
     Ok(hits)
 }

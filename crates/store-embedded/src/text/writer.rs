@@ -203,7 +203,7 @@ fn new_writer(index: &Index) -> tantivy::Result<IndexWriter> {
         .build();
     let writer = index.writer_with_options(options)?;
     let mut merge_policy = LogMergePolicy::default();
-    // Deleted sections count in BM25's statistics until they are merged away.
+    // Deleted sections cost every search a little until they are merged away.
     merge_policy.set_del_docs_ratio_before_merge(0.3);
     writer.set_merge_policy(Box::new(merge_policy));
     Ok(writer)

@@ -13,6 +13,8 @@ use crate::tool::{Access, Call, Tool};
 
 /// Visible characters of a snippet.
 const SNIPPET: usize = 64;
+/// Sections of one page, unless other pages leave room for more.
+const PER_PAGE: usize = 3;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -74,7 +76,7 @@ impl Tool for FulltextSearch {
             Arc::new(of_type.collect())
         });
         let (text, limit) = (params.query.clone(), params.limit);
-        let found = call.knowledge.search_text(&TextQuery { text, limit, among, count_all: true })?;
+        let found = call.knowledge.search_sections(&TextQuery { text, limit, among }, PER_PAGE)?;
         let relaxed = match found.matched {
             TextMatch::Phrase | TextMatch::AllWords => None,
             TextMatch::Similar => Some("some of these words are in no page; these sections have similar ones"),
@@ -171,6 +173,24 @@ How to clean the cups.
         let guide = search(json!({"query": "cups", "limit": 1, "doc_type": "guide"}));
         assert_eq!((found(&guide)[0].0, &guide["total_found"]), ("guide.md", &json!(1)));
         assert_eq!(search(json!({"query": "cups", "doc_type": "adr"})), json!({"results": [], "total_found": 0}));
+    }
+
+    #[test]
+    fn one_page_does_not_fill_the_answer() {
+        let sections: String = (0..80).map(|number| format!("## Cups {number}\ncups cups cups\n")).collect();
+        let others: String =
+            (0..4).map(|number| format!("//- other {number}.md\nA long text that has cups once.\n")).collect();
+        let desk = Desk::new(&format!("//- all.md\n{sections}{others}"));
+        let pages = |limit: usize| {
+            let answer = desk.call("ubp_fulltext_search", json!({"query": "cups", "limit": limit}));
+            assert_eq!(answer["total_found"], 84);
+            let ranks = answer["results"].as_array().unwrap().iter().map(|row| row["rank"].as_f64().unwrap());
+            assert!(ranks.is_sorted_by(|a, b| a >= b), "{answer}");
+            found(&answer).iter().filter(|(page, _)| *page != "all.md").count()
+        };
+        assert_eq!(pages(7), 4, "three sections of one page, then the others");
+        assert_eq!(pages(20), 4, "there is room for more of it");
+        assert_eq!(pages(5), 2);
     }
 
     #[test]

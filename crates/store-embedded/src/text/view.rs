@@ -1,0 +1,191 @@
+//! One state of the index, with what BM25 needs to know of all its sections.
+//!
+//! Tantivy's own numbers count deleted documents until they are merged away, and estimate lengths when they are: scores
+//! would depend on what was edited before. These numbers count the sections that are there, so they are those of a fresh
+//! index. Lengths are kept by segment, and of a term only postings in segments with deletions are looked at.
+
+use std::sync::{Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+use tantivy::index::{InvertedIndexReader, SegmentId, SegmentReader};
+use tantivy::postings::TermInfo;
+use tantivy::query::{Bm25StatisticsProvider, Bm25Weight, EnableScoring, Query, Weight};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocId, DocSet, Searcher, Term};
+
+use super::language::Language;
+use super::schema::Fields;
+
+/// Tokens by word field, in the order of [`Fields::words`].
+type Lengths = [u64; 5];
+
+/// A seek in a posting list costs about as much as reading so many postings.
+const SEEK_COST: usize = 8;
+
+/// Counts of terms that are kept.
+const MAX_COUNTED: usize = 10_000;
+
+/// What is visible.
+pub(super) struct View {
+    pub(super) searcher: Searcher,
+    /// Of the sections.
+    pub(super) languages: Vec<Language>,
+    /// By segment, the documents that were deleted, ascending.
+    deleted: Vec<Vec<DocId>>,
+    /// Tokens of the sections.
+    lengths: FxHashMap<Field, u64>,
+    /// Tokens of all documents of a segment, deleted ones included. A segment never changes, so the next view takes them over.
+    of_segments: FxHashMap<SegmentId, Lengths>,
+    /// How many sections have a term, where deletions made it necessary to count.
+    counted: Mutex<FxHashMap<Term, u64>>,
+}
+
+impl View {
+    pub(super) fn new(searcher: Searcher, fields: &Fields, before: Option<&Self>) -> tantivy::Result<Self> {
+        let mut deleted = Vec::new();
+        let mut of_segments = FxHashMap::default();
+        let mut lengths: FxHashMap<Field, u64> = fields.words.iter().map(|(field, _)| (*field, 0)).collect();
+        for segment in searcher.segment_readers() {
+            let alive = segment.alive_bitset();
+            let gone: Vec<DocId> = alive
+                .map(|alive| (0..segment.max_doc()).filter(|document| alive.is_deleted(*document)).collect())
+                .unwrap_or_default();
+            let known = before.and_then(|before| before.of_segments.get(&segment.segment_id()).copied());
+            let all = known.map_or_else(|| lengths_of(segment, fields, 0..segment.max_doc()), Ok)?;
+            let of_gone = lengths_of(segment, fields, gone.iter().copied())?;
+            for ((field, _), (all, gone)) in fields.words.iter().zip(all.iter().zip(of_gone)) {
+                *lengths.entry(*field).or_default() += all - gone;
+            }
+            of_segments.insert(segment.segment_id(), all);
+            deleted.push(gone);
+        }
+        let mut view =
+            Self { searcher, languages: Vec::new(), deleted, lengths, of_segments, counted: Mutex::default() };
+        view.languages = view.find_languages(fields)?;
+        Ok(view)
+    }
+
+    /// How many sections there are.
+    pub(super) fn sections(&self) -> u64 {
+        self.searcher.num_docs()
+    }
+
+    /// Its segments, by their number.
+    pub(super) fn segments(&self) -> impl Iterator<Item = (usize, &SegmentReader)> {
+        self.searcher.segment_readers().iter().enumerate()
+    }
+
+    /// How many sections have a term.
+    pub(super) fn count(&self, term: &Term) -> tantivy::Result<u64> {
+        let mut count = 0;
+        let mut is_counted = false;
+        for (place, segment) in self.segments() {
+            let index = segment.inverted_index(term.field())?;
+            let Some(info) = index.get_term_info(term)? else { continue };
+            if !self.deleted[place].is_empty() && !is_counted {
+                if let Some(known) = self.counted().get(term) {
+                    return Ok(*known);
+                }
+                is_counted = true;
+            }
+            count += u64::from(self.count_in(place, &index, &info)?);
+        }
+        if is_counted {
+            let mut counted = self.counted();
+            if counted.len() >= MAX_COUNTED {
+                counted.clear();
+            }
+            counted.insert(term.clone(), count);
+        }
+        Ok(count)
+    }
+
+    /// How many sections of a segment have a term.
+    pub(super) fn count_in(
+        &self,
+        segment: usize,
+        index: &InvertedIndexReader,
+        info: &TermInfo,
+    ) -> tantivy::Result<u32> {
+        let (deleted, Some(alive)) = (&self.deleted[segment], self.searcher.segment_readers()[segment].alive_bitset())
+        else {
+            return Ok(info.doc_freq);
+        };
+        let mut postings = index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
+        if deleted.len().saturating_mul(SEEK_COST) > info.doc_freq as usize {
+            return Ok(postings.doc_freq_given_deletes(alive));
+        }
+        let mut count = info.doc_freq;
+        for document in deleted {
+            if postings.doc() < *document {
+                postings.seek(*document);
+            }
+            count -= u32::from(postings.doc() == *document);
+        }
+        Ok(count)
+    }
+
+    /// What a query gives to sections.
+    pub(super) fn weight(&self, query: &dyn Query) -> tantivy::Result<Box<dyn Weight>> {
+        query.weight(EnableScoring::enabled_from_statistics_provider(self, &self.searcher))
+    }
+
+    /// What a term gives to sections, times a factor; `None` where no section has it.
+    pub(super) fn weight_of(&self, term: &Term, factor: f32) -> tantivy::Result<Option<Bm25Weight>> {
+        let count = self.count(term)?;
+        if count == 0 {
+            return Ok(None);
+        }
+        let mean_length = self.total_num_tokens(term.field())? as f32 / self.sections() as f32;
+        Ok(Some(Bm25Weight::for_one_term_without_explain(count, self.sections(), mean_length).boost_by(factor)))
+    }
+
+    fn find_languages(&self, fields: &Fields) -> tantivy::Result<Vec<Language>> {
+        let mut languages = Vec::new();
+        for (place, segment) in self.segments() {
+            let index = segment.inverted_index(fields.language)?;
+            let mut terms = index.terms().stream()?;
+            while terms.advance() {
+                let language = std::str::from_utf8(terms.key()).ok().and_then(Language::from_code);
+                let Some(language) = language.filter(|language| !languages.contains(language)) else { continue };
+                if self.count_in(place, &index, terms.value())? > 0 {
+                    languages.push(language);
+                }
+            }
+        }
+        Ok(languages)
+    }
+
+    fn counted(&self) -> std::sync::MutexGuard<'_, FxHashMap<Term, u64>> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Bm25StatisticsProvider for View {
+    fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
+        Ok(self.lengths.get(&field).copied().unwrap_or_default())
+    }
+
+    fn total_num_docs(&self) -> tantivy::Result<u64> {
+        Ok(self.sections())
+    }
+
+    fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
+        self.count(term)
+    }
+}
+
+/// The tokens of some documents, as exact as each document's own length is kept.
+fn lengths_of(
+    segment: &SegmentReader,
+    fields: &Fields,
+    documents: impl Iterator<Item = DocId> + Clone,
+) -> tantivy::Result<Lengths> {
+    let mut lengths = Lengths::default();
+    for (length, (field, _)) in lengths.iter_mut().zip(fields.words) {
+        if let Some(of_documents) = segment.fieldnorms_readers().get_field(field)? {
+            *length = documents.clone().map(|document| u64::from(of_documents.fieldnorm(document))).sum();
+        }
+    }
+    Ok(lengths)
+}
