@@ -78,7 +78,7 @@ fn run_lane(binary: &Path, rounds: u64, seed: u64) -> anyhow::Result<u64> {
 
 /// Starts the server on what the kill left, and holds it against the model and against a server without an index.
 fn inspect(binary: &Path, vault: &Path, model: &mut Model, home: &Path) -> anyhow::Result<()> {
-    let mut left = questions::ask(serve(binary, vault)?).context("of the server that was started again")?;
+    let mut left = questions::ask(asked(binary, vault)?).context("of the server that was started again")?;
     left.extend(questions::ask_command_line(binary, vault).context("of the vault that was opened again")?);
     model.settle(vault)?;
     compare(binary, vault, home, &left)
@@ -86,7 +86,7 @@ fn inspect(binary: &Path, vault: &Path, model: &mut Model, home: &Path) -> anyho
 
 /// Holds what a server and the command line say of a vault against what they say of a copy that has no index.
 pub(crate) fn compare_with_fresh(binary: &Path, vault: &Path, home: &Path) -> anyhow::Result<()> {
-    let mut left = questions::ask(serve(binary, vault)?)?;
+    let mut left = questions::ask(asked(binary, vault)?)?;
     left.extend(questions::ask_command_line(binary, vault)?);
     compare(binary, vault, home, &left)
 }
@@ -94,7 +94,7 @@ pub(crate) fn compare_with_fresh(binary: &Path, vault: &Path, home: &Path) -> an
 fn compare(binary: &Path, vault: &Path, home: &Path, left: &[questions::Answered]) -> anyhow::Result<()> {
     let copy = home.join("copy");
     copy_notes(vault, &copy)?;
-    let mut rebuilt = questions::ask(serve(binary, &copy)?).context("of the server without an index")?;
+    let mut rebuilt = questions::ask(asked(binary, &copy)?).context("of the server without an index")?;
     rebuilt.extend(questions::ask_command_line(binary, &copy).context("of the vault without an index")?);
     fs::remove_dir_all(&copy)?;
     for (kept, made) in left.iter().zip(&rebuilt) {
@@ -106,6 +106,13 @@ fn compare(binary: &Path, vault: &Path, home: &Path, left: &[questions::Answered
 
 pub(crate) fn serve(binary: &Path, vault: &Path) -> anyhow::Result<Client> {
     Client::spawn(server(binary, vault).stderr(std::process::Stdio::null())).context("the server did not start")
+}
+
+/// A server to compare answers of. Without a model: what vectors find depends on how far the background has come.
+fn asked(binary: &Path, vault: &Path) -> anyhow::Result<Client> {
+    let mut server = server(binary, vault);
+    server.env("QUIPU_EMBEDDING_PROVIDER", "none").stderr(std::process::Stdio::null());
+    Client::spawn(&mut server).context("the server did not start")
 }
 
 fn server(binary: &Path, vault: &Path) -> Command {

@@ -245,12 +245,6 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-#[cfg(test)]
-mod tests {
-    crate::store_conformance!(crate::MemShelf::default());
-    crate::vector_conformance!(crate::MemShelf::default());
-}
-
 /// Leaves the best of some sorted hits, and what ties with the last of them.
 fn cut(hits: &mut Vec<TextHit>, limit: usize) {
     let Some(last) = limit.checked_sub(1).and_then(|last| hits.get(last)) else {
@@ -258,4 +252,10 @@ fn cut(hits: &mut Vec<TextHit>, limit: usize) {
     };
     let least = last.score;
     hits.retain(|hit| hit.score >= least);
+}
+
+#[cfg(test)]
+mod tests {
+    crate::store_conformance!(crate::MemShelf::default());
+    crate::vector_conformance!(crate::MemShelf::default());
 }

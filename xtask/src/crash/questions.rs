@@ -1,4 +1,5 @@
-//! Questions whose answers together say what an index holds: every note, every link, ranks, tags and words.
+//! Questions whose answers together say what an index holds: every note, every link, ranks, tags, words
+//! and their scores.
 //!
 //! The order matters: reading a note takes in what its file says now, and would mend a stale index before it is asked.
 
@@ -65,8 +66,8 @@ fn ask_together(wire: &mut Wire, questions: Vec<(&str, Value)>) -> anyhow::Resul
 pub(super) fn ask_command_line(binary: &Path, vault: &Path) -> anyhow::Result<Vec<Answered>> {
     let mut answers = Vec::new();
     for words in WORDS {
-        let found = run(binary, vault, &["search", words, "--limit", "1000", "--json"])?;
-        answers.push((format!("search {words}"), found));
+        let found = run(binary, vault, &["search", "--words", words, "--limit", "1000", "--json"])?;
+        answers.push((format!("search --words {words}"), found));
     }
     let mut examined = run(binary, vault, &["doctor", "--json"])?;
     let groups = examined["groups"].as_array_mut().context("doctor answers with groups")?;

@@ -51,8 +51,8 @@ impl View {
                 .map(|alive| (0..segment.max_doc()).filter(|document| alive.is_deleted(*document)).collect())
                 .unwrap_or_default();
             let known = before.and_then(|before| before.of_segments.get(&segment.segment_id()).copied());
-            let all = known.map_or_else(|| lengths_of(segment, fields, 0..segment.max_doc()), Ok)?;
-            let of_gone = lengths_of(segment, fields, gone.iter().copied())?;
+            let all = known.map_or_else(|| lengths_of(segment, fields, &(0..segment.max_doc())), Ok)?;
+            let of_gone = lengths_of(segment, fields, &gone.iter().copied())?;
             for ((field, _), (all, gone)) in fields.words.iter().zip(all.iter().zip(of_gone)) {
                 *lengths.entry(*field).or_default() += all - gone;
             }
@@ -179,7 +179,7 @@ impl Bm25StatisticsProvider for View {
 fn lengths_of(
     segment: &SegmentReader,
     fields: &Fields,
-    documents: impl Iterator<Item = DocId> + Clone,
+    documents: &(impl Iterator<Item = DocId> + Clone),
 ) -> tantivy::Result<Lengths> {
     let mut lengths = Lengths::default();
     for (length, (field, _)) in lengths.iter_mut().zip(fields.words) {
