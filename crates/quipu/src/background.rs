@@ -1,14 +1,15 @@
-//! What is done in the background, on one thread below everything else: reading ahead the lines that the first search of
-//! documents would otherwise have to read, then embedding what lacks vectors. A little at a time, so that it can stop at
-//! once; embedding goes on where it was.
+//! What is done in the background, below everything else. First every passage gets a coarse vector, so that it is found by
+//! meaning; then the lines are read ahead that the first search of documents would otherwise have to read; then the model
+//! embeds what lacks a full vector, a little at a time, so that it can stop at once and goes on where it was. A note that
+//! changes gets its coarse vectors at once, between two rounds of the model.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quipu_core::Knowledge;
-use quipu_core::search::{Effort, Round};
+use quipu_core::search::{Effort, EmbeddingFailed, Round};
 
 /// Passages of one round: a tenth of a second of work for the builtin model.
 const ROUND: usize = 8;
@@ -22,7 +23,7 @@ const LAST_ROUND: Duration = Duration::from_millis(500);
 /// The thread. Dropping this ends it.
 pub(crate) struct Background {
     stop: Arc<AtomicBool>,
-    wake: Sender<()>,
+    wake: SyncSender<()>,
     done: Mutex<Receiver<()>>,
 }
 
@@ -30,16 +31,21 @@ impl Background {
     /// Starts once the vault is indexed. Lines are read where somebody may search them, and there is nothing to embed
     /// without an embedder.
     pub(crate) fn start(knowledge: Arc<Knowledge>) -> std::io::Result<Self> {
-        let (wake, woken) = channel();
+        // One message says all there is to say: look again.
+        let (wake, woken) = sync_channel(1);
         let (ended, done) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let is_over = stop.clone();
+        let work = Work { knowledge, is_over: stop.clone(), has_changed: Arc::new(AtomicBool::new(true)), woken };
+        let (has_changed, wake_up) = (work.has_changed.clone(), wake.clone());
+        work.knowledge.on_change(Box::new(move |_| {
+            has_changed.store(true, Ordering::Relaxed);
+            let _ = wake_up.try_send(());
+        }));
         std::thread::Builder::new().name("background".into()).spawn(move || {
             give_way();
-            read_lines(&knowledge, &is_over, &woken);
-            embed(&knowledge, &is_over, &woken);
+            work.run();
             // First, so that whoever waits for this thread is the last to hold the vault.
-            drop(knowledge);
+            drop(work);
             let _ = ended.send(());
         })?;
         Ok(Self { stop, wake, done: Mutex::new(done) })
@@ -49,26 +55,52 @@ impl Background {
 impl Drop for Background {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        let _ = self.wake.send(());
+        let _ = self.wake.try_send(());
         let _ = self.done.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(LAST_ROUND);
     }
 }
 
-fn read_lines(knowledge: &Knowledge, is_over: &AtomicBool, woken: &Receiver<()>) {
-    let goes_on = || !is_over.load(Ordering::Relaxed);
-    while goes_on() && !knowledge.wait_ready(Duration::ZERO) {
-        let _ = woken.recv_timeout(LOOK_AGAIN);
-    }
-    knowledge.read_lines_ahead(goes_on);
+/// What the thread works with.
+struct Work {
+    knowledge: Arc<Knowledge>,
+    is_over: Arc<AtomicBool>,
+    /// Whether there may be passages without any vector.
+    has_changed: Arc<AtomicBool>,
+    woken: Receiver<()>,
 }
 
-fn embed(knowledge: &Knowledge, is_over: &AtomicBool, woken: &Receiver<()>) {
-    let mut is_failing = false;
-    while knowledge.has_meaning() && !is_over.load(Ordering::Relaxed) {
-        let pause = if !knowledge.wait_ready(Duration::ZERO) {
-            LOOK_AGAIN
-        } else {
-            match knowledge.embed_some(ROUND, Effort::OneThread) {
+impl Work {
+    fn run(&self) {
+        while self.goes_on() && !self.knowledge.wait_ready(Duration::ZERO) {
+            let _ = self.woken.recv_timeout(LOOK_AGAIN);
+        }
+        if let Err(error) = self.embed_changed() {
+            tracing::warn!("{error}; notes are searched by words until that is over");
+        }
+        self.knowledge.read_lines_ahead(|| self.goes_on());
+        self.embed();
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Gives passages that came since the last time a coarse vector.
+    fn embed_changed(&self) -> Result<(), EmbeddingFailed> {
+        if self.has_changed.swap(false, Ordering::Relaxed) {
+            let is_over = &self.is_over;
+            let made = self.knowledge.embed_coarse(&|_| !is_over.load(Ordering::Relaxed));
+            let made = made.inspect_err(|_| self.has_changed.store(true, Ordering::Relaxed))?;
+            tracing::debug!(made, "made coarse vectors");
+        }
+        Ok(())
+    }
+
+    fn embed(&self) {
+        let mut is_failing = false;
+        while self.knowledge.has_meaning() && self.goes_on() {
+            let round = self.embed_changed().and_then(|()| self.knowledge.embed_some(ROUND, Effort::OneThread));
+            let pause = match round {
                 Ok(Round::Embedded(_)) => {
                     is_failing = false;
                     continue;
@@ -81,9 +113,9 @@ fn embed(knowledge: &Knowledge, is_over: &AtomicBool, woken: &Receiver<()>) {
                     }
                     PAUSE
                 }
-            }
-        };
-        let _ = woken.recv_timeout(pause);
+            };
+            let _ = self.woken.recv_timeout(pause);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use quipu_core::model::NoteKey;
-use quipu_core::ports::{Grade, NoteChange, NoteStore, VectorStore};
+use quipu_core::ports::{Calibration, Grade, NoteChange, NoteStore, VectorStore};
 use quipu_store_embedded::EmbeddedStore;
 use quipu_testkit::store_conformance::note;
 
@@ -105,14 +105,14 @@ fn searches(store: &EmbeddedStore, rows: usize) {
     let one_note = |key: NoteKey| key.0 as usize == rows / SECTIONS / 2;
     for limit in [1, 10, 100] {
         print_costs(&format!("the closest {limit}"), &queries, |query| {
-            assert_eq!(store.nearest(SPACE, query, limit, &|_| true).unwrap().len(), limit);
+            assert_eq!(store.nearest(SPACE, query, Calibration::NONE, limit, &|_| true).unwrap().len(), limit);
         });
     }
     print_costs("the closest 100 in a tenth of the notes", &queries, |query| {
-        assert_eq!(store.nearest(SPACE, query, 100, &one_in_ten).unwrap().len(), 100);
+        assert_eq!(store.nearest(SPACE, query, Calibration::NONE, 100, &one_in_ten).unwrap().len(), 100);
     });
     print_costs("the closest 100 in one note", &queries, |query| {
-        assert_eq!(store.nearest(SPACE, query, 100, &one_note).unwrap().len(), 100);
+        assert_eq!(store.nearest(SPACE, query, Calibration::NONE, 100, &one_note).unwrap().len(), 100);
     });
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quipu_core::model::NoteKey;
-use quipu_core::ports::{Coverage, EXACT_HITS, Grade, Lacking, NoteChange, NoteStore, VectorStore};
+use quipu_core::ports::{Calibration, Coverage, EXACT_HITS, Grade, Lacking, NoteChange, NoteStore, VectorStore};
 use quipu_store_embedded::EmbeddedStore;
 use quipu_testkit::store_conformance::note;
 
@@ -77,7 +77,7 @@ fn finds_the_closest(mut draw: impl FnMut(&mut Random) -> Vec<f32>) {
     for round in 0..10 {
         let query = draw(&mut random);
         let mut exact: Vec<f32> = vectors.iter().map(|vector| cosine(&query, vector)).collect();
-        let hits = store.nearest(SPACE, &query, 100, &|_| true).unwrap();
+        let hits = store.nearest(SPACE, &query, Calibration::NONE, 100, &|_| true).unwrap();
         let found: Vec<f32> = hits.iter().map(|hit| exact[hit.section]).collect();
         exact.sort_by(|a, b| b.total_cmp(a));
         assert_eq!(found.len(), 100);
@@ -127,7 +127,7 @@ fn sections_behind_a_crowd_of_passages_are_found() {
     assert!(embedded(&store) > 1000);
     put_sections(&store, 20, 5);
     embed_all(&store, || vec![0.0, 0.0, 1.0]);
-    let hits = store.nearest(SPACE, &[1.0, 0.0, 0.0], 25, &|_| true).unwrap();
+    let hits = store.nearest(SPACE, &[1.0, 0.0, 0.0], Calibration::NONE, 25, &|_| true).unwrap();
     assert_eq!(hits.len(), 25);
     assert!(hits[..20].iter().all(|hit| hit.key.0 < 20) && hits[20..].iter().all(|hit| hit.key.0 == 20));
 }
@@ -145,7 +145,7 @@ fn a_rebuild_finds_its_vectors_again() {
     put_sections(&store, 3, 1);
     put_sections(&store, 0, 50);
     assert_eq!((embedded(&store), lacking(&store).len()), (50, 1));
-    assert_eq!(store.nearest(SPACE, &[1.0, 0.0], 99, &|_| true).unwrap().len(), 50);
+    assert_eq!(store.nearest(SPACE, &[1.0, 0.0], Calibration::NONE, 99, &|_| true).unwrap().len(), 50);
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
@@ -173,7 +173,7 @@ fn spoiled(spoil: impl FnOnce(&Path)) -> tempfile::TempDir {
 fn is_started_anew(folder: &Path) {
     let store = opened(folder);
     assert_ne!(store.check().unwrap(), [""; 0], "the damage is seen");
-    let found = store.nearest(SPACE, &[1.0; 384], 300, &|_| true).unwrap();
+    let found = store.nearest(SPACE, &[1.0; 384], Calibration::NONE, 300, &|_| true).unwrap();
     assert_eq!(found, [], "vectors are gone, and it is no error");
     assert!(store.notices().iter().any(|notice| notice.contains("The vectors were started anew")));
     assert_eq!(lacking(&store).len(), 200);
@@ -257,7 +257,7 @@ fn searches_see_whole_vectors_while_others_write() {
         for _ in 0..2 {
             scope.spawn(|| {
                 while !is_done.load(Ordering::Acquire) {
-                    for hit in store.nearest(SPACE, &[1.0, 0.0], 50, &|key| key.0 != 1).unwrap() {
+                    for hit in store.nearest(SPACE, &[1.0, 0.0], Calibration::NONE, 50, &|key| key.0 != 1).unwrap() {
                         assert!(hit.key.0 != 1 && (hit.similarity - 0.6).abs() < EXACT, "{hit:?}");
                     }
                 }
@@ -272,6 +272,6 @@ fn searches_see_whole_vectors_while_others_write() {
         is_done.store(true, Ordering::Release);
     });
     let expected: usize = (80..100).map(|round| (round % 7).max(1)).sum();
-    assert_eq!(store.nearest(SPACE, &[1.0, 0.0], 500, &|_| true).unwrap().len(), expected);
+    assert_eq!(store.nearest(SPACE, &[1.0, 0.0], Calibration::NONE, 500, &|_| true).unwrap().len(), expected);
     assert_eq!(store.check().unwrap(), [""; 0]);
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use quipu_core::model::NoteKey;
-use quipu_core::ports::{Coverage, Grade, Lacking, PassageHash, StoreError, VectorHit, VectorStore};
+use quipu_core::ports::{Calibration, Coverage, Grade, Lacking, PassageHash, StoreError, VectorHit, VectorStore};
 use quipu_core::search::passages;
 
 use crate::MemStore;
@@ -41,8 +41,9 @@ impl VectorStore for MemStore {
         let kept = self.kept();
         let hashes: BTreeSet<PassageHash> = all_passages(&kept).into_iter().map(|passage| passage.hash).collect();
         let vectors = kept.vectors.get(space);
-        let embedded = hashes.iter().filter(|hash| vectors.is_some_and(|vectors| vectors.get(**hash).is_some()));
-        Ok(Coverage { passages: hashes.len(), embedded: embedded.count() })
+        let grades = hashes.iter().filter_map(|hash| Some(vectors?.get(*hash)?.0));
+        let full = grades.clone().filter(|grade| *grade >= Grade::FULL).count();
+        Ok(Coverage { passages: hashes.len(), embedded: grades.count(), full })
     }
 
     fn put_vectors(&self, space: &str, grade: Grade, vectors: &[(PassageHash, Vec<f32>)]) -> Result<(), StoreError> {
@@ -68,6 +69,7 @@ impl VectorStore for MemStore {
         &self,
         space: &str,
         query: &[f32],
+        calibration: Calibration,
         limit: usize,
         admits: &(dyn Fn(NoteKey) -> bool + Sync),
     ) -> Result<Vec<VectorHit>, StoreError> {
@@ -76,15 +78,17 @@ impl VectorStore for MemStore {
             vectors.dimensions = query.len();
         }
         let Some(vectors) = kept.vectors.get(space) else { return Ok(Vec::new()) };
-        let mut sections: BTreeMap<(NoteKey, usize), f32> = BTreeMap::new();
+        let mut sections: BTreeMap<(NoteKey, usize), (f32, Grade)> = BTreeMap::new();
         for passage in all_passages(&kept).iter().filter(|passage| admits(passage.key)) {
-            let Some((_, vector)) = vectors.get(passage.hash) else { continue };
-            let similarity = cosine(query, vector);
-            let best = sections.entry((passage.key, passage.section)).or_insert(similarity);
-            *best = best.max(similarity);
+            let Some((grade, vector)) = vectors.get(passage.hash) else { continue };
+            let similarity = calibration.apply(*grade, cosine(query, vector));
+            let best = sections.entry((passage.key, passage.section)).or_insert((similarity, *grade));
+            if best.0.total_cmp(&similarity).then(best.1.cmp(grade)).is_lt() {
+                *best = (similarity, *grade);
+            }
         }
-        let hits = sections.into_iter().map(|((key, section), similarity)| VectorHit { key, section, similarity });
-        let mut hits: Vec<VectorHit> = hits.collect();
+        let hit = |((key, section), (similarity, grade))| VectorHit { key, section, similarity, grade };
+        let mut hits: Vec<VectorHit> = sections.into_iter().map(hit).collect();
         // Stable, so ties stay by key and section.
         hits.sort_by(|a, b| b.similarity.total_cmp(&a.similarity));
         hits.truncate(limit);

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use quipu_core::model::{FileStat, Note, NoteKey};
-use quipu_core::ports::{Coverage, Grade, NoteChange, NoteStore, PassageHash, VectorHit, VectorStore};
+use quipu_core::ports::{Calibration, Coverage, Grade, NoteChange, NoteStore, PassageHash, VectorHit, VectorStore};
 use quipu_core::search::{Passage, passages};
 
 use crate::MemShelf;
@@ -25,6 +25,7 @@ macro_rules! vector_conformance {
                 passages_of_the_newest_files_are_lacking_first,
                 a_text_in_several_places_is_embedded_once_and_found_in_each,
                 a_finer_vector_replaces_a_coarser_one_and_not_the_other_way,
+                coarse_and_full_vectors_are_compared_on_one_scale,
                 vectors_of_several_dimensions_are_refused_with_all_that_came_with_them,
                 a_space_whose_dimensions_change_begins_anew_and_finds_the_old_ones_again,
                 spaces_do_not_mix_and_are_there_when_they_come_back,
@@ -78,13 +79,13 @@ fn embed(store: &impl VectorStore, space: &str, vectors: &[(PassageHash, f32)]) 
 
 /// What is near the angle zero, with the angles.
 fn near(store: &impl VectorStore, space: &str, limit: usize) -> Vec<(u32, usize, i32)> {
-    let hits = store.nearest(space, &at(0.0), limit, &|_| true).expect("it searches");
+    let hits = store.nearest(space, &at(0.0), Calibration::NONE, limit, &|_| true).expect("it searches");
     let degrees = |hit: &VectorHit| hit.similarity.clamp(-1.0, 1.0).acos().to_degrees().round() as i32;
     hits.iter().map(|hit| (hit.key.0, hit.section, degrees(hit))).collect()
 }
 
 fn coverage(store: &impl VectorStore, space: &str) -> (usize, usize) {
-    let Coverage { passages, embedded } = store.coverage(space).expect("it counts");
+    let Coverage { passages, embedded, .. } = store.coverage(space).expect("it counts");
     (passages, embedded)
 }
 
@@ -143,9 +144,9 @@ pub fn only_admitted_notes_are_counted<S: Shelf<Store: BothStores>>(shelf: &S) {
         put(&store, key, &format!("n{key}.md"), "text");
         embed(&store, SPACE, &[(hashes(&format!("n{key}.md"), "text")[0], key as f32 / 2.0)]);
     }
-    let hits = store.nearest(SPACE, &at(0.0), 3, &|key| key.0 % 50 == 49).expect("it searches");
+    let hits = store.nearest(SPACE, &at(0.0), Calibration::NONE, 3, &|key| key.0 % 50 == 49).expect("it searches");
     assert_eq!(hits.iter().map(|hit| hit.key.0).collect::<Vec<_>>(), [49, 99, 149]);
-    assert_eq!(store.nearest(SPACE, &at(0.0), 3, &|_| false).expect("it searches"), []);
+    assert_eq!(store.nearest(SPACE, &at(0.0), Calibration::NONE, 3, &|_| false).expect("it searches"), []);
 }
 
 /// What was written last is searched for first.
@@ -206,6 +207,40 @@ pub fn a_finer_vector_replaces_a_coarser_one_and_not_the_other_way<S: Shelf<Stor
     assert_eq!((near(&store, SPACE, 9), coverage(&store, SPACE)), (vec![(0, 0, 40)], (2, 1)));
 }
 
+/// A half and half index, while the full vectors come one by one, and after a new opening.
+pub fn coarse_and_full_vectors_are_compared_on_one_scale<S: Shelf<Store: BothStores>>(shelf: &S) {
+    let store = opened(shelf);
+    let notes = ["a.md", "b.md", "c.md"];
+    let of = |note: usize| hashes(notes[note], "text")[0];
+    let coarse: Vec<_> = [60.0, 70.0, 80.0].into_iter().enumerate().map(|(n, angle)| (of(n), at(angle))).collect();
+    for (key, path) in (0..).zip(notes) {
+        put(&store, key, path, "text");
+    }
+    store.put_vectors(SPACE, Grade::COARSE, &coarse).expect("vectors are kept");
+    // Cosines of the coarse ones: 0.5, 0.342, 0.174; on the full scale 0.8, 0.642, 0.474.
+    let calibration = Calibration { slope: 1.0, offset: 0.3 };
+    let found = |store: &S::Store| {
+        let hits = store.nearest(SPACE, &at(0.0), calibration, 9, &|_| true).expect("it searches");
+        let hit = |hit: &VectorHit| (hit.key.0, hit.grade, (hit.similarity * 1000.0).round() as i32);
+        (hits.iter().map(hit).collect::<Vec<_>>(), store.coverage(SPACE).expect("it counts").full)
+    };
+    let (full, rough) = (Grade::FULL, Grade::COARSE);
+    assert_eq!(found(&store), (vec![(0, rough, 800), (1, rough, 642), (2, rough, 474)], 0));
+    embed(&store, SPACE, &[(of(2), 45.0)]);
+    assert_eq!(found(&store), (vec![(0, rough, 800), (2, full, 707), (1, rough, 642)], 1));
+    embed(&store, SPACE, &[(of(0), 60.0)]);
+    assert_eq!(found(&store), (vec![(2, full, 707), (1, rough, 642), (0, full, 500)], 2));
+    remove(&store, 2);
+    assert_eq!(found(&store), (vec![(1, rough, 642), (0, full, 500)], 1));
+    drop(store);
+    if shelf.lasts() {
+        let store = opened(shelf);
+        assert_eq!(found(&store), (vec![(1, rough, 642), (0, full, 500)], 1));
+        embed(&store, SPACE, &[(of(1), 80.0)]);
+        assert_eq!(found(&store), (vec![(0, full, 500), (1, full, 174)], 2));
+    }
+}
+
 /// All or none.
 pub fn vectors_of_several_dimensions_are_refused_with_all_that_came_with_them<S: Shelf<Store: BothStores>>(shelf: &S) {
     let store = opened(shelf);
@@ -232,10 +267,10 @@ pub fn a_space_whose_dimensions_change_begins_anew_and_finds_the_old_ones_again<
     assert_eq!(near(&store, SPACE, 9), [(0, 0, 10), (0, 1, 20)]);
     // A query tells it first: nothing is close, and everything is lacking.
     let axis = [0.0, 0.0, 1.0];
-    assert_eq!(store.nearest(SPACE, &axis, 9, &|_| true).expect("a query of the new model"), []);
+    assert_eq!(store.nearest(SPACE, &axis, Calibration::NONE, 9, &|_| true).expect("a query of the new model"), []);
     assert_eq!((coverage(&store, SPACE), lacking(&store, SPACE).len()), ((2, 0), 2));
     store.put_vectors(SPACE, Grade::FULL, &[(hashes[1], axis.to_vec())]).expect("a vector of the new model");
-    let found = store.nearest(SPACE, &axis, 9, &|_| true).expect("a query of the new model");
+    let found = store.nearest(SPACE, &axis, Calibration::NONE, 9, &|_| true).expect("a query of the new model");
     assert_eq!(found.iter().map(|hit| (hit.key, hit.section)).collect::<Vec<_>>(), [(NoteKey(0), 1)]);
     assert_eq!(coverage(&store, SPACE), (2, 1));
     // Back again, first by a query, then by a vector.
@@ -245,7 +280,10 @@ pub fn a_space_whose_dimensions_change_begins_anew_and_finds_the_old_ones_again<
     if shelf.lasts() {
         drop(store);
         let store = opened(shelf);
-        assert_eq!(store.nearest(SPACE, &axis, 9, &|_| true).expect("a query of the new model").len(), 2);
+        assert_eq!(
+            store.nearest(SPACE, &axis, Calibration::NONE, 9, &|_| true).expect("a query of the new model").len(),
+            2
+        );
         assert_eq!(near(&store, SPACE, 9), [(0, 0, 10), (0, 1, 20)]);
     }
 }
@@ -353,7 +391,8 @@ pub fn any_history_finds_what_the_model_finds<S: Shelf<Store: BothStores>>(shelf
     let text = prop::option::weighted(0.8, prop::collection::vec(0..WORDS.len(), 1..4));
     let step = prop_oneof![
         4 => prop::collection::vec((0..8_u32, text), 1..5).prop_map(Step::Apply),
-        4 => (0..2_usize, 0..3_u8, 1..5_usize).prop_map(|(space, grade, limit)| Step::Embed { space, grade, limit }),
+        4 => (0..2_usize, prop::sample::select(&[0, 50, 100][..]), 1..5_usize)
+            .prop_map(|(space, grade, limit)| Step::Embed { space, grade, limit }),
         1 => Just(Step::Reopen),
     ];
     let mut runner = TestRunner::new(Config { cases: 48, failure_persistence: None, ..Config::default() });
@@ -387,10 +426,14 @@ pub fn any_history_finds_what_the_model_finds<S: Shelf<Store: BothStores>>(shelf
                 prop_assert_eq!(store.coverage(space).expect("it counts"), model.coverage(space).expect("it counts"));
                 for limit in [2, 99] {
                     let near = |store: &dyn VectorStore| {
-                        store.nearest(space, &[0.6, 0.8, 0.0], limit, &|key| key.0 != 3).expect("it searches")
+                        let calibration = Calibration { slope: 0.8, offset: 0.1 };
+                        let admits = |key: NoteKey| key.0 != 3;
+                        store.nearest(space, &[0.6, 0.8, 0.0], calibration, limit, &admits).expect("it searches")
                     };
                     let (found, expected) = (near(&store), near(&model));
-                    let places = |hits: &[VectorHit]| hits.iter().map(|hit| (hit.key, hit.section)).collect::<Vec<_>>();
+                    let places = |hits: &[VectorHit]| {
+                        hits.iter().map(|hit| (hit.key, hit.section, hit.grade)).collect::<Vec<_>>()
+                    };
                     prop_assert_eq!(places(&found), places(&expected));
                     for (found, expected) in found.iter().zip(&expected) {
                         prop_assert!((found.similarity - expected.similarity).abs() < 1e-4);

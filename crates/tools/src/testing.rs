@@ -30,10 +30,16 @@ impl Desk {
         desk
     }
 
-    /// A desk at a vault that the builtin model has read.
-    pub(crate) fn with_meaning(fixture: &str) -> Self {
+    /// A desk at a vault that the builtin model may read.
+    pub(crate) fn before_embedding(fixture: &str) -> Self {
         let desk = Self::composed(fixture, true);
         desk.knowledge.start(&|_| {}).expect("a vault in memory can be read");
+        desk
+    }
+
+    /// A desk at a vault that the builtin model has read.
+    pub(crate) fn with_meaning(fixture: &str) -> Self {
+        let desk = Self::before_embedding(fixture);
         while desk.knowledge.embed_some(16, Effort::OneThread).expect("the builtin model does not fail") != Round::Idle
         {
         }

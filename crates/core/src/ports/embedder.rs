@@ -1,5 +1,7 @@
 //! Texts as vectors: close in direction, close in meaning.
 
+use super::Calibration;
+
 /// Turns texts into vectors of length one.
 ///
 /// An embedder may be a model in the program or a server elsewhere, so it may fail, and what asked it goes on without.
@@ -24,6 +26,11 @@ pub trait Embedder: Send + Sync {
     /// [`Embedder::embed`] replace them.
     fn coarse_encoder(&self) -> Option<Box<dyn CoarseEncoder + '_>> {
         None
+    }
+
+    /// How the similarities of vectors by [`Embedder::coarse_encoder`] compare with those of its own.
+    fn coarse_calibration(&self) -> Calibration {
+        Calibration::NONE
     }
 
     /// The vectors of passages; `None` for one that is refused. All together; where that is refused one by one, so that a

@@ -24,4 +24,4 @@ pub use sources::{SinceThen, SourcedNote, Sources, Traced, TracedSource};
 pub use vault_files::{
     FileChange, FileContent, Kept, KeptReason, ListedFile, Listing, VaultError, VaultFiles, WriteError,
 };
-pub use vector_store::{Coverage, EXACT_HITS, Grade, Lacking, PassageHash, VectorHit, VectorStore};
+pub use vector_store::{Calibration, Coverage, EXACT_HITS, Grade, Lacking, PassageHash, VectorHit, VectorStore};

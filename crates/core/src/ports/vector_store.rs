@@ -17,6 +17,30 @@ pub struct Grade(pub u8);
 impl Grade {
     /// Made by the model itself.
     pub const FULL: Self = Self(100);
+    /// Made by the model's coarse encoder, see [`super::CoarseEncoder`].
+    pub const COARSE: Self = Self(50);
+}
+
+/// What the similarity of a vector below [`Grade::FULL`] would be on the scale of full ones: `slope * similarity + offset`.
+///
+/// Coarse vectors lie a little away from where the full ones would, so their similarities to a query are lower and closer
+/// together. Uncorrected, full vectors would push the coarse ones out of the top.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Calibration {
+    /// Above zero.
+    pub slope: f32,
+    /// Added after.
+    pub offset: f32,
+}
+
+impl Calibration {
+    /// Changes nothing.
+    pub const NONE: Self = Self { slope: 1.0, offset: 0.0 };
+
+    /// The similarity of a vector of some grade, on the scale of full ones.
+    pub fn apply(self, grade: Grade, similarity: f32) -> f32 {
+        if grade >= Grade::FULL { similarity } else { (self.slope * similarity + self.offset).clamp(-1.0, 1.0) }
+    }
 }
 
 /// Keeps vectors. Implemented by the store that keeps the notes, so that a put or a removal of a note there is seen here.
@@ -29,7 +53,7 @@ pub trait VectorStore: Send + Sync {
     /// `limit`; a text that stands in several places is named once.
     fn lacking(&self, space: &str, grade: Grade, limit: usize) -> Result<Vec<Lacking>, StoreError>;
 
-    /// How many distinct passages there are, and how many of them have a vector, whatever its grade.
+    /// How many distinct passages there are, and how many of them have a vector.
     fn coverage(&self, space: &str) -> Result<Coverage, StoreError>;
 
     /// Adds vectors of length one, or replaces coarser ones. All or none; kept through a kill of the process. Refused where
@@ -37,12 +61,14 @@ pub trait VectorStore: Send + Sync {
     fn put_vectors(&self, space: &str, grade: Grade, vectors: &[(PassageHash, Vec<f32>)]) -> Result<(), StoreError>;
 
     /// The sections closest to a vector, closest first, ties by key and section, each section once by its best passage.
-    /// `admits` is asked before the limit is counted. Sees every change made before. Beyond the first [`EXACT_HITS`],
-    /// similarities may be off by some thousandths, and so may be which sections are the last.
+    /// `admits` is asked before the limit is counted. Similarities of coarse vectors are calibrated before they are compared.
+    /// Sees every change made before. Beyond the first [`EXACT_HITS`], similarities may be off by some thousandths, and so
+    /// may be which sections are the last.
     fn nearest(
         &self,
         space: &str,
         query: &[f32],
+        calibration: Calibration,
         limit: usize,
         admits: &(dyn Fn(NoteKey) -> bool + Sync),
     ) -> Result<Vec<VectorHit>, StoreError>;
@@ -64,8 +90,10 @@ pub struct Lacking {
 pub struct Coverage {
     /// Distinct passages of all notes.
     pub passages: usize,
-    /// Those with a vector.
+    /// Those with a vector of any grade.
     pub embedded: usize,
+    /// Those with a vector of [`Grade::FULL`].
+    pub full: usize,
 }
 
 /// So many of the closest are surely the closest, and in their order.
@@ -81,6 +109,8 @@ pub struct VectorHit {
     pub key: NoteKey,
     /// Its index in the note's sections.
     pub section: usize,
-    /// Cosine, from -1 to 1; of the first [`EXACT_HITS`] that of the vector as it was put.
+    /// Calibrated cosine, from -1 to 1; of the first [`EXACT_HITS`] that of the vector as it was put.
     pub similarity: f32,
+    /// Of the vector that was closest.
+    pub grade: Grade,
 }

@@ -16,13 +16,17 @@ use crate::Knowledge;
 use crate::graph::nearness;
 use crate::index::Snapshot;
 use crate::model::{LinkType, NoteKey};
-use crate::ports::{RankedText, Role, StoreError, VectorHit};
+use crate::ports::{Grade, RankedText, Role, StoreError, VectorHit};
 
 /// Sections taken from each ranking: enough that what both like is in both.
 const CANDIDATES: usize = 300;
 
 /// What meaning is worth against words, for a text that the model understands.
 const MEANING: f32 = 0.5;
+
+/// What meaning by coarse vectors is worth against that by full ones, for an English query. Others go by words alone then:
+/// on Japanese the coarse vectors rank far below the full ones (docs/search.md).
+const COARSE: f32 = 0.6;
 
 /// What links to the best hits are worth. Enough to order what is otherwise alike, too little to lift the unrelated.
 const LINKS: f32 = 0.06;
@@ -145,7 +149,9 @@ impl Knowledge {
         let by_meaning = near.is_some();
         let worth = match (&near, &self.meaning) {
             (Some(_), _) if meaning_only => 1.0,
-            (Some(_), Some(meaning)) => MEANING * worth_on(search.text, meaning.embedder.worth_beyond_english()),
+            (Some(near), Some(meaning)) => {
+                MEANING * worth_on(search.text, meaning.embedder.worth_beyond_english(), full_share(near))
+            }
             _ => 0.0,
         };
         let unrelated = if meaning_only { 0.0 } else { self.unrelated() };
@@ -173,7 +179,8 @@ impl Knowledge {
     ) -> Result<Option<(NoteKey, f32)>, super::EmbeddingFailed> {
         let Some(meaning) = &self.meaning else { return Ok(None) };
         let vector = meaning.embedder.embed(Role::Query, &[text])?.pop().unwrap_or_default();
-        let near = meaning.vectors.nearest(meaning.embedder.space(), &vector, 1, admits)?;
+        let calibration = meaning.embedder.coarse_calibration();
+        let near = meaning.vectors.nearest(meaning.embedder.space(), &vector, calibration, 1, admits)?;
         Ok(near.first().map(|hit| (hit.key, hit.similarity)))
     }
 
@@ -189,7 +196,8 @@ impl Knowledge {
             Err(error) => return (None, Some(format!("searched by words alone: {error}"))),
         };
         let space = meaning.embedder.space();
-        match meaning.vectors.nearest(space, &vector, CANDIDATES, &|_| true) {
+        let calibration = meaning.embedder.coarse_calibration();
+        match meaning.vectors.nearest(space, &vector, calibration, CANDIDATES, &|_| true) {
             Ok(near) => {
                 let coverage = meaning.vectors.coverage(space).unwrap_or_default();
                 let missing = coverage.passages - coverage.embedded.min(coverage.passages);
@@ -207,15 +215,22 @@ impl Knowledge {
     }
 }
 
-/// How far the model understands a query: all of it where its letters are Latin.
-fn worth_on(text: &str, beyond_english: f32) -> f32 {
+/// The share of full vectors among the closest: one weight for the whole ranking, so that no note gains by its grade.
+fn full_share(near: &[VectorHit]) -> f32 {
+    let full = near.iter().filter(|hit| hit.grade >= Grade::FULL).count();
+    if near.is_empty() { 1.0 } else { full as f32 / near.len() as f32 }
+}
+
+/// How far the vectors understand a query: all of it where its letters are Latin and the vectors full.
+fn worth_on(text: &str, beyond_english: f32, full: f32) -> f32 {
+    let (english, beyond_english) = (COARSE + (1.0 - COARSE) * full, beyond_english * full);
     let letters = text.chars().filter(|c| c.is_alphabetic());
     let (latin, all) = letters.fold((0_u32, 0_u32), |(latin, all), c| (latin + u32::from(c < '\u{250}'), all + 1));
     if all == 0 {
         return beyond_english;
     }
     let share = latin as f32 / all as f32;
-    share + (1.0 - share) * beyond_english
+    share * english + (1.0 - share) * beyond_english
 }
 
 /// Every section of either ranking with both its parts.

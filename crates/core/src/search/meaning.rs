@@ -7,12 +7,19 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::passages::{Passage, passages};
 use crate::Knowledge;
+use crate::index::Progress;
 use crate::model::NoteKey;
 use crate::parse::decode;
-use crate::ports::{Coverage, EmbedError, Embedder, Grade, PassageHash, StoreError, VectorStore};
+use crate::ports::{Coverage, EmbedError, Embedder, Grade, Lacking, PassageHash, StoreError, VectorStore};
 
 /// Passages that one of several threads takes at a time.
 const SHARE: usize = 8;
+
+/// Likewise for the coarse encoder: a tenth of a second of work, and one transaction of the store.
+const COARSE_SHARE: usize = 256;
+
+/// Threads with a coarse encoder at most: each remembers up to 40 MB.
+const COARSE_THREADS: usize = 4;
 
 /// What search by meaning needs. A vault without it searches by words alone.
 pub struct Meaning {
@@ -21,6 +28,8 @@ pub struct Meaning {
     is_alone: bool,
     /// Passages that cannot be embedded as they are, until this process ends: their texts are refused, or not to be read.
     skipped: Mutex<FxHashSet<PassageHash>>,
+    /// Held during a pass of the coarse encoder: a second one would do the same work.
+    coarse_pass: Mutex<()>,
 }
 
 /// Why passages could not be embedded.
@@ -55,7 +64,7 @@ pub enum Round {
 impl Meaning {
     /// Composes an embedder and a store of vectors.
     pub fn new(embedder: Arc<dyn Embedder>, vectors: Arc<dyn VectorStore>) -> Self {
-        Self { embedder, vectors, is_alone: false, skipped: Mutex::default() }
+        Self { embedder, vectors, is_alone: false, skipped: Mutex::default(), coarse_pass: Mutex::default() }
     }
 
     /// Whether notes are searched by meaning alone, with the cosine as their score.
@@ -83,12 +92,68 @@ impl Knowledge {
         self.meaning.as_ref().is_some_and(|meaning| meaning.is_alone)
     }
 
+    /// Whether passages get a coarse vector at once, by [`Knowledge::embed_coarse`].
+    pub fn has_coarse_encoder(&self) -> bool {
+        self.meaning.as_ref().is_some_and(|meaning| meaning.embedder.coarse_encoder().is_some())
+    }
+
     /// How far embedding has come; `None` without an embedder.
     pub fn coverage(&self) -> Option<Result<Coverage, StoreError>> {
         self.meaning.as_ref().map(|meaning| meaning.vectors.coverage(meaning.embedder.space()))
     }
 
-    /// Embeds up to `limit` passages that lack a vector, those of the newest files first.
+    /// Gives every passage that has no vector a coarse one, on several threads, and says how many got one: thousands a second,
+    /// so that search by meaning works as soon as notes are indexed. None where the embedder has no coarse encoder.
+    ///
+    /// `goes_on` is told how far it is and may stop it. Passages of files that are changing right now are left for the
+    /// next pass.
+    pub fn embed_coarse(&self, goes_on: &(dyn Fn(Progress) -> bool + Sync)) -> Result<usize, EmbeddingFailed> {
+        let Some(meaning) = &self.meaning else { return Ok(0) };
+        if !self.has_coarse_encoder() {
+            return Ok(0);
+        }
+        let space = meaning.embedder.space();
+        let _pass = meaning.coarse_pass.lock().unwrap_or_else(PoisonError::into_inner);
+        let lacking = meaning.vectors.lacking(space, Grade::COARSE, usize::MAX)?;
+        let (done, total) = (AtomicUsize::new(0), lacking.len());
+        let made = on_threads(
+            cores().min(COARSE_THREADS),
+            &lacking.chunks(COARSE_SHARE).collect::<Vec<_>>(),
+            || meaning.embedder.coarse_encoder(),
+            |encoder, share| {
+                let Some(encoder) = encoder else { return Ok(Vec::new()) };
+                if !goes_on(Progress { done: done.load(Ordering::Relaxed), total }) {
+                    return Ok(Vec::new());
+                }
+                let texts = self.texts_of(share).into_iter().filter_map(|(hash, text)| Some((hash, text?)));
+                let vectors: Vec<_> = texts.map(|(hash, text)| (hash, encoder.encode(&text))).collect();
+                meaning.vectors.put_vectors(space, Grade::COARSE, &vectors)?;
+                done.fetch_add(share.len(), Ordering::Relaxed);
+                Ok::<_, StoreError>(vec![vectors.len()])
+            },
+        )?;
+        Ok(made.into_iter().sum())
+    }
+
+    /// The texts of passages; `None` where a file is not what the index knows.
+    fn texts_of(&self, wanted: &[Lacking]) -> Vec<(PassageHash, Option<String>)> {
+        let snapshot = self.snapshot();
+        let mut of_note: FxHashMap<NoteKey, Vec<Passage>> = FxHashMap::default();
+        let mut text_of = |wanted: &Lacking| {
+            let passages = of_note.entry(wanted.key).or_insert_with(|| {
+                let Some(note) = snapshot.get(wanted.key) else { return Vec::new() };
+                match self.vault.read(&note.path) {
+                    Ok(Some(content)) if content.hash == note.hash => passages(note, &decode(content.bytes)),
+                    _ => Vec::new(),
+                }
+            });
+            let passage = passages.get(wanted.passage).filter(|passage| passage.hash() == wanted.hash);
+            (wanted.hash, passage.map(|passage| passage.text.clone()))
+        };
+        wanted.iter().map(&mut text_of).collect()
+    }
+
+    /// Embeds up to `limit` passages that lack a vector of the model itself, those of the newest files first.
     pub fn embed_some(&self, limit: usize, effort: Effort) -> Result<Round, EmbeddingFailed> {
         let Some(meaning) = &self.meaning else { return Ok(Round::Idle) };
         let space = meaning.embedder.space();
@@ -99,22 +164,13 @@ impl Knowledge {
         if lacking.is_empty() {
             return Ok(Round::Idle);
         }
-        let snapshot = self.snapshot();
         let mut texts: Vec<(PassageHash, String)> = Vec::new();
-        let mut of_note: FxHashMap<NoteKey, Vec<Passage>> = FxHashMap::default();
-        for wanted in &lacking {
-            let passages = of_note.entry(wanted.key).or_insert_with(|| {
-                let Some(note) = snapshot.get(wanted.key) else { return Vec::new() };
-                match self.vault.read(&note.path) {
-                    Ok(Some(content)) if content.hash == note.hash => passages(note, &decode(content.bytes)),
-                    _ => Vec::new(),
-                }
-            });
-            match passages.get(wanted.passage).filter(|passage| passage.hash() == wanted.hash) {
-                Some(passage) => texts.push((wanted.hash, passage.text.clone())),
+        for (hash, text) in self.texts_of(&lacking) {
+            match text {
+                Some(text) => texts.push((hash, text)),
                 // Its file is not what the index knows. When that is mended its passages are others, or read again at
                 // the next start; the others must not wait for it.
-                None => drop(skipped.insert(wanted.hash)),
+                None => drop(skipped.insert(hash)),
             }
         }
         let embed = |texts: &[(PassageHash, String)]| {
@@ -125,7 +181,9 @@ impl Knowledge {
         let made = match effort {
             _ if texts.is_empty() => Vec::new(),
             Effort::OneThread => embed(&texts)?,
-            Effort::EveryCore => on_every_core(&texts, embed)?,
+            Effort::EveryCore => {
+                on_threads(cores(), &texts.chunks(SHARE).collect::<Vec<_>>(), || (), |(), texts| embed(texts))?
+            }
         };
         skipped.extend(made.iter().filter(|(_, vector)| vector.is_none()).map(|(hash, _)| *hash));
         let vectors: Vec<_> = made.into_iter().filter_map(|(hash, vector)| Some((hash, vector?))).collect();
@@ -134,19 +192,23 @@ impl Knowledge {
     }
 }
 
-/// Works on shares of a list, in no order, on threads of its own: the shared ones have to stay free for whoever reads or
-/// asks something meanwhile, and a provider elsewhere may keep these waiting for long.
-fn on_every_core<T: Sync, R: Send, E: Send>(
-    items: &[T],
-    work: impl Fn(&[T]) -> Result<Vec<R>, E> + Sync,
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Works on shares of a list, in no order, on threads of its own, each with a tool of its own: the shared threads have to
+/// stay free for whoever reads or asks something meanwhile, and a provider elsewhere may keep these waiting for long.
+fn on_threads<T: Sync, Tool, R: Send, E: Send>(
+    threads: usize,
+    shares: &[&[T]],
+    tool: impl Fn() -> Tool + Sync,
+    work: impl Fn(&mut Tool, &[T]) -> Result<Vec<R>, E> + Sync,
 ) -> Result<Vec<R>, E> {
-    let shares: Vec<&[T]> = items.chunks(SHARE).collect();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
     let take = || {
-        let mut done = Vec::new();
+        let (mut tool, mut done) = (tool(), Vec::new());
         while let Some(share) = shares.get(next.fetch_add(1, Ordering::Relaxed)) {
-            match work(share) {
+            match work(&mut tool, share) {
                 Ok(more) => done.extend(more),
                 Err(error) => {
                     next.store(shares.len(), Ordering::Relaxed);
@@ -157,7 +219,7 @@ fn on_every_core<T: Sync, R: Send, E: Send>(
         Ok(done)
     };
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..cores.min(shares.len())).map(|_| scope.spawn(take)).collect();
+        let threads: Vec<_> = (0..threads.min(shares.len())).map(|_| scope.spawn(take)).collect();
         let joined = threads.into_iter().map(|thread| match thread.join() {
             Ok(done) => done,
             Err(panic) => std::panic::resume_unwind(panic),

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use clap::Args;
 use quipu_core::index::{Progress, SyncReport};
+use quipu_core::ports::Coverage;
 use quipu_core::search::{Effort, EmbeddingFailed, Round};
 use serde::{Deserialize, Serialize};
 
 use super::output::{Line, Output};
 use super::progress::{Meter, seconds};
+use super::status::meaning;
 use super::{Failure, Outcome, Shared, opened};
 use crate::compose::{IndexPlace, OpenVault, WhyMemory, Wish};
 use crate::engine::{Engine, EngineOptions};
@@ -21,14 +23,16 @@ const ROUND: usize = 64;
 /// Update the index with the files that changed.
 ///
 /// Every other command does this too before it answers, but does not embed. Run it after a large import, or from a script
-/// that wants the next answer to be quick. Other commands can use the index while passages are embedded. Nothing but
-/// .quipu/ is written.
+/// that wants the next answer to be quick. Passages get coarse vectors, so that search by meaning works at once; a server
+/// replaces them by those of the full model in the background, or --wait does so now. Other commands can use the index
+/// meanwhile. Nothing but .quipu/ is written.
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
   quipu index ~/notes            update the index
   quipu index ~/notes --rebuild  read every file again; vectors are kept
-  quipu index ~/notes --no-embed words and links only, in seconds
+  quipu index ~/notes --wait     embed every passage with the full model, in minutes
+  quipu index ~/notes --no-embed words and links only
   quipu index --json | jq .total")]
 pub(crate) struct Index {
     /// Folder of notes.
@@ -37,10 +41,14 @@ pub(crate) struct Index {
     /// Delete the index and read every file again; without git, pages then count as fresh.
     #[arg(long)]
     rebuild: bool,
-    /// Do not embed passages now; a server embeds them in the background.
+    /// Embed with the full model too before this ends.
     #[arg(long)]
+    #[serde(default)]
+    wait: bool,
+    /// Do not embed passages now; a server embeds them in the background.
+    #[arg(long, conflicts_with = "wait")]
     no_embed: bool,
-    /// Print JSON: {added, changed, removed, unreadable, total, ms, index, embedded}.
+    /// Print JSON: {added, changed, removed, unreadable, total, ms, index, coarse, embedded}.
     #[arg(long)]
     json: bool,
 }
@@ -55,7 +63,9 @@ struct Answer {
     ms: u64,
     /// Where the index is kept; null when it could not be.
     index: Option<String>,
-    /// Passages that were embedded now.
+    /// Passages that got a coarse vector now.
+    coarse: usize,
+    /// Passages that were embedded with the full model now.
     embedded: usize,
 }
 
@@ -90,19 +100,20 @@ impl Index {
         };
         // Vectors that are not kept are of no use to the next command.
         let is_kept = matches!(ready.open.index, IndexPlace::Folder(_));
+        let embeds = !self.no_embed && is_kept;
+        let coarse = if embeds { embed_coarse(&ready.open, output)? } else { 0 };
         // A server embeds in the background, and goes on when this command is over.
-        let embedded =
-            if self.no_embed || !is_kept || is_served { 0 } else { embed_shared(&ready.open, claim, output)? };
-        if is_served && let Some((embedded, passages)) = lacking(&ready.open) {
-            let text = format!(
-                "{embedded} of {passages} passages are embedded; process {} goes on with the rest",
-                std::process::id()
-            );
-            output.aside(&Line::new().dim(text));
+        let in_full = embeds && !is_served && (self.wait || !ready.open.knowledge.has_coarse_encoder());
+        let embedded = if in_full { embed_shared(&ready.open, claim, output)? } else { 0 };
+        if !in_full
+            && (embeds || is_served)
+            && let Some(coverage) = lacking(&ready.open)
+        {
+            output.aside(&Line::new().dim(format!("{}; {}", meaning(&coverage), who_goes_on(is_served))));
         }
         if self.json {
             let ms = u64::try_from(ready.took.as_millis()).unwrap_or(u64::MAX);
-            output.json(&Answer { added, changed, removed, unreadable, total, ms, index, embedded })?;
+            output.json(&Answer { added, changed, removed, unreadable, total, ms, index, coarse, embedded })?;
         } else {
             let line = Line::new()
                 .bold(format!("{total} notes"))
@@ -119,13 +130,31 @@ impl Index {
     }
 }
 
-/// How many passages are embedded, and how many there are; `None` when that is all of them.
-fn lacking(open: &OpenVault) -> Option<(usize, usize)> {
-    let coverage = open.knowledge.coverage()?.ok()?;
-    (coverage.embedded < coverage.passages).then_some((coverage.embedded, coverage.passages))
+/// How far embedding has come; `None` when every passage has a full vector.
+fn lacking(open: &OpenVault) -> Option<Coverage> {
+    open.knowledge.coverage()?.ok().filter(|coverage| coverage.full < coverage.passages)
 }
 
-/// Embeds what lacks vectors, and lets other processes use the index meanwhile.
+fn who_goes_on(is_served: bool) -> String {
+    match is_served {
+        true => format!("process {} goes on with the rest", std::process::id()),
+        false => "a server goes on with the rest in the background, or `quipu index --wait`".to_owned(),
+    }
+}
+
+/// Gives every passage without a vector a coarse one.
+fn embed_coarse(open: &OpenVault, output: &Output) -> Result<usize, Failure> {
+    let meter = Meter::start("embedding", "passages have a coarse vector", output);
+    let goes_on = |progress| {
+        meter.update(progress, output);
+        true
+    };
+    let made = open.knowledge.embed_coarse(&goes_on);
+    meter.finish(output);
+    made.map_err(|error| Failure::failed(format!("cannot keep vectors: {error}")))
+}
+
+/// Embeds what lacks full vectors, and lets other processes use the index meanwhile.
 fn embed_shared(open: &Arc<OpenVault>, claim: Option<Claim>, output: &Output) -> Result<usize, Failure> {
     if lacking(open).is_none() {
         return Ok(0);
@@ -141,16 +170,16 @@ fn embed_shared(open: &Arc<OpenVault>, claim: Option<Claim>, output: &Output) ->
     embedded
 }
 
-/// Embeds all that lacks vectors, with every core. A provider that fails is told of, and leaves the rest for later.
+/// Embeds all that lacks full vectors, with every core. A provider that fails is told of, and leaves the rest for later.
 fn embed(open: &OpenVault, output: &Output) -> Result<usize, Failure> {
-    let meter = Meter::start("embedding", "passages embedded", output);
+    let meter = Meter::start("embedding", "passages embedded in full", output);
     let mut embedded = 0;
     let outcome = loop {
         match open.knowledge.embed_some(ROUND, Effort::EveryCore) {
             Ok(Round::Embedded(count)) => {
                 embedded += count;
                 if let Some(Ok(coverage)) = open.knowledge.coverage() {
-                    meter.update(Progress { done: coverage.embedded, total: coverage.passages }, output);
+                    meter.update(Progress { done: coverage.full, total: coverage.passages }, output);
                 }
             }
             Ok(Round::Idle) => break Ok(embedded),

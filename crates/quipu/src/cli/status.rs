@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use jiff::Timestamp;
 use quipu_core::index::Snapshot;
-use quipu_core::ports::{ChangeNumber, MemoryCounts, MemoryFailure, MemoryStore, VaultFiles};
+use quipu_core::ports::{ChangeNumber, Coverage, MemoryCounts, MemoryFailure, MemoryStore, VaultFiles};
 use quipu_vault::FolderVault;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
@@ -35,8 +35,8 @@ JSON fields:
   index.place                the folder, or null when the index lives in memory
   index.owner                \"none\", or \"other\" while another process has the index open
   index.bytes, .written_at   size and time of its files before this command; null when there are none
-  embedding.passages, .embedded    texts to search by meaning, and those that are ready; null without
-                             a model
+  embedding.passages, .embedded, .full   texts to search by meaning, those with a vector, and those
+                             with one by the full model; null without a model
   memory.entities, .observations, .relations, .changes    what agents remember
   memory.last_change         {at, client, tool} of the newest change; null before the first
   memory.health              \"ok\", or why memory cannot be used; `quipu verify` checks every row
@@ -72,6 +72,7 @@ struct Answer {
 struct Embedding {
     passages: usize,
     embedded: usize,
+    full: usize,
 }
 
 #[derive(Serialize)]
@@ -140,7 +141,7 @@ impl Status {
                 .coverage()
                 .filter(|_| matches!(ready.open.index, IndexPlace::Folder(_)))
                 .and_then(Result::ok)
-                .map(|coverage| Embedding { passages: coverage.passages, embedded: coverage.embedded }),
+                .map(|Coverage { passages, embedded, full }| Embedding { passages, embedded, full }),
             memory: Remembered::of(ready.open.memory.as_ref().map_err(ToString::to_string)),
             since: Some(Since {
                 added: ready.report.added,
@@ -293,9 +294,14 @@ impl Answer {
             (IndexPlace::Memory(WhyMemory::NotYet), _) => "none yet; `quipu index` creates it".to_owned(),
         };
         output.line(&row("index", index))?;
-        if let Some(Embedding { passages, embedded }) = &self.embedding {
-            let hint = if embedded < passages { "; `quipu index` or a running server embeds the rest" } else { "" };
-            output.line(&row("meaning", format!("{embedded} of {passages} passages embedded{hint}")))?;
+        if let Some(Embedding { passages, embedded, full }) = self.embedding {
+            let hint = match () {
+                () if embedded < passages => "; `quipu index` or a running server embeds the rest",
+                () if full < passages => "; `quipu index --wait` or a running server goes on with the rest",
+                () => "",
+            };
+            let text = meaning(&Coverage { passages, embedded, full });
+            output.line(&row("meaning", format!("{text}{hint}")))?;
         }
         output.line(&row("memory", self.memory.text()))?;
         if let Some(Since { added, changed, removed }) = self.since
@@ -317,6 +323,17 @@ fn count_links(snapshot: &Snapshot) -> Links {
 fn count_tags(snapshot: &Snapshot) -> usize {
     let tags = snapshot.files().flat_map(|key| &snapshot.note(key).tags).map(|tag| tag.folded.as_str());
     tags.collect::<FxHashSet<_>>().len()
+}
+
+/// How far embedding has come, in words.
+pub(super) fn meaning(coverage: &Coverage) -> String {
+    let Coverage { passages, embedded, full } = *coverage;
+    let text = format!("{embedded} of {passages} passages are embedded");
+    if full == embedded {
+        return text;
+    }
+    // Rounded down: it is all of them only when it is.
+    format!("{text}, {full} of them with the full model ({} %)", full * 100 / embedded)
 }
 
 /// What lies in a folder.

@@ -19,6 +19,25 @@ fn indexing_takes_in_what_changed_and_leaves_the_notes_alone() {
 }
 
 #[test]
+fn indexing_returns_with_coarse_vectors_and_waits_for_full_ones_when_asked() {
+    let vault = Sandbox::example();
+    let embedding = || vault.run(&["status", "--json"]).expect(0).json()["embedding"].clone();
+    let counts = |json: &serde_json::Value| (json["coarse"].as_u64().unwrap(), json["embedded"].as_u64().unwrap());
+    assert_eq!(counts(&vault.run(&["index", "--no-embed", "--json"]).expect(0).json()), (0, 0));
+    assert_eq!(embedding(), serde_json::json!({"passages": 37, "embedded": 0, "full": 0}));
+    let ran = vault.run(&["index", "--json"]).expect(0);
+    assert_eq!(counts(&ran.json()), (37, 0));
+    assert!(ran.stderr.contains("0 of them with the full model (0 %); a server goes on"), "{ran}");
+    assert_eq!(embedding(), serde_json::json!({"passages": 37, "embedded": 37, "full": 0}));
+    let found = vault.run(&["search", "telltale", "--json"]).expect(0);
+    assert_eq!(found.stderr, "", "every passage is found by meaning: {found}");
+    let ran = vault.run(&["index", "--wait", "--json"]).expect(0);
+    assert_eq!((counts(&ran.json()), &*ran.stderr), ((0, 37), ""), "{ran}");
+    assert_eq!(embedding(), serde_json::json!({"passages": 37, "embedded": 37, "full": 37}));
+    vault.run(&["index", "--wait", "--no-embed"]).expect(2);
+}
+
+#[test]
 fn a_vault_that_cannot_hold_an_index_is_indexed_in_memory() {
     let vault = Sandbox::of("//- a.md\nAlpha [[b]]\n//- b.md\nBeta\n//- .quipu\na file where the folder should be\n");
     let ran = vault.run(&["index"]).expect(0);

@@ -7,6 +7,8 @@ fn status_tells_what_the_vault_holds() {
     let vault = Sandbox::example();
     check("status_before_index", &vault.run(&["status"]).expect(0));
     vault.run(&["index"]).expect(0);
+    check("status_coarse", &vault.run(&["status"]).expect(0));
+    vault.run(&["index", "--wait"]).expect(0);
     check("status", &vault.run(&["status"]).expect(0));
     vault.write("new.md", "Something new.");
     check("status_after_change", &vault.run(&["status"]).expect(0));

@@ -108,27 +108,29 @@ fn said(client: &Client, arguments: &[&str]) -> Value {
 fn embedding_goes_on_where_a_kill_stopped_it() {
     let notes = (0..400).map(|n| format!("//- n{n:03}.md\nNote number {n} is about subject {}.\n", n * 7919));
     let mut client = Client::open(&notes.collect::<String>());
-    // Until some passages are embedded, and surely not all.
+    // Until some passages are embedded by the model, and surely not all. Coarse vectors came before.
     let until = Instant::now() + Duration::from_secs(60);
     let embedded_before = loop {
-        let answer = client.request("tools/call", json!({"name": "search", "arguments": {"query": "subject"}}));
-        let said = answer["result"]["content"].to_string();
-        let count = said
-            .split(" of 400 passages")
-            .next()
-            .and_then(|said| said.rsplit(['"', ' ', '[', '\\']).next()?.parse().ok());
-        match count {
-            Some(count) if count > 0_u64 => break count,
-            _ => assert!(Instant::now() < until, "{answer}"),
+        let embedding = said(&client, &["status", "--json"])["embedding"].clone();
+        match embedding["full"].as_u64() {
+            Some(count) if count > 0 => {
+                assert_eq!(embedding["embedded"], 400, "{embedding}");
+                break count;
+            }
+            _ => assert!(Instant::now() < until, "{embedding}"),
         }
         std::thread::sleep(Duration::from_millis(5));
     };
     client.signal("KILL");
     client.wait();
 
-    let kept = said(&client, &["status", "--json"])["embedding"]["embedded"].as_u64().unwrap();
+    let kept = said(&client, &["status", "--json"])["embedding"]["full"].as_u64().unwrap();
     assert!((embedded_before..400).contains(&kept), "{embedded_before} were embedded, and {kept} are kept");
-    let rest = said(&client, &["index", "--json"])["embedded"].as_u64().unwrap();
+    let rest = said(&client, &["index", "--wait", "--json"])["embedded"].as_u64().unwrap();
     assert_eq!(kept + rest, 400, "nothing is embedded twice");
-    assert_eq!(said(&client, &["index", "--rebuild", "--json"])["embedded"], 0, "a rebuild needs no vector anew");
+    assert_eq!(
+        said(&client, &["index", "--rebuild", "--wait", "--json"])["embedded"],
+        0,
+        "a rebuild needs no vector anew"
+    );
 }

@@ -2,6 +2,8 @@
 //!
 //! Rows are dense: a removed one is replaced by the last. They lie in blocks, so that growing copies nothing.
 
+use quipu_core::ports::{Calibration, Grade};
+
 use super::fixed_point::{FixedPoint, coarse_error};
 use super::kernel::{LANE_BYTES, Lane, Level, dots};
 
@@ -21,13 +23,14 @@ pub(super) struct Matrix {
     lanes: usize,
     blocks: Vec<Box<[Lane]>>,
     scales: Vec<f32>,
+    grades: Vec<Grade>,
     slots: Vec<u32>,
 }
 
 /// A row that may be among the closest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Candidate {
-    /// Its cosine is not above this, but for one in a million.
+    /// Its similarity is not above this, but for one in a million.
     pub(super) most: f32,
     pub(super) slot: u32,
 }
@@ -43,7 +46,7 @@ pub(super) struct Candidates {
 impl Matrix {
     pub(super) fn new(dimensions: usize) -> Self {
         let lanes = dimensions.div_ceil(LANE_BYTES);
-        Self { dimensions, lanes, blocks: Vec::new(), scales: Vec::new(), slots: Vec::new() }
+        Self { dimensions, lanes, blocks: Vec::new(), scales: Vec::new(), grades: Vec::new(), slots: Vec::new() }
     }
 
     pub(super) fn dimensions(&self) -> usize {
@@ -55,22 +58,23 @@ impl Matrix {
     }
 
     /// Adds a row and says where it is. It must be of the matrix's dimensions.
-    pub(super) fn push(&mut self, slot: u32, scale: f32, coarse: &[i8]) -> u32 {
+    pub(super) fn push(&mut self, slot: u32, grade: Grade, scale: f32, coarse: &[i8]) -> u32 {
         let row = self.len();
         if row == self.blocks.len() * BLOCK_ROWS {
             self.blocks.push(vec![Lane::ZERO; BLOCK_ROWS * self.lanes].into_boxed_slice());
         }
         self.slots.push(slot);
         self.scales.push(0.0);
+        self.grades.push(grade);
         let row = u32::try_from(row).expect("there are as many rows as slots at most");
-        self.replace(row, scale, coarse);
+        self.replace(row, grade, scale, coarse);
         row
     }
 
     /// Puts other numbers into a row.
-    pub(super) fn replace(&mut self, row: u32, scale: f32, coarse: &[i8]) {
+    pub(super) fn replace(&mut self, row: u32, grade: Grade, scale: f32, coarse: &[i8]) {
         let row = row as usize;
-        self.scales[row] = scale;
+        (self.scales[row], self.grades[row]) = (scale, grade);
         write_row(self.lanes_of(row), coarse);
     }
 
@@ -83,16 +87,24 @@ impl Matrix {
             self.lanes_of(row).copy_from_slice(&moved);
         }
         self.scales.swap_remove(row);
+        self.grades.swap_remove(row);
         self.slots.swap_remove(row);
         self.blocks.truncate(self.len().div_ceil(BLOCK_ROWS));
         self.slots.get(row).copied()
     }
 
     /// The `keep` rows that may be the closest of those whose slot is admitted, and not all of which need be asked for.
-    pub(super) fn scan(&self, query: &FixedPoint, keep: usize, admits: &(impl Fn(u32) -> bool + Sync)) -> Candidates {
+    pub(super) fn scan(
+        &self,
+        query: &FixedPoint,
+        calibration: Calibration,
+        keep: usize,
+        admits: &(impl Fn(u32) -> bool + Sync),
+    ) -> Candidates {
         let mut query_lanes = vec![Lane::ZERO; self.lanes];
         write_row(&mut query_lanes, &query.coarse);
-        let scan = Scan { matrix: self, query: &query_lanes, query_scale: query.scale, level: Level::best() };
+        let scan =
+            Scan { matrix: self, query: &query_lanes, query_scale: query.scale, calibration, level: Level::best() };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.len().div_ceil(THREAD_ROWS).clamp(1, cores.min(MAX_THREADS));
         let blocks_each = self.blocks.len().div_ceil(threads).max(1);
@@ -133,6 +145,11 @@ impl Matrix {
         (nearly, nearly + coarse_error(0.0, scale))
     }
 
+    /// How exact a row is.
+    pub(super) fn grade(&self, row: u32) -> Grade {
+        self.grades[row as usize]
+    }
+
     fn lanes_of(&mut self, row: usize) -> &mut [Lane] {
         let start = row % BLOCK_ROWS * self.lanes;
         &mut self.blocks[row / BLOCK_ROWS][start..start + self.lanes]
@@ -151,6 +168,7 @@ struct Scan<'a> {
     matrix: &'a Matrix,
     query: &'a [Lane],
     query_scale: f32,
+    calibration: Calibration,
     level: Level,
 }
 
@@ -164,10 +182,11 @@ impl Scan<'_> {
             let products = &mut products[..count];
             let lanes = &self.matrix.blocks[block][..count * self.matrix.lanes];
             dots(self.level, self.query, lanes, products);
-            let rows = self.matrix.scales[first..].iter().zip(&self.matrix.slots[first..]);
-            for (product, (scale, slot)) in products.iter().zip(rows) {
+            let rows = self.matrix.scales[first..].iter().zip(&self.matrix.grades[first..]);
+            for ((product, (scale, grade)), slot) in products.iter().zip(rows).zip(&self.matrix.slots[first..]) {
                 let about = *product as f32 * (self.query_scale * scale);
-                pool.offer(about + coarse_error(self.query_scale, *scale), *slot, admits);
+                let most = about + coarse_error(self.query_scale, *scale);
+                pool.offer(self.calibration.apply(*grade, most), *slot, admits);
             }
         }
         pool
@@ -236,13 +255,13 @@ mod tests {
         let mut matrix = Matrix::new(3);
         for slot in 0..3 {
             let FixedPoint { scale, coarse, .. } = row(slot as usize * 50);
-            assert_eq!(matrix.push(slot, scale, &coarse), slot);
+            assert_eq!(matrix.push(slot, Grade::FULL, scale, &coarse), slot);
         }
         assert_eq!(matrix.remove(0), Some(2));
         assert_eq!(matrix.remove(1), None, "it was the last");
-        assert_eq!(slots(&matrix.scan(&row(0), 10, &|_| true)), [2]);
+        assert_eq!(slots(&matrix.scan(&row(0), Calibration::NONE, 10, &|_| true)), [2]);
         assert_eq!(matrix.remove(0), None);
-        assert_eq!(slots(&matrix.scan(&row(0), 10, &|_| true)), [0; 0]);
+        assert_eq!(slots(&matrix.scan(&row(0), Calibration::NONE, 10, &|_| true)), [0; 0]);
     }
 
     #[test]
@@ -251,14 +270,14 @@ mod tests {
         let count = 2 * THREAD_ROWS + 17;
         for number in 0..count {
             let FixedPoint { scale, coarse, .. } = row(if number % 1000 == 7 { number / 1000 } else { 200 });
-            matrix.push(number as u32, scale, &coarse);
+            matrix.push(number as u32, Grade::FULL, scale, &coarse);
         }
-        let found = matrix.scan(&row(0), 70, &|slot| slot != 7);
+        let found = matrix.scan(&row(0), Calibration::NONE, 70, &|slot| slot != 7);
         let mut closest: Vec<u32> = slots(&found)[..count / 1000].to_vec();
         closest.sort_unstable();
         assert_eq!(closest, (1..=count as u32 / 1000).map(|place| place * 1000 + 7).collect::<Vec<_>>());
         assert_eq!((found.rows.len(), found.are_all), (70, false));
-        let rare = matrix.scan(&row(0), 70, &|slot| slot == 3 || slot as usize == count - 1);
+        let rare = matrix.scan(&row(0), Calibration::NONE, 70, &|slot| slot == 3 || slot as usize == count - 1);
         assert_eq!((slots(&rare), rare.are_all), (vec![3, count as u32 - 1], true));
     }
 }

@@ -4,7 +4,7 @@
 //! candidates are looked at until the rest cannot be among the closest.
 
 use quipu_core::model::NoteKey;
-use quipu_core::ports::{EXACT_HITS, VectorHit};
+use quipu_core::ports::{Calibration, EXACT_HITS, Grade, VectorHit};
 use rustc_hash::FxHashMap;
 
 use super::fixed_point::{FixedPoint, unit};
@@ -18,12 +18,16 @@ const BATCH: usize = 32;
 /// Fewer candidates are not asked for: where many texts are nearly alike, a second scan would be needed.
 const MIN_CANDIDATES: usize = 1024;
 
+/// The best similarity of each section, and the grade of its vector.
+type Best = FxHashMap<(NoteKey, u32), (f32, Grade)>;
+
 /// A text that may be among the closest, with the places where it is wanted.
 struct CandidateText {
-    /// Its cosine is not above this, but for one in a million.
+    /// Its similarity is not above this, but for one in a million.
     most: f32,
-    /// Its cosine by the coarse row.
+    /// Its similarity by the row in memory.
     nearly: f32,
+    grade: Grade,
     id: i64,
     places: Vec<Place>,
 }
@@ -41,6 +45,7 @@ pub(super) fn nearest(
     store: &EmbeddedStore,
     space: &str,
     query: &[f32],
+    calibration: Calibration,
     limit: usize,
     admits: &(dyn Fn(NoteKey) -> bool + Sync),
 ) -> Result<Vec<VectorHit>, VectorError> {
@@ -53,13 +58,13 @@ pub(super) fn nearest(
     let mut keep = limit.saturating_mul(2).max(MIN_CANDIDATES);
     loop {
         // The scan alone holds the vectors in memory: reading from disk may take its time.
-        let scan = |resident: &Resident| shortlist(resident, &exact_query, &coarse_query, keep, admits);
+        let scan = |resident: &Resident| shortlist(resident, &exact_query, &coarse_query, calibration, keep, admits);
         let Some(shortlist) = store.vectors.with_space(&store.catalog, space, scan)? else {
             // Queries and passages come from one model: it has changed, and passages will follow.
             store.vectors.turn(space, query.len())?;
             continue;
         };
-        if let Some(hits) = rescore(&store.vectors, &exact_query, limit, &shortlist)? {
+        if let Some(hits) = rescore(&store.vectors, &exact_query, calibration, limit, &shortlist)? {
             return Ok(hits);
         }
         // Many candidates shared a section, or are so close to each other that the coarse rows do not tell them apart.
@@ -72,6 +77,7 @@ fn shortlist(
     resident: &Resident,
     exact_query: &[f32],
     coarse_query: &FixedPoint,
+    calibration: Calibration,
     keep: usize,
     admits: &(dyn Fn(NoteKey) -> bool + Sync),
 ) -> Option<Shortlist> {
@@ -80,12 +86,15 @@ fn shortlist(
     }
     let Some(matrix) = resident.matrix() else { return Some(Shortlist { texts: Vec::new(), others_most: None }) };
     let admitted = |slot| resident.places(slot).filter(|place| admits(place.key));
-    let found = matrix.scan(coarse_query, keep.min(matrix.len().max(1)), &|slot| admitted(slot).next().is_some());
+    let is_wanted = |slot| admitted(slot).next().is_some();
+    let found = matrix.scan(coarse_query, calibration, keep.min(matrix.len().max(1)), &is_wanted);
     let others_most = found.rows.last().filter(|_| !found.are_all).map(|last| last.most);
     let text = |slot| {
         // The scan had a coarse query too; without that a row says more.
-        let (nearly, most) = matrix.cosine(resident.row(slot), exact_query);
-        CandidateText { most, nearly, id: resident.id(slot), places: admitted(slot).collect() }
+        let row = resident.row(slot);
+        let (grade, (nearly, most)) = (matrix.grade(row), matrix.cosine(row, exact_query));
+        let (nearly, most) = (calibration.apply(grade, nearly), calibration.apply(grade, most));
+        CandidateText { most, nearly, grade, id: resident.id(slot), places: admitted(slot).collect() }
     };
     let mut texts: Vec<CandidateText> = found.rows.iter().map(|row| text(row.slot)).collect();
     texts.sort_unstable_by(|a, b| b.most.total_cmp(&a.most).then(a.id.cmp(&b.id)));
@@ -96,11 +105,12 @@ fn shortlist(
 fn rescore(
     vectors: &Vectors,
     query: &[f32],
+    calibration: Calibration,
     limit: usize,
     shortlist: &Shortlist,
 ) -> Result<Option<Vec<VectorHit>>, VectorError> {
     let Shortlist { texts, others_most } = shortlist;
-    let mut best: FxHashMap<(NoteKey, u32), f32> = FxHashMap::default();
+    let mut best = Best::default();
     let mut read = 0;
     loop {
         // What is left is not above the next one, nor above what the scan left out.
@@ -114,14 +124,15 @@ fn rescore(
             return Ok(None);
         }
         let cosines = vectors.read(|cache| cache.cosines(query, batch.iter().map(|text| text.id)))?;
-        batch.iter().zip(cosines).for_each(|(text, cosine)| text.count(cosine, &mut best));
+        let similarity = |text: &CandidateText, cosine| calibration.apply(text.grade, cosine);
+        batch.iter().zip(cosines).for_each(|(text, cosine)| text.count(similarity(text, cosine), &mut best));
         read += batch.len();
     }
     texts[read..].iter().for_each(|text| text.count(text.nearly, &mut best));
     if best.len() < limit && others_most.is_some() {
         return Ok(None);
     }
-    let hit = |((key, section), similarity)| VectorHit { key, section: section as usize, similarity };
+    let hit = |((key, section), (similarity, grade))| VectorHit { key, section: section as usize, similarity, grade };
     let mut hits: Vec<VectorHit> = best.into_iter().map(hit).collect();
     hits.sort_unstable_by(|a, b| {
         b.similarity.total_cmp(&a.similarity).then((a.key, a.section).cmp(&(b.key, b.section)))
@@ -131,20 +142,22 @@ fn rescore(
 }
 
 impl CandidateText {
-    /// Counts a cosine for every section that has the text.
-    fn count(&self, cosine: f32, best: &mut FxHashMap<(NoteKey, u32), f32>) {
+    /// Counts a similarity for every section that has the text. Of equal ones the finer counts.
+    fn count(&self, similarity: f32, best: &mut Best) {
         for place in &self.places {
-            let so_far = best.entry((place.key, place.section)).or_insert(cosine);
-            *so_far = so_far.max(cosine);
+            let so_far = best.entry((place.key, place.section)).or_insert((similarity, self.grade));
+            if so_far.0.total_cmp(&similarity).then(so_far.1.cmp(&self.grade)).is_lt() {
+                *so_far = (similarity, self.grade);
+            }
         }
     }
 }
 
 /// The similarity that a section must have to be among the first `limit`; `None` while there are fewer.
-fn nth_best(best: &FxHashMap<(NoteKey, u32), f32>, limit: usize) -> Option<f32> {
+fn nth_best(best: &Best, limit: usize) -> Option<f32> {
     if best.len() < limit {
         return None;
     }
-    let mut similarities: Vec<f32> = best.values().copied().collect();
+    let mut similarities: Vec<f32> = best.values().map(|(similarity, _)| *similarity).collect();
     Some(*similarities.select_nth_unstable_by(limit - 1, |a, b| b.total_cmp(a)).1)
 }

@@ -25,6 +25,8 @@ pub(super) struct Resident {
     slot_of: FxHashMap<PassageHash, u32>,
     /// Texts that lost a place and may have none left.
     orphans: Vec<u32>,
+    /// Texts with a vector of full grade.
+    full: usize,
     /// Notes by how well the least of their passages is embedded, then newest first.
     by_level: BTreeMap<Level, BTreeSet<(Reverse<i64>, NoteKey)>>,
 }
@@ -50,6 +52,10 @@ type Level = u16;
 
 fn level(grade: Grade) -> Level {
     Level::from(grade.0) + 1
+}
+
+fn is_full(of_text: Level) -> bool {
+    of_text >= level(Grade::FULL)
 }
 
 struct NoteEntry {
@@ -90,6 +96,7 @@ impl Resident {
             free_slots: Vec::new(),
             slot_of: FxHashMap::default(),
             orphans: Vec::new(),
+            full: 0,
             by_level: BTreeMap::new(),
         }
     }
@@ -136,7 +143,7 @@ impl Resident {
     }
 
     pub(super) fn coverage(&self) -> Coverage {
-        Coverage { passages: self.slot_of.len(), embedded: self.embedded() }
+        Coverage { passages: self.slot_of.len(), embedded: self.embedded(), full: self.full }
     }
 
     fn embedded(&self) -> usize {
@@ -233,10 +240,12 @@ impl Resident {
         let text = &mut self.texts[slot as usize];
         let matrix = self.matrix.get_or_insert_with(|| Matrix::new(vector.coarse.len()));
         if text.level == 0 {
-            text.row = matrix.push(slot, vector.scale, &vector.coarse);
+            text.row = matrix.push(slot, vector.grade, vector.scale, &vector.coarse);
         } else {
-            matrix.replace(text.row, vector.scale, &vector.coarse);
+            matrix.replace(text.row, vector.grade, vector.scale, &vector.coarse);
         }
+        self.full += usize::from(is_full(level(vector.grade)));
+        self.full -= usize::from(is_full(text.level));
         (text.level, text.id) = (level(vector.grade), vector.id);
         Some(slot)
     }
@@ -286,6 +295,7 @@ impl Resident {
             {
                 self.texts[moved as usize].row = row;
             }
+            self.full -= usize::from(is_full(level));
             self.slot_of.remove(&hash);
             self.free_slots.push(slot);
         }

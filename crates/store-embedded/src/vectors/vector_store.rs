@@ -1,7 +1,7 @@
 //! The port of vectors, as the store offers it.
 
 use quipu_core::model::NoteKey;
-use quipu_core::ports::{Coverage, Grade, Lacking, PassageHash, StoreError, VectorHit, VectorStore};
+use quipu_core::ports::{Calibration, Coverage, Grade, Lacking, PassageHash, StoreError, VectorHit, VectorStore};
 
 use super::VectorError;
 use super::nearest::nearest;
@@ -26,10 +26,11 @@ impl VectorStore for EmbeddedStore {
         &self,
         space: &str,
         query: &[f32],
+        calibration: Calibration,
         limit: usize,
         admits: &(dyn Fn(NoteKey) -> bool + Sync),
     ) -> Result<Vec<VectorHit>, StoreError> {
-        searched(self.vectors.healing(|| nearest(self, space, query, limit, admits)))
+        searched(self.vectors.healing(|| nearest(self, space, query, calibration, limit, admits)))
     }
 }
 

@@ -87,6 +87,8 @@ impl Tool for Search {
 
 #[cfg(test)]
 mod tests {
+    use quipu_core::ports::Coverage;
+    use quipu_core::search::Effort;
     use serde_json::json;
 
     use crate::testing::Desk;
@@ -115,6 +117,31 @@ Water the seedlings each morning and keep snails away.
         assert!(score(&hits[0]) > score(&hits[1]) && score(&hits[0]) <= 1.0, "{answer}");
         let answer = desk.call("search", json!({"query": "seedlings", "limit": "1", "include_content": true}));
         assert_eq!(answer[0]["content"], "Water the seedlings each morning and keep snails away.\n");
+    }
+
+    /// Before the model has read anything; then its vectors replace the coarse ones.
+    #[test]
+    fn a_new_note_is_found_by_its_coarse_vector() {
+        let desk = Desk::before_embedding(KITCHEN);
+        let covered = || {
+            let Coverage { passages, embedded, full } = desk.knowledge.coverage().unwrap().unwrap();
+            (passages, embedded, full)
+        };
+        let best = |query: &str| desk.call("search", json!({"query": query, "limit": 1}))[0]["id"].clone();
+        assert_eq!((desk.knowledge.embed_coarse(&|_| true).unwrap(), covered()), (3, (3, 3, 0)));
+        assert_eq!(best("how do I cook meat on a barbecue?"), "recipes/bulgogi.md");
+        desk.call(
+            "create_node",
+            json!({"id": "music/cello.md", "title": "Cello", "content": "Practise scales and the Bach suites; new strings and rosin for the bow."}),
+        );
+        assert_eq!((covered(), desk.knowledge.embed_coarse(&|_| true).unwrap()), ((4, 3, 0), 1));
+        assert_eq!(best("playing classical music on the violin"), "music/cello.md");
+        assert_eq!(desk.knowledge.embed_coarse(&|_| true).unwrap(), 0, "nothing is left to do");
+        desk.knowledge.embed_some(1, Effort::OneThread).unwrap();
+        assert_eq!(covered(), (4, 4, 1));
+        assert_eq!(best("playing classical music on the violin"), "music/cello.md", "in a mixed index too");
+        desk.knowledge.embed_some(9, Effort::OneThread).unwrap();
+        assert_eq!((covered(), best("playing classical music on the violin")), ((4, 4, 4), json!("music/cello.md")));
     }
 
     #[test]
