@@ -1,4 +1,5 @@
-//! `cargo xtask eval`: how well searches rank, on judged sets that others made. One table: by words, by meaning, by both.
+//! `cargo xtask eval`: how well searches rank, on judged sets that others made. One table: by words, with coarse vectors, with
+//! full ones, with half of each.
 //!
 //! A set of documents is laid out as a vault; a set of anchors is asked against the real vault it is of.
 
@@ -36,7 +37,7 @@ pub(crate) fn run(wanted: Option<&str>, write: bool) -> anyhow::Result<()> {
         rows.push((*set, measure(&program, &data, set, *vault).with_context(|| (*set).to_owned())?));
     }
     let page = table(&rows);
-    println!("\n{page}");
+    println!("\n{page}\n{}", calibration(&rows));
     if write {
         let file = shell::root().join("docs/search.md");
         let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
@@ -126,25 +127,56 @@ fn write_if_other(file: &Path, text: &str) -> anyhow::Result<()> {
     Ok(fs::write(file, text)?)
 }
 
+/// What the table shows: a title, the arm, the measure. "Half" is with full vectors for every other note.
+const COLUMNS: [(&str, &str, &str); 12] = [
+    ("nDCG@10 words", "words", "ndcg"),
+    ("coarse", "coarse", "ndcg"),
+    ("half", "half", "ndcg"),
+    ("full", "full", "ndcg"),
+    ("full meaning alone", "meaning", "ndcg"),
+    ("coarse meaning alone", "meaning_coarse", "ndcg"),
+    ("MRR@10 words", "words", "mrr"),
+    ("coarse", "coarse", "mrr"),
+    ("full", "full", "mrr"),
+    ("recall@100 words", "words", "recall"),
+    ("coarse", "coarse", "recall"),
+    ("full", "full", "recall"),
+];
+
 fn table(rows: &[(&str, Value)]) -> String {
-    let mut page = String::from(
-        "| set | notes | queries | nDCG@10 words | meaning | both | MRR@10 words | meaning | both | recall@100 words | meaning | both |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|---|\n",
-    );
-    let arms = ["words", "meaning", "both"];
-    let mut sums = [0.0; 9];
+    let titles = COLUMNS.map(|(title, ..)| title).join(" | ");
+    let mut page = format!("| set | notes | queries | {titles} | share |\n|{}\n", "---|".repeat(COLUMNS.len() + 4));
+    let mut sums = [0.0; COLUMNS.len() + 1];
     for (set, row) in rows {
-        let cells: Vec<f64> = ["ndcg", "mrr", "recall"]
-            .iter()
-            .flat_map(|measure| arms.map(|arm| row["arms"][arm][measure].as_f64().unwrap_or_default() * 100.0))
-            .collect();
+        let number = |value: &Value| value.as_f64().unwrap_or_default();
+        let mut cells = COLUMNS.map(|(_, arm, measure)| number(&row["arms"][arm][measure]) * 100.0).to_vec();
+        // Of the ten closest, half should be full.
+        cells.push(number(&row["similarities"]["full_share"]) * 2.0);
         for (sum, cell) in sums.iter_mut().zip(&cells) {
             *sum += cell;
         }
-        let shown: Vec<String> = cells.iter().map(|cell| format!("{cell:.1}")).collect();
-        let _ = writeln!(page, "| {set} | {} | {} | {} |", row["notes"], row["queries"], shown.join(" | "));
+        let _ = writeln!(page, "| {set} | {} | {} | {} |", row["notes"], row["queries"], shown(&cells));
     }
-    let means: Vec<String> = sums.iter().map(|sum| format!("**{:.1}**", sum / rows.len().max(1) as f64)).collect();
-    let _ = writeln!(page, "| mean | | | {} |", means.join(" | "));
+    let means = sums.map(|sum| sum / rows.len().max(1) as f64);
+    let _ = writeln!(page, "| mean | | | {} |", shown(&means));
     page
+}
+
+/// Points with one decimal; the share, which is last, with two.
+fn shown(cells: &[f64]) -> String {
+    let (share, points) = cells.split_last().expect("there are columns");
+    let points: Vec<String> = points.iter().map(|cell| format!("{cell:.1}")).collect();
+    format!("{} | {share:.2}", points.join(" | "))
+}
+
+/// What brings coarse similarities to the scale of full ones: equal mean and deviation of the closest, over all sets in
+/// English, the language of the builtin model.
+fn calibration(rows: &[(&str, Value)]) -> String {
+    let mean = |grade: &str, place: usize| {
+        let of_set = |(_, row): &(&str, Value)| row["similarities"][grade][place].as_f64().unwrap_or_default();
+        let english: Vec<f64> = rows.iter().filter(|(set, _)| !set.contains("ja")).map(of_set).collect();
+        english.iter().sum::<f64>() / english.len().max(1) as f64
+    };
+    let slope = mean("full", 1) / mean("coarse", 1);
+    format!("Calibration: slope {slope:.3}, offset {:.3}", mean("full", 0) - slope * mean("coarse", 0))
 }

@@ -26,7 +26,7 @@ fn main() -> anyhow::Result<()> {
     let vault = PathBuf::from(arguments.next().context("usage: engine VAULT CALLS")?);
     let calls: usize = arguments.next().context("usage: engine VAULT CALLS")?.parse()?;
 
-    let knowledge = Arc::new(open(&vault)?.0);
+    let knowledge = Arc::new(open(&vault, "index")?.0);
     knowledge.start(&|_| {})?;
     let snapshot = knowledge.snapshot();
     let ids: Vec<String> = snapshot.files().map(|key| snapshot.note(key).id.to_string()).collect();

@@ -1,5 +1,5 @@
-//! How well searches rank: one judged set against its vault, by words, by meaning and by everything. Run by
-//! `cargo xtask eval`, which lays the vault out; prints one JSON line.
+//! How well searches rank: one judged set against its vault, by words, by meaning and by everything, with coarse vectors,
+//! with full ones, and with half of each. Run by `cargo xtask eval`, which lays the vault out; prints one JSON line.
 #![expect(clippy::print_stdout, reason = "a measurement tells its figures")]
 #![expect(clippy::disallowed_methods, reason = "reads a judged set")]
 
@@ -12,14 +12,22 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use quipu_core::Knowledge;
+use quipu_core::model::NoteKey;
+use quipu_core::ports::{
+    Calibration, Coverage, Embedder, Grade, Lacking, PassageHash, Role, StoreError, VectorHit, VectorStore,
+};
 use quipu_core::search::{By, Effort, Meaning, Round, Search};
 use quipu_embed::Builtin;
+use quipu_store_embedded::EmbeddedStore;
 use rayon::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
 
 /// How deep a ranking is looked at.
 const DEPTH: usize = 100;
+
+/// How many of the closest sections are compared between coarse and full vectors.
+const NEAREST: usize = 50;
 
 #[derive(Deserialize)]
 struct Query {
@@ -49,24 +57,128 @@ fn main() -> anyhow::Result<()> {
     let step = asked.len().div_ceil(most.max(1)).max(1);
     asked = asked.into_iter().step_by(step).collect();
 
-    let knowledge = open(&vault)?;
+    let model = Arc::new(Builtin::new());
+    let (mut knowledge, stores) = open(&vault, &model)?;
+    let notes = knowledge.snapshot().files().len();
     let mut arms = serde_json::Map::new();
-    for (name, by) in [("words", By::Words), ("meaning", By::Meaning), ("both", By::Everything)] {
+    let both = By::Everything;
+    let states: [(&str, By, IsFull); 6] = [
+        ("words", By::Words, |_| true),
+        ("meaning", By::Meaning, |_| true),
+        ("meaning_coarse", By::Meaning, |_| false),
+        ("coarse", both, |_| false),
+        ("half", both, |key| key.0 % 2 == 0),
+        ("full", both, |_| true),
+    ];
+    for (name, by, is_full) in states {
+        let vectors = Mixed { is_full, stores: stores.clone() };
+        knowledge = knowledge.with_meaning(Meaning::new(model.clone(), Arc::new(vectors)));
         let scores: Vec<[f64; 3]> =
             asked.par_iter().map(|query| score(&knowledge, query, &judged[&query.id], by)).collect::<Result<_, _>>()?;
         let mean = |place: usize| scores.iter().map(|score| score[place]).sum::<f64>() / scores.len().max(1) as f64;
         arms.insert(name.into(), json!({"ndcg": mean(0), "mrr": mean(1), "recall": mean(2)}));
     }
-    println!("{}", json!({"queries": asked.len(), "notes": knowledge.snapshot().files().len(), "arms": arms}));
+    let similarities = compare(&stores, &model, &asked)?;
+    println!("{}", json!({"queries": asked.len(), "notes": notes, "arms": arms, "similarities": similarities}));
     Ok(())
 }
 
-fn open(vault: &Path) -> anyhow::Result<Knowledge> {
-    let (knowledge, store) = open::open(vault)?;
-    let knowledge = knowledge.with_meaning(Meaning::new(Arc::new(Builtin::new()), store));
-    knowledge.start(&|_| {})?;
+/// The vault with vectors of both grades, each in an index of its own.
+fn open(vault: &Path, model: &Arc<Builtin>) -> anyhow::Result<(Knowledge, Arc<Stores>)> {
+    let open = |index| -> anyhow::Result<_> {
+        let (knowledge, store) = open::open(vault, index)?;
+        let knowledge = knowledge.with_meaning(Meaning::new(model.clone(), store.clone()));
+        knowledge.start(&|_| {})?;
+        Ok((knowledge, store))
+    };
+    let (knowledge, full) = open("index")?;
     while knowledge.embed_some(256, Effort::EveryCore)? != Round::Idle {}
-    Ok(knowledge)
+    let (roughly, coarse) = open("index-coarse")?;
+    roughly.embed_coarse(&|_| true)?;
+    let (ours, theirs) = (knowledge.snapshot(), roughly.snapshot());
+    let by_path: HashMap<&str, NoteKey> = ours.files().map(|key| (ours.note(key).path.as_str(), key)).collect();
+    let key = |key| Some((key, *by_path.get(theirs.note(key).path.as_str())?));
+    let keys = theirs.files().filter_map(key).collect();
+    Ok((knowledge, Arc::new(Stores { full, coarse, keys })))
+}
+
+/// The vectors of both grades.
+struct Stores {
+    full: Arc<EmbeddedStore>,
+    coarse: Arc<EmbeddedStore>,
+    /// The notes of the coarse index as the full one calls them.
+    keys: HashMap<NoteKey, NoteKey>,
+}
+
+/// Whether a note has full vectors.
+type IsFull = fn(NoteKey) -> bool;
+
+/// An index in which some notes have full vectors and the others coarse ones.
+struct Mixed {
+    is_full: IsFull,
+    stores: Arc<Stores>,
+}
+
+impl VectorStore for Mixed {
+    fn nearest(
+        &self,
+        space: &str,
+        query: &[f32],
+        calibration: Calibration,
+        limit: usize,
+        admits: &(dyn Fn(NoteKey) -> bool + Sync),
+    ) -> Result<Vec<VectorHit>, StoreError> {
+        let Stores { full, coarse, keys } = &*self.stores;
+        let is_full = |key| admits(key) && (self.is_full)(key);
+        let is_coarse = |key| keys.get(&key).is_some_and(|key| admits(*key) && !(self.is_full)(*key));
+        let mut hits = full.nearest(space, query, calibration, limit, &is_full)?;
+        let others = coarse.nearest(space, query, calibration, limit, &is_coarse)?;
+        hits.extend(others.into_iter().map(|hit| VectorHit { key: keys[&hit.key], ..hit }));
+        hits.sort_by(|a, b| b.similarity.total_cmp(&a.similarity).then((a.key, a.section).cmp(&(b.key, b.section))));
+        hits.truncate(limit);
+        Ok(hits)
+    }
+
+    fn coverage(&self, space: &str) -> Result<Coverage, StoreError> {
+        self.stores.full.coverage(space)
+    }
+
+    fn lacking(&self, _: &str, _: Grade, _: usize) -> Result<Vec<Lacking>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    fn put_vectors(&self, _: &str, _: Grade, _: &[(PassageHash, Vec<f32>)]) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// How similar the closest sections are by coarse and by full vectors (mean and deviation, each for a query, then their
+/// means), and which share of the ten closest sections the full half of a half and half index has, where it should be half.
+fn compare(stores: &Arc<Stores>, model: &Builtin, asked: &[&Query]) -> anyhow::Result<serde_json::Value> {
+    // Either half once, since one may have more of what is asked for.
+    let half = |is_full: IsFull| Mixed { is_full, stores: stores.clone() };
+    let halves = [half(|key| key.0 % 2 == 0), half(|key| key.0 % 2 == 1)];
+    let of_query = |query: &&Query| -> anyhow::Result<[f64; 5]> {
+        let vector = model.embed(Role::Query, &[&query.text])?.remove(0);
+        let nearest = |store: &dyn VectorStore, calibration, limit| {
+            store.nearest(model.space(), &vector, calibration, limit, &|_| true)
+        };
+        let spread = |store: &dyn VectorStore| -> anyhow::Result<(f64, f64)> {
+            let hits = nearest(store, Calibration::NONE, NEAREST)?;
+            let count = hits.len().max(1) as f64;
+            let mean = hits.iter().map(|hit| f64::from(hit.similarity)).sum::<f64>() / count;
+            let squares = hits.iter().map(|hit| (f64::from(hit.similarity) - mean).powi(2)).sum::<f64>();
+            Ok((mean, (squares / count).sqrt()))
+        };
+        let (coarse, full) = (spread(&*stores.coarse)?, spread(&*stores.full)?);
+        let mut best = nearest(&halves[0], model.coarse_calibration(), 10)?;
+        best.extend(nearest(&halves[1], model.coarse_calibration(), 10)?);
+        let full_share = best.iter().filter(|hit| hit.grade == Grade::FULL).count() as f64 / best.len().max(1) as f64;
+        Ok([coarse.0, coarse.1, full.0, full.1, full_share])
+    };
+    let all: Vec<[f64; 5]> = asked.par_iter().map(of_query).collect::<Result<_, _>>()?;
+    let mean = |place: usize| all.iter().map(|of| of[place]).sum::<f64>() / all.len().max(1) as f64;
+    Ok(json!({"coarse": [mean(0), mean(1)], "full": [mean(2), mean(3)], "full_share": mean(4)}))
 }
 
 fn read_judged(file: &Path) -> anyhow::Result<Judged> {

@@ -109,7 +109,7 @@ impl Embedder for Prepared {
 }
 
 fn open(vault: &Path, embedder: Arc<Prepared>) -> anyhow::Result<(Knowledge, Arc<EmbeddedStore>)> {
-    let (knowledge, store) = open::open(vault)?;
+    let (knowledge, store) = open::open(vault, "index")?;
     let knowledge = knowledge.with_meaning(Meaning::new(embedder, store.clone()));
     knowledge.start(&|_| {})?;
     Ok((knowledge, store))

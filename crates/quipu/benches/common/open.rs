@@ -8,9 +8,9 @@ use quipu_core::{Knowledge, Parts};
 use quipu_store_embedded::EmbeddedStore;
 use quipu_vault::{FolderSources, FolderVault, VaultOptions};
 
-/// The vault, not started yet, and its index.
-pub(crate) fn open(vault: &Path) -> anyhow::Result<(Knowledge, Arc<EmbeddedStore>)> {
-    let store = Arc::new(EmbeddedStore::open(&vault.join(".quipu").join("index"))?);
+/// The vault, not started yet, and its index, kept in a folder of this name.
+pub(crate) fn open(vault: &Path, index: &str) -> anyhow::Result<(Knowledge, Arc<EmbeddedStore>)> {
+    let store = Arc::new(EmbeddedStore::open(&vault.join(".quipu").join(index))?);
     let knowledge = Knowledge::new(Parts {
         vault: Arc::new(FolderVault::open(vault, VaultOptions::default())?),
         store: store.clone(),
