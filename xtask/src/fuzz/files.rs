@@ -130,6 +130,8 @@ fn ask_index(wire: &mut Wire) -> anyhow::Result<Vec<Answered>> {
 fn ask_text(wire: &mut Wire, ids: &[Value]) -> anyhow::Result<Vec<Answered>> {
     let mut questions = Vec::new();
     for words in WORDS {
+        questions.push(("ubp_fulltext_search", json!({ "query": words, "limit": 50 })));
+        questions.push(("ubp_search", json!({ "query": words, "limit": 20 })));
         questions.push(("search_docs", json!({ "query": words, "maxResults": 50 })));
     }
     questions.extend(ids.iter().map(|id| ("get_node", json!({ "id": id, "depth": 1 }))));

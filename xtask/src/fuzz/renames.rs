@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use quipu_core::index::Snapshot;
-use quipu_core::model::Link;
+use quipu_core::model::{Link, LinkSyntax};
 use quipu_core::notes::{NoteError, NoteUpdate};
 use quipu_core::parse::TitleRule;
 use quipu_core::{Knowledge, Parts, Session};
@@ -109,7 +109,7 @@ fn meanings(snapshot: &Snapshot) -> Meanings {
 }
 
 /// Every link means the note it meant, wherever that is now, and says the same beside its target. A link that meant nothing
-/// may mean the renamed note.
+/// may mean the renamed note, and one to a page that two notes were may mean the one that keeps its name.
 fn compare(before: &Meanings, after: &Meanings, from: &str, to: &str) -> anyhow::Result<()> {
     let now = |path: &str| if path == from { to.to_owned() } else { path.to_owned() };
     ensure!(before.len() == after.len(), "there are {} notes and were {}", after.len(), before.len());
@@ -118,7 +118,8 @@ fn compare(before: &Meanings, after: &Meanings, from: &str, to: &str) -> anyhow:
         let links_after = after.get(&path).with_context(|| format!("{path} is gone"))?;
         ensure!(links.len() == links_after.len(), "{path} has {} links and had {}", links_after.len(), links.len());
         for ((link, target), (link_after, target_after)) in links.iter().zip(links_after) {
-            let is_new = target.is_none() && target_after.as_deref() == Some(to);
+            let is_to_page = link.target.starts_with('/') || link.syntax == LinkSyntax::Shortcode;
+            let is_new = target.is_none() && (is_to_page || target_after.as_deref() == Some(to));
             ensure!(
                 is_new || *target_after == target.as_deref().map(now),
                 "in {path} the link to {:?} meant {target:?}; as {:?} it means {target_after:?}",
@@ -172,7 +173,7 @@ fn link(random: &mut Random, from: &str, paths: &[String]) -> String {
     } else {
         path.rsplit('/').next().unwrap_or(path).trim_end_matches(".md")
     };
-    match random.below(10) {
+    match random.below(13) {
         0 => format!("[[{stem}#Part|label]]"),
         1 => format!("![[{stem}]]"),
         2 => format!("[[{}]]", path.trim_end_matches(".md")),
@@ -181,6 +182,9 @@ fn link(random: &mut Random, from: &str, paths: &[String]) -> String {
         5 => format!("[text]({})", relative(from, path).replace(' ', "%20")),
         6 => format!("[text](</{path}>)"),
         7 => format!("[[./{stem}]]"),
+        8 => format!("[text](</{}/#part>)", path.trim_end_matches(".md")),
+        9 => format!("[text](</{stem}>)"),
+        10 => format!("[text]({{{{< ref \"{stem}#part\" >}}}})"),
         _ => format!("[[{stem}]]"),
     }
 }
