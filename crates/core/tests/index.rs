@@ -122,7 +122,7 @@ fn one_file_that_cannot_be_read_holds_up_no_other() {
     desk.sync(&["locked.md", "b.md"]);
     assert_eq!(desk.paths(), ["a.md", "b.md"]);
     let warnings = desk.warnings();
-    assert!(warnings.iter().any(|line| line.starts_with("locked.md: cannot be read")), "{warnings:?}");
+    assert!(warnings.iter().any(|line| line.starts_with("\"locked.md\": cannot be read")), "{warnings:?}");
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn what_the_store_did_not_take_is_offered_again() {
     desk.vault.put("b.md", "anemometer");
     desk.sync(&["b.md"]);
     assert_eq!(desk.paths(), ["a.md", "b.md"], "notes are served from memory");
-    assert!(desk.warnings().iter().any(|line| line.starts_with(".quipu/index")));
+    assert!(desk.warnings().iter().any(|line| line.starts_with("\".quipu/index")));
 
     broken.store(false, Ordering::SeqCst);
     desk.vault.put("c.md", "barometer");
@@ -335,7 +335,7 @@ fn a_rename_does_not_take_links_that_mean_another_note() {
 #[test]
 fn a_warning_is_given_once_and_when_it_becomes_true() {
     let desk = Desk::new("//- a.md\n[[b]] [[gone]] [[gone]]\n//- b.md\nB\n");
-    assert_eq!(desk.warnings(), ["a.md: broken link to gone"]);
+    assert_eq!(desk.warnings(), ["\"a.md\": broken link to \"gone\""]);
     assert!(desk.warnings().is_empty());
 
     desk.vault.put("a.md", "[[b]] [[gone]] and more\n");
@@ -365,7 +365,7 @@ fn whoever_has_read_a_note_is_told_once_that_it_changed() {
     desk.sync(&["a.md"]);
     desk.vault.put("a.md", "three\n");
     desk.sync(&["a.md"]);
-    assert_eq!(desk.warnings(), ["a.md: changed on disk since you read it; read it again before writing"]);
+    assert_eq!(desk.warnings(), ["\"a.md\": changed on disk since you read it; read it again before writing"]);
 
     desk.vault.put("a.md", "four!!\n");
     desk.sync(&["a.md"]);

@@ -119,7 +119,7 @@ fn a_folder_that_cannot_be_read_is_told_from_an_empty_one() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
     let listing = with_steps(locked, || pool.install(|| vault.list_below(&path("d")).unwrap())).unwrap();
     assert!(listing.files.is_empty() && listing.is_unread(&path("d/e.md")) && !listing.is_unread(&path("de.md")));
-    assert!(listing.warnings[0].to_string().starts_with("d: the folder cannot be read"), "{:?}", listing.warnings);
+    assert!(listing.warnings[0].to_string().starts_with("\"d\": the folder cannot be read"), "{:?}", listing.warnings);
     assert!(!vault.list_below(&path("d")).unwrap().is_unread(&path("d/e.md")));
 }
 

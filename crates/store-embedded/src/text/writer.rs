@@ -3,6 +3,7 @@
 //! A change is kept until it is committed, so a writer that fails (a full disk) is replaced and fed again.
 
 use quipu_core::model::{Note, NoteKey};
+use tantivy::directory::META_LOCK;
 use tantivy::error::DataCorruption;
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, UserOperation};
 use tantivy::schema::IndexRecordOption;
@@ -131,8 +132,7 @@ impl Writer {
             })
             .map(|key| Term::from_field_u64(fields.key, key.0.into()))
             .collect();
-        for segment in index.searchable_segments()? {
-            let reader = SegmentReader::open(&segment)?;
+        for reader in open_segments(index)? {
             if reader.alive_bitset().is_some_and(|alive| alive.bitset().max_value() != reader.max_doc()) {
                 return Err(corruption("the deletions are not of their segment"));
             }
@@ -192,6 +192,12 @@ impl Mark {
         let (epoch, seq) = payload.split_once(':')?;
         Some(Self { epoch: epoch.to_owned(), seq: seq.parse().ok()? })
     }
+}
+
+/// Opens every segment. The lock keeps a merge that ends meanwhile from deleting files that are about to be opened.
+fn open_segments(index: &Index) -> tantivy::Result<Vec<SegmentReader>> {
+    let _lock = index.directory().acquire_lock(&META_LOCK)?;
+    index.searchable_segments()?.iter().map(SegmentReader::open).collect()
 }
 
 fn new_writer(index: &Index) -> tantivy::Result<IndexWriter> {
