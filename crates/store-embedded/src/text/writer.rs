@@ -3,7 +3,7 @@
 //! A change is kept until it is committed, so a writer that fails (a full disk) is replaced and fed again.
 
 use quipu_core::model::{Note, NoteKey};
-use tantivy::directory::META_LOCK;
+use tantivy::directory::{Directory, META_LOCK};
 use tantivy::error::DataCorruption;
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, UserOperation};
 use tantivy::schema::IndexRecordOption;
