@@ -344,7 +344,7 @@ fn a_warning_is_given_once_and_when_it_becomes_true() {
 
     desk.vault.remove("b.md");
     desk.sync(&["b.md"]);
-    assert_eq!(desk.warnings(), ["a.md: broken link to b"]);
+    assert_eq!(desk.warnings(), ["\"a.md\": broken link to \"b\""]);
 }
 
 #[test]

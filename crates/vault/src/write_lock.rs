@@ -84,6 +84,7 @@ impl<'a> WriteLock<'a> {
             if Instant::now() >= until {
                 return Err(busy(&own));
             }
+            std::thread::sleep(LONGEST_PAUSE);
         }
     }
 }

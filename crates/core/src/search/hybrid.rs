@@ -157,8 +157,12 @@ impl Knowledge {
         let unrelated = if meaning_only { 0.0 } else { self.unrelated() };
         let sections = weighed(&words, near.as_deref().unwrap_or_default(), worth, unrelated);
         let mut notes = notes_of(sections);
-        // What is no longer in the vault is left out.
-        notes.retain(|(key, best)| snapshot.get(*key).is_some_and(|note| best[0].section < note.sections.len()));
+        // What is no longer in the vault is left out: a note, or sections of one that was edited meanwhile.
+        notes.retain_mut(|(key, best)| {
+            let count = snapshot.get(*key).map_or(0, |note| note.sections.len());
+            best.retain(|found| found.section < count);
+            !best.is_empty()
+        });
         let near = if meaning_only { FxHashMap::default() } else { near_the_best(&snapshot, &notes, search) };
         let links = if meaning_only { 0.0 } else { LINKS };
         let mut found: Vec<Found> =
