@@ -11,6 +11,7 @@ use quipu_core::ports::CoarseEncoder;
 use rustc_hash::FxHashMap;
 
 use super::asset::Asset;
+use super::forward::Gelu;
 use super::kernel::{Computation, Level};
 use super::linear::{GROUP, Linear, Quantiser};
 use super::tokenizer::Tokenizer;
@@ -270,18 +271,5 @@ impl Computation for Normalise<'_> {
     #[inline(always)]
     fn run<const FUSED: bool>(self) {
         math::normalise::<FUSED>(self.row, 1e-5);
-    }
-}
-
-struct Gelu<'a> {
-    values: &'a mut [f32],
-}
-
-impl Computation for Gelu<'_> {
-    type Outcome = ();
-
-    #[inline(always)]
-    fn run<const FUSED: bool>(self) {
-        math::gelu::<FUSED>(self.values);
     }
 }

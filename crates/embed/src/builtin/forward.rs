@@ -162,8 +162,8 @@ impl Computation for AddAndNorm<'_> {
     }
 }
 
-struct Gelu<'a> {
-    values: &'a mut [f32],
+pub(super) struct Gelu<'a> {
+    pub(super) values: &'a mut [f32],
 }
 
 impl Computation for Gelu<'_> {
