@@ -53,11 +53,13 @@ fn about() -> anyhow::Result<String> {
     let cores = std::thread::available_parallelism()?;
     let rustc = shell::output(&mut shell::command("rustc", &["--version"]))?;
     Ok(format!(
-        "# Benchmarks\n\nMade by `cargo xtask bench --write` on {cores} cores of {model}, {}. Times in milliseconds unless \
-         said otherwise. Vaults are made from a seed: Zipf words, five links a note, every seventh note Japanese. The rows of \
-         `search` and `ubp_search`, and those of memory with model and vectors, are of a vault of its own with as many \
-         sections as the column says (a third as many notes); its vectors are means of the builtin model's vectors for the \
-         words of each passage, since to embed so many takes an hour and is measured in docs/embedding.md.\n",
+        "# Benchmarks\n\nMade by `cargo xtask bench --write` on {cores} cores of {model}, {}.\n\n\
+         - Times are in milliseconds unless stated otherwise. The column \"grows as n^\" is the exponent of growth with the \
+         number of notes: 1 is linear.\n\
+         - Vaults are generated from a seed: Zipf-distributed words, five links a note, every seventh note Japanese.\n\
+         - The rows of `search`, `ubp_search`, and memory with model and vectors use a separate vault with as many sections \
+         as the column says (a third as many notes). Its vectors are means of the builtin model's word vectors, since \
+         embedding that many passages takes an hour; docs/embedding.md measures embedding.\n",
         rustc.trim()
     ))
 }
