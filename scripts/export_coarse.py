@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Turns the weights that train_coarse.py saved into the file the coarse encoder carries.
+"""Converts the weights that train_coarse.py saved to the coarse encoder's file.
 
     scripts/export_coarse.py coarse.pt crates/embed/assets/coarse-encoder.bin \
         crates/embed/assets/granite-embedding-30m-english.bin crates/embed/tests/reference.jsonl \
         crates/embed/tests/coarse_reference.jsonl
 
-Matrices become int8 with one f32 scale for every 64 weights, packed as in convert_granite.py. The last argument receives the
-vectors that the same weights give in 32-bit floats for the tokens of reference.jsonl; the crate's tests compare with them.
-Needs numpy; no PyTorch.
+Matrices become int8 with one f32 scale for every 64 weights, packed as in convert_granite.py. The last argument is the
+output file for reference vectors: the same weights in 32-bit floats on the tokens of reference.jsonl, for the crate's tests.
+Needs numpy, not PyTorch.
 
 Sections: weight, weight2 (f32 per token: logarithms of the pooling weights), position (64 x f32), attention (256 x f32),
 conv.bias (256 x f32), and the matrices project (128 x 384; rows from 96 on are zero), neighbours (768 x 128: the

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures how near the builtin embedder comes to the model computed in 32-bit floats by onnxruntime.
+"""Compares the builtin embedder's vectors with those of the model in 32-bit floats in onnxruntime.
 
     python3 -m venv target/embed-venv
     target/embed-venv/bin/pip install numpy onnx onnxruntime tokenizers
@@ -7,13 +7,13 @@
     target/embed-venv/bin/python scripts/measure_embedding.py compare WHEEL FOLDER...
     target/embed-venv/bin/python scripts/measure_embedding.py fixture WHEEL
 
-`compare` takes a thousand texts: documents and queries of every *.jsonl and notes of every *.md below the folders, and hard
-cases of our own. It prints how many texts have other tokens than the `tokenizers` package gives, and the least and the mean
-cosine between our vectors and the reference. Exits 1 below the goal. `fixture` writes the reference that the crate's tests
+`compare` takes a thousand texts: documents and queries of every *.jsonl and notes of every *.md below the folders, and
+hard cases. It prints how many texts are tokenised differently by the `tokenizers` package, and the lowest and mean cosine between the
+builtin vectors and the reference. Exits 1 below the goal. `fixture` writes the reference that the crate's tests
 compare with, from the texts in crates/embed/tests/texts.json.
 
-The reference is the published int8 weights, made floats again, in a graph that this script builds from the header of the
-source; nothing of it is shared with the Rust code. Marks such as <s> within a text are plain text to both.
+The reference is the published int8 weights converted to floats, in a graph that this script builds from the header of the
+source. It shares no code with the Rust crate. Marks such as <s> within a text are plain text to both.
 """
 import json
 import pathlib
@@ -135,7 +135,7 @@ def graph(arch, tensors):
 
 
 def real_texts(folders):
-    """Bounded samples of every set, always the same."""
+    """Deterministic samples of every set."""
     chance = random.Random(7)
     texts = []
     for folder in map(pathlib.Path, folders):
@@ -152,7 +152,7 @@ def real_texts(folders):
 
 
 def hard_texts():
-    """Cases of our own: ends, marks, scripts, runs without a space, every kind of white space, random characters."""
+    """Hard cases: text ends, marks, scripts, runs without a space, every kind of white space, random characters."""
     chance = random.Random(11)
     texts = ["", " ", "\n", "  \t\n ", "a", "'s", "it's we'll I'D they've", "<s></s><mask> <pad>", "\u00a0x\u3000y\u2028z", "\x00\x07\x1b[0m"]
     texts += ["x" * 3000, "ab" * 900, "=" * 700, "あいうえお漢字仮名" * 120, "0123456789" * 200, "word " * 600, "é" * 700, "e\u0301" * 300]
@@ -166,7 +166,7 @@ def hard_texts():
 
 
 def ours(texts):
-    """What the Rust crate makes of texts, through an example program of the crate."""
+    """Runs the Rust crate's example program on texts."""
     command = ["cargo", "run", "--release", "--quiet", "--package", "quipu-embed", "--example", "vectors"]
     done = subprocess.run(command, cwd=ROOT, input=json.dumps(texts), capture_output=True, text=True)
     if done.returncode != 0:

@@ -4,7 +4,7 @@
     scripts/train_coarse.py --text text.jsonl.xz --tokenizer tokenizer.json --evaluation EVALUATION --out coarse.pt
 
 The text is what coarse_text.py collects; tokenizer.json is the one inside the package that convert_granite.py reads; EVALUATION
-holds judged sets (docs.jsonl, queries.jsonl, qrels.tsv in a folder each), which are reported and never trained on. Needs PyTorch,
+holds judged sets (docs.jsonl, queries.jsonl, qrels.tsv in a folder each), which are measured and never used for training. Needs PyTorch,
 numpy, tokenizers and a GPU; ten minutes on an H200. scripts/export_coarse.py turns the result into the program's file.
 
 The builtin model embeds 1.6 million passages, cut from the text as Quipu cuts notes (title, heading, piece), and a query made of
@@ -43,7 +43,7 @@ def log(*words):
     print(f"[{time.time() - STARTED:.0f} s]", *words, flush=True)
 
 
-# The model, from the program's own file.
+# The builtin model, read from its file.
 
 
 def sections():
@@ -137,7 +137,7 @@ class Texts:
         self.flat = None
 
     def batch(self, chosen):
-        """Tokens of the chosen texts with, for each, its text, its place and its text's length."""
+        """Tokens of the chosen texts, each with its text, position and text length."""
         if self.flat is None:
             self.flat = torch.tensor(self.tokens.astype(np.int64), device=DEVICE)
             self.starts = torch.tensor(self.offsets, device=DEVICE)
@@ -171,7 +171,7 @@ class Corpus:
         self.is_common[np.argsort(-self.counts)[:160]] = True
         self.sources = sorted(self.documents)
         sizes = np.array([sum(len(unit) for _, units in self.documents[s] for _, unit in units) for s in self.sources])
-        # Small sources count for more than their size.
+        # Small sources are sampled more often than their size suggests.
         self.shares = sizes**0.6 / (sizes**0.6).sum()
         vocabulary = tokenizer.get_vocab()
         self.lower = np.arange(VOCABULARY, dtype=np.uint16)
@@ -359,7 +359,7 @@ def train(coarse, passages, passage_vectors, query_vectors, seconds):
     coarse.eval()
 
 
-# Judged sets: words alone, the model, and the encoder, each by itself and fused with words.
+# Judged sets: words, the model and the encoder, alone and fused with words.
 
 
 def stem(word):

@@ -32,25 +32,25 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 
 const HELP: &str = "\
-cargo xtask test [--quick]                 everything that can break; --quick leaves out the peers and the crash rounds
-cargo xtask peers                          the part of it that talks to other people's clients
-cargo xtask crash [--rounds N] [--seed N]  kills the server in the middle of writes and looks at what is left
+cargo xtask test [--quick]                 runs every check; --quick skips crash rounds and other MCP clients
+cargo xtask peers                          runs only the checks with other MCP clients
+cargo xtask crash [--rounds N] [--seed N]  kills the server during writes and checks what is on disk
 cargo xtask share [--kills N] [--seed N] [--release]
-                                           kills the owner of a vault under eight clients and counts what they wrote
+                                           kills the owner of a vault under eight clients and checks their writes
 cargo xtask fuzz files|renames [--rounds N] [--seed N]
-                                           files: changes files, links and folders under a server, whose index must equal a
-                                           fresh one; renames: renames notes and compares what every link means
+                                           files: changes files, links and folders under a server and compares its index
+                                           with a fresh one; renames: renames notes and compares the target of every link
 cargo xtask load [--clients N] [--seconds N] [--release]
-                                           many clients over HTTP at once, reading and writing; nothing may fail or be lost
-cargo xtask latency [--write]              what a call costs to the owner, through the socket and over HTTP
+                                           reads and writes with many HTTP clients at once; fails on a lost write
+cargo xtask latency [--write]              measures a call to the owner, through the socket and over HTTP
 cargo xtask bench [--sizes 1k,10k,100k] [--write]
-                                           times the release build against the budgets; --write keeps the table in docs/
+                                           measures the release build against the budgets; --write updates docs/
 cargo xtask memory duplicates|recall|speed|vectors|wire [SIZES]
-                                           measures memory: duplicates and recall on real data, speed at size in the
-                                           library, without and with vectors, and over stdio beside the reference server
-cargo xtask eval [--set NAME] [--write]    how well searches rank on judged sets, by words, by meaning and by both
-cargo xtask deny                           licences, bans and sources of every dependency (installs cargo-deny once)
-cargo xtask docs                           writes the generated pages of docs/ anew";
+                                           measures memory: duplicates and recall on real data, speed of the library
+                                           without and with vectors, and speed over stdio beside the reference server
+cargo xtask eval [--set NAME] [--write]    measures ranking on judged sets, by words, by meaning and by both
+cargo xtask deny                           checks licences, bans and sources of dependencies (installs cargo-deny once)
+cargo xtask docs                           writes the generated pages of docs/";
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
