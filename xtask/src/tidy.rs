@@ -2,6 +2,9 @@
 //!
 //! `cargo test` runs this. A rule that a compiler or a lint can hold is not here.
 
+mod docs;
+mod words;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -170,11 +173,20 @@ fn product_files() -> Vec<(String, String)> {
 
 /// Every Rust file below some folders: its path from the root, and its text.
 fn rust_files(folders: &[&str]) -> Vec<(String, String)> {
+    files(folders, "rs")
+}
+
+/// The same for Markdown; a name may also be that of a file.
+fn markdown_files(names: &[&str]) -> Vec<(String, String)> {
+    files(names, "md")
+}
+
+fn files(names: &[&str], extension: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for folder in folders {
-        collect(&shell::root().join(folder), &mut found);
+    for name in names {
+        collect(&shell::root().join(name), extension, &mut found);
     }
-    assert!(!found.is_empty(), "no files below {folders:?} in {:?}", env::current_dir());
+    assert!(!found.is_empty(), "no files below {names:?} in {:?}", env::current_dir());
     found.sort();
     let named = |path: PathBuf| {
         let name = path.strip_prefix(shell::root()).unwrap().to_str().unwrap().to_owned();
@@ -184,13 +196,12 @@ fn rust_files(folders: &[&str]) -> Vec<(String, String)> {
     found.into_iter().map(named).collect()
 }
 
-fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for path in entries.map(|entry| entry.unwrap().path()) {
-        if path.is_dir() && !path.ends_with("target") {
-            collect(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
+fn collect(path: &Path, extension: &str, found: &mut Vec<PathBuf>) {
+    if path.is_dir() && !path.ends_with("target") {
+        for entry in fs::read_dir(path).unwrap() {
+            collect(&entry.unwrap().path(), extension, found);
         }
+    } else if path.extension().is_some_and(|its| its == extension) {
+        found.push(path.to_owned());
     }
 }

@@ -1,0 +1,89 @@
+//! What the docs name exists: paths, tests and error messages.
+
+use std::fs;
+
+use super::{markdown_files, rust_files};
+use crate::shell;
+
+const DOCS: [&str; 6] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs"];
+
+/// Folders at the root: a word in backticks that starts with one of them is a path.
+const ROOTS: [&str; 7] = ["crates/", "xtask/", "scripts/", "docs/", "examples/", "tests/", ".github/"];
+
+#[test]
+fn linked_files_exist() {
+    for (path, text) in markdown_files(&DOCS) {
+        let folder = shell::root().join(&path).parent().expect("a file is in a folder").to_owned();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            let is_local = !link.is_empty() && !link.contains("://");
+            assert!(!is_local || folder.join(link).exists(), "{path} links to {link}, which does not exist");
+        }
+    }
+}
+
+#[test]
+fn named_paths_exist() {
+    for (path, text) in markdown_files(&DOCS) {
+        let named = in_backticks(&text).filter(|name| ROOTS.iter().any(|root| name.starts_with(root)));
+        for name in named.filter(|name| !name.contains(['<', '*', ' ', '(', '{'])) {
+            assert!(shell::root().join(name).exists(), "{path} names `{name}`, which does not exist");
+        }
+    }
+}
+
+/// The last column of the tables of attacks names tests: functions, or files by the end of their path without `src/`.
+#[test]
+fn tests_named_in_security_exist() {
+    let sources = rust_files(&["crates"]);
+    let page = fs::read_to_string(shell::root().join("SECURITY.md")).unwrap();
+    let attacks = page.split("## Tested attacks").nth(1).expect("the heading of the tables");
+    let mut checked = 0;
+    for row in attacks.lines().filter(|line| line.starts_with("| ") && !line.ends_with("| test |")) {
+        let tests = row.trim_end_matches(" |").rsplit(" | ").next().unwrap_or_default();
+        for name in in_backticks(tests) {
+            let is_there = if name.ends_with(".rs") {
+                let end = format!("/{name}");
+                sources.iter().any(|(path, _)| path.ends_with(&end) || path.replace("/src/", "/").ends_with(&end))
+            } else if name.contains('/') {
+                shell::root().join("crates").join(name).exists()
+            } else {
+                let function = format!("fn {name}(");
+                sources.iter().any(|(_, text)| text.contains(&function))
+            };
+            assert!(
+                is_there,
+                "SECURITY.md names the test `{name}`, which does not exist; name the test that replaced it"
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked >= 60, "SECURITY.md names {checked} tests");
+}
+
+/// A cell of docs/troubleshooting.md that is one phrase in backticks is a message; `…` stands for what varies.
+#[test]
+fn messages_in_troubleshooting_exist() {
+    let sources: String = super::product_files().into_iter().map(|(_, text)| text).collect();
+    let sources = sources.split("\\\n").map(str::trim_start).collect::<String>();
+    let page = fs::read_to_string(shell::root().join("docs/troubleshooting.md")).unwrap();
+    let cells = page.lines().filter(|line| line.starts_with('|')).flat_map(|line| line.split('|').map(str::trim));
+    let mut checked = 0;
+    for message in cells.filter_map(|cell| cell.strip_prefix('`')?.strip_suffix('`')) {
+        if message.contains('`') || !message.contains(' ') {
+            continue;
+        }
+        for part in message.split('…').map(str::trim) {
+            assert!(
+                sources.contains(part),
+                "docs/troubleshooting.md has the message `{message}`, but no source file has `{part}`; update the page"
+            );
+        }
+        checked += 1;
+    }
+    assert!(checked >= 40, "docs/troubleshooting.md has {checked} messages");
+}
+
+fn in_backticks(text: &str) -> impl Iterator<Item = &str> {
+    // Fenced blocks are an even number of empty spans, so the odd pieces are still the spans.
+    text.split('`').skip(1).step_by(2).filter(|span| !span.is_empty() && !span.contains('\n'))
+}
