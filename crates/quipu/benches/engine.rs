@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use quipu_core::Session;
 use quipu_testkit::workload::{self, percentiles};
 use quipu_tools::{Registry, RegistryOptions, Reply};
@@ -32,11 +32,12 @@ fn main() -> anyhow::Result<()> {
     let ids: Vec<String> = snapshot.files().map(|key| snapshot.note(key).id.to_string()).collect();
     let registry = Registry::new(knowledge, RegistryOptions::default());
     let session = Session::default();
-    let call = |tool: &str, arguments: Value| {
+    let call = |name: &str, arguments: Value| {
         let started = cpu_time();
-        let called = registry.call(tool, arguments, &session);
+        let tool = registry.find(name).map_err(|reply| anyhow!("{reply:?}"))?;
+        let response = registry.call(tool, arguments, &session, None);
         let took = (cpu_time() - started).as_secs_f64() * 1e3;
-        ensure!(matches!(called.reply, Reply::Answer(_)), "{tool} failed: {:?}", called.reply);
+        ensure!(matches!(response.reply, Reply::Answer(_)), "{name} failed: {:?}", response.reply);
         Ok(took)
     };
     for kind in workload::kinds(&ids, calls) {

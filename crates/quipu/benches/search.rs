@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use quipu_core::model::NoteKey;
 use quipu_core::parse::decode;
 use quipu_core::ports::{EmbedError, Embedder, Grade, Role, VaultFiles, VectorStore};
@@ -57,15 +57,16 @@ fn main() -> anyhow::Result<()> {
             Ok(())
         })?;
         told(&format!("query embedding, {kind}"), embedding);
-        for tool in ["search", "ubp_search"] {
+        for name in ["search", "ubp_search"] {
+            let tool = registry.find(name).map_err(|reply| anyhow!("{reply:?}"))?;
             for (is_prepared, what) in [(true, "without query embedding"), (false, "with query embedding")] {
                 embedder.is_prepared.store(is_prepared, Ordering::Relaxed);
                 let times = timed(&queries, |query| {
-                    let called = registry.call(tool, json!({ "query": query }), &session);
-                    ensure!(matches!(called.reply, Reply::Answer(_)), "{tool} failed: {:?}", called.reply);
+                    let response = registry.call(tool, json!({ "query": query }), &session, None);
+                    ensure!(matches!(response.reply, Reply::Answer(_)), "{name} failed: {:?}", response.reply);
                     Ok(())
                 })?;
-                told(&format!("{tool} {what}, {kind}"), times);
+                told(&format!("{name} {what}, {kind}"), times);
             }
         }
     }

@@ -11,7 +11,7 @@ use quipu_core::index::{IndexError, Scope};
 use quipu_core::memory::{Embedded, Memory};
 use quipu_core::model::Warning;
 use quipu_core::ports::{Clock, SystemClock};
-use quipu_tools::{Fault, Registry};
+use quipu_tools::{Registry, ToolError};
 use quipu_vault::{WatchEvent, WatchOptions, Watcher, watch};
 
 use crate::background::Background;
@@ -241,7 +241,7 @@ impl Herald {
     /// A client is told of an error as when a call fails of it; the log has what the store or the system said.
     fn warn_of(&self, what: &str, error: IndexError) {
         tracing::warn!("{what}: {error}");
-        self.tell_clients(format!("{what}: {}", Fault::from(error).message));
+        self.tell_clients(format!("{what}: {}", ToolError::from(error).message));
     }
 
     fn warn(&self, message: &str) {

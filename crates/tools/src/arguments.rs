@@ -1,95 +1,108 @@
-//! A call's arguments held against the tool's own input schema, so that no limit is written twice.
+//! Checks a call's arguments against the tool's input schema, so that each limit is written once.
 //!
-//! Numbers may come as strings and whole numbers as `5.0`: models write both. Null is the same as absent. Nothing else is
-//! bent, and nothing is clamped: whatever does not fit is named, with what was given and what is allowed.
+//! Numbers may come as strings and integers as `5.0`, because models write both; null counts as absent. There is no other
+//! conversion and no clamping: an error names the argument, the given value and what is allowed.
 
 use serde_json::{Map, Number, Value};
 
 use crate::nearest::nearest;
 use crate::schema::strings;
+use crate::tool::ToolInfo;
+use crate::tool_error::ToolError;
 use crate::truncate::truncate;
 
-/// What was given is shown up to this many characters.
+/// Characters of a given value that an error shows.
 const SHOWN_CHARS: usize = 60;
 
-/// Why arguments do not fit.
+/// Why arguments do not match.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Misfit {
-    /// A required argument was not given; `beside` tells of one that nobody knows, which may have been meant for it.
-    Missing { name: String, message: String, beside: Option<String> },
+enum Mismatch {
+    /// A required argument is missing; `unknown` is about an unknown argument, which may have been meant for it.
+    Missing { message: String, unknown: Option<String> },
     /// Anything else.
-    Wrong { message: String },
+    Wrong(String),
 }
 
-/// The arguments as the schema wants them: numbers as numbers, absent ones left out.
-pub(crate) fn fit(schema: &Value, arguments: Value) -> Result<Value, Misfit> {
+/// A call's arguments as the tool's schema describes them.
+pub(crate) fn check_arguments(tool: &ToolInfo, arguments: Value) -> Result<Value, ToolError> {
+    check(&tool.input_schema, arguments).map_err(|mismatch| match mismatch {
+        Mismatch::Missing { message, unknown } => {
+            let message = tool.missing_argument.map_or(message, str::to_owned);
+            ToolError::invalid([message].into_iter().chain(unknown).collect::<Vec<_>>().join("; "))
+        }
+        Mismatch::Wrong(message) => ToolError::invalid(message),
+    })
+}
+
+/// Numbers become numbers; null arguments are dropped.
+fn check(schema: &Value, arguments: Value) -> Result<Value, Mismatch> {
     match arguments {
-        Value::Null => fit_object(schema, Map::new(), ""),
-        Value::Object(given) => fit_object(schema, given, ""),
-        other => Err(wrong(format!("the arguments are {}; they must be an object", shown(&other)))),
+        Value::Null => check_object(schema, Map::new(), ""),
+        Value::Object(given) => check_object(schema, given, ""),
+        other => Err(Mismatch::Wrong(format!("the arguments are {}; they must be an object", shown(&other)))),
     }
 }
 
-fn fit_object(schema: &Value, mut given: Map<String, Value>, place: &str) -> Result<Value, Misfit> {
+fn check_object(schema: &Value, mut given: Map<String, Value>, place: &str) -> Result<Value, Mismatch> {
     given.retain(|_, value| !value.is_null());
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Ok(given.into()) };
     let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
     if let Some(name) = strings(schema.get("required")).find(|name| !given.contains_key(*name)) {
         let allowed = properties.get(name).map(allowed).unwrap_or_default();
         let name = inside(place, name);
-        let beside = given.keys().find(|name| is_closed && !properties.contains_key(*name));
-        let beside = beside.map(|name| unknown(name, place, properties));
-        return Err(Misfit::Missing { message: format!("`{name}` is missing; it must be {allowed}"), name, beside });
+        let unknown = given.keys().find(|name| is_closed && !properties.contains_key(*name));
+        let unknown = unknown.map(|name| unknown_argument(name, place, properties));
+        return Err(Mismatch::Missing { message: format!("`{name}` is missing; it must be {allowed}"), unknown });
     }
-    let mut fitted = Map::new();
+    let mut checked = Map::new();
     for (name, value) in given {
         let value = match properties.get(&name) {
-            Some(property) => fit_value(property, value, &inside(place, &name))?,
-            None if is_closed => return Err(wrong(unknown(&name, place, properties))),
+            Some(property) => check_value(property, value, &inside(place, &name))?,
+            None if is_closed => return Err(Mismatch::Wrong(unknown_argument(&name, place, properties))),
             None => value,
         };
-        fitted.insert(name, value);
+        checked.insert(name, value);
     }
-    Ok(fitted.into())
+    Ok(checked.into())
 }
 
-fn fit_value(schema: &Value, given: Value, place: &str) -> Result<Value, Misfit> {
-    let misfit = |given: &str| Err(wrong(format!("`{place}` {given}; it must be {}", allowed(schema))));
+fn check_value(schema: &Value, given: Value, place: &str) -> Result<Value, Mismatch> {
+    let mismatch = |given: &str| Err(Mismatch::Wrong(format!("`{place}` {given}; it must be {}", allowed(schema))));
     let value = coerced(schema, given);
     if !has_type(schema, &value) {
-        return misfit(&format!("is {}", shown(&value)));
+        return mismatch(&format!("is {}", shown(&value)));
     }
     if schema.get("enum").and_then(Value::as_array).is_some_and(|choices| !choices.contains(&value)) {
-        return misfit(&format!("is {}", shown(&value)));
+        return mismatch(&format!("is {}", shown(&value)));
     }
     match value {
         Value::Number(ref number) => {
             let number = number.as_f64().unwrap_or(f64::NAN);
             let is_below = limit(schema, "minimum").is_some_and(|minimum| number < minimum);
             let is_above = limit(schema, "maximum").is_some_and(|maximum| number > maximum);
-            if is_below || is_above { misfit(&format!("is {}", shown(&value))) } else { Ok(value) }
+            if is_below || is_above { mismatch(&format!("is {}", shown(&value))) } else { Ok(value) }
         }
         Value::String(ref text) => {
             let length = text.chars().count();
             if fits_length(schema, "minLength", "maxLength", length) {
                 Ok(value)
             } else {
-                misfit(&if length == 0 { "is empty".into() } else { format!("has {length} characters") })
+                mismatch(&if length == 0 { "is empty".into() } else { format!("has {length} characters") })
             }
         }
         Value::Array(items) => {
             if !fits_length(schema, "minItems", "maxItems", items.len()) {
-                return misfit(&format!("has {} items", items.len()));
+                return mismatch(&format!("has {} items", items.len()));
             }
             let Some(item) = schema.get("items") else { return Ok(items.into()) };
-            let fitted: Result<Vec<Value>, Misfit> = items
+            let checked: Result<Vec<Value>, Mismatch> = items
                 .into_iter()
                 .enumerate()
-                .map(|(number, value)| fit_value(item, value, &format!("{place}[{number}]")))
+                .map(|(number, value)| check_value(item, value, &format!("{place}[{number}]")))
                 .collect();
-            Ok(fitted?.into())
+            Ok(checked?.into())
         }
-        Value::Object(given) => fit_object(schema, given, place),
+        Value::Object(given) => check_object(schema, given, place),
         other => Ok(other),
     }
 }
@@ -217,7 +230,7 @@ fn span(schema: &Value, minimum: &str, maximum: &str) -> Option<Span> {
     }
 }
 
-fn unknown(name: &str, place: &str, properties: &Map<String, Value>) -> String {
+fn unknown_argument(name: &str, place: &str, properties: &Map<String, Value>) -> String {
     let known: Vec<&str> = properties.keys().map(String::as_str).collect();
     let hint = nearest(name, known.iter().copied()).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     let takes = match known.as_slice() {
@@ -238,10 +251,6 @@ fn shown(value: &Value) -> String {
         Value::Object(_) => "an object".to_owned(),
         other => truncate(&other.to_string(), SHOWN_CHARS),
     }
-}
-
-fn wrong(message: String) -> Misfit {
-    Misfit::Wrong { message }
 }
 
 #[cfg(test)]
@@ -279,8 +288,8 @@ mod tests {
         if let Some(given) = arguments.as_object_mut() {
             given.entry("id").or_insert("a".into());
         }
-        let mut value = fit(&schema(), arguments).map_err(|misfit| match misfit {
-            Misfit::Missing { message, .. } | Misfit::Wrong { message } => message,
+        let mut value = check(&schema(), arguments).map_err(|mismatch| match mismatch {
+            Mismatch::Missing { message, .. } | Mismatch::Wrong(message) => message,
         })?;
         value.as_object_mut().unwrap().shift_remove("id");
         Ok(value)
@@ -308,15 +317,15 @@ mod tests {
     #[test]
     fn null_is_absent() {
         assert_eq!(fitted(json!({"limit": null, "tags": null})), Ok(json!({})));
-        let missing = fit(&schema(), json!({"id": null}));
-        assert!(matches!(missing, Err(Misfit::Missing { name, .. }) if name == "id"));
-        assert!(matches!(fit(&schema(), Value::Null), Err(Misfit::Missing { beside: None, .. })));
-        // Most often a slip: both are told, so that the next call is right.
-        let slip = fit(&schema(), json!({"idd": "a.md"}));
+        let missing = check(&schema(), json!({"id": null}));
+        assert!(matches!(missing, Err(Mismatch::Missing { message, .. }) if message.starts_with("`id` is missing")));
+        assert!(matches!(check(&schema(), Value::Null), Err(Mismatch::Missing { unknown: None, .. })));
+        // Usually a typo: the error names both, so that the next call is right.
+        let typo = check(&schema(), json!({"idd": "a.md"}));
         assert!(
-            matches!(&slip, Err(Misfit::Missing { name, beside: Some(beside), .. })
-                if name == "id" && beside.starts_with("`idd` is not an argument of this tool; did you mean `id`?")),
-            "{slip:?}"
+            matches!(&typo, Err(Mismatch::Missing { unknown: Some(unknown), .. })
+                if unknown.starts_with("`idd` is not an argument of this tool; did you mean `id`?")),
+            "{typo:?}"
         );
     }
 

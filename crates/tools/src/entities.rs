@@ -4,9 +4,9 @@ use quipu_core::index::Snapshot;
 use quipu_core::model::NoteKey;
 use quipu_core::quoted;
 
-use crate::fault::Fault;
 pub(crate) use crate::memory::EntityName;
 use crate::tool::Call;
+use crate::tool_error::ToolError;
 
 /// Entities shown around one note.
 pub(crate) const MAX_ENTITIES: usize = 20;
@@ -17,7 +17,7 @@ pub(crate) fn speaking_of(
     snapshot: &Snapshot,
     key: NoteKey,
     limit: usize,
-) -> Result<Vec<EntityName>, Fault> {
+) -> Result<Vec<EntityName>, ToolError> {
     let (entities, count) = call.knowledge.speaking_of(snapshot, key, limit)?;
     if count > entities.len() {
         call.warn(format!(

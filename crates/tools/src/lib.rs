@@ -3,10 +3,10 @@
 //! No files, SQL or MCP types here. A front door holds one [`Registry`], lists its tools and passes calls on. A tool is
 //! one file named as the tool; adding one is that file and a line in `registry.rs`.
 
-mod fault;
 mod offer;
 mod registry;
 mod tool;
+mod tool_error;
 
 mod docs;
 mod memory;
@@ -29,11 +29,11 @@ mod truncate;
 #[cfg(test)]
 mod testing;
 
-pub use fault::{Fault, FaultKind};
 pub use nearest::nearest;
 pub use offer::Offer;
 pub use reference::reference;
-pub use registry::{Called, Registry, RegistryOptions, Reply, every_tool_info};
+pub use registry::{Registry, RegistryOptions, Reply, ToolResponse, every_tool};
 pub use resources::{Completion, Resource, ResourcePage, ResourceText};
 pub use tool::{Access, ToolInfo, Toolset};
+pub use tool_error::{ToolError, ToolErrorKind};
 pub use truncate::echoed;

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::registry::{INVALID_PARAMS, Registry, RegistryOptions, Reply, every_tool_info, unknown_tool};
+use crate::registry::{INVALID_PARAMS, Registry, RegistryOptions, Reply, every_tool, unknown_tool};
 use crate::tool::{Access, ToolInfo};
 
 /// What a client is shown and may call.
@@ -15,15 +15,15 @@ pub struct Offer {
 impl Offer {
     /// Of a registry's tools those that the options admit.
     pub fn of(registry: &Registry, options: RegistryOptions) -> Self {
-        let admits = options.into_rule();
+        let admits = options.into_filter();
         Self::new(registry.tools().filter(|tool| admits(tool)).cloned().collect())
     }
 
     /// Of the tools with these names, those that the options admit, always in the same order.
     pub fn among<'a>(names: impl IntoIterator<Item = &'a str>, options: RegistryOptions) -> Self {
-        let (names, admits): (Vec<&str>, _) = (names.into_iter().collect(), options.into_rule());
-        let tools = every_tool_info().filter(|tool| names.contains(&tool.name) && admits(tool));
-        Self::new(tools.collect())
+        let (names, admits): (Vec<&str>, _) = (names.into_iter().collect(), options.into_filter());
+        let tools = every_tool().iter().filter(|tool| names.contains(&tool.name) && admits(tool));
+        Self::new(tools.cloned().collect())
     }
 
     /// Of these tools those that only read.
@@ -34,7 +34,7 @@ impl Offer {
     fn new(mut tools: Vec<ToolInfo>) -> Self {
         let offered: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
         let missing: Vec<&str> =
-            every_tool_info().map(|tool| tool.name).filter(|name| !offered.contains(name)).collect();
+            every_tool().iter().map(|tool| tool.name).filter(|name| !offered.contains(name)).collect();
         for tool in &mut tools {
             tool.description = without_tools(&tool.description, &missing).into();
             drop_mentions(&mut tool.input_schema, &missing);
@@ -43,25 +43,26 @@ impl Offer {
         Self { tools }
     }
 
-    /// What is offered.
+    /// The tools, always in the same order.
     pub fn tools(&self) -> impl Iterator<Item = &ToolInfo> {
         self.tools.iter()
     }
 
-    /// The answer to a call of a tool that is not offered; `None` for one that is.
-    pub fn refusal(&self, name: &str) -> Option<Reply> {
-        if self.tools.iter().any(|tool| tool.name == name) {
-            return None;
-        }
-        let Some(tool) = every_tool_info().find(|tool| tool.name == name) else {
-            return Some(unknown_tool(name, self.tools()));
+    /// The tool of this name, or the error for a client that asked for it.
+    pub fn find(&self, name: &str) -> Result<&ToolInfo, Reply> {
+        self.tools().find(|tool| tool.name == name).ok_or_else(|| self.not_offered(name))
+    }
+
+    fn not_offered(&self, name: &str) -> Reply {
+        let Some(tool) = every_tool().iter().find(|tool| tool.name == name) else {
+            return unknown_tool(name, self.tools());
         };
         let toolset = tool.toolset.name();
         let message = format!(
             "{name} is not offered here: this server was started for reading only, or without the toolset {toolset} or \
              what it needs"
         );
-        Some(Reply::Protocol { code: INVALID_PARAMS, message })
+        Reply::Protocol { code: INVALID_PARAMS, message }
     }
 }
 
@@ -102,7 +103,7 @@ mod tests {
 
     #[test]
     fn descriptions_name_only_tools_that_are_offered() {
-        let all: Vec<&str> = every_tool_info().map(|tool| tool.name).collect();
+        let all: Vec<&str> = every_tool().iter().map(|tool| tool.name).collect();
         let offer = |toolsets: &[Toolset], read_only| {
             Offer::among(all.iter().copied(), RegistryOptions { toolsets: toolsets.to_vec(), read_only })
         };
@@ -127,7 +128,7 @@ mod tests {
             }
         }
         let whole = Offer::among(all.iter().copied(), RegistryOptions::default());
-        for (tool, original) in whole.tools().zip(every_tool_info()) {
+        for (tool, original) in whole.tools().zip(every_tool().iter()) {
             assert_eq!(tool.description, original.description, "nothing is dropped where all tools are offered");
         }
     }
@@ -145,12 +146,12 @@ mod tests {
         let options = RegistryOptions { toolsets: vec![Toolset::Notes], read_only: true };
         let offer = Offer::among(["create_node", "get_node", "list_documents", "of a newer version"], options);
         assert_eq!(offer.tools().map(|tool| tool.name).collect::<Vec<_>>(), ["get_node"]);
-        assert_eq!(offer.refusal("get_node"), None);
-        let refusal = offer.refusal("create_node").unwrap();
-        let Reply::Protocol { code, message } = refusal else { panic!("{refusal:?}") };
+        assert_eq!(offer.find("get_node").map(|tool| tool.name), Ok("get_node"));
+        let refused = offer.find("create_node").map(|tool| tool.name);
+        let Err(Reply::Protocol { code, message }) = refused else { panic!("{refused:?}") };
         assert_eq!(code, -32602);
         assert!(message.starts_with("create_node is not offered here: "), "{message}");
         let unknown = Reply::Protocol { code: -32602, message: "Unknown tool: get_nod; did you mean get_node?".into() };
-        assert_eq!(offer.refusal("get_nod"), Some(unknown));
+        assert_eq!(offer.find("get_nod").map(|tool| tool.name), Err(unknown));
     }
 }

@@ -1,7 +1,8 @@
-//! Every tool by name, and the one way to call any of them: MCP, command line and web all come through here.
+//! Every tool by name, and the one way to call it: [`Registry::find`], then [`Registry::call`], which checks the arguments
+//! against the tool's schema and runs the tool.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use quipu_core::memory::Memory;
@@ -9,80 +10,84 @@ use quipu_core::{Knowledge, RequestKey, Session, on_one_line};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::arguments::{Misfit, fit};
-use crate::fault::{Fault, FaultKind};
+use crate::arguments::check_arguments;
 use crate::nearest::nearest;
-use crate::schema::{input_schema, output_schema};
-use crate::tool::{Access, Call, Tool, ToolInfo, Toolset};
+use crate::tool::{Access, Call, ToolInfo, Toolset};
+use crate::tool_error::{ToolError, ToolErrorKind};
 use crate::truncate::{MAX_WARNING, echoed, truncate};
 use crate::{docs, memory, notes, pages};
 
-/// JSON-RPC's code for arguments that name nothing.
+/// JSON-RPC's code for invalid arguments.
 pub(crate) const INVALID_PARAMS: i32 = -32602;
 
-/// Every tool there is, in the order in which they are listed. A new tool is one line.
-fn every_tool() -> Vec<Entry> {
+/// Every tool in the order of `tools/list`. A new tool is one line.
+pub fn every_tool() -> &'static [ToolInfo] {
+    static TOOLS: LazyLock<Vec<ToolInfo>> = LazyLock::new(list_tools);
+    &TOOLS
+}
+
+fn list_tools() -> Vec<ToolInfo> {
     use Toolset::{Docs, Memory, Notes, Pages};
     vec![
-        Entry::new::<notes::Search>(Notes),
-        Entry::new::<notes::GetNode>(Notes),
-        Entry::new::<notes::GetNeighbors>(Notes),
-        Entry::new::<notes::FindPath>(Notes),
-        Entry::new::<notes::GetHubs>(Notes),
-        Entry::new::<notes::SearchByTags>(Notes),
-        Entry::new::<notes::RandomNode>(Notes),
-        Entry::new::<notes::ListNodes>(Notes),
-        Entry::new::<notes::ResolveNodes>(Notes),
-        Entry::new::<notes::NodesExist>(Notes),
-        Entry::new::<notes::CreateNode>(Notes),
-        Entry::new::<notes::UpdateNode>(Notes),
-        Entry::new::<notes::DeleteNode>(Notes),
-        Entry::new::<docs::ListDocuments>(Docs),
-        Entry::new::<docs::GetDocument>(Docs),
-        Entry::new::<docs::SearchDocs>(Docs),
-        Entry::new::<pages::SearchPages>(Pages),
-        Entry::new::<pages::GetPage>(Pages),
-        Entry::new::<pages::GetContext>(Pages),
-        Entry::new::<pages::FulltextSearch>(Pages),
-        Entry::new::<pages::ListPages>(Pages),
-        Entry::new::<pages::GetGraph>(Pages),
-        Entry::new::<memory::GetVersion>(Memory),
-        Entry::new::<memory::GetCurrentTime>(Memory),
-        Entry::new::<memory::CreateEntity>(Memory),
-        Entry::new::<memory::GetEntity>(Memory),
-        Entry::new::<memory::UpdateEntity>(Memory),
-        Entry::new::<memory::DeleteEntity>(Memory),
-        Entry::new::<memory::CreateObservation>(Memory),
-        Entry::new::<memory::DeleteObservation>(Memory),
-        Entry::new::<memory::CreateRelation>(Memory),
-        Entry::new::<memory::DeleteRelation>(Memory),
-        Entry::new::<memory::FindRelations>(Memory),
-        Entry::new::<memory::SearchEntities>(Memory),
-        Entry::new::<memory::ListEntities>(Memory),
-        Entry::new::<memory::SearchSubgraph>(Memory),
-        Entry::new::<memory::GetSubgraphByIds>(Memory),
-        Entry::new::<memory::SetContext>(Memory),
-        Entry::new::<memory::GetContext>(Memory),
-        Entry::new::<memory::ClearContext>(Memory),
-        Entry::new::<memory::BulkUpdate>(Memory),
-        Entry::new::<memory::SuggestMerges>(Memory),
+        ToolInfo::of::<notes::Search>(Notes),
+        ToolInfo::of::<notes::GetNode>(Notes),
+        ToolInfo::of::<notes::GetNeighbors>(Notes),
+        ToolInfo::of::<notes::FindPath>(Notes),
+        ToolInfo::of::<notes::GetHubs>(Notes),
+        ToolInfo::of::<notes::SearchByTags>(Notes),
+        ToolInfo::of::<notes::RandomNode>(Notes),
+        ToolInfo::of::<notes::ListNodes>(Notes),
+        ToolInfo::of::<notes::ResolveNodes>(Notes),
+        ToolInfo::of::<notes::NodesExist>(Notes),
+        ToolInfo::of::<notes::CreateNode>(Notes),
+        ToolInfo::of::<notes::UpdateNode>(Notes),
+        ToolInfo::of::<notes::DeleteNode>(Notes),
+        ToolInfo::of::<docs::ListDocuments>(Docs),
+        ToolInfo::of::<docs::GetDocument>(Docs),
+        ToolInfo::of::<docs::SearchDocs>(Docs),
+        ToolInfo::of::<pages::SearchPages>(Pages),
+        ToolInfo::of::<pages::GetPage>(Pages),
+        ToolInfo::of::<pages::GetContext>(Pages),
+        ToolInfo::of::<pages::FulltextSearch>(Pages),
+        ToolInfo::of::<pages::ListPages>(Pages),
+        ToolInfo::of::<pages::GetGraph>(Pages),
+        ToolInfo::of::<memory::GetVersion>(Memory),
+        ToolInfo::of::<memory::GetCurrentTime>(Memory),
+        ToolInfo::of::<memory::CreateEntity>(Memory),
+        ToolInfo::of::<memory::GetEntity>(Memory),
+        ToolInfo::of::<memory::UpdateEntity>(Memory),
+        ToolInfo::of::<memory::DeleteEntity>(Memory),
+        ToolInfo::of::<memory::CreateObservation>(Memory),
+        ToolInfo::of::<memory::DeleteObservation>(Memory),
+        ToolInfo::of::<memory::CreateRelation>(Memory),
+        ToolInfo::of::<memory::DeleteRelation>(Memory),
+        ToolInfo::of::<memory::FindRelations>(Memory),
+        ToolInfo::of::<memory::SearchEntities>(Memory),
+        ToolInfo::of::<memory::ListEntities>(Memory),
+        ToolInfo::of::<memory::SearchSubgraph>(Memory),
+        ToolInfo::of::<memory::GetSubgraphByIds>(Memory),
+        ToolInfo::of::<memory::SetContext>(Memory),
+        ToolInfo::of::<memory::GetContext>(Memory),
+        ToolInfo::of::<memory::ClearContext>(Memory),
+        ToolInfo::of::<memory::BulkUpdate>(Memory),
+        ToolInfo::of::<memory::SuggestMerges>(Memory),
     ]
 }
 
-/// The tools of one vault.
+/// The tools of one open vault.
 pub struct Registry {
     pub(crate) knowledge: Arc<Knowledge>,
     memory: Result<Arc<Memory>, String>,
-    entries: Vec<Entry>,
+    tools: Vec<ToolInfo>,
     patience: Duration,
 }
 
-/// Which tools there shall be.
+/// Which tools a registry or an offer has.
 #[derive(Debug, Clone)]
 pub struct RegistryOptions {
-    /// Whose tools.
+    /// The toolsets to include.
     pub toolsets: Vec<Toolset>,
-    /// Without the tools that write.
+    /// Leave out the tools that write.
     pub read_only: bool,
 }
 
@@ -93,33 +98,38 @@ impl Default for RegistryOptions {
 }
 
 impl RegistryOptions {
-    /// Which tools they admit.
-    pub(crate) fn into_rule(self) -> impl Fn(&ToolInfo) -> bool {
+    pub(crate) fn into_filter(self) -> impl Fn(&ToolInfo) -> bool {
         move |tool| (!self.read_only || tool.access == Access::Read) && self.toolsets.contains(&tool.toolset)
     }
 }
 
-/// What came of a call.
+/// The response to a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Called {
-    /// The answer.
+pub struct ToolResponse {
+    /// The answer or the error.
     pub reply: Reply,
-    /// What else this client should know. Told once.
+    /// Warnings for this client, each sent once.
     pub warnings: Vec<String>,
 }
 
-/// An answer, or why there is none.
+impl From<Reply> for ToolResponse {
+    fn from(reply: Reply) -> Self {
+        Self { reply, warnings: Vec::new() }
+    }
+}
+
+/// An answer or an error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
     /// The tool's answer.
     Answer(Value),
-    /// The tool failed, and says so in this one text.
+    /// The tool failed; the text is the whole error as its toolset writes it.
     Failure(String),
-    /// The call itself was wrong: an error of the protocol.
+    /// A JSON-RPC error.
     Protocol {
         /// JSON-RPC's code.
         code: i32,
-        /// What was wrong.
+        /// The cause.
         message: String,
     },
 }
@@ -128,155 +138,108 @@ impl Registry {
     /// How long a call waits for the first index. Clients give up after a minute at the earliest.
     pub const PATIENCE: Duration = Duration::from_secs(20);
 
-    /// The tools of a vault, those left out whose need is missing.
-    pub fn new(knowledge: Arc<Knowledge>, options: RegistryOptions) -> Self {
-        let toolsets = options.toolsets.into_iter().filter(|toolset| *toolset != Toolset::Memory).collect();
-        let options = RegistryOptions { toolsets, ..options };
-        Self::over(knowledge, Err("there is no memory".to_owned()), options)
+    /// The tools of a vault without memory. Tools whose requirement is missing are left out, here and below.
+    pub fn new(knowledge: Arc<Knowledge>, mut options: RegistryOptions) -> Self {
+        options.toolsets.retain(|toolset| *toolset != Toolset::Memory);
+        Self::build(knowledge, Err("this vault has no memory".to_owned()), options)
     }
 
-    /// The tools of a vault whose memory cannot be had: those of memory are there too, and each says why it fails. The
-    /// reason is safe to show to a client.
-    pub fn without_memory(knowledge: Arc<Knowledge>, why: String, options: RegistryOptions) -> Self {
-        Self::over(knowledge, Err(why), options)
+    /// The tools of a vault whose memory cannot be opened: the memory tools are listed, and each fails with this reason,
+    /// which must be safe to show to a client.
+    pub fn without_memory(knowledge: Arc<Knowledge>, reason: String, options: RegistryOptions) -> Self {
+        Self::build(knowledge, Err(reason), options)
     }
 
-    /// The tools of a vault that has a memory.
+    /// The tools of a vault with its memory.
     pub fn with_memory(knowledge: Arc<Knowledge>, memory: Arc<Memory>, options: RegistryOptions) -> Self {
-        Self::over(knowledge, Ok(memory), options)
+        Self::build(knowledge, Ok(memory), options)
     }
 
-    fn over(knowledge: Arc<Knowledge>, memory: Result<Arc<Memory>, String>, options: RegistryOptions) -> Self {
-        let admits = options.into_rule();
-        let mut entries = every_tool();
-        entries.retain(|entry| admits(&entry.info) && (entry.needs_met)(&knowledge));
-        Self { knowledge, memory, entries, patience: Self::PATIENCE }
+    fn build(knowledge: Arc<Knowledge>, memory: Result<Arc<Memory>, String>, options: RegistryOptions) -> Self {
+        let admits = options.into_filter();
+        let tools =
+            every_tool().iter().filter(|tool| admits(tool) && (tool.is_available)(&knowledge)).cloned().collect();
+        Self { knowledge, memory, tools, patience: Self::PATIENCE }
     }
 
-    /// What there is to call, always in the same order.
+    /// The tools, always in the same order.
     pub fn tools(&self) -> impl Iterator<Item = &ToolInfo> {
-        self.entries.iter().map(|entry| &entry.info)
+        self.tools.iter()
     }
 
-    /// Calls a tool and waits for its answer. Never panics: a fault inside a tool is a failed call.
-    pub fn call(&self, name: &str, arguments: Value, session: &Session) -> Called {
-        self.call_for(None, name, arguments, session)
+    /// The tool of this name, or the error for a client that asked for it.
+    pub fn find(&self, name: &str) -> Result<&ToolInfo, Reply> {
+        self.tools().find(|tool| tool.name == name).ok_or_else(|| unknown_tool(name, self.tools()))
     }
 
-    /// The same for a call that may be made again: what it did it does not do twice. A write that is older than what was
-    /// done is remembered for is refused.
-    pub fn call_for(&self, request: Option<RequestKey>, name: &str, arguments: Value, session: &Session) -> Called {
-        let Some(entry) = self.entries.iter().find(|entry| entry.info.name == name) else {
-            return Called { reply: unknown_tool(name, self.tools()), warnings: Vec::new() };
-        };
+    /// Calls a tool. A panic inside it is a failed call. A call with a `request` key can be repeated: what it has done is
+    /// not done twice, and a write whose key is too old to be remembered is refused.
+    pub fn call(
+        &self,
+        tool: &ToolInfo,
+        arguments: Value,
+        session: &Session,
+        request: Option<RequestKey>,
+    ) -> ToolResponse {
+        // A client may have looked the tool up before another process, with other settings, took the vault over.
+        if !(tool.is_available)(&self.knowledge) {
+            return unknown_tool(tool.name, self.tools()).into();
+        }
         let memory = self.memory.as_deref().map_err(String::as_str);
-        let call = Call::new(&self.knowledge, memory, session).asked_by(request);
+        let call = Call::new(&self.knowledge, memory, session, request);
+        let uses_vault = tool.toolset != Toolset::Memory;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            if entry.info.access != Access::Read && request.is_some_and(|key| key.is_expired(self.knowledge.now_ns())) {
-                return Err(too_late(name));
+            if tool.access != Access::Read && request.is_some_and(|key| key.is_expired(self.knowledge.now_ns())) {
+                return Err(expired(tool.name));
             }
-            let arguments = (entry.fit)(&entry.info.input_schema, arguments)?;
-            // Memory does not depend on the notes: it answers while they are still being read.
-            if entry.info.toolset != Toolset::Memory {
+            let arguments = check_arguments(tool, arguments)?;
+            if uses_vault {
                 self.wait_for_index(&call);
             }
-            (entry.run)(&call, arguments)
+            (tool.run)(&call, arguments)
         }));
         let outcome = outcome.unwrap_or_else(|panic| {
-            tracing::error!(tool = name, panic = panic_text(&*panic), "a tool panicked");
-            Err(Fault::new(FaultKind::Provider, "internal error"))
+            tracing::error!(tool = tool.name, panic = panic_text(&*panic), "a tool panicked");
+            Err(ToolError::new(ToolErrorKind::Provider, "internal error"))
         });
-        let reply = match outcome {
-            Ok(answer) => Reply::Answer(answer),
-            Err(fault) => fault.reply(entry.info.toolset),
-        };
+        let reply = outcome.map_or_else(|error| error.reply(tool.toolset), Reply::Answer);
         let mut warnings = call.into_warnings();
-        // What is odd in the vault waits for a call that is about the vault.
-        if entry.info.toolset != Toolset::Memory {
+        if uses_vault {
             warnings.extend(self.knowledge.warnings(session));
         }
         let warnings = warnings.iter().map(|warning| truncate(&on_one_line(warning), MAX_WARNING)).collect();
-        Called { reply, warnings }
+        ToolResponse { reply, warnings }
     }
 
     fn wait_for_index(&self, call: &Call<'_>) {
         if !self.knowledge.wait_ready(self.patience) {
             let known = self.knowledge.snapshot().files().len();
             call.warn(format!(
-                "the vault is still being indexed: {known} files are known so far, and this answer may miss the rest; ask again later"
+                "the vault is still being indexed: {known} files are indexed so far, and this answer covers only those; retry later"
             ));
         }
     }
 }
 
-/// That none of these tools has the name.
 pub(crate) fn unknown_tool<'a>(name: &str, tools: impl Iterator<Item = &'a ToolInfo>) -> Reply {
     let hint =
         nearest(name, tools.map(|tool| tool.name)).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
     Reply::Protocol { code: INVALID_PARAMS, message: format!("Unknown tool: {}{hint}", echoed(name)) }
 }
 
-/// What is told of every tool there is.
-pub fn every_tool_info() -> impl Iterator<Item = ToolInfo> {
-    every_tool().into_iter().map(|entry| entry.info)
-}
-
-/// A tool with its types erased.
-struct Entry {
-    info: ToolInfo,
-    needs_met: fn(&Knowledge) -> bool,
-    fit: fn(&Value, Value) -> Result<Value, Fault>,
-    run: fn(&Call<'_>, Value) -> Result<Value, Fault>,
-}
-
-impl Entry {
-    fn new<T: Tool>(toolset: Toolset) -> Self {
-        let output_schema = output_schema::<T::Output>();
-        let info = ToolInfo {
-            name: T::NAME,
-            toolset,
-            description: T::DESCRIPTION.into(),
-            access: T::ACCESS,
-            idempotent: T::IDEMPOTENT,
-            shows_notes: T::SHOWS_NOTES,
-            input_schema: input_schema::<T::Params>(),
-            answers_object: output_schema.get("type").and_then(Value::as_str) == Some("object"),
-            output_schema,
-        };
-        Self { info, needs_met: T::needs_met, fit: fit_for::<T>, run: run::<T> }
-    }
-}
-
-fn fit_for<T: Tool>(schema: &Value, arguments: Value) -> Result<Value, Fault> {
-    fit(schema, arguments).map_err(|misfit| match misfit {
-        Misfit::Missing { name, message, beside } => {
-            let message = T::missing(&name).map_or(message, str::to_owned);
-            Fault::invalid(beside.map_or(message.clone(), |beside| format!("{message}; {beside}")))
-        }
-        Misfit::Wrong { message } => Fault::invalid(message),
-    })
-}
-
-fn run<T: Tool>(call: &Call<'_>, arguments: Value) -> Result<Value, Fault> {
-    // What passed the schema can only fail here for a number too big for its type.
-    let params: T::Params = serde_json::from_value(arguments).map_err(|error| Fault::invalid(error.to_string()))?;
-    let output = T::call(call, params)?;
-    Ok(serde_json::to_value(output).expect("answers have string keys and no failing serializer"))
-}
-
-/// The client is gone by now, or has waited through a suspended machine.
-fn too_late(tool: &str) -> Fault {
+/// The error for a write that was queued for too long, for example through a suspended machine.
+fn expired(tool: &str) -> ToolError {
     let minutes = RequestKey::MAX_AGE_NS / 60_000_000_000;
     let message = format!(
-        "cannot run {tool}: the request is more than {minutes} minutes old, and an earlier attempt may have succeeded; look \
-         whether it did, and call again if not"
+        "cannot run {tool}: the request is more than {minutes} minutes old, and an earlier attempt may have succeeded; \
+         check whether it did, and retry if not"
     );
-    Fault::new(FaultKind::Provider, message)
+    ToolError::new(ToolErrorKind::Provider, message)
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("not a text")
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
 #[cfg(test)]
@@ -285,6 +248,7 @@ mod tests {
 
     use super::*;
     use crate::testing::Desk;
+    use crate::tool::Tool;
 
     #[test]
     fn an_unknown_tool_is_an_error_of_the_protocol() {
@@ -301,7 +265,15 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_wanted_exists() {
+    fn a_tool_that_this_vault_cannot_run_is_unknown() {
+        let desk = Desk::new("");
+        let search = every_tool().iter().find(|tool| tool.name == "search").expect("it needs an embedder");
+        let reply = desk.registry.call(search, json!({"query": "x"}), &desk.session, None).reply;
+        assert_eq!(reply, desk.registry.find("search").map(|tool| tool.name).unwrap_err());
+    }
+
+    #[test]
+    fn options_choose_the_tools() {
         let desk = Desk::new("");
         let names = |toolsets: &[Toolset], read_only| -> Vec<&str> {
             let options = RegistryOptions { toolsets: toolsets.to_vec(), read_only };
@@ -312,14 +284,14 @@ mod tests {
         let reading = names(&[Toolset::Docs, Toolset::Notes], true);
         assert_eq!((reading.len(), reading[0], reading[11]), (12, "get_node", "search_docs"));
         let options = RegistryOptions { read_only: true, ..RegistryOptions::default() };
-        let called = Registry::new(desk.knowledge.clone(), options).call("create_node", json!({}), &desk.session);
-        assert!(matches!(called.reply, Reply::Protocol { code: -32602, .. }));
+        let registry = Registry::new(desk.knowledge.clone(), options);
+        assert!(matches!(registry.find("create_node"), Err(Reply::Protocol { code: -32602, .. })));
     }
 
     #[test]
     fn a_warning_is_told_once_to_each_client() {
         let desk = Desk::new("//- a.md\n[[nowhere]]\n//- b.md\n---\ntags: [x\n---\n");
-        let told = |session: &Session| desk.registry.call("get_hubs", json!({}), session).warnings;
+        let told = |session: &Session| desk.called_by(session, "get_hubs", json!({})).warnings;
         let first = told(&desk.session);
         assert_eq!(first.len(), 2, "{first:?}");
         assert_eq!(first[0], "\"a.md\": broken link to \"nowhere\"");
@@ -344,7 +316,7 @@ mod tests {
         desk.registry.patience = Duration::ZERO;
         let called = desk.called("list_nodes", json!({}));
         assert_eq!(called.reply, Reply::Answer(json!({"nodes": [], "total": 0})));
-        assert!(called.warnings[0].starts_with("the vault is still being indexed: 0 files are known"), "{called:?}");
+        assert!(called.warnings[0].starts_with("the vault is still being indexed: 0 files are indexed"), "{called:?}");
         desk.knowledge.start(&|_| {}).unwrap();
         assert_eq!(desk.called("list_nodes", json!({})).warnings, [""; 0]);
     }
@@ -353,7 +325,7 @@ mod tests {
     fn a_call_waits_for_the_first_index() {
         let desk = Desk::not_started("//- a.md\n");
         std::thread::scope(|scope| {
-            let call = scope.spawn(|| desk.registry.call("list_nodes", json!({}), &desk.session));
+            let call = scope.spawn(|| desk.called("list_nodes", json!({})));
             desk.knowledge.start(&|_| {}).unwrap();
             let called = call.join().unwrap();
             assert_eq!(called.reply, Reply::Answer(json!({"nodes": [{"id": "a.md", "title": "A"}], "total": 1})));
@@ -396,7 +368,7 @@ mod tests {
         const ACCESS: Access = Access::Read;
         const IDEMPOTENT: bool = true;
 
-        fn call(_call: &Call<'_>, _params: Self::Params) -> Result<u8, Fault> {
+        fn call(_call: &Call<'_>, _params: Self::Params) -> Result<u8, ToolError> {
             panic!("secret path /home/ada")
         }
     }
@@ -408,9 +380,8 @@ mod tests {
             (Toolset::Docs, "Error: internal error"),
         ] {
             let mut desk = Desk::new("");
-            desk.registry.entries.push(Entry::new::<Panics>(toolset));
-            let called = desk.registry.call("panics", json!({}), &desk.session);
-            assert_eq!(called.reply, Reply::Failure(text.into()));
+            desk.registry.tools.push(ToolInfo::of::<Panics>(toolset));
+            assert_eq!(desk.called("panics", json!({})).reply, Reply::Failure(text.into()));
             assert_eq!(desk.call("get_hubs", json!({})), json!([]), "the next call is answered");
         }
     }

@@ -5,8 +5,8 @@ use quipu_core::Session;
 use quipu_core::model::NoteId;
 use serde::{Deserialize, Serialize};
 
-use crate::fault::Fault;
 use crate::registry::Registry;
+use crate::tool_error::ToolError;
 use crate::truncate::echoed;
 
 /// What comes before a note's id.
@@ -83,11 +83,11 @@ impl Registry {
     pub const RESOURCE_MIME_TYPE: &'static str = "text/markdown";
 
     /// The notes behind a cursor, or from the first. A cursor holds the last id of a page: notes that come and go meanwhile
-    /// neither repeat nor hide others. One that no page ever gave is a fault.
-    pub fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, Fault> {
+    /// neither repeat nor hide others. One that no page ever gave is a error.
+    pub fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, ToolError> {
         let after = cursor.map(|cursor| match cursor.strip_prefix(CURSOR) {
             Some(id) => Ok(id),
-            None => Err(Fault::invalid(format!("no page of resources gave the cursor {}", echoed(cursor)))),
+            None => Err(ToolError::invalid(format!("no page of resources gave the cursor {}", echoed(cursor)))),
         });
         let after = after.transpose()?;
         let snapshot = self.knowledge.snapshot();
@@ -113,7 +113,7 @@ impl Registry {
     }
 
     /// A note's file as it is now; `None` when the address means no note.
-    pub fn read_resource(&self, session: &Session, uri: &str) -> Result<Option<ResourceText>, Fault> {
+    pub fn read_resource(&self, session: &Session, uri: &str) -> Result<Option<ResourceText>, ToolError> {
         let Some(id) = id_of(uri) else { return Ok(None) };
         let Some(read) = self.knowledge.read(session, &id)? else { return Ok(None) };
         self.knowledge.show_whole(session, &read);
@@ -166,8 +166,8 @@ mod tests {
         assert_eq!((uris(&second), second.next_cursor), (vec!["quipu://note/z.md".to_owned()], None));
         assert_eq!(desk.registry.resources(None, 0).unwrap().resources.len(), 1, "a page of nothing would never end");
         for cursor in ["", "a.md", "nonsense"] {
-            let fault = desk.registry.resources(Some(cursor), 2).unwrap_err();
-            assert_eq!(fault.message, format!("no page of resources gave the cursor {cursor}"));
+            let error = desk.registry.resources(Some(cursor), 2).unwrap_err();
+            assert_eq!(error.message, format!("no page of resources gave the cursor {cursor}"));
         }
     }
 

@@ -10,7 +10,7 @@ use quipu_testkit::store_conformance::Shelf;
 use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault, mem_memory};
 use serde_json::{Value, json};
 
-use crate::{Called, Registry, RegistryOptions, Reply};
+use crate::{Registry, RegistryOptions, Reply, ToolResponse};
 
 /// A vault in memory with its tools, and one client.
 pub(crate) struct Desk {
@@ -76,17 +76,24 @@ impl Desk {
         Self { vault, sources, clock, knowledge, registry, session: Session::named("desk") }
     }
 
-    /// Calls a tool as this client; every answer is held against the tool's output schema.
-    pub(crate) fn called(&self, tool: &str, arguments: Value) -> Called {
-        let called = self.registry.call(tool, arguments, &self.session);
-        if let Reply::Answer(answer) = &called.reply {
-            let info = self.registry.tools().find(|info| info.name == tool).expect("it answered");
-            let validator = jsonschema::validator_for(&info.output_schema).expect("the output schema is a schema");
-            let faults: Vec<String> = validator.iter_errors(answer).map(|fault| fault.to_string()).collect();
-            assert!(faults.is_empty(), "{tool} answered {answer} against its schema: {faults:?}");
-            assert_eq!(info.answers_object, info.output_schema["type"] == "object");
+    /// Calls a tool as this client. Every answer is checked against the tool's output schema.
+    pub(crate) fn called(&self, tool: &str, arguments: Value) -> ToolResponse {
+        self.called_by(&self.session, tool, arguments)
+    }
+
+    /// The same as another client.
+    pub(crate) fn called_by(&self, session: &Session, tool: &str, arguments: Value) -> ToolResponse {
+        let tool = match self.registry.find(tool) {
+            Ok(tool) => tool,
+            Err(reply) => return reply.into(),
+        };
+        let response = self.registry.call(tool, arguments, session, None);
+        if let Reply::Answer(answer) = &response.reply {
+            let validator = jsonschema::validator_for(&tool.output_schema).expect("the output schema is a schema");
+            let errors: Vec<String> = validator.iter_errors(answer).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty(), "{} answered {answer} against its schema: {errors:?}", tool.name);
         }
-        called
+        response
     }
 
     /// The answer; a failure as `{"failed": …}`, where JSON is read and other text is text.

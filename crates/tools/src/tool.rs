@@ -1,4 +1,4 @@
-//! What every tool says of itself, and what it is handed when it is called.
+//! The trait that every tool implements, and the call it is given.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -13,45 +13,44 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::fault::{Fault, FaultKind};
+use crate::schema::{input_schema, output_schema};
+use crate::tool_error::{ToolError, ToolErrorKind};
 use crate::truncate::echoed;
 
-/// Other notes of one spelling that are named.
+/// Notes named in a warning about an ambiguous path.
 const MAX_OTHERS: usize = 5;
 
-/// One tool. Implemented by one unit struct in the file named as the tool.
+/// One tool: a unit struct in the file named after the tool.
 pub(crate) trait Tool: 'static {
-    /// What it takes. The doc line, default and range of each field become the schema, and the check.
+    /// The arguments. The doc comment, default and range of each field become the input schema, which is also the check.
     type Params: DeserializeOwned + JsonSchema;
-    /// What it answers.
+    /// The answer.
     type Output: Serialize + JsonSchema;
 
-    /// What clients call it.
+    /// The name clients call.
     const NAME: &'static str;
-    /// What it returns, when to use it and when not, for a model with little context.
+    /// What it returns and when to prefer it over its neighbours, for a model with little context.
     const DESCRIPTION: &'static str;
     /// What it may do to the vault.
     const ACCESS: Access;
-    /// Whether calling it twice with the same arguments does no more than calling it once.
+    /// Whether repeating a call with the same arguments changes nothing further.
     const IDEMPOTENT: bool;
-    /// Whether its answers show notes: then the vault should have been read.
+    /// Whether its answers show notes, so that the vault must be indexed first.
     const SHOWS_NOTES: bool = true;
 
-    /// Whether the vault has all it needs. A tool whose need is missing does not exist.
-    fn needs_met(_knowledge: &Knowledge) -> bool {
+    /// The error text for a missing required argument, where the contract fixes one.
+    const MISSING_ARGUMENT: Option<&'static str> = None;
+
+    /// Whether the vault has what the tool requires. A tool that is not available is not listed.
+    fn is_available(_knowledge: &Knowledge) -> bool {
         true
     }
 
-    /// The words for a required argument that was not given, where the tool's contract has its own.
-    fn missing(_argument: &str) -> Option<&'static str> {
-        None
-    }
-
-    /// Translates, asks the vault once, translates back.
-    fn call(call: &Call<'_>, params: Self::Params) -> Result<Self::Output, Fault>;
+    /// Runs the tool.
+    fn call(call: &Call<'_>, params: Self::Params) -> Result<Self::Output, ToolError>;
 }
 
-/// The family a tool belongs to: which words it uses, and how it tells a fault.
+/// A group of tools that share their vocabulary and error format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Toolset {
     /// Notes as a graph of nodes.
@@ -60,7 +59,7 @@ pub enum Toolset {
     Docs,
     /// Notes as pages in sections, with typed links and how fresh they are.
     Pages,
-    /// What agents learn: entities, observations, relations.
+    /// What agents remember: entities, observations, relations.
     Memory,
 }
 
@@ -68,7 +67,7 @@ impl Toolset {
     /// Every toolset, in the order in which their tools are listed.
     pub const ALL: [Self; 4] = [Self::Notes, Self::Docs, Self::Pages, Self::Memory];
 
-    /// The word for it in the configuration.
+    /// The name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Notes => "notes",
@@ -78,7 +77,7 @@ impl Toolset {
         }
     }
 
-    /// The toolset a word names.
+    /// The toolset of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|toolset| toolset.name() == name)
     }
@@ -87,68 +86,100 @@ impl Toolset {
 /// What a tool may do to the vault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Looks.
+    /// Changes nothing.
     Read,
-    /// Adds; what is there stays as it is.
+    /// Adds; never changes or removes existing data.
     Write,
-    /// May replace or remove what is there.
+    /// May replace or remove existing data.
     Destroy,
 }
 
-/// What a client is told of a tool.
+/// A tool as clients see it, and how the registry runs it.
 #[derive(Debug, Clone)]
 pub struct ToolInfo {
-    /// What clients call it.
+    /// The name clients call.
     pub name: &'static str,
-    /// Its family.
+    /// The toolset it belongs to.
     pub toolset: Toolset,
     /// For the model that chooses among tools.
     pub description: Cow<'static, str>,
-    /// What it may do.
+    /// What it may do to the vault.
     pub access: Access,
-    /// Whether a repetition does no more.
+    /// Whether repeating a call changes nothing further.
     pub idempotent: bool,
-    /// Whether its answers show notes. Others can be asked of a vault that nobody has read.
+    /// Whether its answers show notes. The other tools work on a vault that is not indexed.
     pub shows_notes: bool,
-    /// JSON Schema of its arguments. Everything it says is checked.
+    /// JSON Schema of its arguments, and the check of them.
     pub input_schema: Value,
     /// JSON Schema of its answers.
     pub output_schema: Value,
-    /// Whether every answer is an object: never a list, never null. Older protocols want nothing else.
+    /// Whether every answer is an object, as protocols before 2026-07-28 require.
     pub answers_object: bool,
+    pub(crate) missing_argument: Option<&'static str>,
+    pub(crate) is_available: fn(&Knowledge) -> bool,
+    pub(crate) run: fn(&Call<'_>, Value) -> Result<Value, ToolError>,
 }
 
-/// One call: the vault, who asks, and what is to be told beside the answer.
+impl ToolInfo {
+    pub(crate) fn of<T: Tool>(toolset: Toolset) -> Self {
+        let output_schema = output_schema::<T::Output>();
+        Self {
+            name: T::NAME,
+            toolset,
+            description: T::DESCRIPTION.into(),
+            access: T::ACCESS,
+            idempotent: T::IDEMPOTENT,
+            shows_notes: T::SHOWS_NOTES,
+            input_schema: input_schema::<T::Params>(),
+            answers_object: output_schema.get("type").and_then(Value::as_str) == Some("object"),
+            output_schema,
+            missing_argument: T::MISSING_ARGUMENT,
+            is_available: T::is_available,
+            run: run::<T>,
+        }
+    }
+}
+
+/// Runs a tool on arguments that passed its schema.
+fn run<T: Tool>(call: &Call<'_>, arguments: Value) -> Result<Value, ToolError> {
+    // Fails only for a number too large for its type.
+    let params: T::Params = serde_json::from_value(arguments).map_err(|error| ToolError::invalid(error.to_string()))?;
+    let output = T::call(call, params)?;
+    Ok(serde_json::to_value(output).expect("answers have string keys and no failing serializer"))
+}
+
+/// One call: the vault, the client, and the warnings that go with the answer.
 pub(crate) struct Call<'a> {
     pub(crate) knowledge: &'a Knowledge,
     memory: Result<&'a Memory, &'a str>,
     pub(crate) session: &'a Session,
-    /// Names the call, where it may be made again.
+    /// Identifies a call that may be retried.
     pub(crate) request: Option<RequestKey>,
     warnings: RefCell<Vec<String>>,
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn new(knowledge: &'a Knowledge, memory: Result<&'a Memory, &'a str>, session: &'a Session) -> Self {
-        Self { knowledge, memory, session, request: None, warnings: RefCell::default() }
+    pub(crate) fn new(
+        knowledge: &'a Knowledge,
+        memory: Result<&'a Memory, &'a str>,
+        session: &'a Session,
+        request: Option<RequestKey>,
+    ) -> Self {
+        Self { knowledge, memory, session, request, warnings: RefCell::default() }
     }
 
-    pub(crate) fn asked_by(self, request: Option<RequestKey>) -> Self {
-        Self { request, ..self }
+    /// Memory, or the error that says why it is not available.
+    pub(crate) fn memory(&self) -> Result<&'a Memory, ToolError> {
+        self.memory.map_err(|why| ToolError::new(ToolErrorKind::Provider, why))
     }
 
-    /// What agents learned; a failure that says why where it cannot be had.
-    pub(crate) fn memory(&self) -> Result<&'a Memory, Fault> {
-        self.memory.map_err(|why| Fault::new(FaultKind::Provider, why))
-    }
-
-    /// This client, using a tool, now.
-    pub(crate) fn author(&self, tool: &str) -> Result<Author, Fault> {
+    /// The author that memory records for a change by this call.
+    pub(crate) fn author(&self, tool: &str) -> Result<Author, ToolError> {
         Ok(self.memory()?.author(self.session, tool, self.request))
     }
 
-    /// The note that an id or path means, as its file is now. Where several match, the client is told of the others.
-    pub(crate) fn read(&self, spelled: &str) -> Result<Option<ReadNote>, Fault> {
+    /// The note with this id or path, read from its file now. Warns where several notes match.
+    pub(crate) fn read(&self, spelled: &str) -> Result<Option<ReadNote>, ToolError> {
         let read = self.knowledge.read(self.session, spelled)?;
         if let Some(read) = &read {
             self.warn_of_others(spelled, &read.note().path, read.others.iter());
@@ -156,7 +187,7 @@ impl<'a> Call<'a> {
         Ok(read)
     }
 
-    /// The same among the notes of a snapshot, without reading its file.
+    /// The same in a snapshot, without reading the file.
     pub(crate) fn find(&self, snapshot: &Snapshot, spelled: &str) -> Option<NoteKey> {
         let found = snapshot.lookup(spelled);
         let (key, others) = found.split_first()?;
@@ -181,7 +212,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Tells the client something beside the answer.
+    /// Adds a warning to the response.
     pub(crate) fn warn(&self, message: String) {
         self.warnings.borrow_mut().push(message);
     }

@@ -56,7 +56,7 @@ proptest! {
             let tool = registry.tools().nth(number).expect("there are forty").clone();
             let names = tool.input_schema["properties"].as_object().expect("every tool lists its arguments").keys().cloned();
             let arguments: Map<String, Value> = names.zip(values).collect();
-            let called = registry.call(tool.name, arguments.clone().into(), &session);
+            let called = registry.call(&tool, arguments.clone().into(), &session, None);
             match called.reply {
                 Reply::Answer(answer) => {
                     let valid = jsonschema::is_valid(&tool.output_schema, &answer);

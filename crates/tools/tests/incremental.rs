@@ -69,9 +69,12 @@ fn start(vault: &Arc<MemVault>, shelf: &MemShelf) -> (Arc<Knowledge>, Registry) 
 /// Everything that depends on names, links and their order.
 fn answers(registry: &Registry) -> Vec<Value> {
     let session = Session::default();
-    let call = |tool: &str, arguments: Value| match registry.call(tool, arguments, &session).reply {
-        Reply::Answer(answer) => answer,
-        other => panic!("{tool}: {other:?}"),
+    let call = |name: &str, arguments: Value| {
+        let tool = registry.find(name).expect("the registry has every tool");
+        match registry.call(tool, arguments, &session, None).reply {
+            Reply::Answer(answer) => answer,
+            other => panic!("{name}: {other:?}"),
+        }
     };
     let mut answers = vec![
         call("list_nodes", json!({})),

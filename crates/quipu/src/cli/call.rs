@@ -73,11 +73,11 @@ impl Call {
         if info.shows_notes || open.index != IndexPlace::Memory(WhyMemory::NotYet) {
             opened::start(&open, output)?;
         }
-        let called = registry.call_for(self.key()?, tool, arguments, &Session::named(super::CLIENT));
-        for warning in &called.warnings {
+        let response = registry.call(info, arguments, &Session::named(super::CLIENT), self.key()?);
+        for warning in &response.warnings {
             tracing::info!("{warning}");
         }
-        match called.reply {
+        match response.reply {
             Reply::Answer(answer) => {
                 output.json(&answer)?;
                 Ok(Outcome::Fine)

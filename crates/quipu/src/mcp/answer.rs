@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use quipu_tools::{Access, Called, Reply, ToolInfo};
+use quipu_tools::{Access, Reply, ToolInfo, ToolResponse};
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
@@ -28,8 +28,8 @@ fn schema(schema: &Value) -> Arc<JsonObject> {
 }
 
 /// A call's outcome as a result: the answer in one text block, what the client should know besides in a second.
-pub(super) fn result(called: Called, modern: bool) -> Result<CallToolResult, ErrorData> {
-    let Called { reply, warnings } = called;
+pub(super) fn result(called: ToolResponse, modern: bool) -> Result<CallToolResult, ErrorData> {
+    let ToolResponse { reply, warnings } = called;
     let mut result = match reply {
         Reply::Answer(value) => {
             let mut result = CallToolResult::success(vec![ContentBlock::text(value.to_string())]);
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     fn wire(reply: Reply, warnings: &[&str], modern: bool) -> Value {
-        let called = Called { reply, warnings: warnings.iter().map(|&warning| warning.to_owned()).collect() };
+        let called = ToolResponse { reply, warnings: warnings.iter().map(|&warning| warning.to_owned()).collect() };
         serde_json::to_value(result(called, modern).unwrap()).unwrap()
     }
 
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(failed["isError"], json!(true));
         assert_eq!(failed["content"], json!([{"type": "text", "text": "Error: no"}]));
         let reply = Reply::Protocol { code: -32602, message: "no such page".into() };
-        let error = result(Called { reply, warnings: vec![] }, true).unwrap_err();
+        let error = result(ToolResponse { reply, warnings: vec![] }, true).unwrap_err();
         assert_eq!((error.code.0, &*error.message), (-32602, "no such page"));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quipu_core::Session;
 use quipu_core::index::Changes;
 use quipu_core::model::NoteId;
-use quipu_tools::{Called, Completion, Fault, Offer, ResourcePage, ResourceText};
+use quipu_tools::{Completion, Offer, ResourcePage, ResourceText, ToolError, ToolResponse};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -16,14 +16,14 @@ pub(crate) trait Desk: Send + Sync {
     fn offer(&self) -> Arc<Offer>;
 
     /// Calls a tool; one that is not offered is refused.
-    fn call(&self, name: &str, arguments: Value, session: &Session) -> Called;
+    fn call(&self, name: &str, arguments: Value, session: &Session) -> ToolResponse;
 
     /// See [`quipu_tools::Registry::resources`]. This and the next two wait for the vault to be read, as long as a client
     /// might: resources, unlike tool calls, have no way to say that a list is not whole yet.
-    fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, Fault>;
+    fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, ToolError>;
 
     /// See [`quipu_tools::Registry::read_resource`].
-    fn read_resource(&self, session: &Session, uri: &str) -> Result<Option<ResourceText>, Fault>;
+    fn read_resource(&self, session: &Session, uri: &str) -> Result<Option<ResourceText>, ToolError>;
 
     /// See [`quipu_tools::Registry::complete_note_id`].
     fn complete_note_id(&self, typed: &str, limit: usize) -> Completion;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use quipu_tools::{Access, Offer, every_tool_info};
+use quipu_tools::{Access, Offer, every_tool};
 use rmcp::model::{ErrorData, Tool};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -106,7 +106,7 @@ impl Server {
         Self(Arc::new(Shared {
             shown: RwLock::new(Arc::new(Shown::of(desk.offer()))),
             // Of all tools: which are offered may change.
-            meter: Meter::of(every_tool_info().map(|tool| tool.name)),
+            meter: Meter::of(every_tool().iter().map(|tool| tool.name)),
             notices,
             desk,
             workers: Arc::new(Semaphore::new(MAX_WORKERS)),

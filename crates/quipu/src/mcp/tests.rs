@@ -10,7 +10,7 @@ use quipu_core::ports::{FileChange, FileContent, Kept, Listing, SystemClock, Vau
 use quipu_core::{Knowledge, Parts, RequestKey, Session};
 use quipu_testkit::store_conformance::Shelf;
 use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
-use quipu_tools::{Called, Completion, Fault, Offer, Registry, RegistryOptions, ResourcePage, ResourceText};
+use quipu_tools::{Completion, Offer, Registry, RegistryOptions, ResourcePage, ResourceText, ToolError, ToolResponse};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, split};
 use tokio::sync::oneshot;
@@ -90,13 +90,16 @@ impl Desk for OneRegistry {
     fn offer(&self) -> Arc<Offer> {
         self.offer.clone()
     }
-    fn call(&self, name: &str, arguments: Value, session: &Session) -> Called {
-        self.registry.call(name, arguments, session)
+    fn call(&self, name: &str, arguments: Value, session: &Session) -> ToolResponse {
+        match self.registry.find(name) {
+            Ok(tool) => self.registry.call(tool, arguments, session, None),
+            Err(reply) => reply.into(),
+        }
     }
-    fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, Fault> {
+    fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, ToolError> {
         self.registry.resources(cursor, page_size)
     }
-    fn read_resource(&self, session: &Session, uri: &str) -> Result<Option<ResourceText>, Fault> {
+    fn read_resource(&self, session: &Session, uri: &str) -> Result<Option<ResourceText>, ToolError> {
         self.registry.read_resource(session, uri)
     }
     fn complete_note_id(&self, typed: &str, limit: usize) -> Completion {

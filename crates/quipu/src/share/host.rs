@@ -329,8 +329,12 @@ impl Shared {
             Question::Call { key, tool, arguments, session } => {
                 let Some((copy, known)) = self.session(process, session) else { return Answered::who_are_you() };
                 let Ok(key) = key.parse() else { return Answered::plain(Answer::Failed(NoKey.to_string())) };
-                let called = engine.registry().call_for(Some(key), &tool, arguments, &copy);
-                Answered { answer: Answer::Called(called), session: Some(Changes::of(&copy, known)) }
+                let registry = engine.registry();
+                let response = match registry.find(&tool) {
+                    Ok(tool) => registry.call(tool, arguments, &copy, Some(key)),
+                    Err(reply) => reply.into(),
+                };
+                Answered { answer: Answer::Called(response), session: Some(Changes::of(&copy, known)) }
             }
             Question::Resources { cursor, page_size } => {
                 Answered::plain(Answer::Resources(engine.indexed().resources(cursor.as_deref(), page_size)))

@@ -7,7 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use quipu_core::Session;
-use quipu_tools::{Called, Completion, Fault, FaultKind, Offer, RegistryOptions, Reply, ResourcePage, ResourceText};
+use quipu_tools::{
+    Completion, Offer, RegistryOptions, ResourcePage, ResourceText, ToolError, ToolErrorKind, ToolResponse,
+};
 use serde_json::Value;
 
 use super::link::{Link, Lost, is_silence};
@@ -118,11 +120,12 @@ impl Desk for Seat {
         self.shared.offer()
     }
 
-    fn call(&self, name: &str, arguments: Value, session: &Session) -> Called {
+    fn call(&self, name: &str, arguments: Value, session: &Session) -> ToolResponse {
         let offer = self.offer();
-        if let Some(reply) = offer.refusal(name) {
-            return Called { reply, warnings: Vec::new() };
-        }
+        let tool = match offer.find(name) {
+            Ok(tool) => tool,
+            Err(reply) => return reply.into(),
+        };
         let key = new_key();
         // Passed on they may be needed again; here they are used up. They can be megabytes.
         let arguments = RefCell::new(arguments);
@@ -135,22 +138,17 @@ impl Desk for Seat {
         let answer = self.shared.ask(
             |engine, again| {
                 let key = again.then_some(key);
-                Answer::Called(engine.registry().call_for(key, name, arguments.take(), session))
+                Answer::Called(engine.registry().call(tool, arguments.take(), session, key))
             },
             |link| link.ask_for(session, question),
         );
         match answer {
             Ok(Answer::Called(called)) => called,
-            other => {
-                let toolset = offer.tools().find(|tool| tool.name == name).map(|tool| tool.toolset);
-                let fault = failed(other);
-                let reply = toolset.map_or_else(|| Reply::Failure(fault.message.clone()), |set| fault.reply(set));
-                Called { reply, warnings: Vec::new() }
-            }
+            other => failed(other).reply(tool.toolset).into(),
         }
     }
 
-    fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, Fault> {
+    fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, ToolError> {
         let answer = self.shared.ask(
             |engine, _| Answer::Resources(engine.indexed().resources(cursor, page_size)),
             |link| link.ask(&Question::Resources { cursor: cursor.map(str::to_owned), page_size }),
@@ -161,7 +159,7 @@ impl Desk for Seat {
         }
     }
 
-    fn read_resource(&self, session: &Session, uri: &str) -> Result<Option<ResourceText>, Fault> {
+    fn read_resource(&self, session: &Session, uri: &str) -> Result<Option<ResourceText>, ToolError> {
         let question = |session: SessionHere| Question::ReadResource { uri: uri.to_owned(), session };
         let answer = self.shared.ask(
             |engine, _| Answer::Resource(engine.indexed().read_resource(session, uri)),
@@ -199,7 +197,7 @@ impl Desk for Seat {
 }
 
 /// Nobody could be asked, in the words of a failed call.
-fn failed(answer: Result<Answer, String>) -> Fault {
+fn failed(answer: Result<Answer, String>) -> ToolError {
     let message = match answer {
         Err(message) | Ok(Answer::Failed(message)) => message,
         Ok(other) => {
@@ -207,7 +205,7 @@ fn failed(answer: Result<Answer, String>) -> Fault {
             "the process that has this vault open answered something else; end it, or start this one again".to_owned()
         }
     };
-    Fault::new(FaultKind::Provider, message)
+    ToolError::new(ToolErrorKind::Provider, message)
 }
 
 impl Shared {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use quipu_core::memory::EntityId;
 use quipu_core::model::{ContentHash, NoteId, VaultPath};
 use quipu_core::{Extent, Session, SessionChanges, ShownVersion};
-use quipu_tools::{Called, Completion, Fault, ResourcePage, ResourceText};
+use quipu_tools::{Completion, ResourcePage, ResourceText, ToolError, ToolResponse};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -94,9 +94,9 @@ pub(super) struct Answered {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
-    Called(Called),
-    Resources(Result<ResourcePage, Fault>),
-    Resource(Result<Option<ResourceText>, Fault>),
+    Called(ToolResponse),
+    Resources(Result<ResourcePage, ToolError>),
+    Resource(Result<Option<ResourceText>, ToolError>),
     Completion(Completion),
     Reading(Reading),
     Command(Printed),

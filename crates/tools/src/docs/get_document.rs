@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::document::DocumentMetadata;
-use crate::fault::{Fault, FaultKind};
 use crate::parts::{Truncated, part};
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::{ToolError, ToolErrorKind};
 use crate::truncate::echoed;
 
 const PATH_REQUIRED: &str = "Document path is required";
@@ -46,18 +46,18 @@ impl Tool for GetDocument {
         max_chars. Use a path from list_documents or search_docs.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
+    const MISSING_ARGUMENT: Option<&'static str> = Some(PATH_REQUIRED);
 
-    fn missing(_argument: &str) -> Option<&'static str> {
-        Some(PATH_REQUIRED)
-    }
-
-    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         if params.path.trim().is_empty() {
-            return Err(Fault::invalid(PATH_REQUIRED));
+            return Err(ToolError::invalid(PATH_REQUIRED));
         }
         // A path that leads out of the vault is no path inside it, and answers like any other that is not there.
         let Some(read) = call.read(&params.path)? else {
-            return Err(Fault::new(FaultKind::NotFound, format!("Document not found: {}", echoed(&params.path))));
+            return Err(ToolError::new(
+                ToolErrorKind::NotFound,
+                format!("Document not found: {}", echoed(&params.path)),
+            ));
         };
         let (content, truncated) = if params.offset.is_some() || params.max_chars.is_some() {
             part(call, &read, params.offset, params.max_chars)

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::document::DocumentMetadata;
 use crate::answer_size::{self, Wanted};
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 /// Documents on a page.
 const DEFAULT_LIMIT: usize = 100;
@@ -49,7 +49,7 @@ impl Tool for ListDocuments {
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let snapshot = call.knowledge.snapshot();
         let wanted = Wanted { offset: params.offset, limit: params.limit };
         let limit = params.limit.unwrap_or(DEFAULT_LIMIT);

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::document::DocumentMetadata;
 use crate::answer_size::{LIST_ROOM, fitting};
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 use crate::truncate::{LISTED, truncate};
 
 const QUERY_REQUIRED: &str = "Search query is required";
@@ -54,14 +54,11 @@ impl Tool for SearchDocs {
         it for known terms and names; it knows no synonyms, so try other words when it finds nothing.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
+    const MISSING_ARGUMENT: Option<&'static str> = Some(QUERY_REQUIRED);
 
-    fn missing(_argument: &str) -> Option<&'static str> {
-        Some(QUERY_REQUIRED)
-    }
-
-    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         if params.query.trim().is_empty() {
-            return Err(Fault::invalid(QUERY_REQUIRED));
+            return Err(ToolError::invalid(QUERY_REQUIRED));
         }
         let snapshot = call.knowledge.snapshot();
         let limit = params.max_results.unwrap_or(DEFAULT_LIMIT);

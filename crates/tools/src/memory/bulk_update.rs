@@ -7,8 +7,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::wire::{EntityOutput, ObservationOutput, RelationOutput, split_aliases, warn_of_mapped_type};
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 use crate::truncate::echoed;
 
 #[derive(Deserialize, JsonSchema)]
@@ -117,7 +117,7 @@ impl Tool for BulkUpdate {
     const IDEMPOTENT: bool = false;
     const SHOWS_NOTES: bool = false;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let entity = |new: NewEntity| BulkEntity {
             name: new.name,
             entity_type: new.entity_type,

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {}
@@ -27,7 +27,7 @@ impl Tool for ClearContext {
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;
 
-    fn call(call: &Call<'_>, _params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, _params: Params) -> Result<Output, ToolError> {
         call.memory()?.clear_context(call.session)?;
         Ok(Output { status: "context_cleared" })
     }

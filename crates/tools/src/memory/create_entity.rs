@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::wire::{EntityOutput, join_aliases, rounded, split_aliases, warn_of_mapped_type};
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 use crate::truncate::echoed;
 
 #[derive(Deserialize, JsonSchema)]
@@ -81,7 +81,7 @@ impl Tool for CreateEntity {
     const IDEMPOTENT: bool = false;
     const SHOWS_NOTES: bool = false;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let wish = EntityWish {
             name: params.name,
             entity_type: params.entity_type,

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::wire::ObservationOutput;
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -30,7 +30,7 @@ impl Tool for CreateObservation {
     const IDEMPOTENT: bool = false;
     const SHOWS_NOTES: bool = false;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<ObservationOutput, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<ObservationOutput, ToolError> {
         let author = call.author(Self::NAME)?;
         let memory = call.memory()?;
         let observed = memory.create_observation(EntityId(params.entity_id), &params.text_content, &author)?;

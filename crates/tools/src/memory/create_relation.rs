@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::wire::RelationOutput;
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -32,7 +32,7 @@ impl Tool for CreateRelation {
     const IDEMPOTENT: bool = false;
     const SHOWS_NOTES: bool = false;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<RelationOutput, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<RelationOutput, ToolError> {
         let (from, to) = (EntityId(params.from_entity_id), EntityId(params.to_entity_id));
         let author = call.author(Self::NAME)?;
         let relation = call.memory()?.create_relation(from, to, &params.relation_type, &author)?;

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::wire::EntityOutput;
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -34,7 +34,7 @@ impl Tool for DeleteEntity {
     const IDEMPOTENT: bool = false;
     const SHOWS_NOTES: bool = false;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let author = call.author(Self::NAME)?;
         let (entity, relations) = call.memory()?.delete_entity(EntityId(params.entity_id), &author)?;
         let Entity { id, observation_count, .. } = &entity;

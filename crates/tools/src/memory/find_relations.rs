@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::wire::RelationOutput;
 use crate::answer_size::{LIST_ROOM, fitting};
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -41,7 +41,7 @@ impl Tool for FindRelations {
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Vec<RelationOutput>, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Vec<RelationOutput>, ToolError> {
         let filter = RelationFilter {
             from: params.from_entity_id.map(EntityId),
             to: params.to_entity_id.map(EntityId),

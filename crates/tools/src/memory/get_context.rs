@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {}
@@ -36,7 +36,7 @@ impl Tool for GetContext {
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;
 
-    fn call(call: &Call<'_>, _params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, _params: Params) -> Result<Output, ToolError> {
         Ok(match call.memory()?.context(call.session)? {
             Some(project) => Output {
                 status: "context_active",

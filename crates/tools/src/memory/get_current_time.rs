@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::fault::Fault;
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {}
@@ -28,7 +28,7 @@ impl Tool for GetCurrentTime {
     const IDEMPOTENT: bool = false;
     const SHOWS_NOTES: bool = false;
 
-    fn call(call: &Call<'_>, _params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, _params: Params) -> Result<Output, ToolError> {
         Ok(Output { timestamp: iso_utc(call.knowledge.now_ns()) })
     }
 }

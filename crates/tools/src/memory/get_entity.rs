@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::room::{OBSERVATIONS, cost, newest_that_fit};
 use super::wire::{EntityOutput, Names, names_of_ends};
 use crate::answer_size::{LIST_ROOM, fitting, json_chars};
-use crate::fault::Fault;
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 use crate::truncate::truncate;
 
 #[derive(Deserialize, JsonSchema)]
@@ -96,7 +96,7 @@ impl Tool for GetEntity {
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let memory = call.memory()?;
         let part = DetailPart {
             observations_offset: params.observations_offset,
@@ -204,7 +204,7 @@ fn tell_rest(call: &Call<'_>, detail: &EntityDetail, params: &Params, max_chars:
     }
 }
 
-fn linked_notes(call: &Call<'_>, detail: &EntityDetail) -> Result<Vec<LinkedNote>, Fault> {
+fn linked_notes(call: &Call<'_>, detail: &EntityDetail) -> Result<Vec<LinkedNote>, ToolError> {
     let Some(spoken_of) = call.knowledge.spoken_of(detail)? else { return Ok(Vec::new()) };
     if !call.knowledge.wait_ready(Duration::ZERO) {
         call.warn("the vault is still being indexed: `notes` may miss some; ask again later".to_owned());

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::wire::{GraphEntity, RelationOutput, listed, show_subgraph};
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -34,7 +34,7 @@ impl Tool for GetSubgraphByIds {
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let ids: Vec<EntityId> = params.entity_ids.into_iter().map(EntityId).collect();
         let (subgraph, missing) = call.memory()?.subgraph(&ids)?;
         if !missing.is_empty() {

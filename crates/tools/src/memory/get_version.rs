@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {}
@@ -26,7 +26,7 @@ impl Tool for GetVersion {
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;
 
-    fn call(call: &Call<'_>, _params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, _params: Params) -> Result<Output, ToolError> {
         let _ = call;
         Ok(Output { version: env!("CARGO_PKG_VERSION") })
     }

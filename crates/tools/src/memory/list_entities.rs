@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::wire::{EntityName, Pagination, default_per_page, first_page};
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -39,7 +39,7 @@ impl Tool for ListEntities {
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let page = Page { number: params.page, size: params.per_page };
         let EntityPage { entities, total } = call.memory()?.list_entities(page)?;
         let entities = entities.into_iter().map(EntityName::from).collect();

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::wire::{join_aliases, listed_name, rounded};
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 use crate::truncate::{LISTED, truncate};
 
 #[derive(Deserialize, JsonSchema)]
@@ -64,7 +64,7 @@ impl Tool for SearchEntities {
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Hit>, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Hit>, ToolError> {
         let query = SearchQuery {
             text: params.query,
             limit: params.limit,

@@ -4,8 +4,8 @@ use quipu_core::memory::EntityId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -35,7 +35,7 @@ impl Tool for SetContext {
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let project = call.memory()?.set_context(call.session, EntityId(params.project_id))?;
         Ok(Output {
             status: "context_set",

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::wire::{EntityName, rounded};
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -54,7 +54,7 @@ impl Tool for SuggestMerges {
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Suggestion>, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Suggestion>, ToolError> {
         let wanted = params.entity_type.as_deref();
         let pairs = call.memory()?.suggest_merges(params.threshold as f32, params.limit, wanted)?;
         let suggestion = |pair: MergeSuggestion| Suggestion {

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::wire::{EntityOutput, split_aliases, warn_of_mapped_type};
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -40,7 +40,7 @@ impl Tool for UpdateEntity {
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<EntityOutput, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<EntityOutput, ToolError> {
         let update = EntityUpdate {
             name: params.name,
             entity_type: params.entity_type,

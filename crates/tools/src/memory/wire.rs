@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::room::{cost, fitting_then_newest, shares};
 use crate::answer_size::{self, LIST_ROOM, json_chars};
-use crate::fault::Fault;
 use crate::time::iso_utc;
 use crate::tool::Call;
+use crate::tool_error::ToolError;
 use crate::truncate::{LISTED, echoed, truncate};
 
 /// Characters of a name that stands beside an id.
@@ -125,12 +125,12 @@ pub(crate) struct RelationOutput {
 
 impl RelationOutput {
     /// One relation, with the names of its ends.
-    pub(super) fn named(memory: &Memory, relation: Relation) -> Result<Self, Fault> {
+    pub(super) fn named(memory: &Memory, relation: Relation) -> Result<Self, ToolError> {
         Ok(Self::all(memory, vec![relation])?.remove(0))
     }
 
     /// Relations in their order, with the names of their ends.
-    pub(super) fn all(memory: &Memory, relations: Vec<Relation>) -> Result<Vec<Self>, Fault> {
+    pub(super) fn all(memory: &Memory, relations: Vec<Relation>) -> Result<Vec<Self>, ToolError> {
         let names = names_of_ends(memory, &relations)?;
         let output = |relation: Relation| Self {
             relation_id: relation.id.0,
@@ -159,7 +159,7 @@ impl Names {
 pub(super) fn names_of_ends<'r>(
     memory: &Memory,
     relations: impl IntoIterator<Item = &'r Relation>,
-) -> Result<Names, Fault> {
+) -> Result<Names, ToolError> {
     let ids: BTreeSet<EntityId> = relations.into_iter().flat_map(|relation| [relation.from, relation.to]).collect();
     let ids: Vec<EntityId> = ids.into_iter().collect();
     Ok(Names(memory.entity_names(&ids)?.into_iter().collect()))
@@ -216,7 +216,7 @@ pub(super) fn show_subgraph(
     call: &Call<'_>,
     subgraph: Subgraph,
     fitting: &[Vec<ObservationId>],
-) -> Result<(Vec<GraphEntity>, Vec<RelationOutput>), Fault> {
+) -> Result<(Vec<GraphEntity>, Vec<RelationOutput>), ToolError> {
     let (entities, observed): (Vec<Entity>, Vec<Vec<Observation>>) = subgraph.entities.into_iter().unzip();
     let entities = listed_entities(entities);
     let room = LIST_ROOM.saturating_sub(json_chars(&entities)).max(MIN_ROOM);

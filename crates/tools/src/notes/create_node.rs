@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::node::Node;
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -36,7 +36,7 @@ impl Tool for CreateNode {
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = false;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Node, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Node, ToolError> {
         let Params { id, content, title, tags } = &params;
         let new = NewNote { id, content, title: title.as_deref(), tags };
         let read = call.knowledge.create_note(call.session, call.request, &new)?;

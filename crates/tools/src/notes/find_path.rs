@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::fault::Fault;
 use crate::missing::missing_node;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -35,7 +35,7 @@ impl Tool for FindPath {
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Option<Output>, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Option<Output>, ToolError> {
         let snapshot = call.knowledge.snapshot();
         let find = |id: &str| {
             let found = call.find(&snapshot, id);

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -52,7 +52,7 @@ impl Tool for GetHubs {
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Hub>, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Hub>, ToolError> {
         let snapshot = call.knowledge.snapshot();
         let metric = match params.metric {
             Metric::InDegree => HubMetric::InDegree,

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::node::Node;
 use crate::entities::{EntityName, speaking_of};
-use crate::fault::Fault;
 use crate::missing::missing_node;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 use crate::truncate::LISTED;
 
 #[derive(Deserialize, JsonSchema)]
@@ -63,7 +63,7 @@ impl Tool for GetNeighbors {
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Neighbor>, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Neighbor>, ToolError> {
         let snapshot = call.knowledge.snapshot();
         let Some(key) = call.find(&snapshot, &params.id) else {
             call.warn(missing_node(&snapshot, &params.id));

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::node::Node;
 use crate::answer_size::{LIST_ROOM, json_chars};
 use crate::entities::{EntityName, MAX_ENTITIES, speaking_of};
-use crate::fault::Fault;
 use crate::missing::missing_node;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 use crate::truncate::{NEIGHBOUR, ONE_NOTE};
 
 /// Neighbours given in each direction; the counts are of all.
@@ -67,7 +67,7 @@ impl Tool for GetNode {
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Option<Output>, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Option<Output>, ToolError> {
         let Some(read) = call.read(&params.id)? else {
             call.warn(missing_node(&call.knowledge.snapshot(), &params.id));
             return Ok(None);

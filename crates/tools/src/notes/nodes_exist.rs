@@ -6,8 +6,8 @@ use quipu_core::model::NoteId;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -28,7 +28,7 @@ impl Tool for NodesExist {
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Self::Output, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Self::Output, ToolError> {
         let snapshot = call.knowledge.snapshot();
         let exists = |spelled: &String| {
             let found = snapshot.lookup(spelled);

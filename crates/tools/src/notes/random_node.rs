@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::node::Node;
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -30,7 +30,7 @@ impl Tool for RandomNode {
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Option<Node>, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Option<Node>, ToolError> {
         let snapshot = call.knowledge.snapshot();
         let keys: Vec<NoteKey> = match params.tags.unwrap_or_default().as_slice() {
             [] => snapshot.files().collect(),

@@ -6,8 +6,8 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::fault::{Fault, FaultKind};
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::{ToolError, ToolErrorKind};
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -61,7 +61,7 @@ impl Tool for ResolveNodes {
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Resolved>, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Resolved>, ToolError> {
         let snapshot = call.knowledge.snapshot();
         let tag = params.tag.as_deref().map(|tag| Tag::new(tag).folded);
         let prefix = NoteId::new(&params.path.unwrap_or_default());
@@ -74,7 +74,7 @@ impl Tool for ResolveNodes {
             Strategy::Fuzzy => &|name| best_match(&snapshot, name, params.threshold - HALF_STEP, admits),
             Strategy::Semantic if !call.knowledge.has_meaning() => {
                 let message = "`strategy` \"semantic\" needs an embedding model and there is none; use \"fuzzy\"";
-                return Err(Fault::new(FaultKind::Provider, message));
+                return Err(ToolError::new(ToolErrorKind::Provider, message));
             }
             // Asked once beforehand, so that a model that cannot answer is an error and not a list without matches.
             Strategy::Semantic => {

@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::node::Node;
-use crate::fault::Fault;
 use crate::score::shown;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 use crate::truncate::LISTED;
 
 #[derive(Deserialize, JsonSchema)]
@@ -56,13 +56,13 @@ impl Tool for Search {
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
-    fn needs_met(knowledge: &Knowledge) -> bool {
+    fn is_available(knowledge: &Knowledge) -> bool {
         knowledge.has_meaning()
     }
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Found>, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Found>, ToolError> {
         if params.query.trim().is_empty() {
-            return Err(Fault::invalid("`query` is blank; say what to find"));
+            return Err(ToolError::invalid("`query` is blank; say what to find"));
         }
         let by = if call.knowledge.searches_by_meaning_alone() { By::Meaning } else { By::Everything };
         let findings = call.knowledge.search(&Query { by, ..Query::new(&params.query, params.limit) })?;

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::node::Node;
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 use crate::truncate::LISTED;
 
 #[derive(Deserialize, JsonSchema)]
@@ -47,7 +47,7 @@ impl Tool for SearchByTags {
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Node>, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Vec<Node>, ToolError> {
         let snapshot = call.knowledge.snapshot();
         let mode = match params.mode {
             Mode::Any => TagMode::Any,

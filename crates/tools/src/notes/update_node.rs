@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::node::Node;
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -41,7 +41,7 @@ impl Tool for UpdateNode {
     const ACCESS: Access = Access::Destroy;
     const IDEMPOTENT: bool = false;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Node, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Node, ToolError> {
         let update = NoteUpdate {
             id: &params.id,
             title: params.title.as_deref(),
@@ -65,8 +65,8 @@ mod tests {
     use quipu_core::Session;
     use serde_json::json;
 
+    use crate::Reply;
     use crate::testing::Desk;
-    use crate::{Called, Reply};
 
     const NOTE: &str = "\
 //- notes/Plan.md
@@ -299,7 +299,7 @@ By title [[Foo]], by alias [[Nick]], by file [[bar]].
         let stranger = Session::default();
         desk.vault.put("notes/Plan.md", "edited elsewhere\n");
         let arguments = json!({"id": "notes/plan.md", "content": "blind\n"});
-        let Called { reply, .. } = desk.registry.call("update_node", arguments, &stranger);
+        let reply = desk.called_by(&stranger, "update_node", arguments).reply;
         assert!(matches!(&reply, Reply::Failure(text) if text.contains("PROVIDER_ERROR")), "{reply:?}");
         assert_eq!(desk.vault.text("notes/Plan.md").unwrap(), "edited elsewhere\n");
     }

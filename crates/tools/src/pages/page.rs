@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::fault::{Fault, FaultKind};
 use crate::missing::missing;
 use crate::tool::Call;
+use crate::tool_error::{ToolError, ToolErrorKind};
 use crate::truncate::{LISTED, truncate};
 
 /// The namespace of page ids. Never to be changed: an id must be the same after every rebuild and on every machine.
@@ -28,13 +28,13 @@ pub(super) fn find_doc_id(snapshot: &Snapshot, id: &str) -> Option<NoteKey> {
 }
 
 /// A page by its path, as its file is now.
-pub(super) fn read_page(call: &Call<'_>, filepath: &str) -> Result<ReadNote, Fault> {
+pub(super) fn read_page(call: &Call<'_>, filepath: &str) -> Result<ReadNote, ToolError> {
     call.read(filepath)?.ok_or_else(|| not_found(&call.knowledge.snapshot(), filepath))
 }
 
 /// That there is no such page, and which are called like it.
-pub(super) fn not_found(snapshot: &Snapshot, given: &str) -> Fault {
-    Fault::new(FaultKind::NotFound, missing(snapshot, "no page is at", given, |note| note.path.as_str()))
+pub(super) fn not_found(snapshot: &Snapshot, given: &str) -> ToolError {
+    ToolError::new(ToolErrorKind::NotFound, missing(snapshot, "no page is at", given, |note| note.path.as_str()))
 }
 
 /// What sort of document a page is.

@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::page::{DocType, doc_id};
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 /// Visible characters of a snippet.
 const SNIPPET: usize = 64;
@@ -66,9 +66,9 @@ impl Tool for FulltextSearch {
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         if params.query.trim().is_empty() {
-            return Err(Fault::invalid("`query` is empty; it must have at least one word"));
+            return Err(ToolError::invalid("`query` is empty; it must have at least one word"));
         }
         let snapshot = call.knowledge.snapshot();
         let among = params.doc_type.map(|wanted| {

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::page::{LinkType, doc_id, read_page, summaries};
 use crate::answer_size::{LIST_ROOM, json_chars};
 use crate::entities::{EntityName, MAX_ENTITIES, speaking_of};
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 use crate::truncate::truncate;
 
 /// Pages read at a time.
@@ -102,7 +102,7 @@ impl Tool for GetContext {
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let read = read_page(call, &params.filepath)?;
         let note = read.note();
         let max_size = params.max_size.unwrap_or(DEFAULT_SIZE);

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::page::{DocType, LinkType, doc_id, find_doc_id, not_found};
 use crate::answer_size::{LIST_ROOM, json_chars};
-use crate::fault::Fault;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 /// Characters of the longest edge as JSON.
 const EDGE_CHARS: usize = 125;
@@ -74,7 +74,7 @@ impl Tool for GetGraph {
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let snapshot = call.knowledge.snapshot();
         let keys = match &params.center {
             Some(center) => {

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::page::{DocType, LinkedPage, PageSection, Staleness, doc_id, freshness, linked, read_page, sections};
 use crate::answer_size::{LIST_ROOM, fitting, json_chars};
-use crate::fault::Fault;
 use crate::parts::{Truncated, part};
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 /// Up to this many characters a text is given both whole and in sections.
 const MAX_GIVEN_TWICE: usize = 20_000;
@@ -70,7 +70,7 @@ impl Tool for GetPage {
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let read = read_page(call, &params.filepath)?;
         let (content, truncated, sections) = text(call, &read, &params);
         let (snapshot, key, note) = (&read.snapshot, read.key, read.note());

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::page::{DocType, doc_id};
 use crate::answer_size::{self, Wanted};
-use crate::fault::Fault;
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -78,7 +78,7 @@ impl Tool for ListPages {
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let snapshot = call.knowledge.snapshot();
         let admits = |note: &Note| params.doc_type.is_none_or(|wanted| DocType::of(note) == wanted);
         let mut found: Vec<_> =

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::page::{LinkType, LinkedPage, Staleness, doc_id, freshness, linked, summaries};
 use crate::answer_size::{LIST_ROOM, json_chars};
-use crate::fault::Fault;
 use crate::score::{rounded, shown};
 use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
 use crate::truncate::{LISTED, truncate};
 
 /// Sections of one page that are shown.
@@ -122,9 +122,9 @@ impl Tool for SearchPages {
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Output, Fault> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         if params.query.trim().is_empty() {
-            return Err(Fault::invalid("`query` is blank; say what to find"));
+            return Err(ToolError::invalid("`query` is blank; say what to find"));
         }
         let link_types: Vec<model::LinkType> = params.link_types.iter().map(|link_type| (*link_type).into()).collect();
         let search =

@@ -18,16 +18,16 @@ use crate::truncate::echoed;
 
 /// Why a call failed, in the domain's words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fault {
+pub struct ToolError {
     /// What sort of failure.
-    pub kind: FaultKind,
+    pub kind: ToolErrorKind,
     /// What happened, to what, and what to do. Safe to show to a client.
     pub message: String,
 }
 
 /// The sorts of failure. Each toolset has its own code for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FaultKind {
+pub enum ToolErrorKind {
     /// The arguments are wrong.
     InvalidArguments,
     /// There is something of that name already.
@@ -40,14 +40,14 @@ pub enum FaultKind {
     Provider,
 }
 
-impl Fault {
+impl ToolError {
     /// A failure of a sort.
-    pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
+    pub fn new(kind: ToolErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Self::new(FaultKind::InvalidArguments, message)
+        Self::new(ToolErrorKind::InvalidArguments, message)
     }
 
     /// The answer in the toolset's own dialect.
@@ -68,32 +68,34 @@ impl Fault {
 
     fn notes_code(&self) -> &'static str {
         match self.kind {
-            FaultKind::InvalidArguments => "INVALID_PARAMS",
-            FaultKind::Exists => "NODE_EXISTS",
-            FaultKind::NotFound => "NODE_NOT_FOUND",
-            FaultKind::LinkIntegrity => "LINK_INTEGRITY",
-            FaultKind::Provider => "PROVIDER_ERROR",
+            ToolErrorKind::InvalidArguments => "INVALID_PARAMS",
+            ToolErrorKind::Exists => "NODE_EXISTS",
+            ToolErrorKind::NotFound => "NODE_NOT_FOUND",
+            ToolErrorKind::LinkIntegrity => "LINK_INTEGRITY",
+            ToolErrorKind::Provider => "PROVIDER_ERROR",
         }
     }
 
     /// JSON-RPC's codes: the caller's mistake, or ours.
     fn pages_code(&self) -> i32 {
         match self.kind {
-            FaultKind::Provider => -32603,
+            ToolErrorKind::Provider => -32603,
             _ => -32602,
         }
     }
 
     fn memory_code(&self) -> &'static str {
         match self.kind {
-            FaultKind::NotFound => "ResourceNotFound",
-            FaultKind::InvalidArguments | FaultKind::Exists | FaultKind::LinkIntegrity => "InvalidArguments",
-            FaultKind::Provider => "InternalServerError",
+            ToolErrorKind::NotFound => "ResourceNotFound",
+            ToolErrorKind::InvalidArguments | ToolErrorKind::Exists | ToolErrorKind::LinkIntegrity => {
+                "InvalidArguments"
+            }
+            ToolErrorKind::Provider => "InternalServerError",
         }
     }
 }
 
-impl From<NoteError> for Fault {
+impl From<NoteError> for ToolError {
     fn from(error: NoteError) -> Self {
         let error = match error {
             NoteError::BadId { id, reason } => NoteError::BadId { id: echoed(&id), reason },
@@ -108,51 +110,51 @@ impl From<NoteError> for Fault {
             NoteError::BadId { .. }
             | NoteError::BadTitle { .. }
             | NoteError::Ambiguous { .. }
-            | NoteError::NothingToDo => FaultKind::InvalidArguments,
-            NoteError::Exists { .. } => FaultKind::Exists,
-            NoteError::NotFound { .. } => FaultKind::NotFound,
+            | NoteError::NothingToDo => ToolErrorKind::InvalidArguments,
+            NoteError::Exists { .. } => ToolErrorKind::Exists,
+            NoteError::NotFound { .. } => ToolErrorKind::NotFound,
             NoteError::LinkIntegrity { .. }
             | NoteError::LinkNotRewritable { .. }
             | NoteError::LinkCaptured { .. }
-            | NoteError::TooManyLinks { .. } => FaultKind::LinkIntegrity,
+            | NoteError::TooManyLinks { .. } => ToolErrorKind::LinkIntegrity,
             NoteError::ChangedElsewhere { .. }
             | NoteError::SeenInPart { .. }
             | NoteError::Frontmatter { .. }
-            | NoteError::Busy => FaultKind::Provider,
+            | NoteError::Busy => ToolErrorKind::Provider,
         };
         Self::new(kind, error.to_string())
     }
 }
 
-impl From<IndexError> for Fault {
+impl From<IndexError> for ToolError {
     fn from(error: IndexError) -> Self {
         match error {
             IndexError::Vault(VaultError::Read { path, source }) => {
                 tracing::error!(%path, %source, "cannot read");
-                Self::new(FaultKind::Provider, format!("cannot read {}: {}", echoed(&path), said(&source)))
+                Self::new(ToolErrorKind::Provider, format!("cannot read {}: {}", echoed(&path), said(&source)))
             }
             IndexError::Store(error) => error.into(),
         }
     }
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for ToolError {
     fn from(error: StoreError) -> Self {
         tracing::error!(source = %error.source, "{error}");
-        Self::new(FaultKind::Provider, format!("{error}; the server's log has the details"))
+        Self::new(ToolErrorKind::Provider, format!("{error}; the server's log has the details"))
     }
 }
 
-impl From<EmbeddingFailed> for Fault {
+impl From<EmbeddingFailed> for ToolError {
     fn from(error: EmbeddingFailed) -> Self {
         match error {
-            EmbeddingFailed::Embedder(error) => Self::new(FaultKind::Provider, error.to_string()),
+            EmbeddingFailed::Embedder(error) => Self::new(ToolErrorKind::Provider, error.to_string()),
             EmbeddingFailed::Store(error) => error.into(),
         }
     }
 }
 
-impl From<MemoryError> for Fault {
+impl From<MemoryError> for ToolError {
     fn from(error: MemoryError) -> Self {
         let kind = memory_kind(&error);
         match error {
@@ -170,44 +172,44 @@ impl From<MemoryError> for Fault {
     }
 }
 
-fn memory_kind(error: &MemoryError) -> FaultKind {
+fn memory_kind(error: &MemoryError) -> ToolErrorKind {
     match error {
-        MemoryError::NotFound { .. } => FaultKind::NotFound,
+        MemoryError::NotFound { .. } => ToolErrorKind::NotFound,
         MemoryError::At { error, .. } => memory_kind(error),
-        MemoryError::NameTaken { .. } | MemoryError::RelationExists(_) => FaultKind::Exists,
+        MemoryError::NameTaken { .. } | MemoryError::RelationExists(_) => ToolErrorKind::Exists,
         MemoryError::Blank { .. }
         | MemoryError::NothingToChange
         | MemoryError::BulkSize { .. }
         | MemoryError::UnknownName { .. }
         | MemoryError::Twice { .. }
         | MemoryError::NoFields
-        | MemoryError::Itself(_) => FaultKind::InvalidArguments,
-        MemoryError::Failed(_) => FaultKind::Provider,
+        | MemoryError::Itself(_) => ToolErrorKind::InvalidArguments,
+        MemoryError::Failed(_) => ToolErrorKind::Provider,
     }
 }
 
-impl From<MemoryFailure> for Fault {
+impl From<MemoryFailure> for ToolError {
     fn from(failure: MemoryFailure) -> Self {
         tracing::error!(source = %failure.source, "{failure}");
         let message = match &failure.advice {
             Some(advice) => format!("{failure}: {advice}"),
             None => format!("{failure}; the server's log has the details"),
         };
-        Self::new(FaultKind::Provider, message)
+        Self::new(ToolErrorKind::Provider, message)
     }
 }
 
-impl From<WriteError> for Fault {
+impl From<WriteError> for ToolError {
     fn from(error: WriteError) -> Self {
         match error {
             WriteError::Write { path, source } => {
                 tracing::error!(%path, %source, "cannot write");
-                Self::new(FaultKind::Provider, format!("cannot write {}: {}", echoed(&path), said(&source)))
+                Self::new(ToolErrorKind::Provider, format!("cannot write {}: {}", echoed(&path), said(&source)))
             }
             WriteError::Refused { path, reason } => {
-                Self::new(FaultKind::Provider, format!("{} cannot hold a note: {reason}", echoed(path.as_str())))
+                Self::new(ToolErrorKind::Provider, format!("{} cannot hold a note: {reason}", echoed(path.as_str())))
             }
-            other => Self::new(FaultKind::Provider, other.to_string()),
+            other => Self::new(ToolErrorKind::Provider, other.to_string()),
         }
     }
 }
@@ -226,40 +228,40 @@ mod tests {
 
     #[test]
     fn each_toolset_tells_a_fault_in_its_own_dialect() {
-        let fault = Fault::new(FaultKind::NotFound, "no note has the id \"x\"");
+        let error = ToolError::new(ToolErrorKind::NotFound, "no note has the id \"x\"");
         assert_eq!(
-            fault.reply(Toolset::Notes),
+            error.reply(Toolset::Notes),
             Reply::Failure(r#"{"error":{"code":"NODE_NOT_FOUND","message":"no note has the id \"x\""}}"#.into())
         );
-        assert_eq!(fault.reply(Toolset::Docs), Reply::Failure("Error: no note has the id \"x\"".into()));
+        assert_eq!(error.reply(Toolset::Docs), Reply::Failure("Error: no note has the id \"x\"".into()));
         assert_eq!(
-            fault.reply(Toolset::Pages),
+            error.reply(Toolset::Pages),
             Reply::Protocol { code: -32602, message: "no note has the id \"x\"".into() }
         );
         assert_eq!(
-            fault.reply(Toolset::Memory),
+            error.reply(Toolset::Memory),
             Reply::Failure(r#"{"error":{"code":"ResourceNotFound","message":"no note has the id \"x\""}}"#.into())
         );
     }
 
     #[test]
     fn neither_sql_nor_foreign_paths_reach_a_client() {
-        let store = Fault::from(StoreError::new("searched", "no such table: notes at /home/ada/.quipu"));
+        let store = ToolError::from(StoreError::new("searched", "no such table: notes at /home/ada/.quipu"));
         assert_eq!(store.message, "the index could not be searched; the server's log has the details");
 
         let made_up = std::io::Error::new(std::io::ErrorKind::PermissionDenied, "at path /home/ada/.tmp1");
-        let fault = Fault::from(WriteError::Write { path: "a.md".into(), source: made_up });
-        assert_eq!(fault.message, "cannot write a.md: permission denied");
+        let error = ToolError::from(WriteError::Write { path: "a.md".into(), source: made_up });
+        assert_eq!(error.message, "cannot write a.md: permission denied");
 
-        let fault = Fault::from(WriteError::Busy { path: "a.md".into(), holder: "process 7 (quipu)".into() });
+        let error = ToolError::from(WriteError::Busy { path: "a.md".into(), holder: "process 7 (quipu)".into() });
         assert!(
-            fault.message.starts_with("cannot write a.md: process 7 (quipu) holds the write lock"),
+            error.message.starts_with("cannot write a.md: process 7 (quipu) holds the write lock"),
             "{}",
-            fault.message
+            error.message
         );
 
         let system = std::io::Error::from_raw_os_error(13);
-        let fault = Fault::from(IndexError::Vault(VaultError::Read { path: "a.md".into(), source: system }));
-        assert_eq!(fault.message, "cannot read a.md: Permission denied (os error 13)");
+        let error = ToolError::from(IndexError::Vault(VaultError::Read { path: "a.md".into(), source: system }));
+        assert_eq!(error.message, "cannot read a.md: Permission denied (os error 13)");
     }
 }
