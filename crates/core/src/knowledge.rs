@@ -1,8 +1,10 @@
 //! One vault, open: the single thing a front door holds. It composes; the verbs live in their own rooms.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::index::{IndexError, Indexer, Listener, Outside, Progress, Scope, Snapshot, SyncReport};
 use crate::memory::Memory;

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::index::Snapshot;
 use crate::model::{ContentHash, NoteKey, VaultPath, Warning};
@@ -174,8 +175,8 @@ impl WarningLog {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Logs> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Logs> {
+        self.inner.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! The index against what happens beside it: files that come and go unannounced, looks that disagree, a store that fails.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
+use parking_lot::Mutex;
 use quipu_core::index::Scope;
 use quipu_core::model::{NoteKey, VaultPath};
 use quipu_core::notes::{NewNote, NoteError, NoteUpdate};
@@ -381,9 +382,9 @@ fn a_listener_hears_of_each_note_that_changed_and_whether_the_list_did() {
     desk.knowledge.on_change(Box::new(move |changes| {
         let mut notes: Vec<String> = changes.notes().map(|id| id.to_string()).collect();
         notes.sort();
-        log.lock().unwrap().push((changes.listing(), notes.join(" ")));
+        log.lock().push((changes.listing(), notes.join(" ")));
     }));
-    let heard = || std::mem::take(&mut *heard.lock().unwrap());
+    let heard = || std::mem::take(&mut *heard.lock());
 
     desk.vault.put("b.md", "changed\n");
     desk.sync(&["b.md"]);

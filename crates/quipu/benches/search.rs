@@ -12,11 +12,12 @@ mod open;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
+use parking_lot::Mutex;
 use quipu_core::model::NoteKey;
 use quipu_core::parse::decode;
 use quipu_core::ports::{EmbedError, Embedder, Grade, Role, VaultFiles, VectorStore};
@@ -82,8 +83,8 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, Vec<f32>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> parking_lot::MutexGuard<'_, HashMap<String, Vec<f32>>> {
+        self.known.lock()
     }
 }
 

@@ -3,11 +3,12 @@
 //! embeds what lacks a full vector, a little at a time, so that it can stop at once and goes on where it was. A note that
 //! changes gets its coarse vectors at once, between two rounds of the model.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use quipu_core::Knowledge;
 use quipu_core::search::{Effort, EmbeddingFailed, Round};
 
@@ -56,7 +57,7 @@ impl Drop for Background {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         let _ = self.wake.try_send(());
-        let _ = self.done.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(LAST_ROUND);
+        let _ = self.done.lock().recv_timeout(LAST_ROUND);
     }
 }
 

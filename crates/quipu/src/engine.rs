@@ -1,11 +1,12 @@
 //! A vault at work: open, indexed, watched, its vectors made in the background. What the process that owns a vault has, and
 //! nobody else.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
+use parking_lot::{Mutex, MutexGuard};
 use quipu_core::Knowledge;
 use quipu_core::index::{IndexError, Scope};
 use quipu_core::memory::{Embedded, Memory};
@@ -106,7 +107,7 @@ impl Engine {
 
     /// Ends what goes on beside the calls, and keeps what the next start would have to find out.
     pub(crate) fn rest(&self) {
-        drop(self.beside.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.beside.lock().take());
         drop(self.keeper.watcher().take());
         self.open.keep();
         self.open.settle_memory();
@@ -170,7 +171,7 @@ impl Keeper {
     }
 
     fn watcher(&self) -> MutexGuard<'_, Option<Option<Watcher>>> {
-        self.watcher.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watcher.lock()
     }
 
     /// Last of all, since nobody waits for it.

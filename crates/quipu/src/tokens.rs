@@ -6,10 +6,11 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use quipu_tools::Access;
 use serde::{Deserialize, Serialize};
 
@@ -302,7 +303,7 @@ impl Tokens {
 
     /// Whose token this is.
     pub(crate) fn check(&self, presented: &str, now: Timestamp) -> Result<Arc<Token>, Denied> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let stamps = self.file.stamps();
         if known.stamps != stamps {
             *known = self.load(stamps);

@@ -3,9 +3,10 @@
 //! `seq` counts applied lists of changes. A row's `seq` is the list that last gave it a text, so a touch does not move it;
 //! [`OWED`] stands there while the text is known to be missing from the text index.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use quipu_core::model::{FileStat, Note, NoteKey};
 use quipu_core::ports::NoteChange;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
@@ -264,7 +265,7 @@ impl Catalog {
             batch.decode_into(&decoded);
             Ok(())
         })?;
-        let notes = decoded.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+        let notes = decoded.into_inner()?;
         Ok(LoadedRows { notes, owed })
     }
 
@@ -413,7 +414,7 @@ impl RawRows {
                 Ok((key, note))
             })
             .collect();
-        let mut all = decoded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = decoded.lock();
         match (&mut *all, notes) {
             (Ok(all), Ok(notes)) => all.extend(notes),
             (Ok(_), Err(error)) => *all = Err(error),

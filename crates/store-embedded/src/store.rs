@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use quipu_core::model::NoteKey;
 use quipu_core::ports::{Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHits, TextQuery};
 use quipu_core::search::PASSAGES_VERSION;
@@ -85,7 +85,7 @@ impl EmbeddedStore {
     /// What had to be started anew and why, as sentences for the user. Complete after the store was loaded, but for
     /// vectors, which are looked at when they are first needed.
     pub fn notices(&self) -> Vec<String> {
-        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut notices = self.notices.lock().clone();
         notices.extend(self.vectors.notices());
         notices
     }
@@ -185,8 +185,8 @@ impl EmbeddedStore {
 
     fn catalog(&self) -> MutexGuard<'_, Catalog> {
         sqlite::start_operation();
-        // A panic inside a transaction rolls it back, so the catalog behind a poisoned lock is whole.
-        self.catalog.lock().unwrap_or_else(PoisonError::into_inner)
+        // A panic inside a transaction rolls it back, so the catalog is whole after it.
+        self.catalog.lock()
     }
 
     /// Everything in the catalog, and the text index brought to agree with it.
@@ -217,7 +217,7 @@ impl NoteStore for EmbeddedStore {
         let outcome = match self.load_catalog(&mut catalog, fingerprint) {
             Err(error) if error.is_damage() => {
                 let notice = format!("The index was started anew, since its catalog could not be read: {error}.");
-                self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+                self.notices.lock().push(notice);
                 catalog.recreate().and_then(|()| self.load_catalog(&mut catalog, fingerprint))
             }
             outcome => outcome,

@@ -1,8 +1,9 @@
 //! Sources in memory, without history: what notes are about, for a test to change behind them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use quipu_core::model::{ContentHash, SourceVersion};
 use quipu_core::ports::{Clock, SourcedNote, Sources, Traced};
 use quipu_core::staleness::{SourceRef, since_remembered};
@@ -33,7 +34,7 @@ impl MemSources {
     }
 
     fn files(&self) -> MutexGuard<'_, BTreeMap<String, (ContentHash, i64)>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+        self.files.lock()
     }
 
     fn named(&self, refs: &[SourceRef]) -> Vec<(SourceVersion, i64)> {

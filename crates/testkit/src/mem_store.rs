@@ -4,8 +4,9 @@
 //! Words are found by a plain scan. Compounds such as `camelCase` have no parts here; everything else is as in the port.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use quipu_core::model::{Note, NoteKey, fold};
 use quipu_core::ports::{
     Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHit, TextHits, TextMatch, TextQuery,
@@ -61,12 +62,12 @@ impl Shelf for MemShelf {
 impl MemShelf {
     /// What [`NoteStore::keep_links`] was last given.
     pub fn links(&self) -> Option<Vec<u8>> {
-        self.0.lock().expect("no test panics twice").links.clone()
+        self.0.lock().links.clone()
     }
 
     /// Puts other bytes in its place, as a fault of the disk might.
     pub fn put_links(&self, links: &[u8]) {
-        self.0.lock().expect("no test panics twice").links = Some(links.to_vec());
+        self.0.lock().links = Some(links.to_vec());
     }
 }
 
@@ -78,18 +79,18 @@ impl MemStore {
     }
 
     fn lost(&self) -> MutexGuard<'_, Lost> {
-        self.lost.lock().expect("no test panics twice")
+        self.lost.lock()
     }
 
     pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
-        assert!(*self.loaded.lock().expect("no test panics twice"), "a store is loaded before anything else");
-        self.kept.lock().expect("no test panics twice")
+        assert!(*self.loaded.lock(), "a store is loaded before anything else");
+        self.kept.lock()
     }
 }
 
 impl NoteStore for MemStore {
     fn load(&self, fingerprint: &str) -> Result<Loaded, StoreError> {
-        let mut loaded = self.loaded.lock().expect("no test panics twice");
+        let mut loaded = self.loaded.lock();
         assert!(!*loaded, "a store is loaded once");
         *loaded = true;
         drop(loaded);

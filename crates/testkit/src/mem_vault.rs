@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use quipu_core::RequestKey;
 use quipu_core::model::{ContentHash, FileStat, VaultPath};
 use quipu_core::ports::{
@@ -91,7 +92,7 @@ impl MemVault {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn listing(&self, admits: impl Fn(&VaultPath) -> bool) -> Listing {

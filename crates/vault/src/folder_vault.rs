@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use quipu_core::RequestKey;
 use quipu_core::model::{FileStat, VaultPath, Warning};
 use quipu_core::ports::{FileChange, FileContent, Kept, Listing, VaultError, VaultFiles, WriteError};
@@ -143,7 +143,7 @@ impl FolderVault {
     /// Temporary files of ours that the last walk came across while nobody wrote: left by a crash, and removed by the
     /// next write. Paths from the root, sorted.
     pub fn leftovers(&self) -> Vec<String> {
-        self.leftovers.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.leftovers.lock().iter().cloned().collect()
     }
 
     pub(crate) fn rules(&self) -> &Rules {
@@ -168,19 +168,19 @@ impl FolderVault {
     }
 
     pub(crate) fn remember_leftovers(&self, paths: &[String]) {
-        self.leftovers.lock().unwrap_or_else(PoisonError::into_inner).extend(paths.iter().cloned());
+        self.leftovers.lock().extend(paths.iter().cloned());
     }
 
     pub(crate) fn notices(&self) -> BTreeSet<Warning> {
-        self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.notices.lock().clone()
     }
 
     pub(crate) fn notice(&self, path: String, message: String) {
-        self.notices.lock().unwrap_or_else(PoisonError::into_inner).insert(Warning { path, message });
+        self.notices.lock().insert(Warning { path, message });
     }
 
     pub(crate) fn take_leftovers(&self) -> BTreeSet<String> {
-        std::mem::take(&mut *self.leftovers.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.leftovers.lock())
     }
 }
 

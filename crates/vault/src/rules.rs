@@ -8,10 +8,11 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use parking_lot::Mutex;
 
 use quipu_core::model::Warning;
 
@@ -88,7 +89,7 @@ impl Rules {
         let Some(seen) = dir.see(GITIGNORE)?.filter(|seen| seen.kind == Kind::File) else {
             return Ok((above.cloned(), None));
         };
-        let known = self.read.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        let known = self.read.lock().get(path).cloned();
         let own = match known {
             Some((then, own)) if then == seen => own,
             _ => {
@@ -104,7 +105,7 @@ impl Rules {
                     }
                 }
                 let own = Arc::new(parse_gitignore(&self.root.join(path), &bytes));
-                let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut read = self.read.lock();
                 read.insert(path.to_owned(), (seen, Arc::clone(&own)));
                 own
             }

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use quipu_core::model::{VaultPath, Warning, fold};
 use quipu_core::ports::{ListedFile, Listing, VaultError};
 use rayon::prelude::*;
@@ -89,7 +90,7 @@ pub(crate) fn walk_folders(vault: &FolderVault, start: &Arc<Folder>) -> Walked {
 fn walk_with(vault: &FolderVault, start: &Arc<Folder>, stats: bool) -> Walked {
     let walk = Walk { vault, stats, walked: Mutex::new(Walked::default()) };
     rayon::scope(|scope| walk.visit(scope, start));
-    let mut walked = walk.walked.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut walked = walk.walked.into_inner();
     walked.files.par_sort_unstable_by(|a, b| a.path.cmp(&b.path));
     walked.folders.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     walked.warnings.sort_unstable();
@@ -214,7 +215,7 @@ impl Walk<'_> {
     }
 
     fn walked(&self) -> MutexGuard<'_, Walked> {
-        self.walked.lock().unwrap_or_else(PoisonError::into_inner)
+        self.walked.lock()
     }
 }
 

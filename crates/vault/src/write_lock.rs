@@ -9,9 +9,9 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsFd;
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
@@ -91,10 +91,10 @@ impl<'a> WriteLock<'a> {
 
 impl Turns {
     fn take(&self, until: Instant) -> Option<Turn<'_>> {
-        let mut is_taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_taken = self.is_taken.lock();
         while *is_taken {
             let left = until.checked_duration_since(Instant::now())?;
-            (is_taken, _) = self.freed.wait_timeout(is_taken, left).unwrap_or_else(PoisonError::into_inner);
+            self.freed.wait_for(&mut is_taken, left);
         }
         *is_taken = true;
         Some(Turn(self))
@@ -103,7 +103,7 @@ impl Turns {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        *self.0.is_taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        *self.0.is_taken.lock() = false;
         self.0.freed.notify_one();
     }
 }

@@ -1,7 +1,5 @@
 //! Links of memory after a note has got another name: each that meant the note still does, by name or by a tie.
 
-use std::sync::PoisonError;
-
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Ties;
@@ -47,7 +45,7 @@ impl Knowledge {
     /// Keeps links of memory true after files were moved by another program.
     pub(crate) fn follow_moves(&self) {
         // Whoever comes second waits until the first is done, and finds the ties made.
-        let _alone = self.following.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.following.lock();
         for moves in self.indexer.take_moves() {
             let followed = self.ties_after(&moves).map(|ties| self.retie(&ties));
             if let Err(error) = followed {

@@ -1,6 +1,6 @@
 //! What one change of the index did to the notes, for whoever has to pass it on.
 
-use std::sync::{PoisonError, RwLock};
+use parking_lot::RwLock;
 
 use super::snapshot::Snapshot;
 use crate::model::{NoteId, NoteKey};
@@ -47,10 +47,10 @@ pub(super) struct Listeners(RwLock<Vec<Listener>>);
 
 impl Listeners {
     pub(super) fn add(&self, listener: Listener) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).push(listener);
+        self.0.write().push(listener);
     }
 
     pub(super) fn tell(&self, changes: &Changes<'_>) {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).iter().for_each(|listener| listener(changes));
+        self.0.read().iter().for_each(|listener| listener(changes));
     }
 }

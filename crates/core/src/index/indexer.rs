@@ -1,9 +1,10 @@
 //! The one writer of the index, and the snapshot it publishes.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{self, Arc, MutexGuard, TryLockError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use parking_lot::{Condvar, Mutex};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::changes::{Changes, Listener, Listeners};
@@ -45,7 +46,8 @@ pub struct Indexer {
     pub(super) title_rule: TitleRule,
     pub(super) warnings: Arc<WarningLog>,
     current: ArcSwap<Snapshot>,
-    writer: Mutex<Writer>,
+    /// The lock of the standard library: its poison marks a state that a panic may have left half changed.
+    writer: sync::Mutex<Writer>,
     /// Not yet taken by whoever follows them.
     moves: Mutex<Vec<Moves>>,
     ready: (Mutex<bool>, Condvar),
@@ -162,7 +164,7 @@ impl Indexer {
             title_rule,
             warnings,
             current: ArcSwap::default(),
-            writer: Mutex::default(),
+            writer: sync::Mutex::default(),
             moves: Mutex::default(),
             ready: (Mutex::new(false), Condvar::new()),
             listeners: Listeners::default(),
@@ -194,16 +196,16 @@ impl Indexer {
         });
         self.recognise_moves(&mut writer, &remembered);
         self.tell_changes(&mut writer, &before);
-        *self.ready.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.ready.0.lock() = true;
         self.ready.1.notify_all();
         Ok(outcome?)
     }
 
     /// Waits until the first pass is over; `false` when it still is not.
     pub fn wait_ready(&self, timeout: Duration) -> bool {
-        let ready = self.ready.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let wait = self.ready.1.wait_timeout_while(ready, timeout, |ready| !*ready);
-        *wait.unwrap_or_else(PoisonError::into_inner).0
+        let mut ready = self.ready.0.lock();
+        self.ready.1.wait_while_for(&mut ready, |ready| !*ready, timeout);
+        *ready
     }
 
     fn load(&self, writer: &mut Writer) -> Result<(), StoreError> {
@@ -332,7 +334,7 @@ impl Indexer {
         }
         let keys = writer.touched_keys(before, &after);
         let moves = writer.halves.recognise(before, &after, &keys, self.clock.now_ns());
-        self.moves.lock().unwrap_or_else(PoisonError::into_inner).extend(moves);
+        self.moves.lock().extend(moves);
     }
 
     /// Waits for a pass that is under way, unless it takes long.
@@ -342,7 +344,7 @@ impl Indexer {
 
     /// The moves that passes have come upon since this was last asked.
     pub(crate) fn take_moves(&self) -> Vec<Moves> {
-        std::mem::take(&mut *self.moves.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.moves.lock())
     }
 
     /// What links mean that stand in no note, and the vault in which they do.

@@ -1,6 +1,8 @@
 //! One vault's memory, open: what a tool asks. It composes; the verbs live beside it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::duplicates::DuplicateRule;
 use super::entity_types::EntityTypes;
@@ -76,7 +78,7 @@ impl Memory {
     }
 
     pub(super) fn creating(&self) -> MutexGuard<'_, ()> {
-        self.creating.lock().unwrap_or_else(PoisonError::into_inner)
+        self.creating.lock()
     }
 
     pub(super) fn entity(&self, id: EntityId) -> Result<Entity, MemoryError> {

@@ -4,8 +4,9 @@
 //! search, or ahead of it by whoever has time. Of a note that has another version since, only its file is read.
 
 use std::cmp::Reverse;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use rayon::prelude::*;
 
 use super::bay::Bay;
@@ -95,7 +96,7 @@ impl Knowledge {
 impl Lines {
     fn kept(&self) -> MutexGuard<'_, Vec<Bay>> {
         // Whole bays are put there, so a panic leaves none half filled.
-        self.bays.lock().unwrap_or_else(PoisonError::into_inner)
+        self.bays.lock()
     }
 
     /// The lines of every file of a snapshot. Two searches may fill the same bay; both are right, and one is kept.

@@ -1,8 +1,9 @@
 //! Search by meaning: who turns texts into vectors, where these are kept, and the work of making those that are missing.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::passages::{Passage, passages};
@@ -113,7 +114,7 @@ impl Knowledge {
             return Ok(0);
         }
         let space = meaning.embedder.space();
-        let _pass = meaning.coarse_pass.lock().unwrap_or_else(PoisonError::into_inner);
+        let _pass = meaning.coarse_pass.lock();
         let lacking = meaning.vectors.lacking(space, Grade::COARSE, usize::MAX)?;
         let (done, total) = (AtomicUsize::new(0), lacking.len());
         let made = on_threads(
@@ -157,7 +158,7 @@ impl Knowledge {
     pub fn embed_some(&self, limit: usize, effort: Effort) -> Result<Round, EmbeddingFailed> {
         let Some(meaning) = &self.meaning else { return Ok(Round::Idle) };
         let space = meaning.embedder.space();
-        let mut skipped = meaning.skipped.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut skipped = meaning.skipped.lock();
         let mut lacking = meaning.vectors.lacking(space, Grade::FULL, limit + skipped.len())?;
         lacking.retain(|passage| !skipped.contains(&passage.hash));
         lacking.truncate(limit);

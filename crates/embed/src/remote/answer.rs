@@ -1,6 +1,6 @@
 //! What a server calls vectors, checked: one a text, all of one dimension, with a direction. Brought to length one.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 /// No model in use has as many dimensions.
 const MOST_DIMENSIONS: usize = 16_384;
@@ -24,7 +24,7 @@ struct Known {
 impl Dimensions {
     fn settle(&self, dimensions: usize) -> Result<(), String> {
         // Nothing is ever half written there.
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let known = known.get_or_insert(Known { dimensions, other: (0, 0) });
         if known.dimensions == dimensions {
             known.other = (0, 0);

@@ -1,9 +1,9 @@
 //! After a failure, calls fail at once for a while; then one is let through to see. So a provider that is down costs nothing,
 //! and one that is back is found without anybody's doing.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use quipu_core::ports::EmbedError;
 
 use super::http::Failure;
@@ -64,6 +64,6 @@ impl Circuit {
 
     fn broken(&self) -> MutexGuard<'_, Option<Broken>> {
         // Nothing is ever half written there.
-        self.broken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.broken.lock()
     }
 }

@@ -2,11 +2,12 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use quipu_core::ports::{Embedder, Role};
 use quipu_embed::Builtin;
 use serde_json::{Value, json};
@@ -85,7 +86,7 @@ impl Server {
     }
 
     pub(crate) fn be(&self, mood: Mood) {
-        *self.shared.mood.lock().unwrap() = mood;
+        *self.shared.mood.lock() = mood;
     }
 
     pub(crate) fn requests(&self) -> usize {
@@ -93,11 +94,11 @@ impl Server {
     }
 
     pub(crate) fn last_head(&self) -> String {
-        self.shared.last.lock().unwrap().0.clone()
+        self.shared.last.lock().0.clone()
     }
 
     pub(crate) fn last_body(&self) -> Value {
-        self.shared.last.lock().unwrap().1.clone()
+        self.shared.last.lock().1.clone()
     }
 }
 
@@ -127,9 +128,9 @@ impl Shared {
         let mut body = vec![0; length.unwrap().parse().unwrap()];
         reader.read_exact(&mut body)?;
         let request: Value = serde_json::from_slice(&body).unwrap();
-        *self.last.lock().unwrap() = (head.clone(), request.clone());
+        *self.last.lock() = (head.clone(), request.clone());
         self.requests.fetch_add(1, Ordering::SeqCst);
-        let mood = self.mood.lock().unwrap().clone();
+        let mood = self.mood.lock().clone();
         self.answer(stream, &mood, &head, &request)
     }
 

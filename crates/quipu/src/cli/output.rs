@@ -4,8 +4,9 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -32,7 +33,7 @@ struct Kept(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Kept {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+        self.0.lock().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -128,10 +129,10 @@ impl Output {
         let Self { stdout: writer, stderr, .. } = output;
         drop(writer);
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        let stdout = std::mem::take(&mut *stdout.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let stdout = std::mem::take(&mut *stdout.0.lock());
         let stderr = match stderr {
             Stderr::Own => Vec::new(),
-            Stderr::Kept(kept) => kept.into_inner().unwrap_or_else(PoisonError::into_inner),
+            Stderr::Kept(kept) => kept.into_inner(),
         };
         (outcome, text(stdout), text(stderr))
     }
@@ -192,7 +193,7 @@ impl Output {
         let line = line.render(self.colour_stderr);
         let _ = match &self.stderr {
             Stderr::Own => writeln!(io::stderr().lock(), "{line}"),
-            Stderr::Kept(kept) => writeln!(kept.lock().unwrap_or_else(PoisonError::into_inner), "{line}"),
+            Stderr::Kept(kept) => writeln!(kept.lock(), "{line}"),
         };
     }
 

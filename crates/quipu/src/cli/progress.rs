@@ -1,10 +1,10 @@
 //! How far the indexing is, on stderr: a bar on a terminal after a second, elsewhere a line at the start and one at the
 //! end, and only when it takes so long that somebody wonders.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use parking_lot::Mutex;
 use quipu_core::index::Progress;
 
 use super::output::{Line, Output};
@@ -43,7 +43,7 @@ impl Meter {
     pub(crate) fn update(&self, progress: Progress, output: &Output) {
         let Progress { done, total } = progress;
         let elapsed = self.started.elapsed();
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.shown.lock();
         match &*shown {
             Shown::Bar(bar) => {
                 bar.set_length(total as u64);
@@ -71,7 +71,7 @@ impl Meter {
     /// Clears the bar; says so where a line had been started. Returns how long it took.
     pub(crate) fn finish(&self, output: &Output) -> Duration {
         let elapsed = self.started.elapsed();
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.shown.lock();
         match std::mem::replace(&mut *shown, Shown::Nothing) {
             Shown::Bar(bar) => bar.finish_and_clear(),
             Shown::Line => output.aside(&Line::new().plain(format!("{}: done in {}", self.doing, seconds(elapsed)))),

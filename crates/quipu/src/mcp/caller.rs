@@ -1,8 +1,9 @@
 //! Who asks over HTTP, as far as the front door has found out: what it may do, and how much of the server it may take.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::http::request::Parts;
+use parking_lot::Mutex;
 use quipu_tools::Access;
 use rmcp::model::Extensions;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -55,7 +56,7 @@ impl RequestRoom {
 
     /// Gives it back, if it was not yet.
     pub(crate) fn handled(&self) {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.held.lock().clear();
     }
 
     /// Whether it takes nothing from other clients, and so may last as long as a stream does.

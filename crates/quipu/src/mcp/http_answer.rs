@@ -2,7 +2,7 @@
 //! library between the two knows nothing of it.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes};
@@ -11,6 +11,7 @@ use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
+use parking_lot::Mutex;
 use rmcp::model::Extensions;
 
 use super::unsent::Held;
@@ -33,7 +34,7 @@ impl HttpAnswer {
     }
 
     pub(super) fn made(&self, held: Held) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         if !state.is_over {
             state.held.push(held);
         }
@@ -45,7 +46,7 @@ struct Sent(HttpAnswer);
 
 impl Drop for Sent {
     fn drop(&mut self) {
-        let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.0.lock();
         state.is_over = true;
         state.held.clear();
     }

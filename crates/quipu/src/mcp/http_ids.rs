@@ -2,9 +2,10 @@
 //! whoever used it last: of two requests under one id, one would wait without end.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::http::HeaderValue;
+use parking_lot::Mutex;
 use rmcp::model::RequestId;
 
 /// A session as the library names it, and an id of its client's choosing.
@@ -30,14 +31,14 @@ impl IdsInUse {
     /// Takes an id; `None` when it is still in use.
     pub(super) fn take(&self, session: &HeaderValue, id: &RequestId) -> Option<IdInUse> {
         let key = (session.clone(), id.clone());
-        let is_free = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+        let is_free = self.0.lock().insert(key.clone());
         is_free.then(|| IdInUse { _held: Arc::new(Held { key, all: self.clone() }) })
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.all.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        self.all.0.lock().remove(&self.key);
     }
 }
 

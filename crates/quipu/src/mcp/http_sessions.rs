@@ -4,12 +4,13 @@
 //! nothing has to be remembered of a session but that it is there.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use parking_lot::Mutex;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::session::{SessionId, SessionManager};
 
@@ -57,7 +58,7 @@ impl OwnedSessions {
     async fn open(&self, id: &str, owner: &Arc<str>) {
         let excess = {
             let alive = self.manager.sessions.read().await;
-            let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut opened = self.opened.lock();
             opened.retain(|_, ids| {
                 ids.retain(|id| alive.contains_key(id));
                 !ids.is_empty()

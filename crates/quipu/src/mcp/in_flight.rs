@@ -1,9 +1,10 @@
 //! The requests of one connection that have no answer yet: what keeps memory bounded and the end of a stream orderly.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use rmcp::model::{Extensions, RequestId};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -92,7 +93,7 @@ impl Docket {
     }
 
     fn lock(&self) -> MutexGuard<'_, Attached> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -210,7 +211,7 @@ impl InFlight {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -3,9 +3,11 @@
 //! In a process that does not own the vault another one is asked, which may be stopped or about to be replaced. So the
 //! question is asked beside, by one thread for all, and whoever is not answered soon makes do with what was known last.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::desk::Reading;
 
@@ -42,12 +44,12 @@ impl LastReading {
             let asking = Asking(self.0.clone());
             let asked = tokio::task::spawn_blocking(move || {
                 let reading = ask();
-                *asking.0.known.lock().unwrap_or_else(PoisonError::into_inner) = reading;
+                *asking.0.known.lock() = reading;
             });
             // Late or never: then what was known last.
             drop(tokio::time::timeout(PATIENCE, asked).await);
         }
-        *self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.known.lock()
     }
 }
 

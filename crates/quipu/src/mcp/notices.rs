@@ -1,9 +1,10 @@
 //! What changed in the vault, on its way to the clients that want to know: one sender, a queue for each that listens.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use quipu_core::model::NoteId;
 use quipu_tools::{Registry, echoed};
 use rmcp::RoleServer;
@@ -59,7 +60,7 @@ impl Followed {
         let Some(note) = Registry::note_of_resource(uri) else {
             return Err(ErrorData::invalid_params(format!("{} is not the URI of a note", echoed(uri)), None));
         };
-        let mut followed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut followed = self.0.lock();
         if followed.values().map(Vec::len).sum::<usize>() >= MAX_FOLLOWED {
             let message = format!("cannot subscribe to more than {MAX_FOLLOWED} notes; unsubscribe from one first");
             return Err(ErrorData::invalid_params(message, None));
@@ -73,7 +74,7 @@ impl Followed {
 
     /// No longer follows what an address means.
     pub(super) fn remove(&self, uri: &str) {
-        let mut followed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut followed = self.0.lock();
         followed.retain(|_, uris| {
             uris.retain(|known| known != uri);
             !uris.is_empty()
@@ -81,7 +82,7 @@ impl Followed {
     }
 
     fn among(&self, gathered: &Change) -> Vec<String> {
-        let followed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let followed = self.0.lock();
         let mut uris: Vec<String> = match &gathered.notes {
             None => followed.values().flatten().cloned().collect(),
             Some(notes) => notes.iter().filter_map(|note| followed.get(note)).flatten().cloned().collect(),

@@ -1,7 +1,8 @@
 //! What every connection shares: the vault, its tools as MCP shows them, and the workers that calls run on.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use quipu_tools::{Access, Offer, every_tool};
 use rmcp::model::{ErrorData, Tool};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -158,12 +159,12 @@ impl Server {
     /// What is shown of the present offer.
     fn shown(&self) -> Arc<Shown> {
         let offer = self.0.desk.offer();
-        let shown = self.0.shown.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let shown = self.0.shown.read().clone();
         if Arc::ptr_eq(&shown.offer, &offer) {
             return shown;
         }
         let shown = Arc::new(Shown::of(offer));
-        *self.0.shown.write().unwrap_or_else(PoisonError::into_inner) = shown.clone();
+        *self.0.shown.write() = shown.clone();
         shown
     }
 

@@ -5,8 +5,9 @@
 //! share nothing, not even the room: whoever makes up names has only its own forgotten.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use quipu_core::Session;
 
 /// Clients of one caller; beyond this many its longest unheard of are forgotten. One that comes back is told warnings again,
@@ -40,7 +41,7 @@ struct Recent {
 impl Sessions {
     /// The session of a client; a new one where it has not been heard of, or not for long.
     pub(super) fn of(&self, caller: &Arc<str>, client: &str) -> Arc<Session> {
-        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut callers = self.callers.lock();
         callers.asked += 1;
         let asked = callers.asked;
         let recent = callers.known.entry(caller.clone()).or_default();
@@ -89,7 +90,7 @@ mod tests {
             assert!(Arc::ptr_eq(&sessions.of(&ada, "busy"), &busy));
         }
         assert!(!Arc::ptr_eq(&sessions.of(&ada, "silent"), &silent));
-        assert_eq!(sessions.callers.lock().unwrap().known["ada"].sessions.len(), MAX_CLIENTS);
+        assert_eq!(sessions.callers.lock().known["ada"].sessions.len(), MAX_CLIENTS);
     }
 
     #[test]
@@ -112,6 +113,6 @@ mod tests {
             assert!(Arc::ptr_eq(&sessions.of(&ada, "x"), &hers));
         }
         assert!(!Arc::ptr_eq(&sessions.of(&bob, "x"), &his));
-        assert_eq!(sessions.callers.lock().unwrap().known.len(), MAX_CALLERS);
+        assert_eq!(sessions.callers.lock().known.len(), MAX_CALLERS);
     }
 }

@@ -1,9 +1,10 @@
 //! Slow calls, and calls that are called off: over a vault whose files open only when a test says so.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use quipu_core::model::{FileStat, VaultPath};
 use quipu_core::parse::TitleRule;
 use quipu_core::ports::{FileChange, FileContent, Kept, Listing, SystemClock, VaultError, VaultFiles, WriteError};
@@ -28,17 +29,17 @@ struct Gate {
 
 impl Gate {
     fn shut(&self) {
-        *self.shut.lock().unwrap() = true;
+        *self.shut.lock() = true;
     }
 
     fn open(&self) {
-        *self.shut.lock().unwrap() = false;
+        *self.shut.lock() = false;
         self.opened.notify_all();
     }
 
     fn pass(&self) {
-        let shut = self.shut.lock().unwrap();
-        drop(self.opened.wait_while(shut, |shut| *shut).unwrap());
+        let mut shut = self.shut.lock();
+        self.opened.wait_while(&mut shut, |shut| *shut);
         self.passed.fetch_add(1, Ordering::Relaxed);
     }
 }

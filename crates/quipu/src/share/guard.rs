@@ -3,7 +3,6 @@
 //! another process has taken the lock meanwhile, this one steps down.
 
 use std::path::Path;
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use super::claim::{Asked, Card, Claim, Hold, Marks, Standing};
@@ -58,7 +57,7 @@ impl Shared {
         let until = Instant::now() + LOOK;
         let mut place = self.place();
         while let (Place::Owner(_, Some(_)), Some(left)) = (&*place, until.checked_duration_since(Instant::now())) {
-            place = self.moved.wait_timeout(place, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.moved.wait_for(&mut place, left);
         }
     }
 

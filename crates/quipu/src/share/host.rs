@@ -6,11 +6,12 @@
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use quipu_core::{NoKey, Session};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
@@ -119,7 +120,7 @@ impl Host {
     }
 
     pub(super) fn rename(&self, vault: FileId) {
-        *self.shared.vault.lock().unwrap_or_else(PoisonError::into_inner) = vault;
+        *self.shared.vault.lock() = vault;
     }
 
     /// Begins nothing new, and waits a moment for what is under way. What is not answered by then is asked again of the
@@ -132,7 +133,7 @@ impl Host {
         // Whoever stayed sees the end, and looks for another owner.
         self.shared.staying().clear();
         wake(&self.shared.listener());
-        drop(self.shared.engine.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.shared.engine.lock().take());
     }
 }
 
@@ -148,7 +149,7 @@ impl Shared {
     }
 
     fn listener(&self) -> MutexGuard<'_, Arc<UnixListener>> {
-        self.listener.lock().unwrap_or_else(PoisonError::into_inner)
+        self.listener.lock()
     }
 
     fn let_in(self: Arc<Self>, listener: &Arc<UnixListener>) {
@@ -178,7 +179,7 @@ impl Shared {
     }
 
     fn staying(&self) -> MutexGuard<'_, Vec<Staying>> {
-        self.staying.lock().unwrap_or_else(PoisonError::into_inner)
+        self.staying.lock()
     }
 
     /// Tells a process of changes from now on, on a thread of its own: whoever makes them does not wait for it.
@@ -209,11 +210,11 @@ impl Shared {
     }
 
     fn engine(&self) -> Option<Arc<Engine>> {
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.engine.lock().clone()
     }
 
     fn sessions(&self) -> MutexGuard<'_, FxHashMap<(String, u64), Arc<Session>>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sessions.lock()
     }
 }
 
@@ -262,7 +263,7 @@ impl Guest {
                 wire: WIRE,
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 pid: std::process::id(),
-                vault: *self.shared.vault.lock().unwrap_or_else(PoisonError::into_inner),
+                vault: *self.shared.vault.lock(),
                 tools,
             },
         )?;

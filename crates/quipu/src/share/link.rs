@@ -5,9 +5,9 @@ use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use quipu_core::Session;
 use rustc_hash::FxHashMap;
 
@@ -162,11 +162,11 @@ impl Link {
     }
 
     fn spare(&self) -> MutexGuard<'_, Vec<UnixStream>> {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+        self.spare.lock()
     }
 
     fn known(&self) -> MutexGuard<'_, FxHashMap<u64, u64>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use quipu_core::Session;
 use quipu_tools::{
     Completion, Offer, RegistryOptions, ResourcePage, ResourceText, ToolError, ToolErrorKind, ToolResponse,
@@ -65,7 +66,7 @@ pub(super) struct Listeners(RwLock<Vec<Listener>>);
 
 impl Listeners {
     pub(super) fn tell(&self, change: &Change) {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).iter().for_each(|listener| listener(change.clone()));
+        self.0.read().iter().for_each(|listener| listener(change.clone()));
     }
 }
 
@@ -192,7 +193,7 @@ impl Desk for Seat {
     }
 
     fn on_change(&self, listener: Listener) {
-        self.shared.listeners.0.write().unwrap_or_else(PoisonError::into_inner).push(listener);
+        self.shared.listeners.0.write().push(listener);
     }
 }
 
@@ -214,11 +215,11 @@ impl Shared {
     }
 
     pub(super) fn place(&self) -> MutexGuard<'_, Place> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+        self.place.lock()
     }
 
     fn offer(&self) -> Arc<Offer> {
-        self.offer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.offer.lock().clone()
     }
 
     /// Offers what the vault has at a place. Says whether that is something else than before.
@@ -229,7 +230,7 @@ impl Shared {
             Place::Behind(link) => Offer::among(link.owner.tools.iter().map(String::as_str), options),
             Place::Between | Place::Nowhere(_) | Place::Left => return false,
         };
-        let mut current = self.offer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.offer.lock();
         let is_same = current.tools().map(|tool| tool.name).eq(offer.tools().map(|tool| tool.name));
         if !is_same {
             *current = Arc::new(offer);
@@ -304,7 +305,7 @@ impl Shared {
                         .into(),
                 );
             };
-            place = self.moved.wait_timeout(place, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.moved.wait_for(&mut place, left);
         }
     }
 
@@ -316,7 +317,7 @@ impl Shared {
             return Err(format!("the process that has this vault open (process {pid}) cannot be reached; try again"));
         }
         let is_behind = |place: &mut Place| matches!(place, Place::Behind(at) if Arc::ptr_eq(at, link));
-        drop(self.moved.wait_timeout_while(self.place(), LATER, is_behind));
+        self.moved.wait_while_for(&mut self.place(), is_behind, LATER);
         Ok(())
     }
 }

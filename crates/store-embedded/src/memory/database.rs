@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use quipu_core::RequestKey;
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
 use quipu_core::model::VaultPath;
@@ -138,8 +138,8 @@ impl MemoryDatabase {
     }
 
     fn writer(&self) -> MutexGuard<'_, Connection> {
-        // A panic inside a transaction rolls it back, so the connection behind a poisoned lock is whole.
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        // A panic inside a transaction rolls it back, so the connection is whole after it.
+        self.writer.lock()
     }
 
     fn read<T, E: From<rusqlite::Error> + std::error::Error + Send + Sync + 'static>(
@@ -150,7 +150,7 @@ impl MemoryDatabase {
         let outcome = match &self.file {
             None => ask(&self.writer()),
             Some(file) => {
-                let pooled = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                let pooled = self.readers.lock().pop();
                 let reader = pooled.map_or_else(|| opening::reader(file), Ok);
                 let reader = reader.map_err(|error| failed("read", error))?;
                 let outcome = ask(&reader);
@@ -158,7 +158,7 @@ impl MemoryDatabase {
                 if outcome.is_err() {
                     self.check_file(&reader).map_err(|error| failed("read", error))?;
                 }
-                let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut readers = self.readers.lock();
                 if readers.len() < READERS {
                     readers.push(reader);
                 }

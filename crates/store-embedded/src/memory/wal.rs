@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::fs::OFlags;
 
 use super::opening;
@@ -52,7 +52,7 @@ impl Wal {
 
     pub(super) fn look(&self) -> Look {
         let now = self.state().ok();
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         let (Some(known), Some(is)) = (&*known, &now) else {
             return if known.is_some() { Look::Moved } else { Look::Same(now) };
         };
@@ -67,7 +67,7 @@ impl Wal {
 
     /// Compares the log with this one from now on.
     pub(super) fn accept(&self, state: Option<State>) {
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        *self.known.lock() = state;
     }
 
     #[expect(clippy::disallowed_methods, reason = "SQLite holds no lock on its log that closing this could undo")]

@@ -8,8 +8,9 @@
 use std::fs::{File, TryLockError};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
+use parking_lot::{RwLock, RwLockReadGuard};
 use rustix::fs::OFlags;
 use tantivy::Index;
 use tantivy::directory::error::{DeleteError, LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
@@ -46,7 +47,7 @@ impl UnsyncedDirectory {
 
     /// Writes nothing any more.
     pub(super) fn abandon(&self) {
-        *self.is_abandoned.write().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.is_abandoned.write() = true;
     }
 
     /// Has every byte looked at when the folder is next opened.
@@ -56,7 +57,7 @@ impl UnsyncedDirectory {
 
     /// Fails once abandoned; not abandoned while the answer is held.
     fn owned(&self) -> io::Result<RwLockReadGuard<'_, bool>> {
-        let is_abandoned = self.is_abandoned.read().unwrap_or_else(PoisonError::into_inner);
+        let is_abandoned = self.is_abandoned.read();
         if *is_abandoned { Err(io::Error::other("the text index was started anew")) } else { Ok(is_abandoned) }
     }
 

@@ -1,7 +1,8 @@
 //! Tantivy itself: one index in a folder or in memory, open for searching. Nothing in here panics, whatever the files are.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use quipu_core::ports::{RankedText, TextHits, TextMatch, TextQuery};
 use tantivy::directory::RamDirectory;
 use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, TantivyError};
@@ -101,13 +102,13 @@ impl Engine {
         guarded(|| {
             self.reader.reload()?;
             let view = View::new(self.reader.searcher(), &schema::schema().1, Some(&self.view()))?;
-            *self.view.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
+            *self.view.lock() = Arc::new(view);
             Ok(())
         })
     }
 
     fn view(&self) -> Arc<View> {
-        Arc::clone(&self.view.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.view.lock())
     }
 
     /// Searches what is visible, level by level.

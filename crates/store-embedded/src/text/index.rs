@@ -1,11 +1,12 @@
 //! The text index: takes changes at once, feeds them to tantivy as they pile up, and commits when someone looks or when
 //! it is quiet. What a crash takes before that, the catalog knows to be missing.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use quipu_core::model::{Note, NoteKey};
 use quipu_core::ports::{RankedText, TextHits, TextQuery};
 
@@ -108,18 +109,18 @@ impl TextIndex {
 
     /// What was found damaged since the index was opened or started anew.
     pub(crate) fn damage(&self) -> Option<String> {
-        lock(&self.shared.damage).clone()
+        self.shared.damage.lock().clone()
     }
 
     /// Starts empty in place of a damaged index. Changes that it had not committed are forgotten with it.
     pub(crate) fn start_anew(&self) -> Result<(), TextError> {
-        let mut writer = lock(&self.shared.writer);
+        let mut writer = self.shared.writer.lock();
         writer.abandon();
         let taken = self.shared.take_inbox(&mut writer);
         writer.abandon();
         let fresh = self.shared.engine().start_anew()?;
-        *lock(&self.shared.engine) = Arc::new(fresh);
-        *lock(&self.shared.damage) = None;
+        *self.shared.engine.lock() = Arc::new(fresh);
+        *self.shared.damage.lock() = None;
         self.shared.visible.store(taken.version, Ordering::Release);
         Ok(())
     }
@@ -136,7 +137,7 @@ impl TextIndex {
 
     /// Takes changes in order; `mark` is how far the index has come with them. Every later search sees them.
     pub(crate) fn push(&self, changes: Vec<TextChange>, mark: Mark) {
-        let mut inbox = lock(&self.shared.inbox);
+        let mut inbox = self.shared.inbox.lock();
         inbox.bytes += changes.iter().map(TextChange::bytes).sum::<usize>();
         inbox.changes.extend(changes);
         inbox.mark = mark;
@@ -165,7 +166,7 @@ impl TextIndex {
         let engine = self.shared.engine();
         question(&engine).map_err(|error| {
             // Merges would change the files while they are asked.
-            let mut writer = lock(&self.shared.writer);
+            let mut writer = self.shared.writer.lock();
             let error = writer.finish().err().filter(|error| matches!(error, TextError::Damaged(_))).unwrap_or(error);
             self.shared.judge(&engine, error)
         })
@@ -180,7 +181,7 @@ impl TextIndex {
     /// What is wrong with the files, as sentences.
     pub(crate) fn check(&self) -> Result<Vec<String>, TextError> {
         let outcome = self.shared.catch_up().and_then(|()| {
-            let mut writer = lock(&self.shared.writer);
+            let mut writer = self.shared.writer.lock();
             // Merges would change the files while they are looked at.
             writer.finish()?;
             self.shared.engine().findings()
@@ -195,13 +196,13 @@ impl TextIndex {
 
 impl Drop for TextIndex {
     fn drop(&mut self) {
-        lock(&self.shared.inbox).closing = true;
+        self.shared.inbox.lock().closing = true;
         self.shared.news.notify_one();
         if self.feeder.take().is_some_and(|feeder| feeder.join().is_err()) {
             tracing::error!("the text index's thread ended in a panic");
         }
         let finished = self.shared.catch_up().and_then(|()| {
-            lock(&self.shared.writer).finish()?;
+            self.shared.writer.lock().finish()?;
             self.shared.engine().sync()
         });
         if let Err(error) = finished {
@@ -214,7 +215,7 @@ impl Shared {
     /// Makes every change visible that came in before this call.
     fn catch_up(&self) -> Result<(), TextError> {
         self.refuse_damaged()?;
-        if self.is_behind(&lock(&self.inbox)) { self.commit() } else { Ok(()) }
+        if self.is_behind(&self.inbox.lock()) { self.commit() } else { Ok(()) }
     }
 
     fn is_behind(&self, inbox: &Inbox) -> bool {
@@ -222,7 +223,7 @@ impl Shared {
     }
 
     fn feed(&self) -> Result<(), TextError> {
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         let taken = self.take_inbox(&mut writer);
         if writer.uncommitted_bytes() >= COMMIT_BYTES {
             return self.commit_taken(&mut writer, &taken);
@@ -233,14 +234,14 @@ impl Shared {
     }
 
     fn commit(&self) -> Result<(), TextError> {
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         let taken = self.take_inbox(&mut writer);
         let is_done = self.visible.load(Ordering::Acquire) == taken.version;
         if is_done { Ok(()) } else { self.commit_taken(&mut writer, &taken) }
     }
 
     fn take_inbox(&self, writer: &mut Writer) -> Taken {
-        let mut inbox = lock(&self.inbox);
+        let mut inbox = self.inbox.lock();
         writer.take(&mut inbox.changes);
         inbox.bytes = 0;
         Taken { mark: inbox.mark.clone(), version: inbox.version }
@@ -257,12 +258,12 @@ impl Shared {
     }
 
     fn engine(&self) -> Arc<Engine> {
-        Arc::clone(&lock(&self.engine))
+        Arc::clone(&self.engine.lock())
     }
 
     /// Nothing is done with an index known to be damaged, until it is started anew.
     fn refuse_damaged(&self) -> Result<(), TextError> {
-        lock(&self.damage).clone().map_or(Ok(()), |reason| Err(TextError::Damaged(reason)))
+        self.damage.lock().clone().map_or(Ok(()), |reason| Err(TextError::Damaged(reason)))
     }
 
     /// Finds out whether an error comes from damage, and remembers it.
@@ -270,9 +271,9 @@ impl Shared {
         let error = engine.judge(error);
         // Another thread may have started anew meanwhile.
         if let TextError::Damaged(reason) = &error
-            && Arc::ptr_eq(engine, &lock(&self.engine))
+            && Arc::ptr_eq(engine, &self.engine.lock())
         {
-            *lock(&self.damage) = Some(reason.clone());
+            *self.damage.lock() = Some(reason.clone());
         }
         error
     }
@@ -280,10 +281,10 @@ impl Shared {
     /// The feeder's life.
     fn feed_until_closed(&self) {
         let mut patience = QUIET;
-        let mut inbox = lock(&self.inbox);
+        let mut inbox = self.inbox.lock();
         while !inbox.closing {
             if !self.is_behind(&inbox) {
-                inbox = self.news.wait(inbox).unwrap_or_else(PoisonError::into_inner);
+                self.news.wait(&mut inbox);
                 continue;
             }
             let outcome = if inbox.bytes >= FEED_BYTES {
@@ -291,7 +292,7 @@ impl Shared {
                 self.feed()
             } else {
                 let version = inbox.version;
-                inbox = self.news.wait_timeout(inbox, patience).unwrap_or_else(PoisonError::into_inner).0;
+                self.news.wait_for(&mut inbox, patience);
                 if inbox.closing || inbox.version != version {
                     continue;
                 }
@@ -303,12 +304,7 @@ impl Shared {
                 tracing::warn!("the text index cannot be written, trying again later: {error}");
                 patience = RETRY;
             }
-            inbox = lock(&self.inbox);
+            inbox = self.inbox.lock();
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic while a lock was held leaves counters and lists that are still true.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

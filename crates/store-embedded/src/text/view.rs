@@ -4,8 +4,7 @@
 //! would depend on what was edited before. These numbers count the sections that are there, so they are those of a fresh
 //! index. Lengths are kept by segment, and of a term only postings in segments with deletions are looked at.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tantivy::index::{InvertedIndexReader, SegmentId, SegmentReader};
 use tantivy::postings::TermInfo;
@@ -156,8 +155,8 @@ impl View {
         Ok(languages)
     }
 
-    fn counted(&self) -> std::sync::MutexGuard<'_, FxHashMap<Term, u64>> {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    fn counted(&self) -> parking_lot::MutexGuard<'_, FxHashMap<Term, u64>> {
+        self.counted.lock()
     }
 }
 

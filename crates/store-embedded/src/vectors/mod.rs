@@ -13,8 +13,9 @@ mod nearest;
 mod passage_list;
 mod resident;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, RwLock};
 use quipu_core::model::FileStat;
 use quipu_core::ports::{Grade, NoteChange, PassageHash};
 
@@ -87,19 +88,19 @@ impl Vectors {
 
     /// What had to be started anew and why, as sentences for the user.
     pub(crate) fn notices(&self) -> Vec<String> {
-        lock(&self.notices).clone()
+        self.notices.lock().clone()
     }
 
     /// Forgets what is in memory, since the catalog was filled anew.
     pub(crate) fn unload(&self) {
-        *self.write_resident() = None;
+        *self.resident.write() = None;
     }
 
     /// Takes changes of the catalog over, which is held by the caller and has made them, with the passages they brought.
     ///
     /// Cannot fail: what is in memory is given up rather than wrong, and filled again when it is needed.
     pub(crate) fn follow(&self, changes: &[NoteChange<'_>], brought: &[Vec<ListedPassage>]) {
-        if self.read_resident().is_none() {
+        if self.resident.read().is_none() {
             return;
         }
         if let Err(error) = self.try_follow(changes, brought) {
@@ -109,14 +110,14 @@ impl Vectors {
     }
 
     fn try_follow(&self, changes: &[NoteChange<'_>], brought: &[Vec<ListedPassage>]) -> Result<(), VectorError> {
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         let cache = self.opened(&mut writer)?;
         let unknown = |resident: &Resident| -> Option<(String, Vec<PassageHash>)> {
             let hashes = brought.iter().flatten().map(|passage| passage.hash);
             let unknown = hashes.filter(|hash| !resident.has_text(*hash)).collect();
             resident.has_unused().then(|| (resident.space().to_owned(), unknown))
         };
-        let unknown = self.read_resident().as_ref().and_then(unknown);
+        let unknown = self.resident.read().as_ref().and_then(unknown);
         let found = match unknown {
             Some((name, hashes)) => match cache.space(&name)? {
                 Some(space) => cache.find(space, &hashes)?,
@@ -124,9 +125,12 @@ impl Vectors {
             },
             None => Vec::new(),
         };
-        if let Some(resident) = &mut *self.write_resident() {
+        // Taken out while it changes: a panic leaves nothing in memory rather than half of a change.
+        let mut slot = self.resident.write();
+        if let Some(mut resident) = slot.take() {
             resident.follow(changes, brought);
             resident.put_vectors(&found, 0);
+            *slot = Some(resident);
         }
         Ok(())
     }
@@ -143,24 +147,28 @@ impl Vectors {
         if let Some((_, other)) = vectors.iter().find(|(_, vector)| vector.len() != dimensions) {
             return Err(VectorError::Dimensions { one: dimensions, other: other.len() });
         }
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         let put = self.opened(&mut writer)?.put(name, grade, fixed)?;
         // Still with the writer, so that no change of notes comes between. Another space finds them when it is loaded.
-        let mut resident = self.write_resident();
-        match resident.as_mut().filter(|resident| resident.space() == name) {
-            Some(of_space) if of_space.takes(dimensions) => of_space.put_vectors(&put.changed, put.new),
-            // The space has other dimensions from now on, and is filled again when it is needed.
-            Some(_) => *resident = None,
-            None => {}
+        let mut slot = self.resident.write();
+        match slot.take() {
+            Some(mut resident) if resident.space() == name => {
+                // A space whose dimensions change is left out, and filled again when it is needed.
+                if resident.takes(dimensions) {
+                    resident.put_vectors(&put.changed, put.new);
+                    *slot = Some(resident);
+                }
+            }
+            other => *slot = other,
         }
         Ok(())
     }
 
     /// Has a space go on with vectors of so many dimensions.
     fn turn(&self, name: &str, dimensions: usize) -> Result<(), VectorError> {
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         self.opened(&mut writer)?.turn(name, dimensions)?;
-        let mut resident = self.write_resident();
+        let mut resident = self.resident.write();
         if resident.as_ref().is_some_and(|resident| resident.space() == name && !resident.takes(dimensions)) {
             *resident = None;
         }
@@ -175,19 +183,19 @@ impl Vectors {
         work: impl FnOnce(&Resident) -> R,
     ) -> Result<R, VectorError> {
         loop {
-            let resident = self.read_resident();
+            let resident = self.resident.read();
             if let Some(resident) = resident.as_ref().filter(|resident| resident.space() == name) {
                 return Ok(work(resident));
             }
             drop(resident);
-            self.fill(&lock(catalog), name)?;
+            self.fill(&catalog.lock(), name)?;
         }
     }
 
     fn fill(&self, catalog: &Catalog, name: &str) -> Result<(), VectorError> {
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         let cache = self.opened(&mut writer)?;
-        let mut resident = self.write_resident();
+        let mut resident = self.resident.write();
         if resident.as_ref().is_some_and(|resident| resident.space() == name) {
             return Ok(());
         }
@@ -214,7 +222,7 @@ impl Vectors {
 
     /// Reads from the cache without waiting for its writer.
     fn read<R>(&self, work: impl FnOnce(&Cache) -> Result<R, VectorError>) -> Result<R, VectorError> {
-        let mut cache = lock(if self.folder.is_some() { &self.reader } else { &self.writer });
+        let mut cache = if self.folder.is_some() { &self.reader } else { &self.writer }.lock();
         work(self.opened(&mut cache)?)
     }
 
@@ -231,21 +239,21 @@ impl Vectors {
 
     fn start_anew(&self, error: &VectorError) -> Result<(), VectorError> {
         tracing::error!("the vectors are damaged and started anew: {error}");
-        let mut writer = lock(&self.writer);
-        let mut reader = lock(&self.reader);
+        let mut writer = self.writer.lock();
+        let mut reader = self.reader.lock();
         (*writer, *reader) = (None, None);
-        *self.write_resident() = None;
+        *self.resident.write() = None;
         if let Some(folder) = &self.folder {
             Cache::remove(folder).map_err(CatalogError::from)?;
         }
         let notice = format!("The vectors were started anew, since they could not be used: {error}.");
-        lock(&self.notices).push(notice);
+        self.notices.lock().push(notice);
         Ok(())
     }
 
     /// What is wrong with the cache. One that was never made is sound.
     pub(crate) fn check(&self) -> Result<Vec<String>, VectorError> {
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         let is_there = self.folder.as_deref().map_or(Ok(false), Cache::exists).map_err(CatalogError::from)?;
         if writer.is_none() && !is_there {
             return Ok(Vec::new());
@@ -263,27 +271,4 @@ impl Vectors {
             none => none.insert(self.folder.as_deref().map_or_else(Cache::in_memory, Cache::open)?),
         })
     }
-
-    fn read_resident(&self) -> RwLockReadGuard<'_, Option<Resident>> {
-        self.resident.read().unwrap_or_else(|poisoned| {
-            // It holds this thread's read lock, for which the write lock would wait.
-            drop(poisoned);
-            drop(self.write_resident());
-            self.resident.read().unwrap_or_else(PoisonError::into_inner)
-        })
-    }
-
-    fn write_resident(&self) -> RwLockWriteGuard<'_, Option<Resident>> {
-        self.resident.write().unwrap_or_else(|poisoned| {
-            // A panic may have left half of a change behind: it is filled again.
-            let mut resident = poisoned.into_inner();
-            *resident = None;
-            self.resident.clear_poison();
-            resident
-        })
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

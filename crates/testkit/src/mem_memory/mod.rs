@@ -4,8 +4,9 @@
 mod state;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use quipu_core::RequestKey;
 use quipu_core::memory::{
     DuplicateRule, Entity, EntityId, EntityTypes, Memory, MemoryParts, Observation, ObservationId, Relation,
@@ -54,7 +55,7 @@ impl MemMemory {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

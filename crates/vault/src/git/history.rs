@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::ops::Bound;
 use std::process::{Child, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+
+use parking_lot::Mutex;
 
 use super::program::{Git, GitError, end};
 
@@ -95,7 +97,7 @@ impl History {
                 let mut chunk = vec![0; CHUNK];
                 match stdout.read(&mut chunk) {
                     // It has said all, though nobody may ask for that for long: it is not left behind as a dead process.
-                    Ok(0) | Err(_) => return end(&mut ended.lock().unwrap_or_else(PoisonError::into_inner)),
+                    Ok(0) | Err(_) => return end(&mut ended.lock()),
                     Ok(length) => chunk.truncate(length),
                 }
                 if sender.send(chunk).is_err() {
@@ -169,7 +171,7 @@ impl History {
 
     fn stop(&mut self) {
         if let Some(running) = self.running.take() {
-            end(&mut running.child.lock().unwrap_or_else(PoisonError::into_inner));
+            end(&mut running.child.lock());
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use quipu_core::model::ContentHash;
 
 use super::lookup::{Mark, NamedFile, Place};
@@ -21,7 +21,7 @@ pub(super) struct Contents {
 impl Contents {
     /// What a file holds; a link, where it leads. `None` where it cannot be read.
     pub(super) fn hash(&self, place: &Place, file: &NamedFile, now_ns: i64) -> Option<ContentHash> {
-        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.known.lock();
         if let Some((mark, hash)) = known().get(&file.key)
             && *mark == file.mark
         {

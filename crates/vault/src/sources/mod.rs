@@ -10,8 +10,9 @@ mod pattern;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use quipu_core::model::SourceVersion;
 use quipu_core::ports::{Clock, SinceThen, SourcedNote, Sources, Traced, TracedSource};
 use quipu_core::quoted;
@@ -107,7 +108,7 @@ impl Sources for FolderSources {
         }
         let mut pasts: Vec<Past> = notes.iter().map(|_| Past::NotCommitted).collect();
         if place.is_repository {
-            let mut repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut repository = self.repository.lock();
             if repository.as_ref().is_none_or(|known| known.root() != place.base) {
                 *repository = Some(Repository::at(&place.base, &self.git));
             }

@@ -1,7 +1,8 @@
 //! What is derived from memory, kept level with the store's log.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::links::LinkIndex;
@@ -73,12 +74,12 @@ impl Follower {
     pub(in crate::memory) fn view(&self) -> Result<View<'_>, MemoryFailure> {
         let head = self.store.head()?;
         loop {
-            let derived = self.derived.read().unwrap_or_else(PoisonError::into_inner);
+            let derived = self.derived.read();
             if derived.as_ref().is_some_and(|derived| derived.head >= head) {
                 return Ok(View(derived));
             }
             drop(derived);
-            let mut derived = self.derived.write().unwrap_or_else(PoisonError::into_inner);
+            let mut derived = self.derived.write();
             match &mut *derived {
                 Some(derived) => self.catch_up(derived)?,
                 none => *none = Some(self.build()?),
@@ -96,9 +97,9 @@ impl Follower {
         let embedder = self.embedder.as_ref()?;
         let vector = embedder.embed(role, &[text]).ok()?.pop()?;
         let is_other = |derived: &Derived| !derived.vectors.is_of(vector.len());
-        let is_news = self.derived.read().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(is_other);
+        let is_news = self.derived.read().as_ref().is_some_and(is_other);
         if is_news {
-            let mut derived = self.derived.write().unwrap_or_else(PoisonError::into_inner);
+            let mut derived = self.derived.write();
             derived.iter_mut().for_each(|derived| Arc::make_mut(&mut derived.vectors).settle_dimensions(vector.len()));
         }
         Some(vector)
@@ -111,7 +112,7 @@ impl Follower {
         gather: impl FnOnce() -> Result<FxHashSet<EntityId>, MemoryFailure>,
     ) -> Result<Arc<FxHashSet<EntityId>>, MemoryFailure> {
         let relations = self.view()?.relations;
-        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut members = self.members.lock();
         if members.relations != relations {
             *members = Members { relations, ..Members::default() };
         }
@@ -147,7 +148,7 @@ impl Follower {
             }
         }
         self.store.put_vectors(embedder.space(), &made)?;
-        let mut derived = self.derived.write().unwrap_or_else(PoisonError::into_inner);
+        let mut derived = self.derived.write();
         let Some(derived) = derived.as_mut() else { return Ok(Embedded::default()) };
         let index = Arc::make_mut(&mut derived.vectors);
         if let Some(vector) = vectors.iter().flatten().next() {

@@ -4,12 +4,13 @@
 //! engine's to bound: see [`Server::share`].
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
 use http_body_util::BodyExt;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
@@ -120,7 +121,7 @@ impl Clients {
     }
 
     pub(super) fn of(&self, id: &str) -> Arc<Client> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some(client) = known.get(id) {
             return client.clone();
         }
@@ -144,7 +145,7 @@ impl Clients {
     /// Lets a request begin.
     pub(super) fn admit(&self, client: &Arc<Client>) -> Result<Admitted, Excess> {
         if let Some(rate) = self.rate {
-            client.bucket.lock().unwrap_or_else(PoisonError::into_inner).take(f64::from(rate), Instant::now())?;
+            client.bucket.lock().take(f64::from(rate), Instant::now())?;
         }
         let request = client.requests.clone().try_acquire_owned().map_err(|_| Excess::TooMany(1))?;
         Ok(Admitted { _client: client.clone(), _request: request })

@@ -10,10 +10,11 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::http::{HeaderMap, header};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A connection on which every header line ends with CRLF.
@@ -67,12 +68,12 @@ impl Body {
             true => BodyLength::Chunked,
             false => BodyLength::Bytes(length().unwrap_or(0)),
         };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(length);
+        *self.0.lock() = Some(length);
         length
     }
 
     fn take(&self) -> Option<BodyLength> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 }
 

@@ -2,10 +2,11 @@
 //! By rustls and its `ring` provider, which is in the program for the embedding providers anyway.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
+use parking_lot::Mutex;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -45,7 +46,7 @@ impl Tls {
     /// For the next connection. Files that cannot be used, for one because only the first of the two is renewed yet, change
     /// nothing.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if known.looked.elapsed() >= LOOK {
             known.looked = Instant::now();
             let stamps = [&self.certificates, &self.key].map(|file| stamp(file));
@@ -112,7 +113,7 @@ mod tests {
         std::fs::copy(format!("{FILES}/key.pem"), &key).unwrap();
         let tls = Tls::new(certificates.clone(), key.clone()).unwrap();
         let shown_after_a_while = || {
-            tls.known.lock().unwrap().looked = Instant::now().checked_sub(LOOK).unwrap();
+            tls.known.lock().looked = Instant::now().checked_sub(LOOK).unwrap();
             tls.acceptor().config().clone()
         };
         let first = shown_after_a_while();
