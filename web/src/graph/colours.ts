@@ -1,0 +1,103 @@
+// Eight hues that stay apart for colour-blind readers (after Okabe and Ito); the ninth and later are grey. The legend names each.
+import { type Model, isEntity, typeOf } from "./model";
+
+export type ColourBy = "community" | "folder" | "type" | "changed";
+
+const LIGHT = ["#2b6cc4", "#d97f0a", "#0f9273", "#c2477f", "#7a5bd0", "#2aa1c9", "#b4492c", "#8a7d12"];
+const DARK = ["#6fa3f2", "#f0a541", "#3fc49f", "#ec7fb0", "#ab91f5", "#62c6ea", "#ee8262", "#cfc04a"];
+
+export const palette = (dark: boolean) => (dark ? DARK : LIGHT);
+export const other = (dark: boolean) => (dark ? "#7d828c" : "#8e939c");
+
+export interface Legend {
+  label: string;
+  colour: string;
+  count: number;
+  /** Which category a node has; the legend's rows are also the filter. */
+  category: string;
+}
+
+const AGES: [string, number][] = [
+  ["Today", 1],
+  ["This week", 7],
+  ["This month", 31],
+  ["This year", 366],
+  ["Older", Infinity],
+];
+const AGE_LIGHT = ["#0b7a55", "#2f9b78", "#6bae98", "#a3bdb4", "#b9bcc2"];
+const AGE_DARK = ["#57e0b0", "#3fbd92", "#3a8f74", "#426a5d", "#4c5058"];
+
+export function categoryOf(model: Model, node: number, by: ColourBy, now: number): string {
+  if (by === "changed") {
+    const days = (now - model.modified[node]! * 1000) / 86_400_000;
+    return AGES.find(([, most]) => days <= most)![0];
+  }
+  if (isEntity(model, node) && by !== "community") return `Memory: ${typeOf(model, node)}`;
+  if (by === "type") return typeOf(model, node);
+  if (by === "community") {
+    if (!model.degree[node]) return "Unlinked";
+    return `c${model.data.community[node]}`;
+  }
+  const folder = model.data.folders[model.data.notes.folder[node]!] ?? "";
+  return topFolder(model, folder);
+}
+
+/** The level of folders that tells notes apart: below a folder that holds nearly everything, its subfolders. */
+function topFolder(model: Model, folder: string): string {
+  const prefix = commonFolder(model);
+  const rest = folder.startsWith(prefix) ? folder.slice(prefix.length) : folder;
+  const first = rest.split("/")[0] ?? "";
+  return first ? prefix + first : prefix.replace(/\/$/, "") || "(top)";
+}
+
+const prefixes = new WeakMap<Model, string>();
+function commonFolder(model: Model): string {
+  const known = prefixes.get(model);
+  if (known !== undefined) return known;
+  let prefix = "";
+  for (let depth = 0; depth < 3; depth++) {
+    const counts = new Map<string, number>();
+    for (const number of model.data.notes.folder) {
+      const folder = model.data.folders[number]!;
+      if (!folder.startsWith(prefix)) continue;
+      const first = folder.slice(prefix.length).split("/")[0]!;
+      if (first) counts.set(first, (counts.get(first) ?? 0) + 1);
+    }
+    const [name, count] = [...counts].sort((a, b) => b[1] - a[1])[0] ?? ["", 0];
+    if (!name || count < 0.9 * model.notes) break;
+    prefix += `${name}/`;
+  }
+  prefixes.set(model, prefix);
+  return prefix;
+}
+
+/** The colour of every node, and the legend, largest first. */
+export function colour(model: Model, by: ColourBy, dark: boolean): { categories: string[]; colours: Map<string, string>; legend: Legend[] } {
+  const now = Date.now();
+  const categories = Array.from({ length: model.size }, (_, node) => categoryOf(model, node, by, now));
+  const counts = new Map<string, number>();
+  for (const category of categories) counts.set(category, (counts.get(category) ?? 0) + 1);
+  const colours = new Map<string, string>();
+  let legend: Legend[];
+  if (by === "changed") {
+    const ramp = dark ? AGE_DARK : AGE_LIGHT;
+    legend = AGES.map(([label], at) => ({ label, category: label, colour: ramp[at]!, count: counts.get(label) ?? 0 }));
+  } else {
+    const hues = palette(dark);
+    const sorted = [...counts].sort((a, b) => Number(a[0] === "Unlinked") - Number(b[0] === "Unlinked") || b[1] - a[1]);
+    legend = sorted.map(([category, count], at) => ({
+      category,
+      count,
+      colour: category === "Unlinked" ? other(dark) : (hues[at] ?? other(dark)),
+      label: by === "community" ? communityName(model, category) : category,
+    }));
+  }
+  for (const row of legend) colours.set(row.category, row.colour);
+  return { categories, colours, legend };
+}
+
+function communityName(model: Model, category: string): string {
+  const found = model.communities.find((community) => `c${community.number}` === category);
+  if (found) return found.label;
+  return category === "Unlinked" ? category : "Small group";
+}

@@ -1,0 +1,209 @@
+// The graph as the picture needs it: one row a node, whatever it is, and the questions that the view asks.
+import type { GraphData } from "../types";
+
+export type NodeKind = "note" | "entity";
+
+export interface Model {
+  data: GraphData;
+  size: number;
+  notes: number;
+  names: string[];
+  /** Most central first. */
+  order: number[];
+  radius: Float32Array;
+  degree: Uint32Array;
+  /** Neighbours of node n: `targets[starts[n]..starts[n + 1]]`, with the edge's type and direction beside. */
+  starts: Uint32Array;
+  targets: Uint32Array;
+  types: Uint16Array;
+  outward: Uint8Array;
+  places: Map<string, number>;
+  communities: Community[];
+  modified: Float64Array;
+}
+
+export interface Community {
+  number: number;
+  label: string;
+  members: number[];
+  x: number;
+  y: number;
+  hull: [number, number][];
+}
+
+export const entityKey = (id: number) => `entity:${id}`;
+export const noteKey = (id: string) => id.toLowerCase();
+
+export function isEntity(model: Model, node: number): boolean {
+  return node >= model.notes;
+}
+
+export function typeOf(model: Model, node: number): string {
+  const { data, notes } = model;
+  return node < notes ? (data.types[data.notes.type[node]!] ?? "other") : (data.entities.type[node - notes] ?? "Entity");
+}
+
+export function keyOf(model: Model, node: number): string {
+  const { data, notes } = model;
+  return node < notes ? data.notes.id[node]! : entityKey(data.entities.id[node - notes]!);
+}
+
+export function buildModel(data: GraphData): Model {
+  const notes = data.notes.id.length;
+  const entities = data.entities.id.length;
+  const size = notes + entities;
+  const names = [...data.notes.title, ...data.entities.name];
+  const edges = data.edges.length / 3;
+  const degree = new Uint32Array(size);
+  for (let at = 0; at < data.edges.length; at += 3) {
+    degree[data.edges[at]!]!++;
+    degree[data.edges[at + 1]!]!++;
+  }
+  const starts = new Uint32Array(size + 1);
+  for (let node = 0; node < size; node++) starts[node + 1] = starts[node]! + degree[node]!;
+  const next = starts.slice();
+  const targets = new Uint32Array(edges * 2);
+  const types = new Uint16Array(edges * 2);
+  const outward = new Uint8Array(edges * 2);
+  for (let at = 0; at < data.edges.length; at += 3) {
+    const [source, target, type] = [data.edges[at]!, data.edges[at + 1]!, data.edges[at + 2]!];
+    const there = next[source]!++;
+    targets[there] = target;
+    types[there] = type;
+    outward[there] = 1;
+    const back = next[target]!++;
+    targets[back] = source;
+    types[back] = type;
+  }
+  const weight = new Float64Array(size);
+  const mostRank = Math.max(1, ...sampleMax(data.notes.rank));
+  const mostSeen = Math.max(1, ...sampleMax(data.entities.observations));
+  for (let node = 0; node < size; node++) {
+    weight[node] =
+      node < notes
+        ? data.notes.rank[node]! / mostRank
+        : 0.25 * Math.min(1, (degree[node]! + data.entities.observations[node - notes]!) / (mostSeen + 8));
+  }
+  const radius = new Float32Array(size);
+  const scale = size > 20_000 ? 0.55 : size > 4_000 ? 0.75 : size > 800 ? 1 : 1.25;
+  for (let node = 0; node < size; node++) radius[node] = scale * (2.2 + 10 * Math.sqrt(weight[node]!));
+  const order = Array.from({ length: size }, (_, node) => node).sort((a, b) => weight[b]! - weight[a]! || a - b);
+  const places = new Map<string, number>();
+  for (let node = 0; node < size; node++) {
+    places.set(node < notes ? noteKey(data.notes.id[node]!) : entityKey(data.entities.id[node - notes]!), node);
+  }
+  const modified = Float64Array.from([...data.notes.modified, ...data.entities.modified]);
+  const model: Model = {
+    data, size, notes, names, order, radius, degree, starts, targets, types, outward, places, modified,
+    communities: [],
+  };
+  model.communities = findCommunities(model, order);
+  return model;
+}
+
+/** The maximum in a list that may be too long to be arguments of a call. */
+function sampleMax(values: number[]): [number] {
+  let most = 0;
+  for (const value of values) if (value > most) most = value;
+  return [most];
+}
+
+function findCommunities(model: Model, order: number[]): Community[] {
+  const { data, degree } = model;
+  const members = new Map<number, number[]>();
+  for (const node of order) {
+    if (!degree[node]) continue;
+    const own = data.community[node]!;
+    const list = members.get(own);
+    if (list) list.push(node);
+    else members.set(own, [node]);
+  }
+  const least = Math.max(5, model.size / 400);
+  const found: Community[] = [];
+  for (const [number, list] of members) {
+    if (list.length < least) continue;
+    const mean = (values: number[]) => list.reduce((sum, node) => sum + values[node]!, 0) / list.length;
+    const [x, y] = [mean(data.x), mean(data.y)];
+    const distance = (node: number) => (data.x[node]! - x) ** 2 + (data.y[node]! - y) ** 2;
+    // Stragglers would stretch the hull over its neighbours.
+    const near = [...list].sort((a, b) => distance(a) - distance(b)).slice(0, Math.ceil(list.length * 0.85));
+    found.push({
+      number, x, y,
+      members: list,
+      label: communityLabel(model, list),
+      hull: convexHull(near.map((node) => [data.x[node]!, data.y[node]!])),
+    });
+  }
+  return found.sort((a, b) => b.members.length - a.members.length);
+}
+
+/** The folder that most of them share, else the most central of them. */
+function communityLabel(model: Model, members: number[]): string {
+  const counts = new Map<number, number>();
+  for (const node of members) {
+    if (node < model.notes) {
+      const folder = model.data.notes.folder[node]!;
+      counts.set(folder, (counts.get(folder) ?? 0) + 1);
+    }
+  }
+  const [folder, most] = [...counts].sort((a, b) => b[1] - a[1])[0] ?? [0, 0];
+  const name = model.data.folders[folder] ?? "";
+  const isOwn = model.data.folders.length > 3 && most >= 0.7 * members.length && name !== "";
+  return isOwn && name.includes("/") ? name.slice(name.lastIndexOf("/") + 1) : model.names[members[0]!]!;
+}
+
+/** Andrew's monotone chain. */
+function convexHull(points: [number, number][]): [number, number][] {
+  const sorted = [...points].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  if (sorted.length < 3) return sorted;
+  const turn = (o: [number, number], a: [number, number], b: [number, number]) =>
+    (a[0] - o[0]) * (b[1] - o[1]) - (a[1] - o[1]) * (b[0] - o[0]);
+  const half = (list: [number, number][]) => {
+    const chain: [number, number][] = [];
+    for (const point of list) {
+      while (chain.length > 1 && turn(chain[chain.length - 2]!, chain[chain.length - 1]!, point) <= 0) chain.pop();
+      chain.push(point);
+    }
+    chain.pop();
+    return chain;
+  };
+  return [...half(sorted), ...half(sorted.reverse())];
+}
+
+export function neighbours(model: Model, node: number): number[] {
+  return [...new Set(model.targets.subarray(model.starts[node]!, model.starts[node + 1]!))];
+}
+
+/** The nodes within some links. */
+export function around(model: Model, node: number, depth: number): Set<number> {
+  const found = new Set([node]);
+  let ring = [node];
+  for (let step = 0; step < depth; step++) {
+    ring = ring.flatMap((from) => neighbours(model, from)).filter((to) => !found.has(to) && found.add(to));
+  }
+  return found;
+}
+
+/** A shortest path, whichever way the links point. */
+export function shortestPath(model: Model, from: number, to: number): number[] | null {
+  const before = new Int32Array(model.size).fill(-1);
+  before[from] = from;
+  let ring = [from];
+  while (ring.length && before[to] === -1) {
+    const next: number[] = [];
+    for (const node of ring) {
+      for (let at = model.starts[node]!; at < model.starts[node + 1]!; at++) {
+        const other = model.targets[at]!;
+        if (before[other] === -1) {
+          before[other] = node;
+          next.push(other);
+        }
+      }
+    }
+    ring = next;
+  }
+  if (before[to] === -1) return null;
+  const path = [to];
+  while (path[0] !== from) path.unshift(before[path[0]!]!);
+  return path;
+}

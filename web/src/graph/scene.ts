@@ -1,0 +1,474 @@
+// The picture: WebGL for nodes and edges (sigma), two plain canvases for what must never be wrong: hulls below, highlights and labels
+// above. A highlight is drawn over a veil instead of recolouring the graph, so hovering costs the neighbourhood and not the whole.
+import { NodeSquareProgram } from "@sigma/node-square";
+import Graph from "graphology";
+import Sigma from "sigma";
+import { EdgeLineProgram, NodeCircleProgram } from "sigma/rendering";
+import { type Model, isEntity, neighbours } from "./model";
+
+export interface Look {
+  dark: boolean;
+  background: string;
+  text: string;
+  muted: string;
+  edge: (source: number, target: number) => string;
+  accent: string;
+  /** The colour of a node, and null when a filter hides it. */
+  colour: (node: number) => string | null;
+}
+
+export interface Events {
+  hover: (node: number | null) => void;
+  click: (node: number, shift: boolean) => void;
+  clickStage: () => void;
+  open: (node: number) => void;
+}
+
+/** Above this, edges are left out while the camera moves. */
+const MANY_EDGES = 60_000;
+const MAX_LABELS = 140;
+/** With more nodes in view, labels take the place beside their node or none. */
+const CROWDED = 150;
+const FONT = '-apple-system, BlinkMacSystemFont, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
+
+export class Scene {
+  private readonly sigma: Sigma;
+  private readonly graph: Graph;
+  private readonly hulls: CanvasRenderingContext2D;
+  private readonly above: CanvasRenderingContext2D;
+  private focus: number[] = [];
+  private path: number[] | null = null;
+  private hovered: number | null = null;
+  private matches: Set<number> | null = null;
+  private hidden = new Uint8Array(0);
+  private widths = new Map<string, number>();
+  private look: Look;
+
+  constructor(
+    readonly container: HTMLElement,
+    readonly model: Model,
+    look: Look,
+    events: Events,
+  ) {
+    this.look = look;
+    this.graph = this.build();
+    const edges = model.data.edges.length / 3;
+    this.sigma = new Sigma(this.graph, container, {
+      renderLabels: false,
+      renderEdgeLabels: false,
+      enableEdgeEvents: false,
+      hideEdgesOnMove: edges > MANY_EDGES,
+      defaultEdgeType: "line",
+      defaultNodeType: "circle",
+      nodeProgramClasses: { circle: NodeCircleProgram, square: NodeSquareProgram },
+      edgeProgramClasses: { line: EdgeLineProgram },
+      minCameraRatio: 0.01,
+      maxCameraRatio: 2.5,
+      stagePadding: 40,
+      zoomingRatio: 1.5,
+      doubleClickZoomingRatio: 1,
+      zIndex: false,
+      allowInvalidContainer: true,
+    });
+    this.hulls = this.layer("hulls", { beforeLayer: "edges" });
+    this.above = this.layer("above", { beforeLayer: "mouse" });
+    this.sigma.on("afterRender", () => this.draw());
+    this.sigma.on("resize", () => this.resize());
+    this.sigma.on("enterNode", ({ node }) => this.hover(Number(node), events));
+    this.sigma.on("leaveNode", () => this.hover(null, events));
+    this.sigma.on("clickNode", ({ node, event }) => events.click(Number(node), (event.original as MouseEvent).shiftKey));
+    this.sigma.on("doubleClickNode", ({ node, preventSigmaDefault }) => {
+      preventSigmaDefault();
+      events.open(Number(node));
+    });
+    this.sigma.on("clickStage", () => events.clickStage());
+    this.resize();
+    this.sigma.getCamera().setState(this.whole());
+    this.recolour(look);
+  }
+
+  private layer(id: string, place: object): CanvasRenderingContext2D {
+    const canvas = this.sigma.createCanvas(id, place);
+    canvas.style.pointerEvents = "none";
+    return canvas.getContext("2d")!;
+  }
+
+  private build(): Graph {
+    const { model } = this;
+    const { data } = model;
+    const graph = new Graph({ type: "undirected", multi: true, allowSelfLoops: true });
+    for (let node = 0; node < model.size; node++) {
+      graph.addNode(node, {
+        x: data.x[node],
+        y: data.y[node],
+        size: model.radius[node],
+        type: isEntity(model, node) ? "square" : "circle",
+        color: "#888",
+      });
+    }
+    for (let at = 0; at < data.edges.length; at += 3) {
+      if (data.edges[at] !== data.edges[at + 1]) graph.addEdgeWithKey(at / 3, data.edges[at], data.edges[at + 1], { size: 1, color: "#888" });
+    }
+    return graph;
+  }
+
+  /** Colours and filters again: for another theme, legend or time. */
+  recolour(look: Look) {
+    this.look = look;
+    const { model } = this;
+    this.hidden = new Uint8Array(model.size);
+    this.graph.updateEachNodeAttributes(
+      (key, attributes) => {
+        const colour = look.colour(Number(key));
+        this.hidden[Number(key)] = colour ? 0 : 1;
+        return { ...attributes, color: colour ?? "#888", hidden: !colour };
+      },
+      { attributes: ["color", "hidden"] },
+    );
+    const { edges } = model.data;
+    this.graph.updateEachEdgeAttributes(
+      (key, attributes) => {
+        const at = Number(key) * 3;
+        const [source, target] = [edges[at]!, edges[at + 1]!];
+        return { ...attributes, color: look.edge(source, target), hidden: !!(this.hidden[edges[at]!] || this.hidden[edges[at + 1]!]) };
+      },
+      { attributes: ["color", "hidden"] },
+    );
+    this.sigma.refresh();
+  }
+
+  select(nodes: number[], path: number[] | null) {
+    this.focus = nodes;
+    this.path = path;
+    this.sigma.scheduleRender();
+  }
+
+  highlight(matches: Set<number> | null) {
+    this.matches = matches;
+    this.sigma.scheduleRender();
+  }
+
+  private hover(node: number | null, events: Events) {
+    this.hovered = node;
+    this.container.classList.toggle("over-node", node !== null);
+    events.hover(node);
+    this.sigma.scheduleRender();
+  }
+
+  /** Moves the camera to some nodes. */
+  show(nodes: number[], animate = true) {
+    if (!nodes.length) return;
+    const shown = nodes.map((node) => this.sigma.getNodeDisplayData(node)).filter((data) => !!data);
+    const xs = shown.map((data) => data.x);
+    const ys = shown.map((data) => data.y);
+    const [left, right] = [Math.min(...xs), Math.max(...xs)];
+    const [low, high] = [Math.min(...ys), Math.max(...ys)];
+    const state = {
+      x: (left + right) / 2,
+      y: (low + high) / 2,
+      ratio: Math.min(1.05, Math.max(0.08, 1.6 * Math.max(right - left, high - low))),
+      angle: 0,
+    };
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (animate && !calm) this.sigma.getCamera().animate(state, { duration: 180 });
+    else this.sigma.getCamera().setState(state);
+  }
+
+  zoom(factor: number) {
+    const camera = this.sigma.getCamera();
+    camera.animate({ ratio: Math.min(2.5, Math.max(0.01, camera.ratio * factor)) }, { duration: 120 });
+  }
+
+  pan(dx: number, dy: number) {
+    const camera = this.sigma.getCamera();
+    camera.setState({ x: camera.x + dx * camera.ratio * 0.08, y: camera.y + dy * camera.ratio * 0.08 });
+  }
+
+  reset() {
+    this.sigma.getCamera().animate(this.whole(), { duration: 180 });
+  }
+
+  /** Everything, with room for the legend beside it where there is a beside. */
+  private whole() {
+    return this.container.clientWidth > 900 ? { x: 0.42, y: 0.5, ratio: 1.12, angle: 0 } : { x: 0.5, y: 0.5, ratio: 1.05, angle: 0 };
+  }
+
+  cameraState() {
+    return this.sigma.getCamera().getState();
+  }
+  setCamera(state: { x: number; y: number; ratio: number; angle: number }) {
+    this.sigma.getCamera().setState(state);
+  }
+
+  /** Frame times while the camera circles, for measuring. */
+  async measure(frames: number): Promise<number[]> {
+    const camera = this.sigma.getCamera();
+    const times: number[] = [];
+    let last = performance.now();
+    for (let n = 0; n < frames; n++) {
+      camera.setState({ x: 0.5 + 0.15 * Math.cos(n / 10), y: 0.5 + 0.15 * Math.sin(n / 10), ratio: 0.6 });
+      await new Promise(requestAnimationFrame);
+      const now = performance.now();
+      times.push(now - last);
+      last = now;
+    }
+    return times;
+  }
+
+  destroy() {
+    this.sigma.kill();
+  }
+
+  private resize() {
+    const { width, height } = this.sigma.getDimensions();
+    const ratio = window.devicePixelRatio || 1;
+    for (const context of [this.hulls, this.above]) {
+      if (!context) continue;
+      context.canvas.width = width * ratio;
+      context.canvas.height = height * ratio;
+      context.canvas.style.width = `${width}px`;
+      context.canvas.style.height = `${height}px`;
+      context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    }
+  }
+
+  /** From graph to screen, as one affine map: cheaper than asking for each of 50,000 nodes. */
+  private projection() {
+    const origin = this.sigma.graphToViewport({ x: 0, y: 0 });
+    const right = this.sigma.graphToViewport({ x: 1000, y: 0 });
+    const up = this.sigma.graphToViewport({ x: 0, y: 1000 });
+    const [ax, ay] = [(right.x - origin.x) / 1000, (right.y - origin.y) / 1000];
+    const [bx, by] = [(up.x - origin.x) / 1000, (up.y - origin.y) / 1000];
+    const { x, y } = this.model.data;
+    return (node: number): [number, number] => this.project(x[node]!, y[node]!, origin, ax, ay, bx, by);
+  }
+  private project(x: number, y: number, o: { x: number; y: number }, ax: number, ay: number, bx: number, by: number): [number, number] {
+    return [o.x + x * ax + y * bx, o.y + x * ay + y * by];
+  }
+
+  private draw() {
+    const { width, height } = this.sigma.getDimensions();
+    if (!this.above || !this.hulls) return;
+    this.hulls.clearRect(0, 0, width, height);
+    this.above.clearRect(0, 0, width, height);
+    const ratio = this.sigma.getCamera().ratio;
+    const at = this.projection();
+    const size = (node: number) => this.sigma.scaleSize(this.model.radius[node]);
+    this.drawHulls(ratio);
+    const centre = this.hovered ?? null;
+    const lit = this.litNodes(centre);
+    if (lit) this.drawLit(lit, centre, at, size, width, height);
+    this.drawLabels(at, size, ratio, lit, width, height);
+  }
+
+  /** What stands out, if something does. */
+  private litNodes(centre: number | null): Set<number> | null {
+    if (this.path) return new Set(this.path);
+    const centres = centre === null ? this.focus : [centre];
+    if (centres.length) return new Set([...centres, ...centres.flatMap((node) => neighbours(this.model, node))].filter((n) => !this.hidden[n]));
+    return this.matches;
+  }
+
+  private drawHulls(ratio: number) {
+    // Soft shapes are for the far view; near, they would be fog.
+    const strength = Math.min(1, Math.max(0, (ratio - 0.25) / 0.35));
+    if (!strength || this.model.communities.length < 2) return;
+    const context = this.hulls;
+    // The canvas is transparent as a whole: two hulls that overlap do not add up to a third shape.
+    context.canvas.style.opacity = String((this.look.dark ? 0.16 : 0.1) * strength);
+    context.lineJoin = "round";
+    for (const community of this.model.communities.slice(0, 60)) {
+      const shown = community.members.filter((node) => !this.hidden[node]);
+      if (shown.length < community.members.length / 2 || community.hull.length < 3) continue;
+      const colour = this.look.colour(shown[0]!) ?? this.look.muted;
+      context.fillStyle = colour;
+      context.strokeStyle = colour;
+      context.lineWidth = 26;
+      context.beginPath();
+      for (const point of community.hull) {
+        const { x, y } = this.sigma.graphToViewport({ x: point[0], y: point[1] });
+        context.lineTo(x, y);
+      }
+      context.closePath();
+      context.stroke();
+      context.fill();
+    }
+  }
+
+  private drawLit(
+    lit: Set<number>,
+    centre: number | null,
+    at: (node: number) => [number, number],
+    size: (node: number) => number,
+    width: number,
+    height: number,
+  ) {
+    const context = this.above;
+    const { look, model } = this;
+    context.globalAlpha = look.dark ? 0.78 : 0.82;
+    context.fillStyle = look.background;
+    context.fillRect(0, 0, width, height);
+    context.globalAlpha = 1;
+    const centres = this.path ?? (centre === null ? this.focus : [centre]);
+    context.strokeStyle = look.accent;
+    context.lineWidth = this.path ? 2.5 : 1.25;
+    context.globalAlpha = this.path ? 1 : 0.6;
+    context.beginPath();
+    if (this.path) {
+      for (const node of this.path) context.lineTo(...at(node));
+    } else {
+      for (const node of centres) {
+        for (const other of neighbours(model, node)) {
+          if (!lit.has(other)) continue;
+          context.moveTo(...at(node));
+          context.lineTo(...at(other));
+        }
+      }
+    }
+    context.stroke();
+    context.globalAlpha = 1;
+    for (const node of lit) {
+      const [x, y] = at(node);
+      if (x < -20 || y < -20 || x > width + 20 || y > height + 20) continue;
+      const radius = size(node);
+      context.fillStyle = look.colour(node) ?? look.muted;
+      context.beginPath();
+      if (isEntity(model, node)) context.rect(x - radius, y - radius, 2 * radius, 2 * radius);
+      else context.arc(x, y, radius, 0, 2 * Math.PI);
+      context.fill();
+      if (centres.includes(node)) {
+        context.strokeStyle = look.text;
+        context.lineWidth = 2;
+        context.beginPath();
+        context.arc(x, y, radius + 4, 0, 2 * Math.PI);
+        context.stroke();
+      }
+    }
+  }
+
+  /** Most important first, and none over another. */
+  private drawLabels(
+    at: (node: number) => [number, number],
+    size: (node: number) => number,
+    ratio: number,
+    lit: Set<number> | null,
+    width: number,
+    height: number,
+  ) {
+    const { model, look } = this;
+    const context = this.above;
+    const taken = new Boxes(width, height);
+    // In an open view no label stands on a node; in a crowded one there is no other place.
+    const visible = this.visible(at, lit, width, height);
+    if (visible.length <= CROWDED) {
+      for (const node of visible) {
+        const [x, y] = at(node);
+        const radius = size(node);
+        taken.take(x - radius, y - radius, 2 * radius, 2 * radius);
+      }
+    }
+    context.textBaseline = "middle";
+    context.lineJoin = "round";
+    const isFar = ratio > 0.45 && model.communities.length > 1 && model.size > 60 && !lit;
+    const named = new Set<string>();
+    if (isFar) {
+      for (const community of model.communities.slice(0, 30)) {
+        if (community.members.every((node) => this.hidden[node])) continue;
+        named.add(community.label);
+        const { x, y } = this.sigma.graphToViewport(community);
+        const px = Math.round(Math.min(18, 12 + Math.sqrt(community.members.length / model.size) * 14));
+        this.label(taken, community.label, x, y, `600 ${px}px ${FONT}`, px, look.text, "center");
+      }
+    }
+    const most = isFar ? 24 : lit ? 50 : MAX_LABELS;
+    const enough = isFar ? 5.5 : 2;
+    let drawn = 0;
+    const centres = new Set(this.path ?? (this.hovered === null ? this.focus : [this.hovered]));
+    const first = lit ? [...lit].sort((a, b) => Number(centres.has(b)) - Number(centres.has(a)) || model.radius[b]! - model.radius[a]!) : model.order;
+    for (const node of first) {
+      if (drawn >= most) break;
+      if (this.hidden[node] || (lit && !lit.has(node))) continue;
+      const [x, y] = at(node);
+      if (x < 0 || y < 0 || x > width || y > height) continue;
+      const radius = size(node);
+      if (!lit && radius < enough && model.size > 120) break;
+      const isCentre = centres.has(node);
+      const font = `${isCentre ? 600 : 400} 12px ${FONT}`;
+      const colour = isCentre || lit || isFar ? look.text : look.muted;
+      const text = model.names[node]!;
+      // Its community bears its name already.
+      if (named.has(text)) continue;
+      // Beside it; else below, above, or at the other side.
+      const places: [number, number, CanvasTextAlign][] = [
+        [x + radius + 5, y, "left"],
+        [x, y + radius + 10, "center"],
+        [x, y - radius - 10, "center"],
+        [x - radius - 5, y, "right"],
+      ];
+      const tries = isCentre || visible.length <= CROWDED ? places : places.slice(0, 1);
+      if (tries.some(([px, py, align]) => this.label(taken, text, px, py, font, 12, colour, align))) drawn++;
+    }
+  }
+
+  /** The nodes in view, as far as it matters how many. */
+  private visible(at: (node: number) => [number, number], lit: Set<number> | null, width: number, height: number): number[] {
+    const found: number[] = [];
+    for (const node of lit ?? this.model.order) {
+      if (this.hidden[node]) continue;
+      const [x, y] = at(node);
+      if (x >= 0 && y >= 0 && x <= width && y <= height && found.push(node) > CROWDED) break;
+    }
+    return found;
+  }
+
+  private label(taken: Boxes, text: string, x: number, y: number, font: string, px: number, colour: string, align: CanvasTextAlign): boolean {
+    const context = this.above;
+    const shown = text.length > 44 ? `${text.slice(0, 42)}…` : text;
+    context.font = font;
+    const key = font + shown;
+    let width = this.widths.get(key);
+    if (width === undefined) {
+      width = context.measureText(shown).width;
+      this.widths.set(key, width);
+    }
+    const left = align === "center" ? x - width / 2 : align === "right" ? x - width : x;
+    if (!taken.take(left - 3, y - px * 0.7, width + 6, px * 1.4)) return false;
+    context.textAlign = align;
+    context.strokeStyle = this.look.background;
+    context.globalAlpha = 0.85;
+    context.lineWidth = 3.5;
+    context.strokeText(shown, x, y);
+    context.globalAlpha = 1;
+    context.fillStyle = colour;
+    context.fillText(shown, x, y);
+    return true;
+  }
+}
+
+/** Where labels stand already. */
+class Boxes {
+  private readonly rows = new Map<number, [number, number, number, number][]>();
+  private static readonly ROW = 32;
+
+  constructor(
+    private readonly width: number,
+    private readonly height: number,
+  ) {}
+
+  take(x: number, y: number, width: number, height: number): boolean {
+    if (x + width < 0 || y + height < 0 || x > this.width || y > this.height) return false;
+    const [first, last] = [Math.floor(y / Boxes.ROW), Math.floor((y + height) / Boxes.ROW)];
+    for (let row = first; row <= last; row++) {
+      for (const [left, top, right, bottom] of this.rows.get(row) ?? []) {
+        if (x < right && x + width > left && y < bottom && y + height > top) return false;
+      }
+    }
+    for (let row = first; row <= last; row++) {
+      const boxes = this.rows.get(row);
+      const box: [number, number, number, number] = [x, y, x + width, y + height];
+      if (boxes) boxes.push(box);
+      else this.rows.set(row, [box]);
+    }
+    return true;
+  }
+}

@@ -1,0 +1,22 @@
+// The start: takes the one-time secret out of the address before anything else, then draws.
+import { render } from "preact";
+import { exchange } from "./api";
+import { App } from "./app";
+import { signedIn } from "./state";
+
+async function start() {
+  const secret = /^#k=([\w-]+)$/.exec(location.hash)?.[1];
+  if (secret) {
+    history.replaceState(null, "", "#/");
+    dispatchEvent(new HashChangeEvent("hashchange"));
+    try {
+      await exchange(secret);
+      signedIn.value = true;
+    } catch {
+      // The page asks for a link or a token.
+    }
+  }
+  render(<App />, document.body);
+}
+
+start();

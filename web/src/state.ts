@@ -1,0 +1,146 @@
+// What all views share: the session, the server's state, the graph, and the live trail. Kept up to date by one stream of events.
+import { computed, effect, signal } from "@preact/signals";
+import * as api from "./api";
+import type { GraphData, Status, Trace } from "./types";
+
+export type Connection = "connecting" | "live" | "lost";
+
+export const signedIn = signal(!!api.token());
+export const connection = signal<Connection>("connecting");
+export const status = signal<Status | null>(null);
+export const graph = signal<GraphData | null>(null);
+export const graphError = signal<Error | null>(null);
+export const trail = signal<Trace[]>([]);
+/** Grows with every change of notes or memory; views that show them read again. */
+export const notesVersion = signal(0);
+export const memoryVersion = signal(0);
+/** Samples for the small plots: calls a tick, newest last. */
+export const callRate = signal<number[]>([]);
+
+const MAX_TRAIL = 500;
+const SAMPLES = 60;
+const SAMPLE_MS = 5_000;
+
+export const has = (tool: string) => status.value?.tools.includes(tool) ?? false;
+export const canWrite = computed(() => (status.value ? status.value.scope !== "read" : false));
+
+/* Theme: the system's unless chosen. */
+export type Theme = "system" | "light" | "dark";
+export const theme = signal<Theme>((localStorage.getItem("quipu.theme") as Theme) || "system");
+const systemDark = matchMedia("(prefers-color-scheme: dark)");
+const systemTheme = signal(systemDark.matches);
+systemDark.addEventListener("change", () => {
+  systemTheme.value = systemDark.matches;
+});
+export const isDark = computed(() => (theme.value === "system" ? systemTheme.value : theme.value === "dark"));
+effect(() => {
+  document.documentElement.dataset.theme = isDark.value ? "dark" : "light";
+  localStorage.setItem("quipu.theme", theme.value);
+});
+export function toggleTheme() {
+  theme.value = isDark.value ? "light" : "dark";
+}
+
+/* The last visit, for "changed since". It moves when a new tab opens, not with every reload. */
+const VISIT = "quipu.visit";
+export const lastVisit = (() => {
+  const kept = sessionStorage.getItem(VISIT);
+  if (kept) return Number(kept);
+  const before = Number(localStorage.getItem(VISIT) ?? 0);
+  sessionStorage.setItem(VISIT, String(before));
+  return before;
+})();
+localStorage.setItem(VISIT, String(Date.now()));
+
+let graphRequest: Promise<void> | null = null;
+/** Loads the graph once; again after changes. */
+export function loadGraph(): Promise<void> {
+  graphRequest ??= api
+    .get<GraphData>("/api/graph")
+    .then((data) => {
+      if (data.version !== graph.value?.version) graph.value = data;
+      graphError.value = null;
+    })
+    .catch((error) => {
+      graphError.value = error;
+    })
+    .finally(() => {
+      graphRequest = null;
+    });
+  return graphRequest;
+}
+
+export async function loadStatus() {
+  try {
+    status.value = await api.get<Status>("/api/status");
+  } catch {
+    // The stream tells whether the server is there.
+  }
+}
+
+let graphTimer = 0;
+function graphChanged() {
+  clearTimeout(graphTimer);
+  graphTimer = window.setTimeout(() => graph.value && loadGraph(), 400);
+}
+
+function take({ event, data }: api.ServerEvent) {
+  if (event === "open") {
+    const wasLost = connection.value === "lost";
+    connection.value = "live";
+    loadStatus();
+    if (wasLost) {
+      notesVersion.value++;
+      memoryVersion.value++;
+      graphChanged();
+    }
+  } else if (event === "status") {
+    if (status.value) status.value = { ...status.value, ...data };
+  } else if (event === "trace") {
+    const trace = data as Trace;
+    trail.value = [trace, ...trail.value].slice(0, MAX_TRAIL);
+    if (trace.kind === "call") callsInTick++;
+    if (trace.kind === "note") {
+      notesVersion.value++;
+      graphChanged();
+    } else if (trace.kind === "memory" || (trace.kind === "call" && trace.writes)) {
+      memoryVersion.value++;
+      graphChanged();
+    }
+  }
+}
+
+let callsInTick = 0;
+setInterval(() => {
+  callRate.value = [...callRate.value, callsInTick].slice(-SAMPLES);
+  callsInTick = 0;
+}, SAMPLE_MS);
+
+let following = false;
+/** Follows the stream for as long as the page is signed in, and comes back to it when the server does. */
+export async function follow() {
+  if (following) return;
+  following = true;
+  let pause = 500;
+  while (signedIn.value) {
+    const stop = new AbortController();
+    try {
+      await api.events((event) => {
+        pause = 500;
+        take(event);
+      }, stop.signal);
+    } catch {
+      // Below: retried.
+    }
+    stop.abort();
+    if (!signedIn.value) break;
+    connection.value = "lost";
+    await new Promise((resolve) => setTimeout(resolve, pause));
+    pause = Math.min(pause * 2, 5_000);
+  }
+  following = false;
+}
+
+api.whenSignedOut(() => {
+  signedIn.value = false;
+});

@@ -1,0 +1,162 @@
+// The panel at the right: what is selected, in short, and where it leads.
+import { signal } from "@preact/signals";
+import { call } from "../api";
+import { excerpt } from "../markdown";
+import { go, href } from "../router";
+import { memoryVersion, notesVersion } from "../state";
+import type { Entity, LinkedPage, NoteNode, Page } from "../types";
+import { ago, count, folderOf, plural } from "./format";
+import { Icon } from "./icons";
+import { Failed, FreshnessMark, Skeleton, useLoad } from "./states";
+
+export type Selection = { kind: "note"; id: string } | { kind: "entity"; id: number } | null;
+export const selection = signal<Selection>(null);
+
+export function Inspector() {
+  const selected = selection.value;
+  if (!selected) return null;
+  return (
+    <aside class="inspector" aria-label="Selection">
+      <button class="icon-button close" aria-label="Close" onClick={() => (selection.value = null)}>
+        <Icon name="close" />
+      </button>
+      {selected.kind === "note" ? <NoteCard key={selected.id} id={selected.id} /> : <EntityCard key={selected.id} id={selected.id} />}
+    </aside>
+  );
+}
+
+function NoteCard({ id }: { id: string }) {
+  const version = notesVersion.value;
+  const { data, error, retry } = useLoad(
+    async (stop) => {
+      const [page, node] = await Promise.all([
+        call<Page>("ubp_get_page", { filepath: id }, stop),
+        call<NoteNode | null>("get_node", { id, max_chars: 600, include_entities: true }, stop),
+      ]);
+      return { page, node };
+    },
+    [id, version],
+    [id],
+  );
+  if (error) return <Failed what="The note cannot be shown" error={error} retry={retry} />;
+  if (!data) return <Skeleton kind="text" rows={7} />;
+  const { page, node } = data;
+  return (
+    <>
+      <p class="over">
+        {folderOf(page.filepath) || "Top folder"}
+        {page.doc_type !== "other" && <> · {page.doc_type}</>}
+      </p>
+      <h2>{page.title}</h2>
+      <p class="meta">
+        <FreshnessMark value={page.staleness} quiet />
+        <span title={page.updated_at}>changed {ago(Date.parse(page.updated_at))}</span>
+      </p>
+      <p class="lead">{excerpt(page.content) || <i>No text</i>}</p>
+      <div class="actions">
+        <a class="button" href={href("note", page.filepath)}>
+          Open
+        </a>
+        <button class="button quiet" onClick={() => go("graph", `note/${page.filepath}`)}>
+          Show in graph
+        </button>
+      </div>
+      {!!node?.tags.length && (
+        <p class="tags">
+          {node.tags.map((tag) => (
+            <a key={tag} class="tag" href={href("search", `tag:${tag}`)}>
+              #{tag}
+            </a>
+          ))}
+        </p>
+      )}
+      <Links title="Links to it" pages={page.backlinks} total={page.backlinks_total} />
+      <Links title="It links to" pages={page.outlinks} total={page.outlinks_total} />
+      {!!node?.entities?.length && (
+        <section>
+          <h3>In memory</h3>
+          <ul class="plain">
+            {node.entities.map((entity) => (
+              <li key={entity.entity_id}>
+                <a href={href("memory", entity.entity_id)}>{entity.name}</a> <span class="muted">{entity.entity_type}</span>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+    </>
+  );
+}
+
+const SHOWN = 12;
+
+function Links({ title, pages, total }: { title: string; pages: LinkedPage[]; total?: number }) {
+  if (!pages.length) return null;
+  const shown = merged(pages);
+  const all = total ?? shown.length;
+  return (
+    <section>
+      <h3>
+        {title} <span class="count">{count(all)}</span>
+      </h3>
+      <ul class="plain">
+        {shown.slice(0, SHOWN).map((page) => (
+          <li key={page.filepath}>
+            <a
+              href={href("note", page.filepath)}
+              onClick={(event) => {
+                event.preventDefault();
+                selection.value = { kind: "note", id: page.filepath };
+              }}
+            >
+              {page.title}
+            </a>
+            {page.link_type !== "references" && <span class="kind">{page.link_type.replace(/_/g, " ")}</span>}
+          </li>
+        ))}
+      </ul>
+      {all > SHOWN && <p class="muted small">and {count(all - SHOWN)} more</p>}
+    </section>
+  );
+}
+
+/** A page that is linked in several ways stands once, with the way that says more. */
+function merged(pages: LinkedPage[]): LinkedPage[] {
+  const byPath = new Map<string, LinkedPage>();
+  for (const page of pages) {
+    const known = byPath.get(page.filepath);
+    if (!known || known.link_type === "references") byPath.set(page.filepath, page);
+  }
+  return [...byPath.values()];
+}
+
+function EntityCard({ id }: { id: number }) {
+  const version = memoryVersion.value;
+  const { data, error, retry } = useLoad((stop) => call<Entity>("get_entity", { entity_id: id, limit: 20 }, stop), [id, version], [id]);
+  if (error) return <Failed what="The entity cannot be shown" error={error} retry={retry} />;
+  if (!data) return <Skeleton kind="text" rows={7} />;
+  return (
+    <>
+      <p class="over">Memory · {data.entity_type}</p>
+      <h2>{data.name}</h2>
+      <p class="meta">
+        <span>changed {ago(Date.parse(data.updated_at))}</span>
+        <span>{plural(data.memory_observations_count, "observation")}</span>
+      </p>
+      {data.description && <p class="lead">{data.description}</p>}
+      <div class="actions">
+        <a class="button" href={href("memory", id)}>
+          Open
+        </a>
+        <button class="button quiet" onClick={() => go("graph", `entity/${id}`)}>
+          Show in graph
+        </button>
+      </div>
+      <ul class="plain observations">
+        {data.observations.slice(0, 5).map((observation) => (
+          <li key={observation.observation_id}>{observation.observation_content}</li>
+        ))}
+      </ul>
+    </>
+  );
+}

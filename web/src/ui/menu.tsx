@@ -1,0 +1,207 @@
+// The command menu: every note, entity, tag, view and action by a few letters.
+import { signal } from "@preact/signals";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { go, route } from "../router";
+import { graph, isDark, loadGraph, toggleTheme } from "../state";
+import { folderOf } from "./format";
+import { Icon, type IconName } from "./icons";
+
+export const menuOpen = signal(false);
+export const helpOpen = signal(false);
+
+interface Entry {
+  name: string;
+  detail: string;
+  icon: IconName;
+  key: string;
+  run: () => void;
+  weight: number;
+}
+
+const RECENT = "quipu.recent";
+const recent = (): string[] => JSON.parse(localStorage.getItem(RECENT) ?? "[]");
+function remember(key: string) {
+  localStorage.setItem(RECENT, JSON.stringify([key, ...recent().filter((old) => old !== key)].slice(0, 30)));
+}
+
+function entries(): Entry[] {
+  const view = (name: string, icon: IconName, keys: string, to: Parameters<typeof go>[0]): Entry => ({
+    name, icon, detail: keys, key: `view:${to}`, run: () => go(to), weight: 0.15,
+  });
+  const list: Entry[] = [
+    view("Home", "home", "g h", "home"),
+    view("Graph", "graph", "g g", "graph"),
+    view("Search", "search", "g s", "search"),
+    view("Memory", "memory", "g m", "memory"),
+    view("Changes", "changes", "g c", "changes"),
+    view("Health", "health", "g e", "health"),
+    { name: `Switch to ${isDark.value ? "light" : "dark"} theme`, icon: "theme", detail: "t", key: "do:theme", run: toggleTheme, weight: 0.1 },
+    { name: "Show all keys", icon: "help", detail: "?", key: "do:help", run: () => (helpOpen.value = true), weight: 0.1 },
+    { name: "Possible duplicates", icon: "merge", detail: "Memory", key: "do:duplicates", run: () => go("memory", "duplicates"), weight: 0.1 },
+    { name: "Copy address of this page", icon: "copy", detail: "", key: "do:copy", run: () => navigator.clipboard?.writeText(location.href), weight: 0 },
+  ];
+  const { view: current, arg } = route.value;
+  if (current === "note") {
+    list.push({ name: "Show this note in the graph", icon: "graph", detail: "", key: "do:graph", run: () => go("graph", `note/${arg}`), weight: 0.2 });
+  }
+  const data = graph.value;
+  if (data) {
+    data.notes.id.forEach((id, at) =>
+      list.push({ name: data.notes.title[at]!, detail: folderOf(id), icon: "note", key: `note:${id}`, run: () => go("note", id), weight: 0 }),
+    );
+    data.entities.id.forEach((id, at) =>
+      list.push({ name: data.entities.name[at]!, detail: data.entities.type[at]!, icon: "memory", key: `entity:${id}`, run: () => go("memory", id), weight: 0 }),
+    );
+    for (const tag of data.tags) {
+      list.push({ name: `#${tag}`, detail: "Tag", icon: "search", key: `tag:${tag}`, run: () => go("search", `tag:${tag}`), weight: -0.05 });
+    }
+  }
+  return list;
+}
+
+/** How well letters match a name: all in order, better at the start of words and together. 0 for not at all. */
+export function fuzzy(typed: string, name: string): number {
+  const [want, have] = [typed.toLowerCase(), name.toLowerCase()];
+  const whole = have.indexOf(want);
+  if (whole >= 0) return 1 - whole / (have.length + 20) - have.length / 2000 + (whole === 0 || /\W/.test(have[whole - 1]!) ? 0.3 : 0);
+  let score = 0;
+  let at = -1;
+  for (const letter of want) {
+    const next = have.indexOf(letter, at + 1);
+    if (next < 0) return 0;
+    score += next === at + 1 ? 1 : next === 0 || /\W/.test(have[next - 1]!) ? 0.8 : 0.2;
+    at = next;
+  }
+  return (0.7 * score) / Math.max(want.length, 3) - have.length / 1000;
+}
+
+const SHOWN = 12;
+
+export function CommandMenu() {
+  const open = menuOpen.value;
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [typed, setTyped] = useState("");
+  const [at, setAt] = useState(0);
+  const data = graph.value;
+  const all = useMemo(() => (open ? entries() : []), [open, data]);
+  const found = useMemo(() => {
+    const old = recent();
+    const words = typed.trim();
+    const score = (entry: Entry) => {
+      const place = old.indexOf(entry.key);
+      const bonus = entry.weight + (place >= 0 ? 0.3 - place / 200 : 0);
+      if (!words) return place >= 0 ? 2 - place / 100 : entry.weight;
+      const match = fuzzy(words, entry.name);
+      return match > 0.25 ? match + bonus : 0;
+    };
+    const scored = all.map((entry) => ({ entry, score: score(entry) })).filter((row) => row.score > 0);
+    return scored.sort((a, b) => b.score - a.score).slice(0, SHOWN).map((row) => row.entry);
+  }, [all, typed]);
+  useEffect(() => {
+    if (open) {
+      loadGraph();
+      setTyped("");
+      setAt(0);
+      dialog.current?.showModal();
+    } else dialog.current?.close();
+  }, [open]);
+  useEffect(() => setAt(0), [typed]);
+  const run = (entry: Entry | undefined) => {
+    menuOpen.value = false;
+    if (entry) {
+      remember(entry.key);
+      entry.run();
+    } else if (typed.trim()) go("search", typed.trim());
+  };
+  return (
+    <dialog ref={dialog} class="menu" aria-label="Search or jump" onClose={() => (menuOpen.value = false)} onClick={(event) => event.target === dialog.current && (menuOpen.value = false)}>
+      <div class="menu-box">
+        <div class="menu-input">
+          <Icon name="search" />
+          <input
+            role="combobox"
+            aria-expanded="true"
+            aria-controls="menu-list"
+            aria-activedescendant={found[at] ? `menu-${at}` : undefined}
+            aria-label="Search or jump"
+            placeholder="Jump to a note, entity, tag or view"
+            value={typed}
+            autocomplete="off"
+            spellcheck={false}
+            onInput={(event) => setTyped(event.currentTarget.value)}
+            onKeyDown={(event) => {
+              const move = event.key === "ArrowDown" || (event.ctrlKey && event.key === "n") ? 1 : event.key === "ArrowUp" || (event.ctrlKey && event.key === "p") ? -1 : 0;
+              if (move) setAt((n) => Math.max(0, Math.min(found.length - 1, n + move)));
+              else if (event.key === "Enter") run(found[at]);
+              else return;
+              event.preventDefault();
+            }}
+          />
+          <kbd>Esc</kbd>
+        </div>
+        <ul id="menu-list" role="listbox" aria-label="Matches">
+          {found.map((entry, n) => (
+            <li key={entry.key} id={`menu-${n}`} role="option" aria-selected={n === at} onMouseMove={() => setAt(n)} onClick={() => run(entry)}>
+              <Icon name={entry.icon} size={16} />
+              <span class="name">{entry.name}</span>
+              <span class="where">{entry.detail}</span>
+            </li>
+          ))}
+        </ul>
+        {!found.length && (
+          <p class="quiet-line">
+            No name matches. <kbd>Enter</kbd> searches the text for it.
+          </p>
+        )}
+      </div>
+    </dialog>
+  );
+}
+
+const KEYS: [string, string][] = [
+  ["Ctrl K or ⌘ K", "Search or jump"],
+  ["/", "Search"],
+  ["g h", "Home"],
+  ["g g", "Graph"],
+  ["g s", "Search"],
+  ["g m", "Memory"],
+  ["g c", "Changes"],
+  ["g e", "Health"],
+  ["j k", "Move in lists"],
+  ["Enter", "Open"],
+  ["Space", "Preview a result"],
+  ["t", "Light or dark"],
+  ["Esc", "Close or deselect"],
+  ["Arrows + − 0", "Move and zoom the graph"],
+  ["n p", "Next and previous node in the graph"],
+  ["?", "This list"],
+];
+
+export function Help() {
+  const open = helpOpen.value;
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    if (open) dialog.current?.showModal();
+    else dialog.current?.close();
+  }, [open]);
+  return (
+    <dialog ref={dialog} class="menu help" aria-label="Keys" onClose={() => (helpOpen.value = false)} onClick={(event) => event.target === dialog.current && (helpOpen.value = false)}>
+      <div class="menu-box">
+        <h2>Keys</h2>
+        <dl>
+          {KEYS.map(([key, what]) => (
+            <div key={key}>
+              <dt>
+                <kbd>{key}</kbd>
+              </dt>
+              <dd>{what}</dd>
+            </div>
+          ))}
+        </dl>
+        <button class="button" onClick={() => (helpOpen.value = false)}>
+          Close
+        </button>
+      </div>
+    </dialog>
+  );
+}

@@ -1,0 +1,210 @@
+// Whether all is well: counters, progress, latency, warnings with what to do, and who is connected.
+import type { ComponentChildren } from "preact";
+import { useEffect, useMemo } from "preact/hooks";
+import { href } from "../router";
+import { callRate, connection, graph, loadGraph, loadStatus, status } from "../state";
+import { buildModel } from "../graph/model";
+import { count, duration, plural } from "../ui/format";
+import { Empty, Skeleton, Spark } from "../ui/states";
+
+const REFRESH_MS = 3_000;
+
+export function Health() {
+  const known = status.value;
+  useEffect(() => {
+    const timer = setInterval(loadStatus, REFRESH_MS);
+    loadGraph();
+    return () => clearInterval(timer);
+  }, []);
+  if (!known) return <div class="view health"><Skeleton kind="cards" rows={4} /></div>;
+  const embedded = known.to_embed ? known.embedded / known.to_embed : 1;
+  return (
+    <div class="view health">
+      <header class="view-head">
+        <h1>Health</h1>
+        <p class="muted">
+          Quipu {known.version} · up {uptime(known.uptime_s)} · {connection.value === "live" ? "connected" : "not connected"}
+        </p>
+      </header>
+      <div class="counters">
+        <Counter name="Notes" value={count(known.notes)} note={known.indexed ? "all read" : "still reading"} />
+        <Counter name="Meaning" value={`${Math.floor(embedded * 100)} %`} note={known.to_embed ? `${count(known.embedded)} of ${count(known.to_embed)} passages` : "no passages"}>
+          <svg class="progress" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" aria-label={`${Math.floor(embedded * 100)} percent embedded`}>
+            <rect width="100" height="4" class="track" />
+            <rect width={embedded * 100} height="4" class="value" />
+          </svg>
+        </Counter>
+        <Counter name="Calls" value={count(known.latency.reduce((sum, row) => sum + row.calls, 0))} note="last five minutes">
+          <Spark values={callRate.value} label="Calls in the last five minutes" />
+        </Counter>
+        <Counter name="Memory use" value={known.memory_mb ? `${count(known.memory_mb)} MB` : "–"} note={plural(known.entities, "entity", "entities")} />
+      </div>
+      <div class="grid">
+        <Latencies />
+        <section class="panel">
+          <header>
+            <h2>Connected clients</h2>
+          </header>
+          {known.clients.length ? (
+            <ul class="rows">
+              {known.clients.map((client) => (
+                <li key={client.name}>
+                  <span class="row">
+                    <span class="name">{client.name}</span>
+                    <span class="where">{plural(client.calls, "call")}</span>
+                    <span class="when">{client.last_s < 5 ? "now" : `${duration(client.last_s * 1000)} ago`}</span>
+                  </span>
+                </li>
+              ))}
+            </ul>
+          ) : (
+            <p class="quiet-line">No agent has called since this page was opened.</p>
+          )}
+        </section>
+        <Warnings />
+        <Orphans />
+      </div>
+    </div>
+  );
+}
+
+function uptime(seconds: number): string {
+  if (seconds < 90) return plural(Math.round(seconds), "second");
+  if (seconds < 5400) return plural(Math.round(seconds / 60), "minute");
+  if (seconds < 129600) return plural(Math.round(seconds / 3600), "hour");
+  return plural(Math.round(seconds / 86400), "day");
+}
+
+function Counter({ name, value, note, children }: { name: string; value: string; note: string; children?: ComponentChildren }) {
+  return (
+    <section class="counter">
+      <h2>{name}</h2>
+      <p class="value">{value}</p>
+      {children ?? <span class="no-plot" />}
+      <p class="muted small">{note}</p>
+    </section>
+  );
+}
+
+function Latencies() {
+  const rows = [...(status.value?.latency ?? [])].sort((a, b) => b.calls - a.calls).slice(0, 12);
+  const most = Math.max(1, ...rows.map((row) => row.p95_ms));
+  return (
+    <section class="panel">
+      <header>
+        <h2>Latency by tool</h2>
+      </header>
+      {rows.length ? (
+        <table class="latency">
+          <thead>
+            <tr>
+              <th scope="col">Tool</th>
+              <th scope="col">Calls</th>
+              <th scope="col">Median</th>
+              <th scope="col">95 %</th>
+              <th scope="col" class="plot">
+                <span class="visually-hidden">Plot</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row) => (
+              <tr key={row.tool}>
+                <th scope="row" class="mono">{row.tool}</th>
+                <td>{count(row.calls)}</td>
+                <td>{duration(row.p50_ms)}</td>
+                <td>{duration(row.p95_ms)}</td>
+                <td class="plot">
+                  <svg width="72" height="8" aria-hidden="true">
+                    <rect y="1" width={Math.max(1, (row.p95_ms / most) * 72)} height="6" rx="2" class="most" />
+                    <rect y="1" width={Math.max(1, (row.p50_ms / most) * 72)} height="6" rx="2" class="median" />
+                  </svg>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      ) : (
+        <p class="quiet-line">No calls yet.</p>
+      )}
+    </section>
+  );
+}
+
+/** Warnings by kind, with what to do about each. */
+const KINDS: [RegExp, string, string][] = [
+  [/broken link/, "Broken links", "Create the note, or correct the link. `quipu doctor` lists all."],
+  [/frontmatter|yaml/i, "Frontmatter", "Correct the YAML between the lines of dashes; the text is read all the same."],
+  [/capitals/, "Names that differ in case", "Rename one of the two files."],
+  [/sources|git/i, "Sources", "Check `source_refs` of the note."],
+];
+
+function Warnings() {
+  const known = status.value!;
+  const groups = useMemo(() => {
+    const found = new Map<string, { fix: string; lines: string[] }>();
+    for (const line of known.warnings) {
+      const [, name, fix] = KINDS.find(([pattern]) => pattern.test(line)) ?? [null, "Other", "`quipu doctor` says more."];
+      const group = found.get(name) ?? { fix, lines: [] };
+      group.lines.push(line);
+      found.set(name, group);
+    }
+    return [...found];
+  }, [known.warnings]);
+  return (
+    <section class="panel">
+      <header>
+        <h2>
+          Warnings <span class="count">{count(known.warnings_total)}</span>
+        </h2>
+      </header>
+      {groups.length ? (
+        groups.map(([name, group]) => (
+          <details key={name} class="group">
+            <summary>
+              <span class="name">{name}</span> <span class="count">{group.lines.length}</span>
+            </summary>
+            <p class="muted small">{group.fix}</p>
+            <ul class="plain small">
+              {group.lines.map((line, at) => (
+                <li key={at}>{line}</li>
+              ))}
+            </ul>
+          </details>
+        ))
+      ) : (
+        <p class="quiet-line">Nothing odd in the vault.</p>
+      )}
+    </section>
+  );
+}
+
+function Orphans() {
+  const data = graph.value;
+  const model = useMemo(() => (data ? buildModel(data) : null), [data]);
+  if (!model) return null;
+  const orphans = model.order.filter((node) => node < model.notes && !model.degree[node]);
+  return (
+    <section class="panel">
+      <header>
+        <h2>
+          Unlinked notes <span class="count">{count(orphans.length)}</span>
+        </h2>
+      </header>
+      {orphans.length ? (
+        <ul class="rows">
+          {orphans.slice(0, 12).map((node) => (
+            <li key={node}>
+              <a href={href("note", model.data.notes.id[node]!)}>
+                <span class="name">{model.names[node]}</span>
+                <span class="where">{model.data.folders[model.data.notes.folder[node]!]}</span>
+              </a>
+            </li>
+          ))}
+        </ul>
+      ) : (
+        <Empty icon="check" title="Every note is linked" />
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,180 @@
+// What a person wants to know first: what changed and by whom, what matters, what needs a decision.
+import type { ComponentChildren } from "preact";
+import { call } from "../api";
+import { href } from "../router";
+import { canWrite, has, lastVisit, memoryVersion, notesVersion, status, trail } from "../state";
+import type { Merge } from "../types";
+import { ago, clock, count, folderOf, plural } from "../ui/format";
+import { Empty, Failed, Skeleton, useLoad } from "../ui/states";
+
+interface Listed {
+  filepath: string;
+  title: string;
+  updated_at: string;
+  link_count: number;
+}
+interface Hub {
+  id: string;
+  title: string;
+  score: number;
+}
+
+export function Home() {
+  const version = notesVersion.value;
+  const known = status.value;
+  const recent = useLoad(
+    (stop) => call<{ pages: Listed[]; total: number }>("ubp_list_pages", { sort: "updated_at", order: "desc", limit: 8 }, stop),
+    [version],
+  );
+  const hubs = useLoad((stop) => call<Hub[]>("get_hubs", { metric: "pagerank", limit: 8 }, stop), [version]);
+  if (known && known.indexed && known.notes === 0 && known.entities === 0) return <EmptyVault />;
+  if (recent.error && !recent.data) return <Failed what="The vault cannot be read" error={recent.error} retry={recent.retry} />;
+  const newer = recent.data?.pages.filter((page) => lastVisit && Date.parse(page.updated_at) > lastVisit) ?? [];
+  const isSince = newer.length > 0;
+  return (
+    <div class="view home">
+      <header class="view-head">
+        <h1>{known?.vault ?? " "}</h1>
+        <p class="muted">
+          {known ? (
+            <>
+              {plural(known.notes, "note")}, {plural(known.links, "link")} and {plural(known.entities, "entity", "entities")} in memory.
+              {!known.indexed && " Still reading the vault."}
+            </>
+          ) : (
+            " "
+          )}
+        </p>
+      </header>
+      <div class="grid">
+        <Panel title={isSince ? "Changed since your last visit" : "Changed last"} more={["All changes", href("changes")]}>
+          {recent.data ? (
+            <ul class="rows">
+              {(isSince ? newer : recent.data.pages).map((page) => (
+                <li key={page.filepath}>
+                  <a href={href("note", page.filepath)}>
+                    <span class="name">{page.title}</span>
+                    <span class="where">{folderOf(page.filepath)}</span>
+                    <span class="when">{ago(Date.parse(page.updated_at))}</span>
+                  </a>
+                </li>
+              ))}
+            </ul>
+          ) : (
+            <Skeleton rows={8} />
+          )}
+        </Panel>
+        <Panel title="Most central notes" more={["Graph", href("graph")]}>
+          {hubs.data ? (
+            <ul class="rows">
+              {hubs.data.map((hub) => (
+                <li key={hub.id}>
+                  <a href={href("note", hub.id)}>
+                    <span class="name">{hub.title}</span>
+                    <span class="where">{folderOf(hub.id)}</span>
+                    <Bar value={hub.score / (hubs.data![0]?.score || 1)} />
+                  </a>
+                </li>
+              ))}
+            </ul>
+          ) : (
+            <Skeleton rows={8} />
+          )}
+        </Panel>
+        <Attention />
+        <Panel title="Live" more={["Changes", href("changes")]}>
+          {trail.value.length ? (
+            <ul class="rows trail">
+              {trail.value.slice(0, 8).map((trace, at) => (
+                <li key={trace.at + at}>
+                  <span class="row">
+                    <span class="when mono">{clock(trace.at)}</span>
+                    <span class={`who ${trace.who ? "agent" : ""}`}>{trace.who || "vault"}</span>
+                    <span class="name">{trace.text}</span>
+                  </span>
+                </li>
+              ))}
+            </ul>
+          ) : (
+            <p class="quiet-line">
+              Nothing yet. Calls of agents and changes of files appear here as they happen.
+            </p>
+          )}
+        </Panel>
+      </div>
+    </div>
+  );
+}
+
+function Panel({ title, more, children }: { title: string; more?: [string, string]; children: ComponentChildren }) {
+  return (
+    <section class="panel">
+      <header>
+        <h2>{title}</h2>
+        {more && <a href={more[1]}>{more[0]}</a>}
+      </header>
+      {children}
+    </section>
+  );
+}
+
+function Bar({ value }: { value: number }) {
+  return (
+    <svg class="bar" width="64" height="6" aria-hidden="true">
+      <rect width="64" height="6" rx="3" class="track" />
+      <rect width={Math.max(3, 64 * value)} height="6" rx="3" class="value" />
+    </svg>
+  );
+}
+
+/** Decisions that wait: each row leads to where it is made. */
+function Attention() {
+  const known = status.value;
+  const memory = memoryVersion.value;
+  const merges = useLoad(
+    (stop) => (has("suggest_merges") ? call<Merge[]>("suggest_merges", { limit: 20, threshold: 0.2 }, stop) : Promise.resolve([])),
+    [memory, has("suggest_merges")],
+  );
+  const rows: [string, string, number, string][] = known
+    ? [
+        ["Broken links", "Links whose note does not exist", known.broken_links, href("health")],
+        ["Unlinked notes", "No link leads to or from them", known.orphans, href("health")],
+        ["Possible duplicates", "Entities that may be one thing", merges.data?.length ?? 0, href("memory", "duplicates")],
+        ["Warnings", "Files with something odd", known.warnings_total, href("health")],
+      ]
+    : [];
+  return (
+    <Panel title="Needs attention" more={["Health", href("health")]}>
+      {known ? (
+        <ul class="rows counts">
+          {rows.map(([name, what, number, to]) => (
+            <li key={name}>
+              <a href={to}>
+                <span class={`number ${number ? "" : "zero"}`}>{count(number)}</span>
+                <span class="name">{name}</span>
+                <span class="where">{what}</span>
+              </a>
+            </li>
+          ))}
+        </ul>
+      ) : (
+        <Skeleton rows={4} />
+      )}
+    </Panel>
+  );
+}
+
+function EmptyVault() {
+  return (
+    <Empty icon="note" title="This vault is empty">
+      <p>
+        Quipu shows Markdown notes and what agents remember. Put a note into the folder, or connect an agent and let it write. It appears here
+        at once.
+      </p>
+      <p>
+        <code class="command">quipu install claude-code</code>
+      </p>
+      {!canWrite.value && <p class="muted small">This page reads only.</p>}
+    </Empty>
+  );
+}

@@ -1,0 +1,327 @@
+// What agents remember: entities by type, one entity in time, and pairs that may be the same.
+import { useMemo, useState } from "preact/hooks";
+import { call } from "../api";
+import { go, href } from "../router";
+import { canWrite, graph, has, memoryVersion } from "../state";
+import type { Entity, Merge, Relation } from "../types";
+import { ago, count, plural, when } from "../ui/format";
+import { Icon } from "../ui/icons";
+import { Empty, Failed, Skeleton, useLoad } from "../ui/states";
+
+interface Named {
+  entity_id: number;
+  name: string;
+  entity_type: string;
+}
+
+const PER_PAGE = 100;
+const MAX_PAGES = 20;
+
+async function everyEntity(stop: AbortSignal): Promise<Named[]> {
+  const all: Named[] = [];
+  for (let page = 1; page <= MAX_PAGES; page++) {
+    const answer = await call<{ entities: Named[]; pagination: { total_pages: number } }>("list_entities", { page, per_page: PER_PAGE }, stop);
+    all.push(...answer.entities);
+    if (page >= answer.pagination.total_pages) break;
+  }
+  return all;
+}
+
+export function Memory({ arg }: { arg: string }) {
+  if (arg === "duplicates") return <Duplicates />;
+  if (/^\d+$/.test(arg)) return <EntityPage id={Number(arg)} />;
+  return <EntityList />;
+}
+
+function EntityList() {
+  const version = memoryVersion.value;
+  const { data, error, retry } = useLoad(everyEntity, [version]);
+  const [type, setType] = useState<string | null>(null);
+  const [filter, setFilter] = useState("");
+  const details = graph.value?.entities;
+  const counts = useMemo(() => {
+    const seen = new Map<number, [number, number]>();
+    details?.id.forEach((id, at) => seen.set(id, [details.observations[at]!, details.modified[at]!]));
+    return seen;
+  }, [details]);
+  const types = useMemo(() => {
+    const numbers = new Map<string, number>();
+    for (const entity of data ?? []) numbers.set(entity.entity_type, (numbers.get(entity.entity_type) ?? 0) + 1);
+    return [...numbers].sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0]));
+  }, [data]);
+  if (error && !data) return <Failed what="Memory cannot be read" error={error} retry={retry} />;
+  if (data && !data.length) {
+    return (
+      <Empty icon="memory" title="Agents have remembered nothing yet">
+        <p>When an agent calls create_entity, create_observation or bulk_update, what it learned appears here, with who wrote it and when.</p>
+      </Empty>
+    );
+  }
+  const words = filter.trim().toLowerCase();
+  const shown = (data ?? []).filter((entity) => (!type || entity.entity_type === type) && (!words || entity.name.toLowerCase().includes(words)));
+  return (
+    <div class="view memory">
+      <header class="view-head">
+        <h1>Memory</h1>
+        <p class="muted">{data ? `${plural(data.length, "entity", "entities")} of ${plural(types.length, "type")}` : " "}</p>
+        {has("suggest_merges") && (
+          <a class="button quiet" href={href("memory", "duplicates")}>
+            <Icon name="merge" size={16} /> Possible duplicates
+          </a>
+        )}
+      </header>
+      <div class="search-body">
+        <nav class="facets" aria-label="Types">
+          <section>
+            <h2>Type</h2>
+            {types.map(([name, number]) => (
+              <button key={name} class="facet" aria-pressed={type === name} onClick={() => setType(type === name ? null : name)}>
+                <span>{name}</span>
+                <span class="count">{count(number)}</span>
+              </button>
+            ))}
+          </section>
+        </nav>
+        <div class="results">
+          <input class="field" type="search" placeholder="Filter by name" aria-label="Filter by name" value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
+          {!data ? (
+            <Skeleton rows={10} />
+          ) : (
+            <ul class="rows entities">
+              {shown.slice(0, 400).map((entity) => {
+                const [observations = 0, modified = 0] = counts.get(entity.entity_id) ?? [];
+                return (
+                  <li key={entity.entity_id}>
+                    <a href={href("memory", entity.entity_id)}>
+                      <span class="name">{entity.name}</span>
+                      <span class="where">{entity.entity_type}</span>
+                      <span class="where">{counts.size ? plural(observations, "observation") : ""}</span>
+                      <span class="when">{modified ? ago(modified * 1000) : ""}</span>
+                    </a>
+                  </li>
+                );
+              })}
+            </ul>
+          )}
+          {shown.length > 400 && <p class="muted">and {count(shown.length - 400)} more; filter by name or type</p>}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function EntityPage({ id }: { id: number }) {
+  const version = memoryVersion.value;
+  const { data, error, retry } = useLoad((stop) => call<Entity>("get_entity", { entity_id: id, limit: 1000 }, stop), [id, version], [id]);
+  if (error && !data) return <Failed what="The entity cannot be shown" error={error} retry={retry} />;
+  if (!data) {
+    return (
+      <div class="view memory reading">
+        <Skeleton kind="text" rows={9} />
+      </div>
+    );
+  }
+  const observations = [...data.observations].sort((a, b) => b.created_at.localeCompare(a.created_at));
+  return (
+    <div class="view memory reading">
+      <p class="crumbs">
+        <a href={href("memory")}>Memory</a> / {data.entity_type}
+      </p>
+      <h1>{data.name}</h1>
+      <p class="meta">
+        <span title={when(Date.parse(data.updated_at))}>changed {ago(Date.parse(data.updated_at))}</span>
+        <span>created {ago(Date.parse(data.created_at))}</span>
+        {data.aliases && <span>also called {data.aliases}</span>}
+        <span class="tools">
+          <button class="text-button" onClick={() => go("graph", `entity/${id}`)}>
+            <Icon name="graph" size={15} /> Graph
+          </button>
+        </span>
+      </p>
+      {data.description && <p class="lead">{data.description}</p>}
+      {(data.relations_from.length > 0 || data.relations_to.length > 0) && (
+        <section class="after">
+          <h2>Relations</h2>
+          <Star entity={data} />
+        </section>
+      )}
+      <section class="after">
+        <h2>
+          Observations <span class="count">{data.observations_total ?? data.memory_observations_count}</span>
+        </h2>
+        {observations.length ? (
+          <ol class="timeline">
+            {observations.map((observation) => {
+              const isOver = observation.superseded_by !== undefined || observation.valid_until !== undefined;
+              return (
+                <li key={observation.observation_id} class={isOver ? "over" : ""}>
+                  <time dateTime={observation.created_at} title={when(Date.parse(observation.created_at))}>
+                    {ago(Date.parse(observation.created_at))}
+                  </time>
+                  <p>{isOver ? <s>{linked(observation.observation_content)}</s> : linked(observation.observation_content)}</p>
+                </li>
+              );
+            })}
+          </ol>
+        ) : (
+          <p class="muted">No observations.</p>
+        )}
+      </section>
+    </div>
+  );
+}
+
+/** `[[links]]` in memory lead to a search, which puts an exact title first. */
+function linked(text: string) {
+  return text.split(/\[\[([^\]]+)\]\]/).map((part, at) =>
+    at % 2 ? (
+      <a key={at} href={href("search", part.split("|")[0]!)}>
+        {part.split("|")[1] ?? part}
+      </a>
+    ) : (
+      part
+    ),
+  );
+}
+
+const LINES = 14;
+
+/** The relations of one entity: those that lead to it at the left, those that lead away at the right. */
+function Star({ entity }: { entity: Entity }) {
+  const [all, setAll] = useState(false);
+  const most = all ? 200 : LINES;
+  const into = entity.relations_to.slice(0, most);
+  const out = entity.relations_from.slice(0, most);
+  const hidden = entity.relations_to.length + entity.relations_from.length - into.length - out.length;
+  const row = (relation: Relation, id: number, name: string | undefined) => (
+    <li key={relation.relation_id}>
+      <span class="kind">{relation.relation_type.replace(/_/g, " ")}</span>
+      <a href={href("memory", id)}>{name ?? `Entity ${id}`}</a>
+    </li>
+  );
+  return (
+    <>
+      <div class="star">
+        <ul class="into" aria-label="Relations to it">
+          {into.map((relation) => row(relation, relation.from_entity_id, relation.from_entity_name))}
+        </ul>
+        <div class="middle">
+          <span>{entity.name}</span>
+        </div>
+        <ul class="out" aria-label="Relations from it">
+          {out.map((relation) => row(relation, relation.to_entity_id, relation.to_entity_name))}
+        </ul>
+      </div>
+      {hidden > 0 && (
+        <button class="button quiet" onClick={() => setAll(true)}>
+          Show {hidden} more
+        </button>
+      )}
+    </>
+  );
+}
+
+function Duplicates() {
+  const version = memoryVersion.value;
+  const { data, error, retry } = useLoad((stop) => call<Merge[]>("suggest_merges", { limit: 50, threshold: 0.3 }, stop), [version]);
+  if (error && !data) return <Failed what="Duplicates cannot be looked for" error={error} retry={retry} />;
+  return (
+    <div class="view memory reading">
+      <p class="crumbs">
+        <a href={href("memory")}>Memory</a> / duplicates
+      </p>
+      <h1>Possible duplicates</h1>
+      <p class="muted">Pairs of entities whose names and types are close. Look at both before you join them.</p>
+      {!data ? (
+        <Skeleton kind="cards" rows={4} />
+      ) : !data.length ? (
+        <Empty icon="check" title="No two entities look alike" />
+      ) : (
+        <ul class="pairs">
+          {data.map((pair) => (
+            <Pair key={`${pair.entity_a.entity_id}-${pair.entity_b.entity_id}`} pair={pair} />
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+function Pair({ pair }: { pair: Merge }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <li class="pair">
+      <button class="pair-head" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <span class="name">{pair.entity_a.name}</span>
+        <span class="muted">and</span>
+        <span class="name">{pair.entity_b.name}</span>
+        <span class={`mark ${pair.recommendation === "high_confidence_merge" ? "amber" : "none"}`}>
+          {pair.recommendation === "high_confidence_merge" ? "Likely the same" : "Review"}
+        </span>
+      </button>
+      {open && <Compared pair={pair} />}
+    </li>
+  );
+}
+
+interface MergeResult {
+  entity_id: number;
+  moved: { observations: number; relations: number; aliases: number | string[] };
+  change?: number;
+}
+
+function Compared({ pair }: { pair: Merge }) {
+  const [merged, setMerged] = useState<MergeResult | null>(null);
+  const [failed, setFailed] = useState<Error | null>(null);
+  const { data } = useLoad(
+    (stop) =>
+      Promise.all([pair.entity_a, pair.entity_b].map((entity) => call<Entity>("get_entity", { entity_id: entity.entity_id, limit: 50 }, stop))),
+    [pair.entity_a.entity_id, pair.entity_b.entity_id],
+  );
+  if (!data) return <Skeleton rows={4} />;
+  const [a, b] = data as [Entity, Entity];
+  const run = (work: Promise<unknown>) => work.then(() => setFailed(null), setFailed);
+  const merge = async (from: Entity, into: Entity) => {
+    setMerged(await call<MergeResult>("merge_entities", { entity_id: from.entity_id, into_entity_id: into.entity_id }));
+  };
+  return (
+    <div class="compared">
+      {[a, b].map((entity, at) => {
+        const other = at ? a : b;
+        const known = new Set(other.observations.map((observation) => observation.observation_content));
+        return (
+          <div key={entity.entity_id}>
+            <h3>
+              <a href={href("memory", entity.entity_id)}>{entity.name}</a>
+            </h3>
+            <p class={entity.entity_type === other.entity_type ? "muted" : "differs"}>{entity.entity_type}</p>
+            {entity.description && <p class={entity.description === other.description ? "" : "differs"}>{entity.description}</p>}
+            <ul class="plain">
+              {entity.observations.map((observation) => (
+                <li key={observation.observation_id} class={known.has(observation.observation_content) ? "muted" : "differs"}>
+                  {observation.observation_content}
+                </li>
+              ))}
+            </ul>
+            {canWrite.value && has("merge_entities") && !merged && (
+              <button class="button" onClick={() => run(merge(other, entity))}>
+                Keep this one
+              </button>
+            )}
+          </div>
+        );
+      })}
+      {failed && <p class="notice stale">{failed.message}</p>}
+      {merged && (
+        <p class="notice fresh">
+          Merged.{" "}
+          {merged.change !== undefined && has("undo_change") && (
+            <button class="text-button" onClick={() => run(call("undo_change", { change: merged.change }).then(() => setMerged(null)))}>
+              Undo
+            </button>
+          )}
+        </p>
+      )}
+    </div>
+  );
+}

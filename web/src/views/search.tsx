@@ -1,0 +1,272 @@
+// Search as you type, with the reason for each result.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { called } from "../api";
+import { go, href, route } from "../router";
+import { has, notesVersion } from "../state";
+import type { FoundPage } from "../types";
+import { count, folderOf } from "../ui/format";
+import { Icon } from "../ui/icons";
+import { selection } from "../ui/inspector";
+import { Empty, Failed, FreshnessMark, Skeleton } from "../ui/states";
+
+const DEBOUNCE_MS = 80;
+
+interface Results {
+  pages: FoundPage[];
+  total: number;
+  kind: string;
+  ms: number;
+  query: string;
+}
+
+export function useSearch(query: string) {
+  const [results, setResults] = useState<Results | null>(null);
+  const [error, setError] = useState<Error | null>(null);
+  const [busy, setBusy] = useState(false);
+  const version = notesVersion.value;
+  useEffect(() => {
+    const trimmed = query.trim();
+    if (!trimmed) {
+      setResults(null);
+      setError(null);
+      return;
+    }
+    const stop = new AbortController();
+    setBusy(true);
+    const timer = setTimeout(async () => {
+      const start = performance.now();
+      try {
+        const found = trimmed.startsWith("tag:") ? await byTag(trimmed.slice(4), stop.signal) : await byText(trimmed, stop.signal);
+        if (stop.signal.aborted) return;
+        setResults({ ...found, ms: performance.now() - start, query: trimmed });
+        setError(null);
+      } catch (error) {
+        if (!stop.signal.aborted) setError(error as Error);
+      }
+      if (!stop.signal.aborted) setBusy(false);
+    }, DEBOUNCE_MS);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [query, version]);
+  return { results, error, busy };
+}
+
+async function byText(query: string, signal: AbortSignal): Promise<Omit<Results, "ms" | "query">> {
+  const { answer } = await called<{ results: FoundPage[]; total_found: number; search_type: string }>(
+    "ubp_search",
+    { query, limit: 20 },
+    signal,
+  );
+  return { pages: answer.results, total: answer.total_found, kind: answer.search_type };
+}
+
+async function byTag(tag: string, signal: AbortSignal): Promise<Omit<Results, "ms" | "query">> {
+  const { answer } = await called<{ id: string; title: string; content?: string }[]>("search_by_tags", { tags: [tag], limit: 50 }, signal);
+  const pages = answer.map((node) => ({
+    doc_id: node.id,
+    filepath: node.id,
+    title: node.title,
+    sections: node.content ? [{ heading: null, content: node.content, score: 0 }] : [],
+    score: 0,
+    score_breakdown: { vector_similarity: 0, graph_proximity: 0, fulltext: 0 },
+    relevance_reason: `has the tag #${tag}`,
+    staleness: "untracked" as const,
+  }));
+  return { pages, total: pages.length, kind: "tag" };
+}
+
+export function Search() {
+  const [query, setQuery] = useState(route.value.arg);
+  const [folder, setFolder] = useState<string | null>(null);
+  const [freshness, setFreshness] = useState<string | null>(null);
+  const [at, setAt] = useState(0);
+  const input = useRef<HTMLInputElement>(null);
+  const list = useRef<HTMLOListElement>(null);
+  const { results, error, busy } = useSearch(query);
+  const arg = route.value.arg;
+  useEffect(() => {
+    if (arg !== query.trim()) setQuery(arg);
+  }, [arg]);
+  useEffect(() => input.current?.focus(), []);
+  useEffect(() => {
+    setAt(0);
+    setFolder(null);
+    setFreshness(null);
+    if (query.trim() !== route.value.arg) go("search", query.trim(), true);
+  }, [query]);
+
+  const folders = useMemo(() => facet(results, (page) => folderOf(page.filepath).split("/").slice(0, 2).join("/") || "(top)"), [results]);
+  const kinds = useMemo(() => facet(results, (page) => page.staleness), [results]);
+  const shown = (results?.pages ?? []).filter(
+    (page) =>
+      (!folder || (folderOf(page.filepath).split("/").slice(0, 2).join("/") || "(top)") === folder) &&
+      (!freshness || page.staleness === freshness),
+  );
+
+  const walk = (event: KeyboardEvent) => {
+    const isTyping = event.target === input.current;
+    if (event.key === "ArrowDown" || (event.key === "j" && !isTyping)) {
+      setAt((n) => Math.min(shown.length - 1, n + 1));
+    } else if (event.key === "ArrowUp" || (event.key === "k" && !isTyping)) {
+      setAt((n) => Math.max(0, n - 1));
+    } else if (event.key === "Enter" && shown[at]) {
+      go("note", shown[at].filepath);
+    } else if (event.key === " " && !isTyping && shown[at]) {
+      selection.value = { kind: "note", id: shown[at].filepath };
+    } else return;
+    event.preventDefault();
+  };
+  useEffect(() => {
+    list.current?.querySelector('[aria-current="true"]')?.scrollIntoView({ block: "nearest" });
+  }, [at]);
+
+  return (
+    <div class="view search" onKeyDown={walk}>
+      <h1 class="visually-hidden">Search</h1>
+      <div class="search-box">
+        <Icon name="search" />
+        <input
+          ref={input}
+          type="search"
+          value={query}
+          placeholder="Search by words and meaning, or tag:name"
+          aria-label="Search the vault"
+          onInput={(event) => setQuery(event.currentTarget.value)}
+          autocomplete="off"
+          spellcheck={false}
+        />
+        <span class="took muted">{results && !error ? `${count(results.total)} found · ${Math.round(results.ms)} ms` : ""}</span>
+      </div>
+      <div class="search-body">
+        <nav class="facets" aria-label="Filter results">
+          <Facet title="Folder" values={folders} chosen={folder} choose={setFolder} />
+          {kinds.length > 1 && <Facet title="Freshness" values={kinds} chosen={freshness} choose={setFreshness} />}
+        </nav>
+        <div class="results" aria-live="polite" aria-busy={busy}>
+          {error ? (
+            <Failed what="The search failed" error={error} />
+          ) : !query.trim() ? (
+            <Empty icon="search" title="Find by words and meaning">
+              <p>Type a question or a few words. The bar of each result shows how much words, meaning and links count.</p>
+              <p class="keys-line">
+                <kbd>↑</kbd> <kbd>↓</kbd> walk · <kbd>Enter</kbd> open · <kbd>Space</kbd> preview
+              </p>
+            </Empty>
+          ) : !results ? (
+            <Skeleton kind="cards" rows={5} />
+          ) : !shown.length ? (
+            <Empty icon="search" title={`Nothing found for “${results.query}”`}>
+              <p>Try other words; search knows no quotes or operators. {!has("search") && "Search by meaning is off, so words must occur as typed."}</p>
+            </Empty>
+          ) : (
+            <ol ref={list}>
+              {shown.map((page, n) => (
+                <Result key={page.doc_id} page={page} query={results.query} current={n === at} choose={() => setAt(n)} />
+              ))}
+            </ol>
+          )}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Result({ page, query, current, choose }: { page: FoundPage; query: string; current: boolean; choose: () => void }) {
+  const best = page.sections[0];
+  const folder = folderOf(page.filepath);
+  return (
+    <li class="result" aria-current={current} onMouseEnter={choose}>
+      <a href={href("note", page.filepath)}>
+        <span class="name">{page.title}</span>
+        {best?.heading && <span class="section">§ {best.heading}</span>}
+      </a>
+      <FreshnessMark value={page.staleness} quiet />
+      {folder && <div class="path mono">{folder}</div>}
+      {best && <p class="snippet">{marked(snippet(best.content, query), query)}</p>}
+      {page.score > 0 && (
+        <details class="why">
+          <summary>
+            <ScoreBar page={page} />
+            <span class="muted">{Math.round(page.score * 100)}</span>
+          </summary>
+          <p>
+            {page.relevance_reason}. Words {percent(page.score_breakdown.fulltext)}, meaning {percent(page.score_breakdown.vector_similarity)},
+            links {percent(page.score_breakdown.graph_proximity)}.
+          </p>
+        </details>
+      )}
+    </li>
+  );
+}
+
+const percent = (value: number) => `${Math.round(value * 100)} %`;
+
+/** Three parts of one score. Each also has its own pattern of length, and the text beside it. */
+function ScoreBar({ page }: { page: FoundPage }) {
+  const { fulltext, vector_similarity, graph_proximity } = page.score_breakdown;
+  const scale = 96;
+  let x = 0;
+  const part = (value: number, kind: string) => {
+    const width = Math.max(0, value) * scale;
+    const rect = <rect key={kind} x={x} width={width} height="4" class={kind} />;
+    x += width;
+    return rect;
+  };
+  const label = `Score ${percent(page.score)}: words ${percent(fulltext)}, meaning ${percent(vector_similarity)}, links ${percent(graph_proximity)}`;
+  return (
+    <svg class="score" width={scale} height="4" role="img" aria-label={label}>
+      <rect width={scale} height="4" class="track" />
+      {part(fulltext, "words")}
+      {part(vector_similarity, "meaning")}
+      {part(graph_proximity, "links")}
+    </svg>
+  );
+}
+
+const COMMON = new Set("a an and are as at be by for from how in is it of on or that the this to was what when where which why with".split(" "));
+
+/** The words worth marking: all that are not in every text, unless there are no others. */
+function terms(query: string): string[] {
+  const words = query.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+  const rare = words.filter((word) => !COMMON.has(word));
+  return rare.length ? rare : words;
+}
+
+function snippet(text: string, query: string): string {
+  const plain = text.replace(/\s+/g, " ").replace(/[*_`#>]+/g, "").replace(/\[\[([^\]|]*\|)?([^\]]*)\]\]/g, "$2").replace(/\[([^\]]*)\]\([^)]*\)/g, "$1");
+  const lower = plain.toLowerCase();
+  const hit = terms(query).map((word) => lower.indexOf(word)).filter((place) => place >= 0).sort((a, b) => a - b)[0] ?? 0;
+  const start = Math.max(0, hit - 70);
+  return (start ? "…" : "") + plain.slice(start, start + 240) + (plain.length > start + 240 ? "…" : "");
+}
+
+function marked(text: string, query: string) {
+  const words = terms(query);
+  if (!words.length) return text;
+  // From the start of a word; scripts without spaces have none.
+  const pattern = new RegExp(`((?<![\\p{Script=Latin}\\p{N}])(?:${words.join("|")}))`, "giu");
+  return text.split(pattern).map((part, at) => (at % 2 ? <mark key={at}>{part}</mark> : part));
+}
+
+function facet(results: Results | null, of: (page: FoundPage) => string): [string, number][] {
+  const counts = new Map<string, number>();
+  for (const page of results?.pages ?? []) counts.set(of(page), (counts.get(of(page)) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1]).slice(0, 10);
+}
+
+function Facet({ title, values, chosen, choose }: { title: string; values: [string, number][]; chosen: string | null; choose: (value: string | null) => void }) {
+  if (values.length < 2 && !chosen) return null;
+  return (
+    <section>
+      <h2>{title}</h2>
+      {values.map(([value, number]) => (
+        <button key={value} class="facet" aria-pressed={chosen === value} onClick={() => choose(chosen === value ? null : value)}>
+          <span>{value.replace(/_/g, " ")}</span>
+          <span class="count">{number}</span>
+        </button>
+      ))}
+    </section>
+  );
+}
