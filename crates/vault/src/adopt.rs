@@ -34,26 +34,29 @@ pub(crate) fn is_complete(effects: &[Effect], root: &Dir) -> io::Result<bool> {
 }
 
 /// Prepares the undoing of a write in a copy of the vault it was begun in. Whether it can be undone: not where a note was
-/// changed since, nor where the version from before was not copied.
+/// changed since, nor where the version from before was not copied. Then nothing is changed.
 pub(crate) fn adopt(effects: &[Effect], root: &Dir) -> io::Result<bool> {
+    let mut doubled = Vec::new();
     for effect in effects {
         let Some(files) = Files::of(effect, root)? else { continue };
-        let is_kept = match &effect.deed {
-            Deed::Put { new } => {
-                // A rename made of two steps that was cut short leaves two names of one file, of which a copy makes two
-                // files. The temporary one goes.
-                if files.placed == Some(*new) {
-                    root.open_below(&effect.folder)?.remove_file(&effect.temporary)?;
-                }
-                true
+        let can_be_undone = match &effect.deed {
+            // A rename made of two steps that was cut short leaves two names of one file, of which a copy makes two files.
+            // The temporary one goes.
+            Deed::Put { new } if files.placed == Some(*new) && files.aside.is_some() => {
+                doubled.push(effect);
+                files.aside == files.placed
             }
+            Deed::Put { .. } => true,
             Deed::Swap { old, kept, .. } | Deed::Take { old, kept } => {
                 [files.placed, files.aside, trash::version_of(root, kept)?].contains(&Some(*old))
             }
         };
-        if !is_kept || files.state(&effect.deed) == State::Other {
+        if !can_be_undone || files.state(&effect.deed) == State::Other {
             return Ok(false);
         }
+    }
+    for effect in doubled {
+        root.open_below(&effect.folder)?.remove_file(&effect.temporary)?;
     }
     Ok(true)
 }

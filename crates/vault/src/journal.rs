@@ -4,6 +4,9 @@
 //! crash cut short are undone before that moment, unless all of them took place, and tidied up after it. One effect alone is
 //! a single rename, done or not: its journal is only for tidying up, is never synced, and so must never undo.
 //!
+//! A write that failed gets a third name before it is undone: its caller is told that it failed, so where the undo fails too,
+//! or is cut short, recovery undoes the write, even if all of its effects took place.
+//!
 //! A vault that was cloned or unpacked can hold a journal that somebody else wrote, and another account of this machine may
 //! be able to write `.quipu`. So a journal must have the owner and mode that this user's Quipu gives it, and it names the
 //! folders and the machine it was written in. One that names others, or that reaches for anything but notes, is set aside
@@ -31,6 +34,7 @@ use crate::trash::stamp;
 
 const NAME: &str = "journal.json";
 const DONE_NAME: &str = "journal.done.json";
+const UNDO_NAME: &str = "journal.undo.json";
 const UNSYNCED_NAME: &str = "journal.json.new";
 /// Far above what any write needs.
 const MAX_BYTES: u64 = 256 << 20;
@@ -123,15 +127,22 @@ fn machine() -> Option<String> {
 /// Whether a write was left unfinished.
 pub(crate) fn is_pending(root: &Dir) -> io::Result<bool> {
     match root.open(OWN_FOLDER) {
-        Ok(own) => Ok(own.see(NAME)?.is_some() || own.see(DONE_NAME)?.is_some()),
+        Ok(own) => Ok(own.see(NAME)?.is_some() || own.see(DONE_NAME)?.is_some() || own.see(UNDO_NAME)?.is_some()),
         // A file of that name holds no journal. The notes can still be read; the first write says what is wrong.
         Err(error) if is_no_folder(&error) => Ok(false),
+        // So it is with a folder that is closed to this account.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(false),
         Err(error) => Err(error),
     }
 }
 
 /// Finishes or undoes what the last writer left. The caller holds the lock.
 pub(crate) fn recover(vault: &FolderVault, root: &Dir, own: &Dir) -> io::Result<()> {
+    // First: a copy made in the middle of a write can hold the same journal under two names, and a failed write is undone.
+    if let Some(failed) = read_or_refuse(vault, root, own, UNDO_NAME)? {
+        failed.undo_effects(root)?;
+        remove_made(root, &failed.made)?;
+    }
     if let Some(done) = read_or_refuse(vault, root, own, DONE_NAME)? {
         done.effects.iter().try_for_each(|effect| effect.drop_displaced(root))?;
         done.remember(own)?;
@@ -155,9 +166,43 @@ pub(crate) fn recover(vault: &FolderVault, root: &Dir, own: &Dir) -> io::Result<
         }
         remove_made(root, &journal.made)?;
     }
-    for name in [DONE_NAME, NAME] {
+    // The mark goes last: cut short before, the journal is still that of a failed write.
+    for name in [DONE_NAME, NAME, UNDO_NAME] {
         if own.see(name)?.is_some() {
             own.remove_file(name)?;
+            own.sync()?;
+        }
+    }
+    Ok(())
+}
+
+/// Why a failed write could not be undone.
+#[derive(Debug)]
+pub(crate) struct UndoError {
+    source: io::Error,
+    is_marked: bool,
+}
+
+impl UndoError {
+    /// What the caller of the failed write has to know.
+    pub(crate) fn told_with(&self, failure: &io::Error) -> io::Error {
+        let later = if self.is_marked {
+            "the next write undoes it first"
+        } else {
+            "the next write undoes or completes it; then read the notes again"
+        };
+        io::Error::new(failure.kind(), format!("{failure}; undoing the write failed too ({}); {later}", self.source))
+    }
+}
+
+/// Marks the journal, if it is there, as that of a write that failed. From here on no crash makes the write count as done.
+fn mark_failed(own: &Dir) -> io::Result<()> {
+    step::before("mark")?;
+    for name in [NAME, DONE_NAME] {
+        if own.see(name)?.is_some() {
+            // The journal of a single effect was not synced yet, and an incomplete one would undo nothing.
+            own.open_file(name)?.sync_all()?;
+            own.rename(name, UNDO_NAME)?;
             own.sync()?;
         }
     }
@@ -197,7 +242,11 @@ fn read(root: &Dir, own: &Dir, name: &str) -> io::Result<Record> {
     if seen.kind != Kind::File || seen.stat.size > MAX_BYTES {
         return Ok(Record::Foreign);
     }
-    let file = own.open_file(name)?;
+    let file = match own.open_file(name) {
+        // Another account's, in a folder that both may write: it is not trusted, read or not.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(Record::Foreign),
+        file => file?,
+    };
     if !is_as_we_write(own, &see_open(&file)?)? {
         return Ok(Record::Foreign);
     }
@@ -219,7 +268,9 @@ fn read(root: &Dir, own: &Dir, name: &str) -> io::Result<Record> {
         Ok(_) => return Ok(Record::Foreign),
         Err(error) => return Ok(is_torn(error)),
     };
-    if !home.has_inodes_of(&here) && !adopt::adopt(&journal.effects, root)? {
+    // Nothing of a finished write is undone, so it needs no preparation.
+    let is_finished = name == DONE_NAME;
+    if !is_finished && !home.has_inodes_of(&here) && !adopt::adopt(&journal.effects, root)? {
         return Ok(Record::Foreign);
     }
     Ok(Record::Journal(journal))
@@ -274,10 +325,9 @@ impl Journal {
         step::before("close")?;
         if self.must_be_undone() {
             own.rename(NAME, DONE_NAME)?;
-            if let Err(error) = own.sync() {
-                own.rename(DONE_NAME, NAME)?;
-                return Err(error);
-            }
+            // Should this fail, the write failed: the mark of a failed write then replaces this name.
+            step::before("sync the end")?;
+            own.sync()?;
         }
         // Should this fail, the one who asks again finds the journal carried out, or is told the place is taken.
         let _ = self.remember(own);
@@ -287,14 +337,24 @@ impl Journal {
         Ok(())
     }
 
-    /// Undoes all of it, wherever it stopped.
-    pub(crate) fn undo(&self, root: &Dir, own: &Dir) -> io::Result<()> {
-        self.undo_effects(root)?;
-        remove_made(root, &self.made)?;
-        for name in [NAME, UNSYNCED_NAME] {
-            own.remove_file(name)?;
+    /// Undoes all of it, wherever it stopped. Where that fails, the next writer undoes it.
+    pub(crate) fn undo(&self, root: &Dir, own: &Dir) -> Result<(), UndoError> {
+        let marked = mark_failed(own);
+        if let Err(source) = &marked
+            && !matches!(own.see(DONE_NAME), Ok(None))
+        {
+            // Recovery completes a write of that name, so it must not be undone in part.
+            return Err(UndoError { source: io::Error::new(source.kind(), source.to_string()), is_marked: false });
         }
-        own.sync()
+        // Tried even without the mark: recovery undoes what is left of an incomplete write.
+        let undone = self.undo_effects(root).and_then(|()| remove_made(root, &self.made)).and_then(|()| {
+            step::before("remove the journal")?;
+            for name in [UNSYNCED_NAME, DONE_NAME, NAME, UNDO_NAME] {
+                own.remove_file(name)?;
+            }
+            own.sync()
+        });
+        undone.map_err(|source| UndoError { source, is_marked: marked.is_ok() })
     }
 
     fn remember(&self, own: &Dir) -> io::Result<()> {

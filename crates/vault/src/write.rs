@@ -16,7 +16,7 @@ use crate::beneath::{Dir, Seen, is_no_folder, see_open};
 use crate::effect::{Conflict, Deed, Effect};
 use crate::folder::{Found, Spot, find, join, split};
 use crate::folder_vault::FolderVault;
-use crate::journal::{self, Asked, Journal};
+use crate::journal::{self, Asked, Journal, UndoError};
 use crate::permissions::copy_permissions;
 use crate::read::read_in;
 use crate::rules::{OWN_FOLDER, Reason};
@@ -71,12 +71,24 @@ pub(crate) fn apply_like(
     } else {
         let journal = Journal::new(&door.root, &door.lock.own, effects, planned.made.clone(), asked).map_err(fail)?;
         if let Err(error) = carry_out(&door, &journal, &mut planned) {
-            // Should even this fail, the journal stays for the next writer.
-            let _ = journal.undo(&door.root, &door.lock.own);
-            return Err(error);
+            let undone = journal.undo(&door.root, &door.lock.own);
+            return Err(match undone {
+                Ok(()) => error,
+                Err(undo) => tell_undo_failed(&undo, error, note_of(&changes[0])),
+            });
         }
     }
     Ok(planned.answers())
+}
+
+/// The error of a write that failed and could not be undone yet. Whatever the first reason was, the notes may not be as they
+/// were, which is more important.
+fn tell_undo_failed(undo: &UndoError, failure: WriteError, note: &VaultPath) -> WriteError {
+    let (path, source) = match failure {
+        WriteError::Write { path, source } => (path, source),
+        other => (note.to_string(), io::Error::other(other)),
+    };
+    WriteError::Write { path, source: undo.told_with(&source) }
 }
 
 /// Finishes or undoes what a crash left.

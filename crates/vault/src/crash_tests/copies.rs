@@ -8,7 +8,7 @@ use super::{Fault, check_all_or_nothing, folder, four_changes, home, is_leftover
 use crate::step::fault::{set_lacking, with_steps};
 
 /// Copies files one by one, as `cp -r` does: two names of one file become two files.
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let target = to.join(entry.file_name());
@@ -21,7 +21,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn is_machine_known() -> bool {
+pub(super) fn is_machine_known() -> bool {
     let is_known = std::fs::read_to_string("/etc/machine-id").is_ok_and(|id| id.trim().len() == 32);
     if !is_known {
         println!("skipped: this machine has no /etc/machine-id");
@@ -107,4 +107,52 @@ fn a_copy_that_lacks_the_old_versions_is_left_as_it_is() {
     assert_eq!(tree(copied.path()), before, "undoing would leave a moved note nowhere");
     let warnings = vault.list().unwrap().warnings;
     assert!(matches!(warnings.as_slice(), [warning] if warning.path.contains("journal.refused")), "{warnings:?}");
+}
+
+#[test]
+fn a_foreign_journal_that_is_refused_changes_nothing_not_even_temporary_files() {
+    if !is_machine_known() {
+        return;
+    }
+    let original = home();
+    let vault = open(original.path());
+    // The first note has both names, as where a rename takes two steps.
+    set_lacking(&["no-replace"]);
+    let crash = |step: &str| match step {
+        "remove the first name" => std::panic::resume_unwind(Box::new("crash")),
+        _ => Ok(()),
+    };
+    with_steps(crash, || vault.apply(&four_changes())).unwrap_err();
+    set_lacking(&[]);
+    let copied = folder();
+    copy(original.path(), copied.path());
+    // The last change cannot be judged any more.
+    std::fs::write(copied.path().join("c.md"), "edited in the copy").unwrap();
+    let before = tree(copied.path());
+    assert!(is_leftover(copied.path()).is_some(), "{before:?}");
+    // Opened for reading first: a later write removes temporary files that no journal names.
+    let warnings = open(copied.path()).list().unwrap().warnings;
+    assert_eq!(tree(copied.path()), before);
+    assert!(matches!(warnings.as_slice(), [warning] if warning.path.contains("journal.refused")), "{warnings:?}");
+}
+
+#[test]
+fn a_finished_write_in_a_copy_stays_finished_whatever_was_edited_since() {
+    if !is_machine_known() {
+        return;
+    }
+    let original = home();
+    let vault = open(original.path());
+    // Done and acknowledged, but not tidied up.
+    let untidy = |step: &str| if step == "drop" { Err(std::io::Error::other("injected")) } else { Ok(()) };
+    with_steps(untidy, || vault.apply(&four_changes())).unwrap().unwrap();
+    let copied = folder();
+    copy(original.path(), copied.path());
+    assert!(copied.path().join(".quipu/journal.done.json").exists());
+    std::fs::write(copied.path().join("a.md"), "edited in the copy").unwrap();
+    let vault = open(copied.path());
+    assert_eq!(vault.list().unwrap().warnings, []);
+    assert_eq!(is_leftover(copied.path()), None);
+    let found = tree(copied.path());
+    assert_eq!((found["a.md"].as_str(), found["m/b.md"].as_str()), ("edited in the copy", "new b"));
 }
