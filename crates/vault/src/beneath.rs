@@ -145,19 +145,27 @@ impl Dir {
         Ok(File::from(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(mode))?))
     }
 
-    /// Opens a file that is only there to be locked, making it where needed. Nobody else may open it: a lock needs no more.
+    /// Opens a file that is only there to be locked, making it where needed. Only accounts that may write in this folder
+    /// can open it: its owner, and in a shared folder the group.
     pub(crate) fn open_lock(&self, name: &str) -> io::Result<File> {
+        let allowed = if self.is_shared()? { 0o660 } else { 0o600 };
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(0o600))?);
+        let file = File::from(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(allowed))?);
         let seen = see_open(&file)?;
         if seen.kind != Kind::File {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
-        if seen.mode & 0o7077 != 0 {
-            // One of an older version. Another user's cannot be changed, and file systems without modes keep theirs.
-            let _ = rustix::fs::fchmod(&file, Mode::from_raw_mode(0o600));
+        if seen.mode & 0o7777 != allowed {
+            // One of an older version, from before the folder was shared, or narrowed by the umask. Another user's cannot be
+            // changed, and file systems without modes keep theirs.
+            let _ = rustix::fs::fchmod(&file, Mode::from_raw_mode(allowed));
         }
         Ok(file)
+    }
+
+    /// Whether the folder was shared with its group on purpose: it has the set-group-ID bit and the group may write.
+    fn is_shared(&self) -> io::Result<bool> {
+        Ok(self.see_self()?.mode & 0o2020 == 0o2020)
     }
 
     /// Makes a folder, with the permissions that the user's other new folders have; whether it was made, or was there.
@@ -165,9 +173,13 @@ impl Dir {
         self.make(name, 0o777)
     }
 
-    /// Makes a folder that only this user can enter; whether it was made, or was there.
+    /// Makes a folder that only this user can enter, or in a shared folder the group; whether it was made, or was there.
     pub(crate) fn make_private_folder(&self, name: &str) -> io::Result<bool> {
-        self.make(name, 0o700)
+        let is_made = self.make(name, 0o700)?;
+        if is_made && self.is_shared()? {
+            rustix::fs::fchmod(&self.open(name)?.0, Mode::from_raw_mode(0o2770))?;
+        }
+        Ok(is_made)
     }
 
     fn make(&self, name: &str, mode: u32) -> io::Result<bool> {

@@ -14,7 +14,7 @@ use quipu_core::ports::{FileChange, FileContent, Kept, Listing, VaultError, Vaul
 use crate::beneath::{Dir, is_no_folder};
 use crate::folder::{Found, find, join};
 use crate::rules::{OWN_FOLDER, Rules};
-use crate::write_lock::Turns;
+use crate::write_lock::{Turns, explain_closed};
 use crate::{journal, read, requests, trash, walk, write};
 
 /// A folder of Markdown notes.
@@ -220,9 +220,13 @@ impl VaultFiles for FolderVault {
     }
 
     fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
-        let recall = || match self.open_root()?.open(OWN_FOLDER) {
-            Err(error) if is_no_folder(&error) => Ok(None),
-            own => requests::recall(&own?, request),
+        let recall = || {
+            let root = self.open_root()?;
+            match root.open(OWN_FOLDER) {
+                Err(error) if is_no_folder(&error) => Ok(None),
+                Err(error) => Err(explain_closed(error, &root, OWN_FOLDER)),
+                Ok(own) => requests::recall(&own, request),
+            }
         };
         recall().map_err(|source| VaultError::Read { path: OWN_FOLDER.to_owned(), source })
     }

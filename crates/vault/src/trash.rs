@@ -21,6 +21,7 @@ use crate::rules::OWN_FOLDER;
 use crate::step;
 use crate::walk::find_any_case;
 use crate::write::{Like, apply_like, with_door};
+use crate::write_lock::explain_closed;
 
 const TRASH: &str = "trash";
 /// Versions removed before others may write.
@@ -120,7 +121,7 @@ impl Shelf {
         let trash = match root.open_below(&join(OWN_FOLDER, TRASH)) {
             Ok(trash) => Some(trash),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
+            Err(error) => return Err(explain_closed(error, &root.open(OWN_FOLDER)?, TRASH)),
         };
         // Two writes in one tick of the clock: the counter keeps them apart and in order.
         for count in 0..1000 {

@@ -62,12 +62,12 @@ impl<'a> WriteLock<'a> {
         let until = Instant::now() + PATIENCE;
         let Some(turn) = turns.take(until) else { return Err(busy(&open_own()?)) };
         loop {
-            let own = open_own()?;
+            let own = open_own().map_err(|error| explain_closed(error, root, OWN_FOLDER))?;
             let folder_lock = wait(&own, until)?;
             if folder_lock == Outcome::TimedOut {
                 return Err(busy(&own));
             }
-            let mut file = own.open_lock(NAME)?;
+            let mut file = own.open_lock(NAME).map_err(|error| explain_closed(error, &own, NAME))?;
             match wait(&file, until)? {
                 Outcome::Locked => {}
                 Outcome::TimedOut => return Err(busy(&own)),
@@ -86,6 +86,26 @@ impl<'a> WriteLock<'a> {
             }
             std::thread::sleep(LONGEST_PAUSE);
         }
+    }
+}
+
+/// What is closed to this account because another one made it, and what that one can do about it.
+pub(crate) fn explain_closed(error: io::Error, dir: &Dir, name: &str) -> io::Error {
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return error;
+    }
+    match dir.see(name) {
+        Ok(Some(seen)) if seen.owner.0 != rustix::process::geteuid().as_raw() => {
+            let place = if name == OWN_FOLDER { String::new() } else { format!("{OWN_FOLDER}/") };
+            let message = format!(
+                "{place}{name} belongs to another account (user id {}) and is closed to this one; to share the vault, that \
+                 account runs in it: chgrp -R GROUP {OWN_FOLDER}; chmod -R g+rwX {OWN_FOLDER}; find {OWN_FOLDER} -type d \
+                 -exec chmod g+s {{}} +",
+                seen.owner.0
+            );
+            io::Error::new(io::ErrorKind::PermissionDenied, message)
+        }
+        _ => error,
     }
 }
 
@@ -292,5 +312,12 @@ mod tests {
         std::fs::set_permissions(&lock, PermissionsExt::from_mode(0o664)).unwrap();
         create(&vault, "b.md").unwrap();
         assert_eq!(mode(), 0o600);
+        // A group that may enter but not write holds no lock either.
+        std::fs::set_permissions(home.path().join(".quipu"), PermissionsExt::from_mode(0o2750)).unwrap();
+        create(&vault, "c.md").unwrap();
+        assert_eq!(mode(), 0o600);
+        std::fs::set_permissions(home.path().join(".quipu"), PermissionsExt::from_mode(0o2770)).unwrap();
+        create(&vault, "d.md").unwrap();
+        assert_eq!(mode(), 0o660, "the folder is shared with its group");
     }
 }

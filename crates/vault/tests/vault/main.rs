@@ -12,6 +12,7 @@ mod processes;
 mod pruning;
 mod reading;
 mod rules;
+mod sharing;
 mod sources;
 mod watching;
 mod writing;

@@ -1,0 +1,131 @@
+//! Two accounts of one group that write the same vault.
+
+#![expect(clippy::print_stdout, reason = "says that a test was skipped")]
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use quipu_core::ports::VaultFiles;
+use quipu_vault::{FolderVault, VaultOptions};
+
+use crate::home::{Home, create, delete, replace};
+
+const VAULT: &str = "QUIPU_TEST_GROUP_VAULT";
+const NOTE: &str = "QUIPU_TEST_GROUP_NOTE";
+
+const FIRST: u32 = 64_001;
+const SECOND: u32 = 64_002;
+const OUTSIDER: u32 = 64_003;
+const GROUP: u32 = 64_010;
+const OTHER_GROUP: u32 = 64_011;
+
+/// What each account runs: it makes a note, changes it, and deletes it.
+#[test]
+fn writes_a_note_when_told_to() {
+    let (Some(root), Ok(note)) = (std::env::var_os(VAULT), std::env::var(NOTE)) else { return };
+    let vault = FolderVault::open(root.as_ref(), VaultOptions::default()).unwrap();
+    vault.list().unwrap();
+    let changes = [replace("shared.md", "old", &note), create("made.md", &note)];
+    vault.apply(&changes).unwrap_or_else(|error| panic!("refused: {error}"));
+    vault.apply(&[replace("shared.md", &note, "old"), delete("made.md", &note)]).unwrap();
+    assert!(!vault.kept().unwrap().is_empty());
+}
+
+/// Holds the lock as far as it can, or fails.
+#[test]
+fn locks_when_told_to() {
+    let Some(root) = std::env::var_os(VAULT) else { return };
+    if std::env::var_os(NOTE).is_some() {
+        return;
+    }
+    let own = Path::new(&root).join(".quipu");
+    for locked in [own.clone(), own.join("write.lock")] {
+        let error = std::fs::File::open(&locked).and_then(|file| Ok(file.try_lock()?)).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{locked:?}");
+    }
+}
+
+/// Runs one of the tests above as another account; what it printed, and whether it succeeded.
+fn run_as((user, group): (u32, u32), test: &str, home: &Home, note: Option<&str>) -> Option<(bool, String)> {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", &format!("sharing::{test}"), "--nocapture"]).env(VAULT, home.folder.path());
+    if let Some(note) = note {
+        command.env(NOTE, note);
+    }
+    match command.uid(user).gid(group).current_dir("/").stdin(Stdio::null()).output() {
+        Ok(output) => {
+            let told = [output.stdout, output.stderr].concat();
+            Some((output.status.success(), String::from_utf8_lossy(&told).into_owned()))
+        }
+        Err(error) => {
+            println!("skipped: another user cannot run this test: {error}");
+            None
+        }
+    }
+}
+
+fn shell(home: &Home, script: &str) {
+    let status = Command::new("sh").args(["-ec", script]).current_dir(home.folder.path()).status();
+    assert!(status.unwrap().success(), "{script}");
+}
+
+/// A vault that belongs to the first account and that its group may write.
+fn group_vault() -> Option<Home> {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can run a program as another user");
+        return None;
+    }
+    let home = Home::new(&[("shared.md", "old")]);
+    chown(home.folder.path(), Some(FIRST), Some(GROUP)).unwrap();
+    chown(home.at("shared.md"), Some(FIRST), Some(GROUP)).unwrap();
+    std::fs::set_permissions(home.folder.path(), PermissionsExt::from_mode(0o2770)).unwrap();
+    std::fs::set_permissions(home.at("shared.md"), PermissionsExt::from_mode(0o660)).unwrap();
+    Some(home)
+}
+
+#[test]
+fn second_account_of_a_shared_vault_writes_and_an_outsider_cannot_lock_it() {
+    let Some(home) = group_vault() else { return };
+    let write = |user, note| run_as((user, GROUP), "writes_a_note_when_told_to", &home, Some(note));
+    let Some((done, told)) = write(FIRST, "by the first") else { return };
+    assert!(done, "{told}");
+    // As the program leaves it until its user shares it: closed. The error says what to do.
+    shell(&home, "chmod 2700 .quipu");
+    let (done, told) = write(SECOND, "too early").unwrap();
+    assert!(!done && told.contains("refused: cannot write shared.md") && told.contains("user id 64001"), "{told}");
+    assert!(told.contains("chmod -R g+rwX .quipu"), "{told}");
+    shell(&home, "chmod -R g+rwX .quipu; find .quipu -type d -exec chmod g+s {} +; chmod 600 .quipu/write.lock");
+    let (done, told) = write(SECOND, "a lock of before").unwrap();
+    assert!(!done && told.contains(".quipu/write.lock belongs to another account"), "{told}");
+    // The first account's next write opens the lock to the group; then they take turns.
+    for (user, note) in [(FIRST, "again"), (SECOND, "by the second"), (FIRST, "and again"), (SECOND, "at last")] {
+        let (done, told) = write(user, note).unwrap();
+        assert!(done, "{user}: {told}");
+    }
+    let lock = home.at(".quipu/write.lock").metadata().unwrap();
+    assert_eq!((lock.mode() & 0o7777, lock.gid()), (0o660, GROUP));
+    assert_eq!(home.text("shared.md").as_deref(), Some("old"));
+    shell(&home, "chmod o+rx .");
+    let (refused, told) = run_as((OUTSIDER, OTHER_GROUP), "locks_when_told_to", &home, None).unwrap();
+    assert!(refused, "{told}");
+}
+
+#[test]
+fn unfinished_write_of_another_account_is_set_aside_and_told() {
+    let Some(home) = group_vault() else { return };
+    let write = |user, note| run_as((user, GROUP), "writes_a_note_when_told_to", &home, Some(note));
+    let Some((done, told)) = write(FIRST, "by the first") else { return };
+    assert!(done, "{told}");
+    shell(&home, "chmod -R g+rwX .quipu; find .quipu -type d -exec chmod g+s {} +");
+    // The first account's, private as all journals are: the second cannot read it.
+    home.save(".quipu/journal.json", "{}");
+    chown(home.at(".quipu/journal.json"), Some(FIRST), Some(GROUP)).unwrap();
+    std::fs::set_permissions(home.at(".quipu/journal.json"), PermissionsExt::from_mode(0o600)).unwrap();
+    shell(&home, "chmod 660 .quipu/write.lock");
+    let (done, told) = write(SECOND, "by the second").unwrap();
+    assert!(done, "{told}");
+    let names: Vec<_> = std::fs::read_dir(home.at(".quipu")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(names.iter().any(|name| name.to_string_lossy().starts_with("journal.refused-")), "{names:?}");
+}
