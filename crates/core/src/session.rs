@@ -162,6 +162,21 @@ impl Session {
         self.lock().show(path, hash, |before| before.and(part, total));
     }
 
+    /// The files of which this client was last shown a version.
+    pub(crate) fn shown_at(&self, hash: ContentHash) -> Vec<VaultPath> {
+        let state = self.lock();
+        let shown = state.shown.iter().filter(|(_, shown)| shown.version.as_ref().is_some_and(|v| v.hash == hash));
+        shown.map(|(path, _)| path.clone()).collect()
+    }
+
+    /// The client's own write gave a file another version, which counts as shown as far as the one before: whole, or nothing
+    /// of it yet, since the parts that were shown may have moved.
+    pub(crate) fn follow_own_write(&self, path: &VaultPath, before: ContentHash, after: ContentHash) {
+        if let Some(whole) = self.shown_whole(path, before) {
+            self.show(path, after, whole);
+        }
+    }
+
     pub(crate) fn forget(&self, path: &VaultPath) {
         self.lock().set_shown(path.clone(), None);
     }

@@ -1,6 +1,9 @@
 //! The same call in two processes: the one that comes second finds it done, and says what the first would have said.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use quipu_core::model::{FileStat, VaultPath};
 use quipu_core::notes::{NewNote, NoteUpdate};
@@ -45,12 +48,10 @@ impl VaultFiles for Raced {
     }
 }
 
-#[test]
-fn a_call_that_another_process_carried_out_meanwhile_is_answered_as_done() {
-    let clock = Arc::new(FixedClock::default());
-    let files = MemVault::from_fixture(clock.clone(), "//- a.md\nold\n//- b.md\n[[a]]\n");
+/// Opens what is known of a vault's notes.
+fn knowledge_of(vault: Arc<dyn VaultFiles>, clock: Arc<FixedClock>) -> Knowledge {
     let knowledge = Knowledge::new(Parts {
-        vault: Arc::new(Raced(files)),
+        vault,
         store: Arc::new(MemShelf::default().open()),
         clock,
         sources: Arc::new(MemSources::default()),
@@ -58,6 +59,14 @@ fn a_call_that_another_process_carried_out_meanwhile_is_answered_as_done() {
         stale_after: Knowledge::STALE_AFTER,
     });
     knowledge.start(&|_| {}).unwrap();
+    knowledge
+}
+
+#[test]
+fn a_call_that_another_process_carried_out_meanwhile_is_answered_as_done() {
+    let clock = Arc::new(FixedClock::default());
+    let files = MemVault::from_fixture(clock.clone(), "//- a.md\nold\n//- b.md\n[[a]]\n");
+    let knowledge = knowledge_of(Arc::new(Raced(files)), clock);
     let session = Session::default();
     let key = |number| Some(RequestKey(number));
 
@@ -72,4 +81,79 @@ fn a_call_that_another_process_carried_out_meanwhile_is_answered_as_done() {
     // Without a key nobody can tell it from another's write.
     let update = NoteUpdate { content: Some("third"), ..update };
     assert!(knowledge.update_note(&session, None, &update).is_err());
+}
+
+/// A vault in which another process carries out a delete at a given look at the note, and in which what was carried out
+/// cannot be told from then on.
+struct Overtaken {
+    files: MemVault,
+    request: RequestKey,
+    /// The other process deletes the note at the next look at it.
+    is_armed: AtomicBool,
+    /// The folder of the requests cannot be read.
+    is_unreadable: AtomicBool,
+}
+
+impl VaultFiles for Overtaken {
+    fn list(&self) -> Result<Listing, VaultError> {
+        self.files.list()
+    }
+    fn list_below(&self, path: &VaultPath) -> Result<Listing, VaultError> {
+        self.files.list_below(path)
+    }
+    fn read(&self, path: &VaultPath) -> Result<Option<FileContent>, VaultError> {
+        if self.is_armed.swap(false, Relaxed)
+            && let Some(content) = self.files.read(path)?
+        {
+            let delete = FileChange::Delete { path: path.clone(), expected: content.hash };
+            self.files.apply_for(&[delete], Some(self.request)).unwrap();
+        }
+        self.files.read(path)
+    }
+    fn find_any_case(&self, path: &VaultPath) -> Result<Vec<VaultPath>, VaultError> {
+        self.files.find_any_case(path)
+    }
+    fn apply_for(&self, changes: &[FileChange], _: Option<RequestKey>) -> Result<Vec<Option<FileStat>>, WriteError> {
+        self.is_unreadable.store(true, Relaxed);
+        Err(WriteError::Write { path: changes[0].place().to_string(), source: io::ErrorKind::StorageFull.into() })
+    }
+    fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
+        if self.is_unreadable.load(Relaxed) {
+            let source = io::ErrorKind::PermissionDenied.into();
+            return Err(VaultError::Read { path: ".quipu".to_owned(), source });
+        }
+        self.files.carried_out(request)
+    }
+    fn kept(&self) -> Result<Vec<Kept>, VaultError> {
+        self.files.kept()
+    }
+    fn restore(&self, kept: &Kept) -> Result<FileStat, WriteError> {
+        self.files.restore(kept)
+    }
+}
+
+fn overtaken() -> (Arc<FixedClock>, Overtaken) {
+    let clock = Arc::new(FixedClock::default());
+    let files = MemVault::from_fixture(clock.clone(), "//- a.md\nold\n//- b.md\n[[a]]\n");
+    let (is_armed, is_unreadable) = (AtomicBool::new(false), AtomicBool::new(false));
+    (clock, Overtaken { files, request: RequestKey(1), is_armed, is_unreadable })
+}
+
+#[test]
+fn delete_that_another_process_carried_out_before_the_note_was_looked_at_is_answered_as_done() {
+    let (clock, vault) = overtaken();
+    let vault = Arc::new(vault);
+    let knowledge = knowledge_of(vault.clone(), clock);
+    vault.is_armed.store(true, Relaxed);
+    assert!(knowledge.delete_note(&Session::default(), Some(RequestKey(1)), "b.md").unwrap());
+    assert!(knowledge.delete_note(&Session::default(), Some(RequestKey(1)), "b.md").unwrap(), "and again");
+    assert!(!knowledge.delete_note(&Session::default(), Some(RequestKey(2)), "b.md").unwrap(), "another call");
+}
+
+#[test]
+fn reason_of_a_failed_write_is_told_where_past_requests_cannot_be_read() {
+    let (clock, vault) = overtaken();
+    let knowledge = knowledge_of(Arc::new(vault), clock);
+    let error = knowledge.delete_note(&Session::default(), Some(RequestKey(3)), "b.md").unwrap_err();
+    assert!(error.to_string().contains("no storage space"), "{error}");
 }

@@ -17,7 +17,7 @@ pub enum NoteError {
         reason: String,
     },
     /// The title cannot be a file's name.
-    #[error("`title` {:?} cannot be used: {reason}", brief(.title))]
+    #[error("`title` {:?} cannot be used: the title becomes the file name, and {reason}", brief(.title))]
     BadTitle {
         /// As given.
         title: String,

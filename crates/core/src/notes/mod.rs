@@ -74,9 +74,10 @@ impl Knowledge {
             drop(writer);
             return done(&path);
         }
-        write(writer).or_else(|error| match carried_out()? {
-            Some(path) => done(&path),
-            None => Err(error),
+        // Where that cannot be told, what the client needs to know is why the write failed.
+        write(writer).or_else(|error| match carried_out() {
+            Ok(Some(path)) => done(&path),
+            Ok(None) | Err(_) => Err(error),
         })
     }
 
@@ -85,6 +86,17 @@ impl Knowledge {
     fn done_before(&self, session: &Session, path: &VaultPath) -> Result<ReadNote, NoteError> {
         // Written, and deleted by somebody since, is what else it can be.
         self.read(session, path.as_str())?.ok_or_else(|| NoteError::NotFound { id: path.note_id() })
+    }
+
+    /// Says that a client's own write gave a file another version, which it therefore knows as well as the one before, by
+    /// whatever path it was shown the file.
+    fn show_own_write(&self, session: &Session, real: &VaultPath, before: ContentHash, after: ContentHash) {
+        for path in session.shown_at(before) {
+            // A path that cannot be followed now is judged when it is written.
+            if self.vault.real_path(&path).is_ok_and(|found| found == *real) {
+                session.follow_own_write(&path, before, after);
+            }
+        }
     }
 
     /// The note as it is after a write, shown to the writer: `whole` if all of its text came from it or was known to it.

@@ -11,10 +11,10 @@ const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
 /// Why a file or folder of this name could not be copied to every system; `None` for a name that all can hold.
 pub(super) fn unportable(name: &str) -> Option<String> {
     if let Some(character) = name.chars().find(|character| r#"<>:"|?*"#.contains(*character)) {
-        return Some(format!("other systems cannot hold names with `{character}`"));
+        return Some(format!("`{character}` cannot be in a file name on other systems"));
     }
     if name.ends_with(['.', ' ']) {
-        return Some("other systems cannot hold names that end with a dot or a space".to_owned());
+        return Some("on other systems a file name cannot end with a dot or a space".to_owned());
     }
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_lowercase();
     let port = stem.strip_prefix("com").or_else(|| stem.strip_prefix("lpt"));
@@ -27,7 +27,8 @@ impl Knowledge {
     /// spelled; the file's name in lower case.
     pub(super) fn place_for(&self, id: &str) -> Result<VaultPath, NoteError> {
         // People have such files; an agent that asks for one means a home folder or a drive.
-        if id.starts_with('~') || id.as_bytes().get(1) == Some(&b':') {
+        let is_drive = matches!(id.as_bytes(), [letter, b':'] if letter.is_ascii_alphabetic());
+        if id.starts_with('~') || is_drive {
             return Err(NoteError::bad_path(id, PathError::Absolute));
         }
         let asked = VaultPath::parse(id).map_err(|error| NoteError::bad_path(id, error))?;

@@ -28,14 +28,24 @@ pub(super) struct Rename<'a> {
     pub(super) update_links: bool,
 }
 
+/// What came of it.
+pub(super) struct Renamed {
+    /// The note's final bytes.
+    pub(super) bytes: Vec<u8>,
+    /// The files whose links were rewritten, by real path, with the versions before and after.
+    pub(super) rewritten: Vec<(VaultPath, ContentHash, ContentHash)>,
+    /// Symbolic links that led to the note and lead nowhere now. They are the user's files and stay as they are.
+    pub(super) dangling: Vec<VaultPath>,
+}
+
 impl Knowledge {
-    /// Moves the file and rewrites the links, all or nothing; returns the note's final bytes.
+    /// Moves the file and rewrites the links, all or nothing.
     pub(super) fn rename(
         &self,
         writer: &mut Writer,
         request: Option<RequestKey>,
         rename: Rename<'_>,
-    ) -> Result<Vec<u8>, NoteError> {
+    ) -> Result<Renamed, NoteError> {
         let Rename { snapshot, key, to, expected, bytes, update_links } = rename;
         let note = snapshot.note(key);
         let renamed = self.indexer.read_renamed(&to, &bytes);
@@ -55,7 +65,9 @@ impl Knowledge {
         } else {
             FileChange::Move { from: note.path.clone(), to, expected, bytes: bytes.clone() }
         }];
+        let aliases = if renamed.path == note.path { Vec::new() } else { self.other_paths_to(snapshot, note)? };
         let mut other_paths: Vec<(usize, VaultPath)> = Vec::new();
+        let mut rewritten_files = Vec::new();
         for (path, others) in self.linking_files(snapshot, note, if update_links { &sources } else { &[] })? {
             let source = snapshot.note(snapshot.find_exact(&path).expect("it is one of the sources"));
             let Some(content) = self.vault.read(&path).map_err(IndexError::from)? else { continue };
@@ -64,6 +76,8 @@ impl Knowledge {
             }
             let rewritten = follow_links(&mut renaming, source, &content.bytes)?;
             if rewritten != content.bytes {
+                let real = self.vault.real_path(&path).map_err(IndexError::from)?;
+                rewritten_files.push((real, content.hash, ContentHash::of(&rewritten)));
                 other_paths.extend(others.into_iter().map(|other| (changes.len(), other)));
                 changes.push(FileChange::Replace { path, expected: content.hash, bytes: rewritten });
             }
@@ -93,7 +107,27 @@ impl Knowledge {
             FileChange::Create { .. } | FileChange::Delete { .. } => None,
         });
         self.indexer.adopt(writer, written.chain(other_paths).collect());
-        Ok(bytes)
+        // A path through a linked folder went with the file; a link to the file itself is still there, and leads nowhere.
+        let is_left = |path: &VaultPath| self.vault.find_any_case(path).is_ok_and(|found| found.contains(path));
+        let dangling = aliases.into_iter().filter(is_left).collect();
+        Ok(Renamed { bytes, rewritten: rewritten_files, dangling })
+    }
+
+    /// The other paths by which the vault has a note's file, through links in the file system.
+    fn other_paths_to(&self, snapshot: &Snapshot, note: &Note) -> Result<Vec<VaultPath>, NoteError> {
+        let real = self.vault.real_path(&note.path).map_err(IndexError::from)?;
+        let mut paths = Vec::new();
+        // Only a note with the same bytes can be the same file.
+        for other in snapshot.files().map(|key| snapshot.note(key)) {
+            if other.hash == note.hash
+                && other.path != note.path
+                && self.vault.real_path(&other.path).map_err(IndexError::from)? == real
+            {
+                paths.push(other.path.clone());
+            }
+        }
+        paths.sort();
+        Ok(paths)
     }
 
     /// The files of some notes but for the renamed one, each once: the path to write it by, and the other paths that lead to
@@ -147,7 +181,7 @@ fn follow_links(renaming: &mut Renaming<'_>, source: &Note, bytes: &[u8]) -> Res
     let stuck = |link: &Link| {
         let name = renamed.path.stem();
         if !parse::can_be_linked(name) {
-            let reason = "links to it could not be written with `#`, `|`, `^`, `[[` or `]]`".to_owned();
+            let reason = "links to a name with `#`, `|`, `^`, `[[` or `]]` cannot be written".to_owned();
             return NoteError::BadTitle { title: name.to_owned(), reason };
         }
         NoteError::LinkNotRewritable {

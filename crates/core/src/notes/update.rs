@@ -3,8 +3,8 @@
 use super::names::unportable;
 use super::rename::Rename;
 use super::{NoteError, Writing, clean_tags};
-use crate::index::Written;
-use crate::model::{NoteId, NoteKey, VaultPath};
+use crate::index::{IndexError, Written};
+use crate::model::{ContentHash, Note, NoteId, NoteKey, VaultPath};
 use crate::parse::FrontmatterEdit;
 use crate::ports::FileChange;
 use crate::session::Session;
@@ -31,6 +31,8 @@ pub struct UpdatedNote {
     pub note: ReadNote,
     /// What the change replaced without this client having read any of it.
     pub unread: Option<Unread>,
+    /// Symbolic links to the file that a rename left without a target.
+    pub dangling: Vec<VaultPath>,
 }
 
 /// Text that was replaced unread.
@@ -52,9 +54,16 @@ impl Knowledge {
         if update.title.is_none() && update.content.is_none() && update.tags.is_none() {
             return Err(NoteError::NothingToDo);
         }
-        self.take_in_exact(update.id)?;
-        let write = |writer: Writing<'_>| self.rewrite(session, request, update, writer);
-        self.once(request, write, |path| Ok(UpdatedNote { note: self.done_before(session, path)?, unread: None }))
+        let taken_in = self.take_in_exact(update.id);
+        let write = |writer: Writing<'_>| {
+            taken_in?;
+            self.rewrite(session, request, update, writer)
+        };
+        let done = |path: &VaultPath| {
+            let note = self.done_before(session, path)?;
+            Ok(UpdatedNote { note, unread: None, dangling: Vec::new() })
+        };
+        self.once(request, write, done)
     }
 
     fn rewrite(
@@ -83,7 +92,7 @@ impl Knowledge {
         let is_unread = shown_whole.is_none() && bytes != current.bytes && update.content.is_some();
         let chars = String::from_utf8_lossy(&current.bytes[old_text..]).chars().count();
         let unread = (is_unread && chars > 0).then(|| Unread { path: note.path.clone(), chars });
-        let title = update.title.map(str::trim);
+        let title = update.title.map(str::trim).filter(|title| !is_unchanged_title(note, title));
         let edits: Vec<FrontmatterEdit> = title
             .map(|title| FrontmatterEdit::Title(title.to_owned()))
             .into_iter()
@@ -93,11 +102,13 @@ impl Knowledge {
             .map_err(|reason| NoteError::Frontmatter { path: note.path.clone(), reason })?;
 
         let Some(title) = title else {
+            let real = self.vault.real_path(&note.path).map_err(IndexError::from)?;
             let change = FileChange::Replace { path: note.path.clone(), expected: current.hash, bytes: bytes.clone() };
             let stats = self.vault.apply_for(&[change], request)?;
             let stat = stats.first().copied().flatten().expect("a replaced file has a stat");
             self.indexer.adopt(&mut writer, vec![Written::new(note.path.clone(), bytes.clone(), stat)]);
-            return Ok(UpdatedNote { note: self.written(session, key, bytes, whole), unread });
+            self.show_own_write(session, &real, current.hash, ContentHash::of(&bytes));
+            return Ok(UpdatedNote { note: self.written(session, key, bytes, whole), unread, dangling: Vec::new() });
         };
         let to = renamed_path(&note.path, title)?;
         // Before anything is said of links: a name that is taken stays taken, whatever becomes of them.
@@ -110,24 +121,34 @@ impl Knowledge {
         }
         let rename =
             Rename { snapshot: &snapshot, key, to, expected: current.hash, bytes, update_links: update.update_links };
-        let bytes = self.rename(&mut writer, request, rename).map_err(|error| match error {
+        let renamed = self.rename(&mut writer, request, rename).map_err(|error| match error {
             // The place that was refused is the one the title names.
             NoteError::BadId { reason, .. } => NoteError::BadTitle { title: title.to_owned(), reason },
             error => error,
         })?;
+        for (real, before, after) in &renamed.rewritten {
+            self.show_own_write(session, real, *before, *after);
+        }
         session.forget(&note.path);
-        Ok(UpdatedNote { note: self.written(session, key, bytes, whole), unread })
+        let (note, dangling) = (self.written(session, key, renamed.bytes, whole), renamed.dangling);
+        Ok(UpdatedNote { note, unread, dangling })
     }
+}
+
+/// Whether a title is the one that the note has, and cannot be its file's name: then there is nothing to rename. A client that
+/// read the title and sends it back with a new text does not ask for a rename.
+fn is_unchanged_title(note: &Note, title: &str) -> bool {
+    note.title == title && (!parse::can_be_linked(title) || renamed_path(&note.path, title).is_err())
 }
 
 /// The same folder with the title as the file's name.
 fn renamed_path(path: &VaultPath, title: &str) -> Result<VaultPath, NoteError> {
     let bad = |reason: &str| NoteError::BadTitle { title: title.to_owned(), reason: reason.to_owned() };
     if title.is_empty() {
-        return Err(bad("it is empty"));
+        return Err(bad("a file name cannot be empty"));
     }
-    if title.contains(['/', '\\']) {
-        return Err(bad("it has a slash"));
+    if let Some(slash) = title.chars().find(|character| ['/', '\\'].contains(character)) {
+        return Err(bad(&format!("`{slash}` cannot be in a file name")));
     }
     if title == path.stem() {
         return Ok(path.clone());

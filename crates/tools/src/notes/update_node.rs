@@ -56,6 +56,13 @@ impl Tool for UpdateNode {
                 "{path}: {chars} characters that you had not read were replaced; `quipu restore {path}` brings them back"
             ));
         }
+        let renamed = quoted(updated.note.note().path.as_str());
+        for link in &updated.dangling {
+            let link = quoted(link.as_str());
+            call.warn(format!(
+                "{link}: this symbolic link led to the renamed file and now leads nowhere; point it to {renamed} or remove it"
+            ));
+        }
         Ok(Node::single(call, &updated.note))
     }
 }

@@ -138,3 +138,40 @@ fn two_servers_on_one_vault_do_not_write_over_each_other() {
     let (code, _) = one.error("delete_node", json!({ "id": "a.md" }));
     assert_eq!((code.as_str(), one.read("a.md").as_str()), ("PROVIDER_ERROR", "by the other"));
 }
+
+/// The client read the notes that its rename rewrites, and goes on with them.
+#[test]
+fn what_a_clients_own_write_produced_counts_as_read_by_it_and_by_no_other() {
+    let vault = vault("//- old.md\ntext\n//- linking.md\n[[old]]\n//- real/also.md\n[[old]]\n//- edited.md\n[[old]]\n");
+    std::os::unix::fs::symlink("real", vault.path().join("linked")).unwrap();
+    let mut client = Client::open_in(vault, &[]);
+    let mut other = client.join(&[]);
+    for id in ["old.md", "linking.md", "real/also.md", "linked/also.md"] {
+        client.answer("get_node", json!({ "id": id }));
+        other.answer("get_node", json!({ "id": id }));
+    }
+    client.answer("update_node", json!({ "id": "old.md", "title": "New", "update_links": true }));
+    assert_eq!(client.read("linking.md"), "[[New]]\n");
+    // Three writes in a row, the last two over what the one before left.
+    for (id, content) in [("linking.md", "one"), ("linking.md", "two"), ("new.md", "three"), ("linked/also.md", "four")]
+    {
+        let answer = client.answer("update_node", json!({ "id": id, "content": content }));
+        assert_eq!(answer["content"], content, "{id}");
+    }
+    // The same file by another path.
+    client.answer("update_node", json!({ "id": "real/also.md", "content": "five" }));
+    assert_eq!(client.read("real/also.md"), "five");
+    refused(&mut other, "linking.md");
+    refused(&mut other, "real/also.md");
+}
+
+#[test]
+fn edit_that_a_client_did_not_read_is_not_hidden_by_its_own_rename() {
+    let mut client = Client::open("//- old.md\ntext\n//- linking.md\n[[old]]\n");
+    client.answer("get_node", json!({ "id": "linking.md" }));
+    client.write("linking.md", "---\ntitle: Edited\n---\n[[old]] and more\n");
+    let known = json!([{ "query": "Edited", "match": "linking.md", "score": 1.0 }]);
+    client.wait_for("resolve_nodes", json!({ "names": ["Edited"], "strategy": "exact" }), &known);
+    client.answer("update_node", json!({ "id": "old.md", "title": "New", "update_links": true }));
+    refused(&mut client, "linking.md");
+}

@@ -51,3 +51,36 @@ fn what_would_not_be_seen_is_not_made() {
     assert_eq!(code, "INVALID_PARAMS");
     assert_eq!(client.read("a.md"), "a\n");
 }
+
+#[test]
+fn title_that_cannot_be_a_file_name_does_not_block_an_update_that_leaves_it() {
+    let files = "//- a.md\n---\ntitle: \"Why? A: B\"\n---\nold\n//- b.md\n---\ntitle: C# / F#\n---\nold\n//- c.md\n[[a]] [[b]]\n";
+    let mut client = Client::open(files);
+    for (id, title) in [("a.md", "Why? A: B"), ("b.md", "C# / F#")] {
+        client.answer("get_node", json!({ "id": id }));
+        let answer =
+            client.answer("update_node", json!({ "id": id, "title": title, "content": "new\n", "tags": ["t"] }));
+        assert_eq!((&answer["id"], &answer["title"]), (&json!(id), &json!(title)));
+        assert_eq!((&answer["content"], &answer["tags"]), (&json!("new\n"), &json!(["t"])));
+    }
+    assert!(client.read("a.md").starts_with("---\ntitle: \"Why? A: B\"\n"), "{}", client.read("a.md"));
+    for (title, character) in [("Who?", "`?`"), ("A: B", "`:`"), ("and/or", "`/`")] {
+        let (code, message) = client.error("update_node", json!({ "id": "a.md", "title": title }));
+        assert_eq!(code, "INVALID_PARAMS");
+        assert!(message.contains("the title becomes the file name") && message.contains(character), "{message}");
+    }
+}
+
+#[test]
+fn colon_in_a_new_name_is_named_as_the_problem() {
+    let mut client = Client::open("");
+    for id in ["a:b.md", "c:notes.md", "sub/a:b.md"] {
+        let (code, message) = client.error("create_node", json!({ "id": id, "content": "x" }));
+        assert_eq!(code, "INVALID_PARAMS");
+        assert!(message.contains("`:` cannot be in a file name") && !message.contains("absolute"), "{message}");
+    }
+    for id in ["c:/a.md", "/a.md", "~/a.md"] {
+        let (_, message) = client.error("create_node", json!({ "id": id, "content": "x" }));
+        assert!(message.contains("absolute"), "{message}");
+    }
+}

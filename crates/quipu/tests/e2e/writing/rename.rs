@@ -173,3 +173,25 @@ fn a_linking_file_that_two_paths_lead_to_is_written_once() {
         "the other paths are known to follow too"
     );
 }
+
+#[test]
+fn rename_names_the_symbolic_links_that_it_leaves_without_a_target() {
+    use std::os::unix::fs::symlink;
+    let vault = vault("//- real/old.md\ntext\n//- same.md\ntext\n");
+    symlink("real", vault.path().join("folder")).unwrap();
+    symlink("real/old.md", vault.path().join("alias.md")).unwrap();
+    symlink("alias.md", vault.path().join("second.md")).unwrap();
+    let mut client = Client::open_in(vault, &[]);
+    let answer = client.call("update_node", json!({ "id": "real/old.md", "title": "New" }));
+    let told = warnings(&answer);
+    let of = |name: &str| told.iter().find(|warning| warning.contains(name)).map(String::as_str);
+    for name in ["alias.md", "second.md"] {
+        let warning = of(name).unwrap_or_else(|| panic!("{name}: {told:?}"));
+        assert!(warning.contains("leads nowhere") && warning.contains("real/New.md"), "{warning}");
+        assert!(client.root().join(name).is_symlink(), "it is the user's file");
+    }
+    assert!(of("same.md").is_none() && of("folder/").is_none(), "{told:?}");
+    assert_eq!(client.read("folder/New.md"), "---\ntitle: New\n---\ntext\n");
+    // The same title again moves nothing.
+    assert_eq!(warnings(&client.call("update_node", json!({ "id": "real/new.md", "title": "New" }))), [""; 0]);
+}
