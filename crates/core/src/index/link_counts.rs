@@ -8,7 +8,7 @@ const MANY_LINKS: usize = 50;
 /// A vault in which fewer than one link in so many resolves is not read as it is meant.
 const FEWEST_RESOLVED: usize = 10;
 
-/// Links as written, repetitions included. Attachments are not counted.
+/// Links, each target counted once for each note and syntax. Attachments are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkCounts {
     /// Those that lead to a note.
@@ -22,7 +22,7 @@ impl Snapshot {
     pub fn link_counts(&self) -> LinkCounts {
         let mut counts = LinkCounts::default();
         for key in self.files() {
-            counts.resolved += self.links(key).filter(|link| link.target.is_some()).count();
+            counts.resolved += self.distinct_links(key).filter(|link| link.target.is_some()).count();
             counts.broken += self.broken_links(key).count();
         }
         counts

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ids::CaseVariants;
 use super::names::{NameHashes, NameTable, names_of};
@@ -169,9 +169,15 @@ impl Snapshot {
         entry.note.links.iter().zip(entry.targets.iter()).map(|(link, target)| ResolvedLink { link, target: *target })
     }
 
-    /// The links of a note that no note answers to and that are no attachments.
+    /// The links of a note, those of one syntax to one target only once: what links are counted by, everywhere.
+    pub fn distinct_links(&self, key: NoteKey) -> impl Iterator<Item = ResolvedLink<'_>> {
+        let mut known = FxHashSet::default();
+        self.links(key).filter(move |resolved| known.insert((resolved.link.syntax, resolved.link.target.as_str())))
+    }
+
+    /// The distinct links of a note that no note answers to and that are no attachments.
     pub fn broken_links(&self, key: NoteKey) -> impl Iterator<Item = &Link> {
-        self.links(key)
+        self.distinct_links(key)
             .filter(|resolved| resolved.target.is_none() && !resolved.link.is_attachment())
             .map(|resolved| resolved.link)
     }

@@ -10,7 +10,7 @@ use quipu_core::model::{Link, LinkSyntax, VaultPath};
 use quipu_core::parse::{decode, link_sites};
 use quipu_core::ports::VaultFiles;
 use quipu_store_embedded::MemoryOpenError;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::opened::Ready;
@@ -245,9 +245,7 @@ fn read_everything(open: &OpenVault) -> Result<Files, Failure> {
 fn broken_links(open: &OpenVault, snapshot: &Snapshot) -> Vec<Finding> {
     let of_note = |key| {
         let path = &snapshot.note(key).path;
-        let mut broken: Vec<&Link> = snapshot.broken_links(key).collect();
-        let mut known = FxHashSet::default();
-        broken.retain(|link| known.insert((link.syntax, link.target.as_str())));
+        let broken: Vec<&Link> = snapshot.broken_links(key).collect();
         let lines = if broken.is_empty() { FxHashMap::default() } else { lines_of_links(open, path) };
         let finding = move |link: &Link| {
             let lines = lines.get(&(link.syntax, link.target.clone())).cloned().unwrap_or_default();

@@ -29,7 +29,7 @@ Examples:
 JSON fields:
   vault                      the folder of notes
   notes                      number of notes
-  links.resolved, .broken    links as written, repetitions included; attachments are neither
+  links.resolved, .broken    links, each target once for each note; attachments are neither
   links.advice               what to do when there are many links and almost none resolves, else null
   tags                       different tags
   index.place                the folder, or null when the index lives in memory

@@ -159,3 +159,17 @@ fn a_vault_that_is_none_is_a_usage_error() {
     let ran = vault.ran(vault.command(&["status"]).current_dir(&home).output().unwrap()).expect(2);
     assert!(ran.stderr.starts_with("error: no vault was given"), "{ran}");
 }
+
+#[test]
+fn status_and_doctor_count_the_same_broken_links() {
+    let vault = Sandbox::of(
+        "//- a.md\n[[gone]] [[gone]] ![[gone]] [x](gone.md) [[b]] [[b]] ![p](gone.png)\n//- b.md\n[[gone]] [[a]]\n",
+    );
+    vault.run(&["index"]).expect(0);
+    let status = vault.run(&["status", "--json"]).expect(0).json();
+    let doctor = vault.run(&["doctor", "--json"]).expect(0).json();
+    let groups = doctor["groups"].as_array().unwrap();
+    let broken = groups.iter().find(|group| group["kind"] == "broken_links").unwrap();
+    assert_eq!((&status["links"]["broken"], &status["links"]["resolved"]), (&4.into(), &2.into()));
+    assert_eq!((&broken["count"], broken["findings"].as_array().unwrap().len()), (&4.into(), 4));
+}
