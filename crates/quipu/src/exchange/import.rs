@@ -3,32 +3,26 @@
 //! What is there already is not added again, only completed, so the same file twice changes nothing. One change also means that one undo
 //! takes an import back. Our own lines keep their numbers in a memory that has never held anything.
 
+mod entities;
+mod facts;
+mod references;
+
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read};
 
-use quipu_core::memory::{Entity, EntityId, EntityTypes, name_key};
-use quipu_core::model::VaultPath;
-use quipu_core::ports::{
-    ApplyError, Author, ChangeNumber, EntityRef, MemoryChange, MemoryFailure, MemoryStore, NewEntity,
-};
-use quipu_core::quoted;
+use quipu_core::memory::{Entity, EntityId, EntityTypes};
+use quipu_core::ports::{ApplyError, Author, ChangeNumber, EntityRef, MemoryChange, MemoryFailure, MemoryStore};
 use serde::de::IgnoredAny;
 
 use super::document::{Spot, Walk, not_utf8};
 use super::over_long::over_long;
-use super::record::{EntityRecord, Origin, Record, Reference};
-
-/// The greatest number that is kept: every reader of JSON knows it exactly, and counting can go on from there.
-const GREATEST_KEPT: i64 = 1 << 53;
+use super::record::Record;
 
 /// The newest version of our own form that can be read.
 const NEWEST_FORM: i64 = 1;
 
 /// What some editors put before a text in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
-/// The type of what comes without one.
-const UNTYPED: &str = "Thing";
 
 /// Something in the file that was not taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -271,279 +265,6 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
-    fn take_entity(&mut self, spot: &Spot, given: EntityRecord) -> Result<(), ImportError> {
-        let given = EntityRecord { name: given.name.trim().to_owned(), ..given };
-        let mut given = if self.is_ours { given } else { given.tidied() };
-        if !self.is_ours {
-            given.entity_type = given.entity_type.map(|written| self.types.canonical(&written));
-        }
-        let observations = std::mem::take(&mut given.observations);
-        let (id, entity_type) = (given.origin.id, given.entity_type.clone());
-        let name = given.name.clone();
-        for fault in std::mem::take(&mut given.faults) {
-            self.problem(spot, format!("of {name:?} {fault}; the rest of it is taken in"));
-        }
-        let place = match self.named(&name)? {
-            Some(known) => {
-                self.imported.known += 1;
-                self.complete(spot, known, given);
-                known
-            }
-            None => self.create(given),
-        };
-        if let Some(id) = id {
-            self.by_id.insert(id, place);
-        }
-        if let Some(given) = entity_type {
-            let (first, at) = self.typed.entry(key(place)).or_insert_with(|| (given.clone(), spot.line));
-            if *first != given {
-                let message = format!("{name:?} has the type {first} on line {at}, and {given} here; the first counts");
-                self.problem(spot, message);
-            }
-        }
-        self.unmatched.remove(&key(place));
-        for (text, origin) in observations {
-            self.observe(place, &text, origin)?;
-        }
-        Ok(())
-    }
-
-    fn create(&mut self, given: EntityRecord) -> EntityRef {
-        let EntityRecord { name, entity_type, aliases, description, origin, .. } = given;
-        let key = name_key(&name);
-        let entity_type = entity_type.unwrap_or_else(|| UNTYPED.to_owned());
-        let new = NewEntity { name, entity_type, aliases, description };
-        let made = EntityRef::Made(self.push(MemoryChange::CreateEntity(new), origin));
-        self.imported.entities += 1;
-        self.by_name.insert(key, made);
-        made
-    }
-
-    /// Adds to an entity of memory, or from further up in the file, what it lacks. A description that says something else is
-    /// not taken, and told. Ties come with the description they are of: the links of another mean what they mean here.
-    fn complete(&mut self, spot: &Spot, place: EntityRef, given: EntityRecord) {
-        let is_typed = self.typed.contains_key(&key(place));
-        let (aliases, description) = match place {
-            EntityRef::Made(made) => {
-                let MemoryChange::CreateEntity(new) = &mut self.changes[made] else { return };
-                if let Some(entity_type) = given.entity_type.as_ref().filter(|_| !is_typed) {
-                    new.entity_type.clone_from(entity_type);
-                }
-                (&mut new.aliases, &mut new.description)
-            }
-            EntityRef::Id(id) => {
-                let Some(entity) = self.there.get_mut(&id) else { return };
-                (&mut entity.aliases, &mut entity.description)
-            }
-        };
-        let more = given.lacking(aliases);
-        let (own, other) = (said(description.as_ref()), said(given.description.as_ref()));
-        let is_another = own.is_some() && other.is_some() && own != other;
-        let is_described = own.is_none() && other.is_some();
-        let new_description = given.description.filter(|_| is_described);
-        if is_described {
-            description.clone_from(&new_description);
-        }
-        aliases.extend_from_slice(&more);
-        if is_another {
-            self.problem(spot, format!("{:?} has another description already, which counts", given.name));
-        }
-        let made = match place {
-            EntityRef::Made(made) => made,
-            EntityRef::Id(_) if !is_described && more.is_empty() => return,
-            EntityRef::Id(id) => self.give(id, more, new_description),
-        };
-        if is_described {
-            self.tie(made, given.origin.ties);
-        }
-    }
-
-    /// The place of the change that gives an entity of memory what it lacked.
-    fn give(&mut self, id: EntityId, more: Vec<String>, description: Option<String>) -> usize {
-        let place = *self.given.entry(id).or_insert_with(|| {
-            self.imported.completed += 1;
-            self.changes.push(MemoryChange::CompleteEntity { id, aliases: Vec::new(), description: None });
-            self.changes.len() - 1
-        });
-        if let MemoryChange::CompleteEntity { aliases, description: said, .. } = &mut self.changes[place] {
-            aliases.extend(more);
-            *said = said.take().or(description);
-        }
-        place
-    }
-
-    /// Takes what waits for entities by their numbers: those of the next document mean other things. Names may still come.
-    fn end_of_numbers(&mut self) -> Result<(), ImportError> {
-        self.unmatched.clear();
-        for (spot, record) in std::mem::take(&mut self.waiting) {
-            if self.may_come(&record)? {
-                self.for_names.push((spot, record));
-            } else {
-                self.take_waiting(&spot, record)?;
-            }
-        }
-        self.by_id.clear();
-        Ok(())
-    }
-
-    /// Whether something waits for names alone, and for one that is not there yet.
-    fn may_come(&mut self, record: &Record) -> Result<bool, ImportError> {
-        let ends = match record {
-            Record::Observation { entity, .. } => [entity, entity],
-            Record::Relation { from, to, .. } => [from, to],
-            Record::Entity(_) | Record::Header { .. } => return Ok(false),
-        };
-        if ends.iter().any(|end| matches!(end, Reference::Id(_))) {
-            return Ok(false);
-        }
-        Ok(self.find(ends[0])?.is_none() || self.find(ends[1])?.is_none())
-    }
-
-    fn take_all_waiting(&mut self) -> Result<(), ImportError> {
-        self.end_of_numbers()?;
-        for (spot, record) in std::mem::take(&mut self.for_names) {
-            self.take_waiting(&spot, record)?;
-        }
-        Ok(())
-    }
-
-    fn take_waiting(&mut self, spot: &Spot, record: Record) -> Result<(), ImportError> {
-        match record {
-            Record::Observation { entity, text, origin } => match self.find(&entity)? {
-                Some(place) => self.observe(place, &text, origin)?,
-                None => self.problem(spot, missing("an observation", &entity)),
-            },
-            Record::Relation { from, to, relation_type, origin } => {
-                let (source, target) = (self.find(&from)?, self.find(&to)?);
-                match (source, target) {
-                    (Some(source), Some(target)) => self.relate(source, target, relation_type.trim(), origin)?,
-                    (None, _) => self.problem(spot, missing("a relation", &from)),
-                    (_, None) => self.problem(spot, missing("a relation", &to)),
-                }
-            }
-            Record::Entity(_) | Record::Header { .. } => {}
-        }
-        Ok(())
-    }
-
-    fn observe(&mut self, place: EntityRef, text: &str, origin: Origin) -> Result<(), ImportError> {
-        let (text, key) = (text.trim().to_owned(), key(place));
-        if let RefKey::Id(id) = key
-            && !self.texts.contains_key(&key)
-        {
-            let mut there: HashMap<String, usize> = HashMap::new();
-            for seen in self.store.observations_of(&[id])?.pop().unwrap_or_default() {
-                *there.entry(seen.text).or_default() += 1;
-            }
-            self.texts.insert(key, there);
-        }
-        let there = self.texts.entry(key).or_default();
-        let unmatched = self.unmatched.entry(key).or_insert_with(|| there.clone());
-        if let Some(left) = unmatched.get_mut(&text).filter(|left| **left > 0) {
-            *left -= 1;
-            self.imported.known += 1;
-            return Ok(());
-        }
-        *there.entry(text.clone()).or_default() += 1;
-        self.push(MemoryChange::AddObservation { entity: place, text }, origin);
-        self.imported.observations += 1;
-        Ok(())
-    }
-
-    fn relate(
-        &mut self,
-        from: EntityRef,
-        to: EntityRef,
-        relation_type: &str,
-        origin: Origin,
-    ) -> Result<(), ImportError> {
-        let key = (key(from), key(to), relation_type.to_owned());
-        let is_there = match (from, to) {
-            (EntityRef::Id(from), EntityRef::Id(to)) => {
-                let filter = quipu_core::ports::RelationFilter {
-                    from: Some(from),
-                    to: Some(to),
-                    relation_type: Some(relation_type.to_owned()),
-                };
-                !self.store.relations_where(&filter, 0, 1)?.is_empty()
-            }
-            _ => false,
-        };
-        if is_there || !self.related.insert(key) {
-            self.imported.known += 1;
-            return Ok(());
-        }
-        self.push(MemoryChange::AddRelation { from, to, relation_type: relation_type.to_owned() }, origin);
-        self.imported.relations += 1;
-        Ok(())
-    }
-
-    /// Adds a change, and what its thing was where the file comes from; returns its place.
-    fn push(&mut self, change: MemoryChange, origin: Origin) -> usize {
-        let made = self.changes.len();
-        self.changes.push(change);
-        self.numbers.push((made, origin.id));
-        if let Some((created_ns, updated_ns)) = origin.times {
-            self.changes.push(MemoryChange::SetTimes { made, created_ns, updated_ns });
-        }
-        self.tie(made, origin.ties);
-        made
-    }
-
-    /// Ties links of what is at a place of the changes. A tie to a note that is not here counts for nothing until it is.
-    fn tie(&mut self, made: usize, ties: Vec<(String, VaultPath)>) {
-        let ties = ties.into_iter().map(|(target, path)| MemoryChange::Tie { made, target, path });
-        self.changes.extend(ties);
-    }
-
-    /// Has everything made under the number it has in the file, if those can be numbers here: all or none, since a mixture
-    /// would say nothing to anyone.
-    fn keep_numbers(&mut self) {
-        let mut greatest = [0; 3];
-        let can_be_kept = self.numbers.iter().all(|(place, number)| {
-            let last = match self.changes[*place] {
-                MemoryChange::CreateEntity(_) => &mut greatest[0],
-                MemoryChange::AddObservation { .. } => &mut greatest[1],
-                _ => &mut greatest[2],
-            };
-            let grows = number.is_some_and(|number| *last < number && number <= GREATEST_KEPT);
-            *last = number.unwrap_or_default();
-            grows
-        });
-        if !can_be_kept {
-            return;
-        }
-        for (place, number) in &self.numbers {
-            let change = &mut self.changes[*place];
-            if let Some(number) = *number {
-                *change = MemoryChange::Numbered { number, change: Box::new(change.clone()) };
-            }
-        }
-    }
-
-    fn find(&mut self, reference: &Reference) -> Result<Option<EntityRef>, ImportError> {
-        match reference {
-            Reference::Id(id) => Ok(self.by_id.get(id).copied()),
-            Reference::Name(name) => self.named(name),
-        }
-    }
-
-    fn named(&mut self, name: &str) -> Result<Option<EntityRef>, ImportError> {
-        let key = name_key(name);
-        if let Some(known) = self.by_name.get(&key) {
-            return Ok(Some(*known));
-        }
-        // A name that is only an alias there is another entity here.
-        let called = self.store.entities_called(std::slice::from_ref(&key))?.pop().unwrap_or_default();
-        let entities = self.store.entities(&called)?;
-        let there = entities.into_iter().flatten().find(|entity| name_key(&entity.name) == key);
-        let Some(entity) = there else { return Ok(None) };
-        let found = EntityRef::Id(entity.id);
-        self.there.insert(entity.id, entity);
-        self.by_name.insert(key, found);
-        Ok(Some(found))
-    }
-
     fn problem(&mut self, spot: &Spot, message: String) {
         let message = match &spot.place {
             Some(place) => format!("{place}: {message}"),
@@ -553,21 +274,9 @@ impl<'a> Import<'a> {
     }
 }
 
-/// What a description says, if anything.
-fn said(description: Option<&String>) -> Option<&str> {
-    description.map(|text| text.trim()).filter(|text| !text.is_empty())
-}
-
 fn key(entity: EntityRef) -> RefKey {
     match entity {
         EntityRef::Id(id) => RefKey::Id(id),
         EntityRef::Made(place) => RefKey::Made(place),
-    }
-}
-
-fn missing(what: &str, reference: &Reference) -> String {
-    match reference {
-        Reference::Id(id) => format!("{what} of entity {id}, which the file does not have"),
-        Reference::Name(name) => format!("{what} of {}, which is neither in the file nor in memory", quoted(name)),
     }
 }

@@ -1,0 +1,95 @@
+//! What refers to an entity, by its number in the file or by its name: resolved when the entities it may mean are known.
+
+use quipu_core::memory::name_key;
+use quipu_core::ports::EntityRef;
+use quipu_core::quoted;
+
+use super::super::document::Spot;
+use super::super::record::{Record, Reference};
+use super::{Import, ImportError};
+
+impl Import<'_> {
+    /// Takes what waits for entities by their numbers: those of the next document mean other things. Names may still come.
+    pub(super) fn end_of_numbers(&mut self) -> Result<(), ImportError> {
+        self.unmatched.clear();
+        for (spot, record) in std::mem::take(&mut self.waiting) {
+            if self.may_come(&record)? {
+                self.for_names.push((spot, record));
+            } else {
+                self.take_waiting(&spot, record)?;
+            }
+        }
+        self.by_id.clear();
+        Ok(())
+    }
+
+    /// Whether something waits for names alone, and for one that is not there yet.
+    fn may_come(&mut self, record: &Record) -> Result<bool, ImportError> {
+        let ends = match record {
+            Record::Observation { entity, .. } => [entity, entity],
+            Record::Relation { from, to, .. } => [from, to],
+            Record::Entity(_) | Record::Header { .. } => return Ok(false),
+        };
+        if ends.iter().any(|end| matches!(end, Reference::Id(_))) {
+            return Ok(false);
+        }
+        Ok(self.find(ends[0])?.is_none() || self.find(ends[1])?.is_none())
+    }
+
+    pub(super) fn take_all_waiting(&mut self) -> Result<(), ImportError> {
+        self.end_of_numbers()?;
+        for (spot, record) in std::mem::take(&mut self.for_names) {
+            self.take_waiting(&spot, record)?;
+        }
+        Ok(())
+    }
+
+    fn take_waiting(&mut self, spot: &Spot, record: Record) -> Result<(), ImportError> {
+        match record {
+            Record::Observation { entity, text, origin } => match self.find(&entity)? {
+                Some(place) => self.observe(place, &text, origin)?,
+                None => self.problem(spot, missing("an observation", &entity)),
+            },
+            Record::Relation { from, to, relation_type, origin } => {
+                let (source, target) = (self.find(&from)?, self.find(&to)?);
+                match (source, target) {
+                    (Some(source), Some(target)) => self.relate(source, target, relation_type.trim(), origin)?,
+                    (None, _) => self.problem(spot, missing("a relation", &from)),
+                    (_, None) => self.problem(spot, missing("a relation", &to)),
+                }
+            }
+            Record::Entity(_) | Record::Header { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, reference: &Reference) -> Result<Option<EntityRef>, ImportError> {
+        match reference {
+            Reference::Id(id) => Ok(self.by_id.get(id).copied()),
+            Reference::Name(name) => self.named(name),
+        }
+    }
+
+    pub(super) fn named(&mut self, name: &str) -> Result<Option<EntityRef>, ImportError> {
+        let key = name_key(name);
+        if let Some(known) = self.by_name.get(&key) {
+            return Ok(Some(*known));
+        }
+        // A name that is only an alias there is another entity here.
+        let called = self.store.entities_called(std::slice::from_ref(&key))?.pop().unwrap_or_default();
+        let entities = self.store.entities(&called)?;
+        let there = entities.into_iter().flatten().find(|entity| name_key(&entity.name) == key);
+        let Some(entity) = there else { return Ok(None) };
+        let found = EntityRef::Id(entity.id);
+        self.there.insert(entity.id, entity);
+        self.by_name.insert(key, found);
+        Ok(Some(found))
+    }
+}
+
+fn missing(what: &str, reference: &Reference) -> String {
+    match reference {
+        Reference::Id(id) => format!("{what} of entity {id}, which the file does not have"),
+        Reference::Name(name) => format!("{what} of {}, which is neither in the file nor in memory", quoted(name)),
+    }
+}
