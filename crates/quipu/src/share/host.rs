@@ -70,6 +70,7 @@ struct Shared {
 
 /// Another process that is to be told of changes.
 struct Staying {
+    connection: u64,
     process: String,
     changes: SyncSender<Change>,
     /// Whether it missed some.
@@ -182,23 +183,13 @@ impl Shared {
         self.staying.lock()
     }
 
-    /// Tells a process of changes from now on, on a thread of its own: whoever makes them does not wait for it.
-    fn stay(&self, process: &str, mut stream: UnixStream) -> io::Result<()> {
+    /// Registers a process for changes. They are queued until [`Subscription::start`].
+    fn subscribe(&self, connection: u64, process: &str) -> Subscription<'_> {
         let (changes, told) = sync_channel::<Change>(QUEUED);
         let is_behind = Arc::<AtomicBool>::default();
         let missed = is_behind.clone();
-        std::thread::Builder::new().name("notices".into()).spawn(move || {
-            while let Some(change) = next_change(&told, &missed) {
-                // The connection's own thread sees its end.
-                if send(&mut stream, &Notice::from(change)).is_err() {
-                    return;
-                }
-            }
-            // The process is gone, or is to look for another owner.
-            let _ = stream.shutdown(std::net::Shutdown::Both);
-        })?;
-        self.staying().push(Staying { process: process.to_owned(), changes, is_behind });
-        Ok(())
+        self.staying().push(Staying { connection, process: process.to_owned(), changes, is_behind });
+        Subscription { shared: self, connection, process: process.to_owned(), queue: Some((told, missed)) }
     }
 
     fn tell(&self, change: &Change) {
@@ -215,6 +206,44 @@ impl Shared {
 
     fn sessions(&self) -> MutexGuard<'_, FxHashMap<(String, u64), Arc<Session>>> {
         self.sessions.lock()
+    }
+}
+
+/// The registration of a process for changes. Dropped at the end of its connection.
+struct Subscription<'a> {
+    shared: &'a Shared,
+    connection: u64,
+    process: String,
+    /// Taken when it starts.
+    queue: Option<(Receiver<Change>, Arc<AtomicBool>)>,
+}
+
+impl Subscription<'_> {
+    /// Sends the changes, on a thread of its own: the writer that makes them does not wait for it.
+    fn start(&mut self, mut stream: UnixStream) -> io::Result<()> {
+        let Some((told, missed)) = self.queue.take() else { return Ok(()) };
+        let sending = std::thread::Builder::new().name("notices".into()).spawn(move || {
+            while let Some(change) = next_change(&told, &missed) {
+                // The connection's own thread sees its end.
+                if send(&mut stream, &Notice::from(change)).is_err() {
+                    return;
+                }
+            }
+            // The process is gone, or is to look for another owner.
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        });
+        sending.map(drop)
+    }
+}
+
+impl Drop for Subscription<'_> {
+    fn drop(&mut self) {
+        let mut staying = self.shared.staying();
+        staying.retain(|staying| staying.connection != self.connection);
+        // A process that has reconnected meanwhile goes on with its sessions.
+        if !staying.iter().any(|staying| staying.process == self.process) {
+            self.shared.sessions().retain(|(process, _), _| *process != self.process);
+        }
     }
 }
 
@@ -257,6 +286,13 @@ impl Guest {
         let Some(engine) = self.shared.engine() else { return Ok(()) };
         let tools = engine.registry().tools().map(|tool| tool.name.to_owned()).collect();
         drop(engine);
+        // Before the answer: behind it the process relies on being told, and may send calls on another connection.
+        let subscription = match hello.purpose {
+            Purpose::Staying { watch_files } if hello.wire == WIRE => {
+                Some((self.shared.subscribe(number, &hello.process), watch_files))
+            }
+            _ => None,
+        };
         send(
             stream,
             &Welcome {
@@ -271,18 +307,15 @@ impl Guest {
             return Ok(());
         }
         stream.set_read_timeout(None)?;
-        if let Purpose::Staying { watch_files } = hello.purpose {
+        if let Some((mut subscription, watch_files)) = subscription {
             tracing::info!(version = hello.version, "another process shares the vault");
-            // First: the other end counts on hearing from here, and what comes next can take a while.
-            self.shared.stay(&hello.process, stream.try_clone()?)?;
+            // First: the other end expects signs of life, and what comes next can take a while.
+            subscription.start(stream.try_clone()?)?;
             if watch_files && let Some(engine) = self.shared.engine() {
                 engine.indexed();
                 engine.watch();
             }
-            let ended = receive::<Question>(stream);
-            self.shared.staying().retain(|staying| staying.process != hello.process);
-            self.shared.sessions().retain(|(process, _), _| *process != hello.process);
-            return ended.map(drop);
+            return receive::<Question>(stream).map(drop);
         }
         while let Some(question) = receive(stream)? {
             let Some(turn) = self.shared.begin() else { return Ok(()) };
@@ -389,6 +422,41 @@ impl Answered {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn shared() -> Shared {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
+        Shared {
+            engine: Mutex::default(),
+            is_closing: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+            porch: Porch::default(),
+            at_work: Turns::of(1),
+            sending: Turns::of(1),
+            run_command: |_, _, _| unreachable!("no command is sent"),
+            vault: Mutex::default(),
+            listener: Mutex::new(Arc::new(listener)),
+            sessions: Mutex::default(),
+            staying: Mutex::default(),
+        }
+    }
+
+    #[test]
+    fn the_end_of_an_old_connection_keeps_the_sessions_of_the_new_one() {
+        let shared = shared();
+        let first = shared.subscribe(1, "ada");
+        let whole = || Some(Changes::of(&Session::named("client"), 0));
+        let here = |whole| SessionHere { number: 7, client: "client".into(), known: 0, whole };
+        assert!(shared.session("ada", here(whole())).is_some());
+        let second = shared.subscribe(2, "ada");
+        drop(first);
+        assert!(shared.session("ada", here(None)).is_some(), "the process has reconnected");
+        assert_eq!(shared.staying().iter().map(|staying| staying.connection).collect::<Vec<_>>(), [2]);
+        shared.subscribe(3, "bea");
+        assert!(shared.session("ada", here(None)).is_some(), "another process has ended");
+        drop(second);
+        assert!(shared.session("ada", here(None)).is_none(), "the process has ended");
+    }
 
     #[test]
     fn changes_that_did_not_fit_into_the_queue_are_told_without_a_further_change() {

@@ -122,7 +122,9 @@ impl From<Change> for Notice {
 
 impl From<Notice> for Change {
     fn from(Notice { listing, notes }: Notice) -> Self {
-        let notes = notes.map(|notes| notes.iter().map(|id| NoteId::new(id)).collect());
+        // Spelled as they came: two files may differ only in case. An id that cannot be read may be any note.
+        let exact = |id: &String| VaultPath::parse(id).ok().map(|path| NoteId::exact(&path));
+        let notes = notes.and_then(|notes| notes.iter().map(exact).collect());
         Self { listing, notes, tools: false }
     }
 }
@@ -309,6 +311,17 @@ mod tests {
         for bytes in [&b"GET / HTTP/1.1\r\n"[..], &[1, 0], &[9, 0, 0, 0, b'{'], &[2, 0, 0, 0, b'{', b'{']] {
             assert!(receive::<Question>(&mut &bytes[..]).is_err(), "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn ids_of_changed_notes_keep_their_case() {
+        let exact = |path: &str| NoteId::exact(&VaultPath::parse(path).unwrap());
+        let twins = vec![exact("Moloch.md"), exact("moloch.md")];
+        let change = Change { listing: false, notes: Some(twins), tools: false };
+        let sent = serde_json::to_string(&Notice::from(change.clone())).unwrap();
+        assert_eq!(Change::from(serde_json::from_str::<Notice>(&sent).unwrap()), change);
+        let unreadable = Notice { listing: false, notes: Some(vec!["a.md".into(), "../b.md".into()]) };
+        assert_eq!(Change::from(unreadable).notes, None, "any note may have changed");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, LEGACY, QUIPU, first_block, vault};
+use crate::client::{Client, LEGACY, QUIPU, first_block, skip, vault};
 
 #[test]
 fn what_one_client_writes_the_others_see_at_once() {
@@ -23,6 +23,32 @@ fn what_one_client_writes_the_others_see_at_once() {
     let made = third.answer("create_entity", json!({ "name": "Ada", "entity_type": "Person" }));
     let found = first.answer("get_entity", json!({ "entity_id": made["entity_id"] }));
     assert_eq!(found["name"], "Ada");
+}
+
+#[test]
+fn a_client_beside_the_owner_is_told_of_changes_to_the_file_it_follows_among_case_twins() {
+    let folder = vault("//- Moloch.md\nupper\n//- moloch.md\nlower\n//- a.md\n");
+    if std::fs::read(folder.path().join("moLoch.md")).is_ok() {
+        return skip("this disk does not tell case apart");
+    }
+    let mut owner = Client::open_in(folder, &[]);
+    owner.answer("list_nodes", json!({}));
+    for id in ["Moloch.md", "moloch.md"] {
+        let mut follower = owner.join(&[]);
+        follower.answer("list_nodes", json!({}));
+        let uri = format!("quipu://note/{id}");
+        follower.request("resources/subscribe", json!({ "uri": uri }));
+        owner.answer("update_node", json!({ "id": id, "content": format!("changed {id}\n") }));
+        let notice = loop {
+            let notice = follower.notice();
+            if notice["method"] != "notifications/resources/list_changed" {
+                break notice;
+            }
+        };
+        assert_eq!(notice["params"]["uri"], uri, "{notice}");
+        let read = follower.request("resources/read", json!({ "uri": uri }));
+        assert_eq!(read["result"]["contents"][0]["text"], format!("changed {id}\n"), "{read}");
+    }
 }
 
 #[test]
