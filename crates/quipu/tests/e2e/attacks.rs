@@ -327,6 +327,18 @@ fn smuggling() {
             "pieces and a length",
             format!("{base}Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n{inner}"),
         ),
+        (
+            "a length and whole pieces",
+            format!(
+                "{base}Content-Length: {}\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n{inner}",
+                body.len(),
+                body.len()
+            ),
+        ),
+        (
+            "the same length twice",
+            format!("{base}Content-Length: {0}\r\nContent-Length: {0}\r\n\r\n{body}{inner}", body.len()),
+        ),
         ("two lengths", format!("{base}Content-Length: {}\r\nContent-Length: 0\r\n\r\n{body}{inner}", body.len())),
         ("a length with a sign", format!("{base}Content-Length: +{}\r\n\r\n{body}{inner}", body.len())),
         (

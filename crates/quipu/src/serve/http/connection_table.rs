@@ -48,6 +48,22 @@ struct State {
     idle_since: u64,
     /// Set while the response is an event stream without an end.
     stream: Option<(u64, StreamOwner)>,
+    closing: Closing,
+}
+
+/// Whether a connection is being closed. Then its place is free, though its task may take a moment to end.
+///
+/// A request that the task has read when its connection is evicted is still answered: a client must not wonder whether a
+/// call was carried out. Nothing is read after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    No,
+    /// It was idle.
+    Idle,
+    /// It was idle, and a request was read before its task heard of it: behind the response.
+    AfterResponse,
+    /// A stream, which has no end of its own.
+    Now,
 }
 
 /// Who opened an event stream, and with which credentials.
@@ -70,16 +86,16 @@ impl ConnectionTable {
     /// Adds a connection. It belongs to the reserve where all others are busy; `None` where they are busy there too.
     pub(super) fn add(&self) -> Option<Arc<Connection>> {
         let mut open = self.lock();
-        let is_reserve = !self.has_room(&mut open);
+        let is_reserve = !self.has_room(&open);
         if is_reserve && reserved(&open).count() >= RESERVE {
-            let Some(number) = longest_idle(reserved(&open)) else {
-                self.counters.evicted.add();
+            self.counters.evicted.add();
+            if !close_longest_idle(|| reserved(&open)) {
                 return None;
-            };
-            self.evict(&mut open, number);
+            }
         }
         let number = self.clock.fetch_add(1, Ordering::Relaxed);
-        let state = Mutex::new(State { is_reserve, requests: 0, idle_since: number, stream: None });
+        let state = State { is_reserve, requests: 0, idle_since: number, stream: None, closing: Closing::No };
+        let state = Mutex::new(state);
         let connection = Arc::new(Connection { number, state, close: Notify::new() });
         open.insert(number, connection.clone());
         Some(connection)
@@ -95,53 +111,43 @@ impl ConnectionTable {
         if !connection.lock().is_reserve {
             return true;
         }
-        let mut open = self.lock();
-        let has_room = self.has_room(&mut open);
+        let open = self.lock();
+        let has_room = self.has_room(&open);
         connection.lock().is_reserve = !has_room;
         has_room
     }
 
     /// Closes a connection, where one can be closed.
     pub(super) fn make_room(&self) {
-        self.evict_one(&mut self.lock());
+        self.evict_one(&self.lock());
     }
 
-    fn has_room(&self, open: &mut HashMap<u64, Arc<Connection>>) -> bool {
-        let ordinary = open.len() - reserved(open).count();
-        ordinary < self.limit || self.evict_one(open)
+    fn has_room(&self, open: &HashMap<u64, Arc<Connection>>) -> bool {
+        ordinary(open).count() < self.limit || self.evict_one(open)
     }
 
     /// Closes the connection that has been idle the longest; where none is idle, the oldest stream of the client that has
     /// the most. Calls that are being answered are never interrupted.
-    fn evict_one(&self, open: &mut HashMap<u64, Arc<Connection>>) -> bool {
-        let ordinary = open.values().filter(|connection| !connection.lock().is_reserve);
-        let Some(number) = longest_idle(ordinary).or_else(|| oldest_stream_of_largest_client(open)) else {
-            return false;
-        };
-        self.evict(open, number);
-        true
-    }
-
-    fn evict(&self, open: &mut HashMap<u64, Arc<Connection>>, number: u64) {
-        close(open, number);
-        self.counters.evicted.add();
+    fn evict_one(&self, open: &HashMap<u64, Arc<Connection>>) -> bool {
+        let is_evicted = close_longest_idle(|| ordinary(open)) || close_oldest_stream_of_largest_client(open);
+        if is_evicted {
+            self.counters.evicted.add();
+        }
+        is_evicted
     }
 
     /// Notes that the response on this connection is a stream without an end. Closes the client's oldest stream where it now
     /// has too many.
     pub(super) fn begin_stream(&self, connection: &Connection, owner: StreamOwner) {
-        let mut open = self.lock();
+        let open = self.lock();
         let client = owner.client.clone();
         if !connection.begin_stream(self.clock.fetch_add(1, Ordering::Relaxed), owner) {
             return;
         }
-        let mut own: Vec<(u64, u64)> = streams(&open)
-            .filter(|(_, _, owner)| owner.client == client)
-            .map(|(number, since, _)| (since, number))
-            .collect();
-        if own.len() > self.limit.div_ceil(STREAM_SHARE) {
-            own.sort_unstable();
-            close(&mut open, own[0].1);
+        let own = streams(&open).filter(|stream| stream.owner.client == client);
+        if own.count() > self.limit.div_ceil(STREAM_SHARE) {
+            let own = streams(&open).filter(|stream| stream.owner.client == client);
+            own.min_by_key(|stream| stream.since).iter().for_each(|oldest| oldest.connection.close_now());
             self.counters.over_streams.add();
         }
     }
@@ -150,25 +156,28 @@ impl ConnectionTable {
     pub(super) fn stream_owners(&self) -> Vec<StreamOwner> {
         let open = self.lock();
         let owners: HashSet<StreamOwner> =
-            streams(&open).map(|(_, _, owner)| owner).filter(|owner| owner.authorization.is_some()).collect();
+            streams(&open).map(|stream| stream.owner).filter(|owner| owner.authorization.is_some()).collect();
         owners.into_iter().collect()
     }
 
     /// Closes all streams of an owner whose token is no longer valid.
     pub(super) fn close_streams(&self, revoked: &StreamOwner) {
-        let mut open = self.lock();
-        let numbers: Vec<u64> =
-            streams(&open).filter(|(_, _, owner)| owner == revoked).map(|(number, ..)| number).collect();
-        for number in numbers {
-            close(&mut open, number);
+        for stream in streams(&self.lock()).filter(|stream| stream.owner == *revoked) {
+            stream.connection.close_now();
             self.counters.revoked.add();
         }
     }
 
     /// Marks a connection as busy until the result is dropped.
     pub(super) fn begin_request(&self, connection: &Arc<Connection>) -> Busy {
-        connection.lock().requests += 1;
-        Busy { connection: connection.clone(), clock: self.clock.clone() }
+        let mut state = connection.lock();
+        state.requests += 1;
+        if state.closing == Closing::Idle {
+            state.closing = Closing::AfterResponse;
+        }
+        let is_last = state.closing != Closing::No;
+        drop(state);
+        Busy { connection: connection.clone(), clock: self.clock.clone(), is_last }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Connection>>> {
@@ -176,47 +185,85 @@ impl ConnectionTable {
     }
 }
 
+fn ordinary(open: &HashMap<u64, Arc<Connection>>) -> impl Iterator<Item = &Arc<Connection>> {
+    open.values().filter(|connection| connection.is_open(|state| !state.is_reserve))
+}
+
 fn reserved(open: &HashMap<u64, Arc<Connection>>) -> impl Iterator<Item = &Arc<Connection>> {
-    open.values().filter(|connection| connection.lock().is_reserve)
+    open.values().filter(|connection| connection.is_open(|state| state.is_reserve))
 }
 
-fn longest_idle<'a>(connections: impl Iterator<Item = &'a Arc<Connection>>) -> Option<u64> {
-    let idle = connections.filter_map(|connection| Some((connection.idle_since()?, connection.number)));
-    idle.min().map(|(_, number)| number)
+/// Closes the connection that has been idle the longest. One that begins a request meanwhile is kept, and the next is looked
+/// for.
+fn close_longest_idle<'a, Among: Iterator<Item = &'a Arc<Connection>>>(among: impl Fn() -> Among) -> bool {
+    loop {
+        let idle = among().filter_map(|connection| Some((connection.idle_since()?, connection)));
+        let Some((_, longest)) = idle.min_by_key(|(since, _)| *since) else { return false };
+        if longest.close_if_idle() {
+            return true;
+        }
+    }
 }
 
-/// Number, start and owner of every stream.
-fn streams(open: &HashMap<u64, Arc<Connection>>) -> impl Iterator<Item = (u64, u64, StreamOwner)> {
-    open.values().filter_map(|connection| {
+/// A response without an end.
+struct Stream<'a> {
+    connection: &'a Connection,
+    since: u64,
+    owner: StreamOwner,
+}
+
+fn streams(open: &HashMap<u64, Arc<Connection>>) -> impl Iterator<Item = Stream<'_>> {
+    open.values().filter(|connection| connection.is_open(|_| true)).filter_map(|connection| {
         let (since, owner) = connection.lock().stream.clone()?;
-        Some((connection.number, since, owner))
+        Some(Stream { connection, since, owner })
     })
 }
 
-/// How many streams a client has; start and number of the oldest.
-type Streams = (usize, Reverse<(u64, u64)>);
-
-fn oldest_stream_of_largest_client(open: &HashMap<u64, Arc<Connection>>) -> Option<u64> {
-    let mut clients: HashMap<Arc<str>, Streams> = HashMap::new();
-    for (number, since, owner) in streams(open) {
-        let (count, oldest) = clients.entry(owner.client).or_insert((0, Reverse((since, number))));
-        *count += 1;
-        *oldest = (*oldest).max(Reverse((since, number)));
-    }
-    clients.into_values().max().map(|(_, Reverse((_, number)))| number)
+/// How many streams there are, and the oldest.
+fn oldest_of(streams: Vec<Stream<'_>>) -> Option<(usize, Stream<'_>)> {
+    let count = streams.len();
+    streams.into_iter().min_by_key(|stream| stream.since).map(|oldest| (count, oldest))
 }
 
-/// The connection's task may take a moment to end; its place is free at once.
-fn close(open: &mut HashMap<u64, Arc<Connection>>, number: u64) {
-    if let Some(connection) = open.remove(&number) {
-        connection.close.notify_one();
+fn close_oldest_stream_of_largest_client(open: &HashMap<u64, Arc<Connection>>) -> bool {
+    let mut clients: HashMap<Arc<str>, Vec<Stream<'_>>> = HashMap::new();
+    for stream in streams(open) {
+        clients.entry(stream.owner.client.clone()).or_default().push(stream);
     }
+    let largest =
+        clients.into_values().filter_map(oldest_of).max_by_key(|(count, oldest)| (*count, Reverse(oldest.since)));
+    largest.is_some_and(|(_, oldest)| {
+        oldest.connection.close_now();
+        true
+    })
 }
 
 impl Connection {
-    /// Ready when the connection has to be closed.
+    /// Ready when the connection has to be closed at once. Where a response has to be sent first, that closes it.
     pub(super) async fn closed(&self) {
-        self.close.notified().await;
+        while !matches!(self.lock().closing, Closing::Idle | Closing::Now) {
+            self.close.notified().await;
+        }
+    }
+
+    fn is_open(&self, such: impl Fn(&State) -> bool) -> bool {
+        let state = self.lock();
+        state.closing == Closing::No && such(&state)
+    }
+
+    fn close_if_idle(&self) -> bool {
+        let mut state = self.lock();
+        let is_idle = state.requests == 0 && state.closing == Closing::No;
+        if is_idle {
+            state.closing = Closing::Idle;
+            self.close.notify_one();
+        }
+        is_idle
+    }
+
+    fn close_now(&self) {
+        self.lock().closing = Closing::Now;
+        self.close.notify_one();
     }
 
     pub(super) fn is_busy(&self) -> bool {
@@ -228,10 +275,15 @@ impl Connection {
         (state.requests == 0).then_some(state.idle_since)
     }
 
-    /// Does nothing where the request is over already.
+    /// Does nothing where the request is over already. A connection that is being closed has no place for a stream.
     fn begin_stream(&self, now: u64, owner: StreamOwner) -> bool {
         let mut state = self.lock();
         let is_current = state.requests > 0;
+        if is_current && state.closing != Closing::No {
+            drop(state);
+            self.close_now();
+            return false;
+        }
         if is_current {
             state.stream = Some((now, owner));
         }
@@ -247,6 +299,8 @@ impl Connection {
 pub(super) struct Busy {
     connection: Arc<Connection>,
     clock: Arc<AtomicU64>,
+    /// Whether the connection is to be closed behind the response.
+    pub(super) is_last: bool,
 }
 
 impl Drop for Busy {
@@ -279,7 +333,7 @@ mod tests {
         }
 
         fn has(&self, connection: &Connection) -> bool {
-            self.lock().contains_key(&connection.number)
+            self.lock().contains_key(&connection.number) && connection.is_open(|_| true)
         }
     }
 
@@ -294,6 +348,58 @@ mod tests {
         drop(busy);
         let fourth = table.add().unwrap();
         assert!(!table.has(&first) && table.admits(&fourth));
+    }
+
+    /// Whether a connection's task closes it as soon as it looks.
+    fn is_closed(connection: &Connection) -> bool {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        std::pin::pin!(connection.closed()).poll(&mut context).is_ready()
+    }
+
+    #[test]
+    fn a_request_read_while_its_connection_is_evicted_is_answered_and_is_the_last() {
+        let table = table(1);
+        let (evicted, _) = (table.add().unwrap(), table.add().unwrap());
+        assert!(!table.has(&evicted), "its place is free");
+        let busy = table.begin_request(&evicted);
+        assert!(busy.is_last && !is_closed(&evicted), "the request is answered first");
+        drop(busy);
+        assert!(!is_closed(&evicted), "the response may still be in a buffer; the connection ends behind it");
+        assert!(!is_closed(&table.add().unwrap()));
+    }
+
+    #[test]
+    fn an_evicted_connection_without_a_request_is_closed_and_one_with_a_stream_has_no_place() {
+        let table = table(1);
+        let (idle, next) = (table.add().unwrap(), table.add().unwrap());
+        assert!(is_closed(&idle) && !is_closed(&next));
+        let _newest = table.add().unwrap();
+        let _busy = table.begin_request(&next);
+        table.begin_stream(&next, owner("own"));
+        assert!(is_closed(&next) && streams(&table.lock()).next().is_none());
+    }
+
+    #[test]
+    fn requests_that_begin_while_connections_are_evicted_are_never_dropped() {
+        let table = Arc::new(table(2));
+        let clients: Vec<_> = (0..4)
+            .map(|_| {
+                let table = table.clone();
+                std::thread::spawn(move || {
+                    for _ in 0..2000 {
+                        let connection = table.add().expect("there is room");
+                        // As its task does: either it closes the connection, or it answers what it has read.
+                        if !is_closed(&connection) {
+                            let _busy = table.begin_request(&connection);
+                            assert!(!is_closed(&connection), "a request was accepted and dropped");
+                        }
+                        table.remove(&connection);
+                    }
+                })
+            })
+            .collect();
+        clients.into_iter().for_each(|client| client.join().unwrap());
+        assert_eq!(table.count(), 0);
     }
 
     #[test]

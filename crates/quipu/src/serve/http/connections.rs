@@ -129,8 +129,8 @@ impl Connections {
         let body = Body::default();
         let stream = StrictLineEnds::new(stream, body.clone());
         let service = hyper::service::service_fn(|request: Request<Incoming>| {
-            let is_last = body.announce(request.headers()) == BodyLength::Chunked;
             let busy = self.table.begin_request(connection);
+            let is_last = body.announce(request.headers()) == BodyLength::Chunked || busy.is_last;
             let mut request = request.map(axum::body::Body::new);
             request.extensions_mut().insert(peer);
             request.extensions_mut().insert(connection.clone());

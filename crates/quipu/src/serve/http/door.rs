@@ -36,14 +36,13 @@ pub(super) struct Door {
     pub(super) resource_metadata: Option<String>,
 }
 
-/// Headers of which a second one is an attempt to be read differently by two readers.
-const SINGLE: [HeaderName; 10] = [
+/// Headers of which a second one is an attempt to be read differently by two readers. [`super::line_ends`] refuses a second
+/// length.
+const SINGLE: [HeaderName; 8] = [
     header::HOST,
     header::ORIGIN,
     header::AUTHORIZATION,
-    header::CONTENT_LENGTH,
     header::CONTENT_TYPE,
-    header::TRANSFER_ENCODING,
     HeaderName::from_static("mcp-session-id"),
     HeaderName::from_static("mcp-protocol-version"),
     HeaderName::from_static("mcp-method"),
@@ -210,10 +209,6 @@ impl Door {
         let headers = request.headers();
         if let Some(name) = SINGLE.iter().find(|name| headers.get_all(*name).iter().count() > 1) {
             return Some(refusal(StatusCode::BAD_REQUEST, &format!("duplicate {name} header; send it once")));
-        }
-        if headers.contains_key(header::CONTENT_LENGTH) && headers.contains_key(header::TRANSFER_ENCODING) {
-            let message = "Content-Length and Transfer-Encoding are both set; send only one of them";
-            return Some(refusal(StatusCode::BAD_REQUEST, message));
         }
         // The library takes any list that ends with `chunked`, and then gives the body as it is, still encoded.
         if headers

@@ -1,8 +1,10 @@
-//! Refuses requests whose header lines end with a bare LF, before the HTTP library sees them.
+//! Refuses requests that two readers may divide differently, before the HTTP library sees them: header lines that end with a
+//! bare LF, and more than one header that says how long the body is.
 //!
 //! The library takes LF for CRLF, as RFC 9112 allows. A proxy in front may take the same LF for a part of a header's value and
 //! pass it on; then the two disagree on where a request ends, and one client's request can be hidden in another's. So a bare
-//! LF in a header section is replaced by NUL, which the library answers with 400.
+//! LF in a header section is replaced by NUL, which the library answers with 400. The same is done with the colon of a second
+//! `Content-Length` or `Transfer-Encoding`: of these the library drops one and goes on.
 //!
 //! To know which bytes are headers, this stream hands over one request at a time: up to the end of its headers, then as many
 //! bytes as its body has, as the library found them. Behind a body in chunks the connection is closed, so nothing that
@@ -21,6 +23,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(super) struct StrictLineEnds<S> {
     inner: S,
     expected: Expected,
+    /// Whether a header of this request has said how long its body is.
+    has_length: bool,
     body: Body,
     /// Read, and not handed over yet.
     rest: Vec<u8>,
@@ -54,10 +58,38 @@ struct Line {
     ends_with_cr: bool,
     /// Whether a line with something in it came before: an empty line then ends the headers.
     is_behind_another: bool,
+    name: Name,
 }
 
 impl Line {
-    const FIRST: Self = Self { is_empty: true, ends_with_cr: false, is_behind_another: false };
+    const FIRST: Self =
+        Self { is_empty: true, ends_with_cr: false, is_behind_another: false, name: Name::Begins([true; 2], 0) };
+}
+
+/// The headers that say how long a body is.
+const LENGTHS: [&[u8]; 2] = [b"content-length", b"transfer-encoding"];
+
+/// What has come of the name of a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Name {
+    /// Which of [`LENGTHS`] it may still be, and how many bytes of it came.
+    Begins([bool; 2], usize),
+    /// Its colon has come, or it is another one.
+    #[default]
+    Over,
+}
+
+impl Name {
+    /// The name with one more byte, and whether that byte is the colon behind one of [`LENGTHS`].
+    fn with(self, byte: u8) -> (Self, bool) {
+        let Self::Begins(may_be, came) = self else { return (Self::Over, false) };
+        if byte == b':' {
+            return (Self::Over, (0..2).any(|which| may_be[which] && LENGTHS[which].len() == came));
+        }
+        let goes_on = |which: usize| may_be[which] && LENGTHS[which].get(came) == Some(&byte.to_ascii_lowercase());
+        let may_be = [goes_on(0), goes_on(1)];
+        (if may_be == [false; 2] { Self::Over } else { Self::Begins(may_be, came + 1) }, false)
+    }
 }
 
 impl Body {
@@ -79,7 +111,7 @@ impl Body {
 
 impl<S> StrictLineEnds<S> {
     pub(super) fn new(inner: S, body: Body) -> Self {
-        Self { inner, expected: Expected::Headers(Line::FIRST), body, rest: Vec::new() }
+        Self { inner, expected: Expected::Headers(Line::FIRST), has_length: false, body, rest: Vec::new() }
     }
 
     /// How many of these bytes may be handed over now. A bare LF among headers is replaced.
@@ -106,15 +138,19 @@ impl<S> StrictLineEnds<S> {
 
     fn pass_headers(&mut self, mut line: Line, bytes: &mut [u8]) -> usize {
         for (place, byte) in bytes.iter_mut().enumerate() {
+            let (name, is_length) = line.name.with(*byte);
+            line.name = name;
+            if is_length && self.has_length || *byte == b'\n' && !line.ends_with_cr {
+                *byte = 0;
+                // The library refuses the request and closes.
+                self.expected = Expected::Anything;
+                return place + 1;
+            }
+            self.has_length |= is_length;
             match *byte {
-                b'\n' if !line.ends_with_cr => {
-                    *byte = 0;
-                    // The library refuses the request and closes.
-                    self.expected = Expected::Anything;
-                    return place + 1;
-                }
                 b'\n' if line.is_empty && line.is_behind_another => {
                     self.expected = Expected::BodyLength;
+                    self.has_length = false;
                     return place + 1;
                 }
                 b'\n' => line = Line { is_behind_another: !line.is_empty, ..Line::FIRST },
@@ -195,7 +231,7 @@ mod tests {
         let mut lengths = lengths.iter();
         let mut reads = Vec::new();
         loop {
-            let mut buffer = [0; 200];
+            let mut buffer = [0; 300];
             let length = stream.read(&mut buffer).await.unwrap();
             if length == 0 {
                 return reads;
@@ -227,6 +263,26 @@ mod tests {
             let read = handed_over(bytes.as_bytes(), &[]).await.remove(0);
             assert!(read.ends_with('\0'), "{bytes:?}: {read:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_second_header_that_gives_the_length_is_replaced() {
+        for (first, second) in [
+            ("Content-Length: 1", "Transfer-Encoding: chunked"),
+            ("transfer-ENCODING:chunked", "content-LENGTH:1"),
+            ("Content-Length: 1", "Content-Length: 1"),
+            ("Transfer-Encoding: chunked", "Transfer-Encoding: chunked"),
+        ] {
+            let bytes = format!("POST / HTTP/1.1\r\n{first}\r\nA: b\r\n{second}\r\n\r\nx");
+            let read = handed_over(bytes.as_bytes(), &[]).await.remove(0);
+            let name = second.split(':').next().unwrap();
+            assert!(read.ends_with(&format!("{name}\0")), "{bytes:?}: {read:?}");
+        }
+        let others =
+            "POST / HTTP/1.1\r\nContent-Length: 1\r\nX-Content-Length: 1\r\nContent-Lengths: Content-Length: 2\r\n\r\n";
+        let next = "GET / HTTP/1.1\r\nContent-Length: 0\r\n\r\n";
+        let reads = handed_over(format!("{others}x{next}").as_bytes(), &[1, 0]).await;
+        assert_eq!(reads, [others, "x", next], "each request has a length of its own");
     }
 
     #[tokio::test]
