@@ -1,5 +1,6 @@
 //! One vault, open: the single thing a front door holds. It composes; the verbs live in their own rooms.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -275,9 +276,9 @@ impl Knowledge {
         self.store.check()
     }
 
-    /// What this client has not been told yet.
-    pub fn warnings(&self, session: &Session) -> Vec<String> {
-        self.warnings.take(session)
+    /// What this client has not been told yet. `about`: the files that its call was about.
+    pub fn warnings(&self, session: &Session, about: &BTreeSet<VaultPath>) -> Vec<String> {
+        self.warnings.take(session, about)
     }
 
     /// Tells every client something odd that was found outside the index.

@@ -4,6 +4,7 @@
 //! A note counts as shown in part until the client got all of it, at once or part by part: a tool that cuts must not let
 //! the rest be written over.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -181,6 +182,18 @@ impl Session {
         self.lock().set_shown(path.clone(), None);
     }
 
+    /// Counts what changed of what was shown.
+    pub fn edition(&self) -> u64 {
+        self.lock().edition
+    }
+
+    /// The files that were shown or written since an edition.
+    pub fn touched_since(&self, edition: u64) -> BTreeSet<VaultPath> {
+        let state = self.lock();
+        let newer = state.shown.iter().filter(|(_, shown)| shown.edition > edition);
+        newer.map(|(path, _)| path.clone()).collect()
+    }
+
     /// What came to this session since an edition; everything since 0.
     pub fn changes_since(&self, edition: u64) -> SessionChanges {
         let state = self.lock();
@@ -205,9 +218,12 @@ impl Session {
         }
     }
 
-    /// Marks everything up to here as told; returns how far that was before.
-    pub(crate) fn told_until(&self, told: Told) -> Told {
-        std::mem::replace(&mut self.lock().told, told)
+    pub(crate) fn take_told(&self) -> Told {
+        std::mem::take(&mut self.lock().told)
+    }
+
+    pub(crate) fn set_told(&self, told: Told) {
+        self.lock().told = told;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -1,4 +1,7 @@
 //! What is odd, told to each client once: kept in short logs that every session reads from where it left off.
+//!
+//! An agent's context is precious. What is odd about the notes of a call is told in words. Broken links and names that differ
+//! only by case elsewhere in the vault are told in words while they are few; many are one line of counts, once per session.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,11 +13,14 @@ use crate::model::{ContentHash, NoteKey, VaultPath, Warning};
 use crate::quote::quoted;
 use crate::session::Session;
 
-/// A session that missed more than this many is told how many.
+/// A session that missed more than this many is told only how many.
 const KEPT: usize = 1000;
 
-/// At most this many are told at once: an agent's context is precious.
+/// At most this many of one kind are told in words at once.
 const TOLD_AT_ONCE: usize = 10;
+
+/// So many broken links and case variants outside the notes of a call are told in words. More are counted.
+const FEW: usize = 3;
 
 /// How it is told that a link leads nowhere.
 const BROKEN_LINK: &str = "broken link to ";
@@ -39,17 +45,92 @@ impl Default for WarningLog {
 }
 
 /// How far a session has been told of a log.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Told {
     log: u64,
     odd: u64,
     changed: u64,
+    /// How many of each kind there were by then.
+    counts: Counts,
+    /// Positions in the log that were told in words. The others were only counted, and are told with their note.
+    in_words: BTreeSet<u64>,
+    /// Whether counts were told.
+    is_counted: bool,
+}
+
+/// The kinds of warnings that are counted apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    BrokenLink,
+    CaseVariant,
+    Other,
+}
+
+impl Kind {
+    fn of(message: &str) -> Self {
+        match message {
+            CASE_VARIANT => Self::CaseVariant,
+            _ if message.starts_with(BROKEN_LINK) => Self::BrokenLink,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// How many warnings of each kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Counts {
+    broken_links: usize,
+    case_variants: usize,
+    others: usize,
+}
+
+impl Counts {
+    fn of(&mut self, kind: Kind) -> &mut usize {
+        match kind {
+            Kind::BrokenLink => &mut self.broken_links,
+            Kind::CaseVariant => &mut self.case_variants,
+            Kind::Other => &mut self.others,
+        }
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            broken_links: self.broken_links.saturating_sub(before.broken_links),
+            case_variants: self.case_variants.saturating_sub(before.case_variants),
+            others: self.others.saturating_sub(before.others),
+        }
+    }
+
+    fn line(self) -> Option<String> {
+        let part = |count: usize, one: &str, many: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            _ => Some(format!("{count} {many}")),
+        };
+        let parts = [
+            part(self.broken_links, "broken link", "broken links"),
+            part(self.case_variants, "name that differs from another only by case", "names that differ only by case"),
+            part(self.others, "other problem", "other problems"),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| format!("the vault has {}; `quipu doctor` lists them", parts.join(", ")))
+    }
+}
+
+/// Something odd about a file.
+#[derive(Debug)]
+struct Odd {
+    kind: Kind,
+    /// `None` where it is so no more.
+    warning: Option<Warning>,
 }
 
 #[derive(Debug, Default)]
 struct Logs {
-    /// For everyone; `None` where it is so no more.
-    odd: Log<Option<Warning>>,
+    /// For everyone.
+    odd: Log<Odd>,
+    /// How many of each kind there ever were.
+    counts: Counts,
     /// For those who were shown another version of the note: what it is now, if it still is.
     changed: Log<(VaultPath, Option<ContentHash>)>,
 }
@@ -77,11 +158,15 @@ impl<Entry> Log<Entry> {
         }
     }
 
-    /// What came after the first `told`, and how many of that are no longer kept.
-    fn since(&self, told: u64) -> (impl Iterator<Item = &Entry>, usize) {
-        let unseen = usize::try_from(self.count - told).unwrap_or(usize::MAX);
-        let kept = unseen.min(self.entries.len());
-        (self.entries.iter().skip(self.entries.len() - kept), unseen - kept)
+    /// How many are no longer kept.
+    fn dropped(&self) -> u64 {
+        self.count - self.entries.len() as u64
+    }
+
+    /// What is kept of those after the first `told`.
+    fn since(&self, told: u64) -> impl Iterator<Item = &Entry> {
+        let known = told.saturating_sub(self.dropped());
+        self.entries.iter().skip(usize::try_from(known).unwrap_or(usize::MAX))
     }
 }
 
@@ -89,9 +174,11 @@ impl WarningLog {
     /// Adds one, unless it is the very thing that was said last.
     pub fn push(&self, warning: Warning) {
         let mut logs = self.lock();
-        let warning = Some(warning);
-        if !logs.odd.entries.contains(&warning) {
-            logs.odd.push(warning);
+        let is_known = logs.odd.entries.iter().any(|odd| odd.warning.as_ref() == Some(&warning));
+        if !is_known {
+            let kind = Kind::of(&warning.message);
+            *logs.counts.of(kind) += 1;
+            logs.odd.push(Odd { kind, warning: Some(warning) });
         }
     }
 
@@ -99,42 +186,24 @@ impl WarningLog {
     fn take_back(&self, path: &VaultPath, is_so: impl Fn(&str) -> bool) {
         let is_over = |said: &Warning| said.path == path.as_str() && !is_so(&said.message);
         for said in &mut self.lock().odd.entries {
-            if said.as_ref().is_some_and(is_over) {
-                *said = None;
+            if said.warning.as_ref().is_some_and(is_over) {
+                said.warning = None;
             }
         }
     }
 
-    /// What this session has not been told yet, the first few in words and the rest as a number.
-    pub fn take(&self, session: &Session) -> Vec<String> {
+    /// What this session has not been told yet. `about`: the files that the call was about.
+    pub fn take(&self, session: &Session, about: &BTreeSet<VaultPath>) -> Vec<String> {
+        // Held until the session knows: of two calls at once only one is told.
         let logs = self.lock();
-        let all = Told { log: self.id, odd: logs.odd.count, changed: logs.changed.count };
-        let told = session.told_until(all);
-        // A session goes on when the vault is opened anew, and has heard nothing of that log.
-        let told = if told.log == self.id { told } else { Told::default() };
-        let (odd, lost) = logs.odd.since(told.odd);
-        let (changed, _) = logs.changed.since(told.changed);
-        // The last word on a note counts, and only for who has seen another version of it.
-        let mut lines: BTreeSet<String> = BTreeSet::new();
-        for (path, now) in changed {
-            let Some(shown) = session.shown(path) else { continue };
-            let path = quoted(path.as_str());
-            let stale = format!("{path}: changed on disk since you read it; read it again before writing");
-            let gone = format!("{path}: no longer in the vault");
-            lines.remove(&stale);
-            lines.remove(&gone);
-            match now {
-                Some(now) if *now == shown => false,
-                Some(_) => lines.insert(stale),
-                None => lines.insert(gone),
-            };
+        let mut told = session.take_told();
+        // A session goes on when the vault is opened again, and was told nothing of that log.
+        if told.log != self.id {
+            told = Told { log: self.id, ..Told::default() };
         }
-        let mut lines: Vec<String> = lines.into_iter().chain(odd.flatten().map(ToString::to_string)).collect();
-        let more = lost + lines.len().saturating_sub(TOLD_AT_ONCE);
-        lines.truncate(TOLD_AT_ONCE);
-        if more > 0 {
-            lines.push(format!("and {more} more, which a person can list with `quipu doctor`"));
-        }
+        let mut lines = logs.changed_lines(&mut told, session);
+        lines.extend(logs.odd_lines(&mut told, about));
+        session.set_told(told);
         lines
     }
 
@@ -180,6 +249,78 @@ impl WarningLog {
     }
 }
 
+impl Logs {
+    /// The last word on a note counts, and only for a session that has seen another version of it.
+    fn changed_lines(&self, told: &mut Told, session: &Session) -> Vec<String> {
+        let changed = self.changed.since(told.changed);
+        told.changed = self.changed.count;
+        let mut lines: BTreeSet<String> = BTreeSet::new();
+        for (path, now) in changed {
+            let Some(shown) = session.shown(path) else { continue };
+            let path = quoted(path.as_str());
+            let stale = format!("{path}: changed on disk since you read it; read it again before writing");
+            let gone = format!("{path}: no longer in the vault");
+            lines.remove(&stale);
+            lines.remove(&gone);
+            match now {
+                Some(now) if *now == shown => false,
+                Some(_) => lines.insert(stale),
+                None => lines.insert(gone),
+            };
+        }
+        bounded(lines.into_iter().collect())
+    }
+
+    /// What is odd: in words about the files of a call and where it is little, else counted.
+    fn odd_lines(&self, told: &mut Told, about: &BTreeSet<VaultPath>) -> Vec<String> {
+        let first = self.odd.dropped();
+        told.in_words = told.in_words.split_off(&first);
+        let mut counts = self.counts.since(told.counts);
+        let (mut here, mut elsewhere) = (Vec::new(), Vec::new());
+        for (position, odd) in (first..).zip(&self.odd.entries) {
+            let is_new = position >= told.odd;
+            let is_here =
+                odd.warning.as_ref().is_some_and(|warning| about.iter().any(|path| path.as_str() == warning.path));
+            if is_new && (is_here || odd.warning.is_none()) {
+                *counts.of(odd.kind) -= 1;
+            }
+            match &odd.warning {
+                Some(warning) if is_here && !told.in_words.contains(&position) => here.push((position, warning)),
+                Some(warning) if is_new && !is_here => elsewhere.push((position, odd.kind, warning)),
+                _ => {}
+            }
+        }
+        (told.odd, told.counts) = (self.odd.count, self.counts);
+        let are_links_few = counts.broken_links + counts.case_variants <= FEW;
+        let are_others_few = counts.others <= TOLD_AT_ONCE;
+        elsewhere.retain(|(_, kind, _)| if *kind == Kind::Other { are_others_few } else { are_links_few });
+        told.in_words.extend(here.iter().map(|(position, _)| position));
+        told.in_words.extend(elsewhere.iter().map(|(position, ..)| position));
+        let mut lines = bounded(here.into_iter().map(|(_, warning)| warning.to_string()).collect());
+        lines.extend(elsewhere.into_iter().map(|(.., warning)| warning.to_string()));
+        if are_links_few {
+            (counts.broken_links, counts.case_variants) = (0, 0);
+        }
+        if are_others_few {
+            counts.others = 0;
+        }
+        let counted = counts.line().filter(|_| !told.is_counted);
+        told.is_counted |= counted.is_some();
+        lines.extend(counted);
+        lines
+    }
+}
+
+/// The first few, and how many more.
+fn bounded(mut lines: Vec<String>) -> Vec<String> {
+    let more = lines.len().saturating_sub(TOLD_AT_ONCE);
+    lines.truncate(TOLD_AT_ONCE);
+    if more > 0 {
+        lines.push(format!("and {more} more like these"));
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,24 +329,69 @@ mod tests {
         Warning { path: "a.md".into(), message: message.into() }
     }
 
+    fn nothing() -> BTreeSet<VaultPath> {
+        BTreeSet::new()
+    }
+
+    fn about(path: &str) -> BTreeSet<VaultPath> {
+        BTreeSet::from([VaultPath::parse(path).unwrap()])
+    }
+
+    fn broken(path: &str, target: usize) -> Warning {
+        Warning { path: path.into(), message: format!("{BROKEN_LINK}\"{target}\"") }
+    }
+
     #[test]
     fn each_warning_is_told_once() {
         let (log, session) = (WarningLog::default(), Session::default());
         log.push(warning("odd"));
-        assert_eq!(log.take(&session), ["\"a.md\": odd"]);
-        assert!(log.take(&session).is_empty());
+        assert_eq!(log.take(&session, &nothing()), ["\"a.md\": odd"]);
+        assert!(log.take(&session, &about("a.md")).is_empty());
         log.push(warning("odder"));
-        assert_eq!(log.take(&session), ["\"a.md\": odder"]);
-        assert_eq!(log.take(&Session::default()).len(), 2, "another session has heard nothing");
+        assert_eq!(log.take(&session, &nothing()), ["\"a.md\": odder"]);
+        assert_eq!(log.take(&Session::default(), &nothing()).len(), 2, "another session has heard nothing");
     }
 
     #[test]
     fn a_session_that_goes_on_with_another_log_is_told_all_of_it() {
         let (long, short, session) = (WarningLog::default(), WarningLog::default(), Session::default());
         (0..5).for_each(|number| long.push(warning(&format!("odd {number}"))));
-        assert_eq!(long.take(&session).len(), 5);
+        assert_eq!(long.take(&session, &nothing()).len(), 5);
         short.push(warning("odd"));
-        assert_eq!(short.take(&session), ["\"a.md\": odd"]);
-        assert_eq!(long.take(&session).len(), 5, "nobody remembers how far it was told of that one");
+        assert_eq!(short.take(&session, &nothing()), ["\"a.md\": odd"]);
+        assert_eq!(long.take(&session, &nothing()).len(), 5, "nobody remembers how far it was told of that one");
+    }
+
+    #[test]
+    fn many_broken_links_elsewhere_are_counted_once_and_told_in_words_with_their_note() {
+        let (log, session) = (WarningLog::default(), Session::default());
+        (0..12).for_each(|target| log.push(broken("a.md", target)));
+        log.push(broken("b.md", 0));
+        log.push(Warning { path: "C.md".into(), message: CASE_VARIANT.into() });
+        log.push(warning("cannot be read"));
+        let counted =
+            "the vault has 12 broken links, 1 name that differs from another only by case; `quipu doctor` lists them";
+        let first = log.take(&session, &about("b.md"));
+        assert_eq!(first, ["\"b.md\": broken link to \"0\"", "\"a.md\": cannot be read", counted]);
+        assert!(log.take(&session, &nothing()).is_empty());
+        let later = log.take(&session, &about("a.md"));
+        assert_eq!((later.len(), later[10].as_str()), (11, "and 2 more like these"), "{later:?}");
+        assert!(log.take(&session, &about("a.md")).is_empty() && log.take(&session, &about("b.md")).is_empty());
+
+        (20..24).for_each(|target| log.push(broken("d.md", target)));
+        assert!(log.take(&session, &nothing()).is_empty(), "counts are told once in a session");
+        log.push(broken("d.md", 30));
+        assert_eq!(log.take(&session, &nothing()), ["\"d.md\": broken link to \"30\""], "a few are told in words");
+        assert_eq!(log.take(&session, &about("d.md")).len(), 4);
+    }
+
+    #[test]
+    fn counts_include_what_is_no_longer_kept_and_leave_out_what_is_repaired() {
+        let (log, session) = (WarningLog::default(), Session::default());
+        (0..KEPT + 500).for_each(|target| log.push(broken("a.md", target)));
+        log.push(broken("b.md", 0));
+        log.take_back(&VaultPath::parse("b.md").unwrap(), |_| false);
+        let counted = format!("the vault has {} broken links; `quipu doctor` lists them", KEPT + 500);
+        assert_eq!(log.take(&session, &nothing()), [counted]);
     }
 }

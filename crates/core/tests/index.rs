@@ -1,6 +1,7 @@
 //! The index against what happens beside it: files that come and go unannounced, looks that disagree, a store that fails.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -63,7 +64,7 @@ impl Desk {
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.knowledge.warnings(&self.client)
+        self.knowledge.warnings(&self.client, &BTreeSet::new())
     }
 }
 

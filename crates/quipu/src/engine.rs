@@ -257,6 +257,8 @@ impl Herald {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use quipu_core::parse::TitleRule;
     use quipu_core::ports::StoreError;
     use quipu_core::{Parts, Session};
@@ -281,7 +283,7 @@ mod tests {
         let error = StoreError::new("written", "disk I/O error at /home/ada/notes/.quipu/index/catalog.db");
         herald.warn_of("the vault could not be indexed", IndexError::Store(error));
         assert_eq!(
-            herald.knowledge.warnings(&Session::default()),
+            herald.knowledge.warnings(&Session::default(), &BTreeSet::new()),
             [
                 "\".\": cannot watch: No such file about [\"the vault/a\"]",
                 "\".\": the vault could not be indexed: the index could not be written; the server's log has the details",

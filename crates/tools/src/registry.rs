@@ -188,6 +188,7 @@ impl Registry {
         let memory = self.memory.as_deref().map_err(String::as_str);
         let call = Call::new(&self.knowledge, memory, session, request);
         let uses_vault = tool.toolset != Toolset::Memory;
+        let edition = session.edition();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             if tool.access != Access::Read && request.is_some_and(|key| key.is_expired(self.knowledge.now_ns())) {
                 return Err(expired(tool.name));
@@ -205,7 +206,7 @@ impl Registry {
         let reply = outcome.map_or_else(|error| error.reply(tool.toolset), Reply::Answer);
         let mut warnings = call.into_warnings();
         if uses_vault {
-            warnings.extend(self.knowledge.warnings(session));
+            warnings.extend(self.knowledge.warnings(session, &session.touched_since(edition)));
         }
         let warnings = warnings.iter().map(|warning| truncate(&on_one_line(warning), MAX_WARNING)).collect();
         ToolResponse { reply, warnings }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, LEGACY, first_block, modern};
+use crate::client::{Client, LEGACY, first_block, modern, warnings};
 
 const VAULT: &str = "\
 //- a.md
@@ -69,13 +69,39 @@ fn a_list_or_null_is_structured_only_without_handshake() {
     }
 }
 
+/// Every byte of the list is in the context of an agent that may never call most of it.
+#[test]
+fn the_list_of_tools_stays_small() {
+    let bytes = |client: &mut Client| client.request("tools/list", json!({}))["result"]["tools"].to_string().len();
+    let mut client = Client::connect(VAULT, "2025-06-18");
+    let with_output_schemas = bytes(&mut client);
+    assert!(with_output_schemas < 60_000, "{with_output_schemas} bytes");
+}
+
+#[test]
+fn broken_links_elsewhere_in_the_vault_are_one_line_and_those_of_the_note_are_told() {
+    let links: String = (0..12).map(|number| format!("[[nowhere {number}]] ")).collect();
+    let mut client = Client::open(&format!("//- a.md\n{links}\n//- b.md\n[[missing]]\n"));
+    let counted = "the vault has 12 broken links; `quipu doctor` lists them";
+    assert_eq!(
+        warnings(&client.call("get_node", json!({ "id": "b.md" }))),
+        ["\"b.md\": broken link to \"missing\"", counted]
+    );
+    assert_eq!(warnings(&client.call("list_nodes", json!({}))), [""; 0]);
+    let told = warnings(&client.call("get_node", json!({ "id": "a.md" })));
+    assert_eq!((told.len(), told[0].as_str()), (11, "\"a.md\": broken link to \"nowhere 0\""), "{told:?}");
+    assert_eq!(warnings(&client.call("get_node", json!({ "id": "a.md" }))), [""; 0]);
+    let made = client.call("create_node", json!({ "id": "c.md", "content": "[[not there]]" }));
+    assert_eq!(warnings(&made), ["\"c.md\": broken link to \"not there\""]);
+}
+
 #[test]
 fn warnings_come_once_in_a_block_of_their_own() {
     let mut client = Client::connect(VAULT, LEGACY);
     let first = client.call("list_nodes", json!({}));
-    let warnings: Value = serde_json::from_str(first["content"][1]["text"].as_str().unwrap()).unwrap();
-    assert!(warnings["_warnings"][0].as_str().unwrap().contains("nowhere"), "{warnings}");
-    assert_eq!(first["_meta"]["quipu/warnings"], warnings["_warnings"]);
+    let block: Value = serde_json::from_str(first["content"][1]["text"].as_str().unwrap()).unwrap();
+    assert!(block["_warnings"][0].as_str().unwrap().contains("nowhere"), "{block}");
+    assert_eq!(first["_meta"]["quipu/warnings"], block["_warnings"]);
     assert_eq!(first_block(&first), first["structuredContent"], "the answer itself keeps its shape");
     let second = client.call("list_nodes", json!({}));
     assert_eq!(second["content"].as_array().unwrap().len(), 1);
