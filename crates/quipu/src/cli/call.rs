@@ -25,7 +25,7 @@ Examples:
   echo '{\"id\": \"new.md\", \"content\": \"Hello.\"}' | quipu call create_node -
 
 When the tool fails, stdout has what the agent would have been told, stderr says it in one line, and the exit code is 1.
-Warnings an agent would be told go to the log: see them with -v.")]
+Warnings that an agent would be told go to stderr, one line each.")]
 pub(crate) struct Call {
     /// Name of the tool.
     tool: Option<String>,
@@ -75,7 +75,7 @@ impl Call {
         }
         let response = registry.call(info, arguments, &Session::named(super::CLIENT), self.key()?);
         for warning in &response.warnings {
-            tracing::info!("{warning}");
+            output.warning(warning, None);
         }
         match response.reply {
             Reply::Answer(answer) => {

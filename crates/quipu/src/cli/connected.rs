@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 
 use super::output::{Line, Output};
 use super::serve::shell_quoted;
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, Shared, locate};
 use crate::install::{CLIENTS, Client, ConfigFile, Home, Launch};
 
 /// Lists the user's settings and those of a project.
 pub(super) fn list(
     home: &Home,
     project: Option<&Path>,
+    shared: &Shared,
     as_json: bool,
     output: &mut Output,
 ) -> Result<Outcome, Failure> {
@@ -44,12 +45,26 @@ pub(super) fn list(
         return Ok(outcome);
     }
     if rows.is_empty() {
-        output.aside(&Line::new().plain("no client is connected; `quipu install CLIENT` connects one"));
+        output.aside(&Line::new().plain(none_connected(locate::vault(None, shared).ok().as_deref())));
     }
     for row in rows {
         output.line(&row.line(home))?;
     }
     Ok(outcome)
+}
+
+/// How to connect the first client, to this vault where one is found.
+fn none_connected(vault: Option<&Path>) -> String {
+    let (folder, where_dir) = match vault {
+        Some(vault) => (shell_quoted(&vault.to_string_lossy()), ""),
+        None => ("DIR".to_owned(), ", DIR being the folder of your notes"),
+    };
+    let example = &CLIENTS[0];
+    format!(
+        "no client is connected; `quipu install {} --vault {folder}` connects {}{where_dir}; `quipu install --help` lists the \
+         other clients",
+        example.name, example.title
+    )
 }
 
 /// A client that starts this program, or one of its name.

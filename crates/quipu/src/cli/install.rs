@@ -92,7 +92,7 @@ impl Install {
             );
         };
         let Some(client) = self.client else {
-            return connected::list(&home, project_folder(&home).as_deref(), self.json, output);
+            return connected::list(&home, project_folder(&home).as_deref(), shared, self.json, output);
         };
         let project = match self.scope {
             Scope::User => None,
@@ -141,6 +141,7 @@ impl Install {
             Some(change) if !self.dry_run => change.make(now(), target.project.is_some())?,
             _ => None,
         };
+        let is_missing = target.project.is_some() && !is_in_path(&launch.program);
         if !self.json {
             match &change {
                 Some(change) => show(file, change, &target.shown, output)?,
@@ -148,12 +149,18 @@ impl Install {
             }
             output.line(&Line::new().bold(match (&change, self.dry_run) {
                 (Some(_), true) => "nothing was changed".to_owned(),
+                (Some(_), false) if is_missing => format!("{} has the entry, and cannot start it yet", client.title),
+                (None, false) if is_missing => format!("{} has the entry already, and cannot start it", client.title),
                 (Some(_), false) => format!("{} is connected; {}", client.title, client.afterwards),
                 (None, _) => format!("{} is connected already", client.title),
             }))?;
             self.say_more(target, &kept, backup.as_deref().map(|backup| home.shown(backup)), output)?;
         }
-        let tested = (!self.dry_run && !self.no_test).then(|| target.test(&launch));
+        let is_tested = !self.dry_run && !self.no_test;
+        let tested = is_tested.then(|| if is_missing { Err(target.not_in_path()) } else { target.test(&launch) });
+        if is_missing && !is_tested {
+            output.warning(&format!("{NOT_IN_PATH} of this machine"), Some(&add_to_path()));
+        }
         let tools = tested.as_ref().and_then(|tested| tested.as_ref().ok().copied());
         if self.json {
             output.json(&target.told(is_changed, backup.as_deref(), &kept, tools))?;
@@ -186,7 +193,7 @@ impl Install {
         }
         if target.project.is_some() {
             let text = format!(
-                "{} belongs to the project: commit it to share the server; whoever uses it needs `quipu` in the PATH",
+                "{} belongs to the project: commit it to share the server; each teammate needs `quipu` in the PATH",
                 target.shown
             );
             output.line(&Line::new().dim(text))?;
@@ -281,6 +288,14 @@ impl Target<'_> {
         })
     }
 
+    fn not_in_path(&self) -> Failure {
+        let title = self.client.title;
+        Failure::failed(format!(
+            "{NOT_IN_PATH}: {title} starts the server of a project by that name, on this machine and on each teammate's"
+        ))
+        .hint(add_to_path())
+    }
+
     fn told(&self, changed: bool, backup: Option<&Path>, kept: &[String], tools: Option<usize>) -> Value {
         json!({
             "client": self.client.name,
@@ -348,6 +363,25 @@ fn show(file: &ConfigFile, change: &Change<'_>, shown: &str, output: &mut Output
         }
     }
     Ok(())
+}
+
+const NOT_IN_PATH: &str = "`quipu` is not in the PATH";
+
+/// What to do about it.
+fn add_to_path() -> String {
+    let folder = std::env::current_exe().ok().and_then(|program| program.parent().map(Path::to_owned));
+    let folder = folder.map_or_else(|| "its folder".to_owned(), |folder| folder.display().to_string());
+    format!("add {folder} to the PATH, or leave --scope out: the entry then has the path of this program")
+}
+
+/// Whether a program is found by its name alone.
+fn is_in_path(program: &str) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_program = |file: PathBuf| {
+        file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(&path).any(|folder| is_program(folder.join(program)))
 }
 
 /// Where this program is, by the name that stays when it is replaced by a newer one: a link in the path, if one leads here.

@@ -41,7 +41,7 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// Of whoever runs this; `None` where there is none.
+    /// Of the user who runs this; `None` where there is none.
     pub(crate) fn of_user() -> Option<Self> {
         let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = variable("HOME")?;

@@ -56,7 +56,7 @@ impl ConfigFile {
         text.strip_prefix(MARK).unwrap_or(text)
     }
 
-    /// The mark, where there is one: whoever wrote it may need it.
+    /// The byte order mark, where there is one: the program that wrote it may need it.
     fn mark(&self) -> &'static str {
         if self.text.as_deref().is_some_and(|text| text.starts_with(MARK)) { MARK } else { "" }
     }

@@ -8,9 +8,20 @@ fn a_tool_answers_as_it_would_an_agent() {
     let ran = vault.run(&["call", "get_node", r#"{"id": "station/POWER.md"}"#]).expect(0);
     assert_eq!(ran.stdout.lines().count(), 1, "{ran}");
     assert_eq!(ran.json()["id"], "station/power.md");
-    assert_eq!(ran.stderr, "");
+    assert_eq!(ran.stderr, "warning: \"log/2025-02-11.md\": broken link to \"Snow Board\"\n");
     let from_stdin = vault.run_with_stdin(&["call", "get_node", "-"], r#"{"id": "station/power.md"}"#).expect(0);
     assert_eq!(from_stdin.stdout, ran.stdout);
+}
+
+#[test]
+fn warnings_of_an_answer_go_to_stderr_one_line_each() {
+    let vault = Sandbox::of("//- a.md\n[[nowhere]] [[gone]]\n");
+    let ran = vault.run(&["call", "get_node", r#"{"id": "a.md"}"#]).expect(0);
+    assert_eq!(ran.json()["id"], "a.md", "stdout has the answer alone");
+    let told = "warning: \"a.md\": broken link to \"gone\"\nwarning: \"a.md\": broken link to \"nowhere\"\n";
+    assert_eq!(ran.stderr, told);
+    let missing = vault.run(&["call", "get_node", r#"{"id": "aa.md"}"#]).expect(0);
+    assert!(missing.stderr.contains("warning: ") && missing.stderr.contains("a.md"), "{missing}");
 }
 
 #[test]

@@ -434,7 +434,31 @@ fn a_project_has_settings_of_its_own_that_hold_on_every_machine() {
     assert!(refused.stderr.contains("cannot use --scope project with Zed"), "{refused}");
     let mut nowhere = desk.0.command(&["install", "cursor", "--scope", "project"]);
     let ran = desk.0.ran(nowhere.current_dir(project.join("docs")).env("PATH", "/nonexistent").output().unwrap());
-    assert!(ran.expect(1).stderr.contains("quipu cannot be started: "));
+    let ran = ran.expect(1);
+    assert!(
+        ran.stderr.starts_with("error: `quipu` is not in the PATH: Cursor starts the server of a project"),
+        "{ran}"
+    );
+    assert!(
+        ran.stderr.contains("teammate") && ran.stderr.contains(&format!("add {} to the PATH", path.display())),
+        "{ran}"
+    );
+    assert!(!ran.stdout.contains("is connected"), "{ran}");
+    let mut untested = desk.0.command(&["install", "vscode", "--scope", "project", "--no-test"]);
+    let ran = desk.0.ran(untested.current_dir(project.join("docs")).env("PATH", "/nonexistent").output().unwrap());
+    assert!(ran.expect(0).stderr.contains("warning: `quipu` is not in the PATH"));
+}
+
+#[test]
+fn without_a_client_the_list_gives_a_command_that_connects_one() {
+    let desk = Desk::new();
+    let ran = desk.run(&["--list"]).expect(0);
+    let vault = desk.0.root().display().to_string();
+    let command = format!("quipu install claude-code --vault {vault}");
+    assert!(ran.stderr.contains(&format!("`{command}` connects Claude Code; ")), "{ran}");
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    desk.0.ran(desk.0.command(&words).current_dir(desk.home("")).output().unwrap()).expect(0);
+    assert!(desk.read(".claude.json").contains(&vault));
 }
 
 #[test]
