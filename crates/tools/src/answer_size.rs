@@ -1,4 +1,4 @@
-//! How long an answer may be, and how much of a list fits into it. A client that wants more asks for it with a limit.
+//! The maximum length of an answer, and how much of a list fits into it. An explicit limit overrides it.
 
 use std::io::{self, Write};
 
@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::tool::Call;
 
-/// Characters of an answer as JSON, unless a limit was asked for.
+/// Characters of an answer as JSON, unless the client passed a limit.
 pub(crate) const MAX_ANSWER: usize = 40_000;
 
-/// The same for the items of a list: the rest is for what stands around them.
+/// Characters for the items of a list; the rest is for the fields around them.
 pub(crate) const LIST_ROOM: usize = MAX_ANSWER - 1_000;
 
 /// Characters of a value as JSON.
@@ -17,7 +17,7 @@ pub(crate) fn json_chars(value: &impl Serialize) -> usize {
     struct Counter(usize);
     impl Write for Counter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            // Every byte but those that continue a character.
+            // Counts every byte except UTF-8 continuation bytes.
             self.0 += bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
             Ok(bytes.len())
         }
@@ -31,7 +31,7 @@ pub(crate) fn json_chars(value: &impl Serialize) -> usize {
     counter.0
 }
 
-/// How many of these items fit, in their order. The first one always does, so that paging goes on.
+/// The number of leading items that fit. The first always does, so that paging makes progress.
 pub(crate) fn fitting<T: Serialize>(items: &[T], room: usize) -> usize {
     let mut left = room;
     let fits = |item: &&T| {
@@ -43,14 +43,14 @@ pub(crate) fn fitting<T: Serialize>(items: &[T], room: usize) -> usize {
     items.iter().take_while(fits).count().max(1).min(items.len())
 }
 
-/// Which part of a list was asked for.
+/// The requested part of a list.
 pub(crate) struct Wanted {
     pub(crate) offset: usize,
-    /// `None` where no limit was given: then the answer is kept short.
+    /// `None` if the client passed none: then the answer is kept short.
     pub(crate) limit: Option<usize>,
 }
 
-/// The items of a page as they are shown; where there are more behind it a warning says how to get them.
+/// The items of a page that are shown. A warning says how to get the rest.
 pub(crate) fn page<T: Serialize>(
     call: &Call<'_>,
     wanted: &Wanted,
@@ -63,7 +63,7 @@ pub(crate) fn page<T: Serialize>(
     }
     let next = wanted.offset.saturating_add(items.len());
     if !items.is_empty() && next < total {
-        call.warn(format!("{} of {total} {what} are listed; the next come with `offset` {next}", items.len()));
+        call.warn(format!("{} of {total} {what} are listed; continue with `offset` {next}", items.len()));
     }
     items
 }
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_taken_until_the_room_is_full_and_one_always() {
+    fn items_fill_the_space_and_the_first_always_fits() {
         assert_eq!(fitting(&["ab", "cd", "ef"], 10), 2, "each takes four characters and a comma");
         assert_eq!(fitting(&["ab", "cd"], 1), 1);
         assert_eq!(fitting(&[""; 0], 10), 0);

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_does_not_fit_is_named_with_what_is_allowed() {
+    fn errors_name_the_argument_and_what_is_allowed() {
         let long = "x".repeat(200);
         for (given, message) in [
             (json!({"limit": 0}), "`limit` is 0; it must be a whole number from 1 to 50"),

@@ -1,4 +1,4 @@
-//! The entities of memory that speak of a note, as the tools of notes and pages show them where they are asked to.
+//! The memory entities that link to a note, as tools for notes and pages show them on request.
 
 use quipu_core::index::Snapshot;
 use quipu_core::model::NoteKey;
@@ -8,10 +8,10 @@ pub(crate) use crate::memory::EntityName;
 use crate::tool::Call;
 use crate::tool_error::ToolError;
 
-/// Entities shown around one note.
+/// Entities in the answer about one note.
 pub(crate) const MAX_ENTITIES: usize = 20;
 
-/// At most `limit` entities whose description or observations link to a note; that there are more is told beside it.
+/// At most `limit` entities whose description or observations link to a note. Warns if there are more.
 pub(crate) fn speaking_of(
     call: &Call<'_>,
     snapshot: &Snapshot,

@@ -1,6 +1,6 @@
-//! The tools an agent can call: their words, shapes, limits and errors, over one open vault.
+//! The tools an agent can call: descriptions, arguments, answers, limits and errors, over one open vault.
 //!
-//! No files, SQL or MCP types here. A front door holds one [`Registry`], lists its tools and passes calls on. A tool is
+//! No files, SQL or MCP types here. A transport lists the tools of a [`Registry`] and calls them. A tool is
 //! one file named as the tool; adding one is that file and a line in `registry.rs`.
 
 mod offer;

@@ -1,13 +1,13 @@
-//! What is said of a name that no note has: that it is missing, and which notes have a name like it.
+//! The message for a name that no note has, with similar names.
 
 use quipu_core::index::{Snapshot, near_names};
 use quipu_core::model::Note;
 use quipu_core::quoted;
 
-/// Near names that are given.
+/// Similar names in a message.
 const MAX_NEAR: usize = 3;
 
-/// That nothing is called so, with up to three near names: `name` says how a note is asked for.
+/// The sentence, the given name and up to three similar ones; `name` is how the toolset identifies a note.
 pub(crate) fn missing(snapshot: &Snapshot, sentence: &str, given: &str, name: impl Fn(&Note) -> &str) -> String {
     let near = near_names(snapshot, given, MAX_NEAR).into_iter().map(|key| quoted(name(snapshot.note(key))));
     let near: Vec<String> = near.collect();
@@ -15,7 +15,7 @@ pub(crate) fn missing(snapshot: &Snapshot, sentence: &str, given: &str, name: im
     format!("{sentence} {}{hint}", quoted(given))
 }
 
-/// The same for a note that is asked for by its id.
+/// The same for an id.
 pub(crate) fn missing_node(snapshot: &Snapshot, id: &str) -> String {
     missing(snapshot, "no note has the id", id, |note| note.id.as_str())
 }

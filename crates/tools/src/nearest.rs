@@ -1,13 +1,13 @@
-//! "Did you mean": the known word that is nearest to a mistyped one.
+//! "Did you mean": the known word nearest to a mistyped one.
 
-/// Nobody mistypes a name by hundreds of letters, and comparing takes time by both lengths.
+/// Longer input is not a typo, and the comparison takes time proportional to both lengths.
 const LONGEST: usize = 64;
 
-/// Below this likeness a guess would confuse more than help.
+/// Less similar words are not suggested.
 const LIKE_ENOUGH: f64 = 0.7;
 
-/// The known word that was probably meant: one starts with the other, or they have most letters in common. Case, spaces,
-/// hyphens and underscores do not count.
+/// The known word that was probably meant: one is a prefix of the other, or they share most letters. Case, spaces, hyphens
+/// and underscores are ignored.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |text: &str| text.to_lowercase().replace(['-', '_', ' '], "");
     let word = plain(word);
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mistyped_name_is_guessed() {
+    fn typos_get_a_suggestion() {
         let names = ["id", "limit", "include_content", "maxResults", "heading"];
         for (typed, meant) in [
             ("limits", Some("limit")),

@@ -1,32 +1,32 @@
-//! The tools that one front door offers, of those that a vault has. The vault may be open in another process: then only the
-//! names of its tools are known here, which is enough, since every process knows every tool.
+//! The tools offered to a client. The vault may be open in another process, which then sends only the names of its tools:
+//! every process has all descriptions and schemas.
 
 use serde_json::Value;
 
 use crate::registry::{INVALID_PARAMS, Registry, RegistryOptions, Reply, every_tool, unknown_tool};
 use crate::tool::{Access, ToolInfo};
 
-/// What a client is shown and may call.
+/// The tools that a client sees and may call.
 #[derive(Debug, Clone)]
 pub struct Offer {
     tools: Vec<ToolInfo>,
 }
 
 impl Offer {
-    /// Of a registry's tools those that the options admit.
+    /// The tools of a registry that the options admit.
     pub fn of(registry: &Registry, options: RegistryOptions) -> Self {
         let admits = options.into_filter();
         Self::new(registry.tools().filter(|tool| admits(tool)).cloned().collect())
     }
 
-    /// Of the tools with these names, those that the options admit, always in the same order.
+    /// The tools with these names that the options admit, always in the same order.
     pub fn among<'a>(names: impl IntoIterator<Item = &'a str>, options: RegistryOptions) -> Self {
         let (names, admits): (Vec<&str>, _) = (names.into_iter().collect(), options.into_filter());
         let tools = every_tool().iter().filter(|tool| names.contains(&tool.name) && admits(tool));
         Self::new(tools.cloned().collect())
     }
 
-    /// Of these tools those that only read.
+    /// The same without the tools that write.
     pub fn reading(&self) -> Self {
         Self::new(self.tools.iter().filter(|tool| tool.access == Access::Read).cloned().collect())
     }
@@ -59,14 +59,14 @@ impl Offer {
         };
         let toolset = tool.toolset.name();
         let message = format!(
-            "{name} is not offered here: this server was started for reading only, or without the toolset {toolset} or \
-             what it needs"
+            "{name} is not offered: this server is read-only, or runs without the toolset {toolset} or without an \
+             embedding model"
         );
         Reply::Protocol { code: INVALID_PARAMS, message }
     }
 }
 
-/// Every description in a schema without the clauses that name these tools.
+/// Removes the clauses that name these tools from every description in a schema.
 fn drop_mentions(schema: &mut Value, tools: &[&str]) {
     match schema {
         Value::Object(object) => object.iter_mut().for_each(|(key, value)| match value {
@@ -78,10 +78,10 @@ fn drop_mentions(schema: &mut Value, tools: &[&str]) {
     }
 }
 
-/// A description without the clauses, between `. ` and `; `, that name one of these tools.
+/// A description without the clauses (separated by `. ` and `; `) that name one of these tools.
 fn without_tools(text: &str, tools: &[&str]) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    // A name without an underscore is a word like any other.
+    // A name without an underscore, such as `search`, is also a common word.
     let names_one =
         |clause: &&str| clause.split(|c| !is_word(c)).any(|word| word.contains('_') && tools.contains(&word));
     let sentences = text.split(". ").filter_map(|sentence| {
@@ -102,7 +102,7 @@ mod tests {
     use crate::tool::Toolset;
 
     #[test]
-    fn descriptions_name_only_tools_that_are_offered() {
+    fn descriptions_name_only_offered_tools() {
         let all: Vec<&str> = every_tool().iter().map(|tool| tool.name).collect();
         let offer = |toolsets: &[Toolset], read_only| {
             Offer::among(all.iter().copied(), RegistryOptions { toolsets: toolsets.to_vec(), read_only })
@@ -113,7 +113,7 @@ mod tests {
             offers.push(offer(&[first], true));
         }
         offers.push(offer(&Toolset::ALL, false).reading());
-        // Any short list, such as one tool alone.
+        // Each tool alone.
         offers.extend(all.iter().map(|name| Offer::among([*name], RegistryOptions::default())));
         for offer in offers {
             let offered: Vec<&str> = offer.tools().map(|tool| tool.name).collect();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clause_is_dropped_without_its_neighbours() {
+    fn only_clauses_that_name_missing_tools_are_removed() {
         let text = "Read one. Use it once you have an id; to find one call find_it. To list call list_all, then go on.";
         assert_eq!(without_tools(text, &["find_it", "list_all"]), "Read one. Use it once you have an id.");
         assert_eq!(without_tools("Call find_it; then read.", &["find_it"]), "Then read.");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_offered_cannot_be_called() {
+    fn tools_that_are_not_offered_are_refused() {
         let options = RegistryOptions { toolsets: vec![Toolset::Notes], read_only: true };
         let offer = Offer::among(["create_node", "get_node", "list_documents", "of a newer version"], options);
         assert_eq!(offer.tools().map(|tool| tool.name).collect::<Vec<_>>(), ["get_node"]);
@@ -150,7 +150,7 @@ mod tests {
         let refused = offer.find("create_node").map(|tool| tool.name);
         let Err(Reply::Protocol { code, message }) = refused else { panic!("{refused:?}") };
         assert_eq!(code, -32602);
-        assert!(message.starts_with("create_node is not offered here: "), "{message}");
+        assert!(message.starts_with("create_node is not offered: "), "{message}");
         let unknown = Reply::Protocol { code: -32602, message: "Unknown tool: get_nod; did you mean get_node?".into() };
         assert_eq!(offer.find("get_nod").map(|tool| tool.name), Err(unknown));
     }

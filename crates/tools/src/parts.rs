@@ -1,4 +1,4 @@
-//! One note's text in parts, so that a text of any length can be read whole, and then be rewritten.
+//! Reads a note's text in parts, so that a client can read a text of any length before it rewrites it.
 
 use quipu_core::ReadNote;
 use schemars::JsonSchema;
@@ -7,17 +7,17 @@ use serde::Serialize;
 use crate::tool::Call;
 use crate::truncate::{ONE_NOTE, beginning, kept, truncate};
 
-/// Which part of a text was shown.
+/// The part of the text that an answer contains.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Truncated {
     offset: usize,
-    /// Where the next part starts; null at the end.
+    /// Null at the end of the text.
     next_offset: Option<usize>,
     total_chars: usize,
 }
 
-/// The part of a note's text that was asked for, counted as shown to the client; and where it lies, unless it is all.
-/// Without an offset and a length it is the beginning, with a suffix where it was cut.
+/// The requested part of a note's text, recorded as shown to the client, and its position unless it is the whole text.
+/// Without offset and length it is the beginning, with a suffix where it is cut.
 pub(crate) fn part(
     call: &Call<'_>,
     read: &ReadNote,
@@ -32,7 +32,7 @@ pub(crate) fn part(
         (truncate(from, ONE_NOTE), kept(from, ONE_NOTE))
     } else {
         let max_chars = max_chars.unwrap_or(ONE_NOTE);
-        // A grapheme longer than a part is torn, else reading would not go on.
+        // A grapheme longer than a part is split: an empty part would stop the reader.
         let part = Some(beginning(from, max_chars)).filter(|part| !part.is_empty());
         let part = part.unwrap_or_else(|| from.char_indices().nth(max_chars).map_or(from, |(at, _)| &from[..at]));
         (part.to_owned(), part)

@@ -248,12 +248,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::Desk;
+    use crate::testing::Harness;
     use crate::tool::Tool;
 
     #[test]
-    fn an_unknown_tool_is_an_error_of_the_protocol() {
-        let desk = Desk::new("");
+    fn an_unknown_tool_is_a_protocol_error() {
+        let harness = Harness::new("");
         for (name, message) in [
             ("get_nodes", "Unknown tool: get_nodes; did you mean get_node?"),
             ("search", "Unknown tool: search; did you mean search_docs?"),
@@ -261,81 +261,81 @@ mod tests {
             ("", "Unknown tool: "),
         ] {
             let expected = json!({"protocol": {"code": -32602, "message": message}});
-            assert_eq!(desk.call(name, json!({})), expected);
+            assert_eq!(harness.call(name, json!({})), expected);
         }
     }
 
     #[test]
     fn a_tool_that_this_vault_cannot_run_is_unknown() {
-        let desk = Desk::new("");
+        let harness = Harness::new("");
         let search = every_tool().iter().find(|tool| tool.name == "search").expect("it needs an embedder");
-        let reply = desk.registry.call(search, json!({"query": "x"}), &desk.session, None).reply;
-        assert_eq!(reply, desk.registry.find("search").map(|tool| tool.name).unwrap_err());
+        let reply = harness.registry.call(search, json!({"query": "x"}), &harness.session, None).reply;
+        assert_eq!(reply, harness.registry.find("search").map(|tool| tool.name).unwrap_err());
     }
 
     #[test]
     fn options_choose_the_tools() {
-        let desk = Desk::new("");
+        let harness = Harness::new("");
         let names = |toolsets: &[Toolset], read_only| -> Vec<&str> {
             let options = RegistryOptions { toolsets: toolsets.to_vec(), read_only };
-            Registry::new(desk.knowledge.clone(), options).tools().map(|tool| tool.name).collect()
+            Registry::new(harness.knowledge.clone(), options).tools().map(|tool| tool.name).collect()
         };
         assert_eq!(names(&[Toolset::Docs], false), ["list_documents", "get_document", "search_docs"]);
         assert_eq!(names(&[], false), [""; 0]);
         let reading = names(&[Toolset::Docs, Toolset::Notes], true);
         assert_eq!((reading.len(), reading[0], reading[11]), (12, "get_node", "search_docs"));
         let options = RegistryOptions { read_only: true, ..RegistryOptions::default() };
-        let registry = Registry::new(desk.knowledge.clone(), options);
+        let registry = Registry::new(harness.knowledge.clone(), options);
         assert!(matches!(registry.find("create_node"), Err(Reply::Protocol { code: -32602, .. })));
     }
 
     #[test]
-    fn a_warning_is_told_once_to_each_client() {
-        let desk = Desk::new("//- a.md\n[[nowhere]]\n//- b.md\n---\ntags: [x\n---\n");
-        let told = |session: &Session| desk.called_by(session, "get_hubs", json!({})).warnings;
-        let first = told(&desk.session);
+    fn each_client_gets_a_warning_once() {
+        let harness = Harness::new("//- a.md\n[[nowhere]]\n//- b.md\n---\ntags: [x\n---\n");
+        let told = |session: &Session| harness.called_by(session, "get_hubs", json!({})).warnings;
+        let first = told(&harness.session);
         assert_eq!(first.len(), 2, "{first:?}");
         assert_eq!(first[0], "\"a.md\": broken link to \"nowhere\"");
-        assert!(told(&desk.session).is_empty());
+        assert!(told(&harness.session).is_empty());
         assert_eq!(told(&Session::default()), first, "another client has not heard it yet");
     }
 
     #[test]
-    fn a_change_behind_the_back_is_told_to_those_who_read_it() {
-        let desk = Desk::new("//- a.md\nold\n");
-        desk.call("get_node", json!({"id": "a.md"}));
-        desk.vault.put("a.md", "new\n");
-        desk.knowledge.sync(&quipu_core::index::Scope::EveryByte, &|_| {}).unwrap();
-        let warnings = desk.called("list_nodes", json!({})).warnings;
+    fn clients_that_read_a_note_are_warned_of_outside_changes() {
+        let harness = Harness::new("//- a.md\nold\n");
+        harness.call("get_node", json!({"id": "a.md"}));
+        harness.vault.put("a.md", "new\n");
+        harness.knowledge.sync(&quipu_core::index::Scope::EveryByte, &|_| {}).unwrap();
+        let warnings = harness.called("list_nodes", json!({})).warnings;
         assert_eq!(warnings, ["\"a.md\": changed on disk since you read it; read it again before writing"]);
-        assert!(desk.called("list_nodes", json!({})).warnings.is_empty());
+        assert!(harness.called("list_nodes", json!({})).warnings.is_empty());
     }
 
     #[test]
-    fn a_call_before_the_first_index_is_answered_and_says_so() {
-        let mut desk = Desk::not_started("//- a.md\n");
-        desk.registry.patience = Duration::ZERO;
-        let called = desk.called("list_nodes", json!({}));
+    fn a_call_before_the_first_index_has_a_warning() {
+        let mut harness = Harness::not_started("//- a.md\n");
+        harness.registry.patience = Duration::ZERO;
+        let called = harness.called("list_nodes", json!({}));
         assert_eq!(called.reply, Reply::Answer(json!({"nodes": [], "total": 0})));
         assert!(called.warnings[0].starts_with("the vault is still being indexed: 0 files are indexed"), "{called:?}");
-        desk.knowledge.start(&|_| {}).unwrap();
-        assert_eq!(desk.called("list_nodes", json!({})).warnings, [""; 0]);
+        harness.knowledge.start(&|_| {}).unwrap();
+        assert_eq!(harness.called("list_nodes", json!({})).warnings, [""; 0]);
     }
 
     #[test]
     fn a_call_waits_for_the_first_index() {
-        let desk = Desk::not_started("//- a.md\n");
+        let harness = Harness::not_started("//- a.md\n");
         std::thread::scope(|scope| {
-            let call = scope.spawn(|| desk.called("list_nodes", json!({})));
-            desk.knowledge.start(&|_| {}).unwrap();
+            let call = scope.spawn(|| harness.called("list_nodes", json!({})));
+            harness.knowledge.start(&|_| {}).unwrap();
             let called = call.join().unwrap();
             assert_eq!(called.reply, Reply::Answer(json!({"nodes": [{"id": "a.md", "title": "A"}], "total": 1})));
         });
     }
 
     #[test]
-    fn an_error_is_not_as_long_as_what_it_complains_of() {
-        let desk = Desk::new("//- a.md\n");
+    fn errors_are_shorter_than_long_arguments() {
+        let harness = Harness::new("//- a.md\n");
         let long = "x".repeat(100_000);
         let path = format!("{}x.md", ".hidden/".repeat(400));
         for (tool, arguments) in [
@@ -350,7 +350,7 @@ mod tests {
             ("get_hubs", json!({long.as_str(): 1})),
             ("list_nodes", json!({"limit": long})),
         ] {
-            let answer = desk.call(tool, arguments).to_string();
+            let answer = harness.call(tool, arguments).to_string();
             assert!(
                 answer.starts_with(r#"{"failed""#) || answer.starts_with(r#"{"protocol""#),
                 "{tool}: {answer:.200}"
@@ -375,15 +375,15 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_inside_a_tool_stays_inside() {
+    fn a_panic_in_a_tool_is_a_failed_call() {
         for (toolset, text) in [
             (Toolset::Notes, r#"{"error":{"code":"PROVIDER_ERROR","message":"internal error"}}"#),
             (Toolset::Docs, "Error: internal error"),
         ] {
-            let mut desk = Desk::new("");
-            desk.registry.tools.push(ToolInfo::of::<Panics>(toolset));
-            assert_eq!(desk.called("panics", json!({})).reply, Reply::Failure(text.into()));
-            assert_eq!(desk.call("get_hubs", json!({})), json!([]), "the next call is answered");
+            let mut harness = Harness::new("");
+            harness.registry.tools.push(ToolInfo::of::<Panics>(toolset));
+            assert_eq!(harness.called("panics", json!({})).reply, Reply::Failure(text.into()));
+            assert_eq!(harness.call("get_hubs", json!({})), json!([]), "the next call is answered");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Notes as resources: a client can browse them, read one as its file stands, and have an id completed while typing.
+//! Notes as MCP resources: list, read and complete ids.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use quipu_core::Session;
@@ -9,13 +9,13 @@ use crate::registry::Registry;
 use crate::tool_error::ToolError;
 use crate::truncate::echoed;
 
-/// What comes before a note's id.
+/// The URI before a note's id.
 const PREFIX: &str = "quipu://note/";
 
-/// What comes before the id in a cursor, so that other text is not taken for one.
+/// Marks a cursor, so that other text is not accepted as one.
 const CURSOR: &str = "after:";
 
-/// What a path may hold unescaped in a URI (RFC 3986), slashes included.
+/// The characters to escape in the path of a URI (RFC 3986); slashes stay.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'-')
@@ -49,12 +49,12 @@ pub struct Resource {
     pub size: u64,
 }
 
-/// Part of the list of resources, by id.
+/// A page of the list of resources.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourcePage {
     /// In order of id.
     pub resources: Vec<Resource>,
-    /// Gives the next page; `None` on the last one.
+    /// Requests the next page; `None` on the last one.
     pub next_cursor: Option<String>,
 }
 
@@ -67,27 +67,27 @@ pub struct ResourceText {
     pub text: String,
 }
 
-/// What an id may become.
+/// Ids that start with a typed prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// The first few, by id.
     pub values: Vec<String>,
-    /// How many there are in all.
+    /// The number of all matches.
     pub total: usize,
 }
 
 impl Registry {
-    /// How resources are addressed, as a URI template (RFC 6570).
+    /// The URI template of resources (RFC 6570).
     pub const RESOURCE_TEMPLATE: &'static str = "quipu://note/{+id}";
-    /// What every resource is.
+    /// The MIME type of every resource.
     pub const RESOURCE_MIME_TYPE: &'static str = "text/markdown";
 
-    /// The notes behind a cursor, or from the first. A cursor holds the last id of a page: notes that come and go meanwhile
-    /// neither repeat nor hide others. One that no page ever gave is a error.
+    /// The notes after a cursor, or from the first. A cursor contains the last id of a page, so that notes created or deleted
+    /// meanwhile neither repeat nor hide others. Other text as a cursor is an error.
     pub fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, ToolError> {
         let after = cursor.map(|cursor| match cursor.strip_prefix(CURSOR) {
             Some(id) => Ok(id),
-            None => Err(ToolError::invalid(format!("no page of resources gave the cursor {}", echoed(cursor)))),
+            None => Err(ToolError::invalid(format!("unknown cursor {}; start again without one", echoed(cursor)))),
         });
         let after = after.transpose()?;
         let snapshot = self.knowledge.snapshot();
@@ -112,7 +112,7 @@ impl Registry {
         Ok(ResourcePage { resources, next_cursor })
     }
 
-    /// A note's file as it is now; `None` when the address means no note.
+    /// A note's file as it is now; `None` if the URI names no note.
     pub fn read_resource(&self, session: &Session, uri: &str) -> Result<Option<ResourceText>, ToolError> {
         let Some(id) = id_of(uri) else { return Ok(None) };
         let Some(read) = self.knowledge.read(session, &id)? else { return Ok(None) };
@@ -120,12 +120,12 @@ impl Registry {
         Ok(Some(ResourceText { uri: uri_of(&read.note().id), text: read.text }))
     }
 
-    /// The id that an address means, whether there is such a note or not; `None` when it is no address of a note.
+    /// The id in a URI, whether or not the note exists; `None` if the URI is not one of a note.
     pub fn note_of_resource(uri: &str) -> Option<NoteId> {
         id_of(uri).filter(|id| !id.is_empty()).map(|id| NoteId::new(&id))
     }
 
-    /// The ids that start with what was typed so far.
+    /// The ids that start with this prefix.
     pub fn complete_note_id(&self, typed: &str, limit: usize) -> Completion {
         let snapshot = self.knowledge.snapshot();
         let found = snapshot.with_id_prefix(&NoteId::new(typed));
@@ -148,33 +148,37 @@ fn id_of(uri: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Desk;
+    use crate::testing::Harness;
 
     #[test]
-    fn notes_are_listed_page_by_page() {
-        let desk = Desk::new("//- b c.md\n---\ntitle: Bee\n---\n//- A/ü?.md\n//- z.md\nzz\n");
-        let first = desk.registry.resources(None, 2).unwrap();
+    fn resources_are_listed_in_pages() {
+        let harness = Harness::new("//- b c.md\n---\ntitle: Bee\n---\n//- A/ü?.md\n//- z.md\nzz\n");
+        let first = harness.registry.resources(None, 2).unwrap();
         let uris = |page: &ResourcePage| page.resources.iter().map(|one| one.uri.clone()).collect::<Vec<_>>();
         assert_eq!(uris(&first), ["quipu://note/a/%C3%BC%3F.md", "quipu://note/b%20c.md"]);
         assert_eq!((first.resources[1].name.as_str(), first.resources[1].title.as_str()), ("b c.md", "Bee"));
 
-        // What comes and goes between two pages neither repeats nor hides anything.
-        desk.vault.remove("b c.md");
-        desk.vault.put("aa.md", "");
-        desk.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
-        let second = desk.registry.resources(first.next_cursor.as_deref(), 2).unwrap();
+        // Notes created or deleted between two pages neither repeat nor hide others.
+        harness.vault.remove("b c.md");
+        harness.vault.put("aa.md", "");
+        harness.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
+        let second = harness.registry.resources(first.next_cursor.as_deref(), 2).unwrap();
         assert_eq!((uris(&second), second.next_cursor), (vec!["quipu://note/z.md".to_owned()], None));
-        assert_eq!(desk.registry.resources(None, 0).unwrap().resources.len(), 1, "a page of nothing would never end");
+        assert_eq!(
+            harness.registry.resources(None, 0).unwrap().resources.len(),
+            1,
+            "a page of nothing would never end"
+        );
         for cursor in ["", "a.md", "nonsense"] {
-            let error = desk.registry.resources(Some(cursor), 2).unwrap_err();
-            assert_eq!(error.message, format!("no page of resources gave the cursor {cursor}"));
+            let error = harness.registry.resources(Some(cursor), 2).unwrap_err();
+            assert_eq!(error.message, format!("unknown cursor {cursor}; start again without one"));
         }
     }
 
     #[test]
     fn a_resource_is_the_whole_file() {
-        let desk = Desk::new("//- Notes/B c.md\n---\ntitle: Bee\n---\nText.\n");
-        let read = |uri: &str| desk.registry.read_resource(&desk.session, uri).unwrap();
+        let harness = Harness::new("//- Notes/B c.md\n---\ntitle: Bee\n---\nText.\n");
+        let read = |uri: &str| harness.registry.read_resource(&harness.session, uri).unwrap();
         let text = read("quipu://note/notes/b%20c.md").unwrap();
         assert_eq!(text.uri, "quipu://note/notes/b%20c.md");
         assert_eq!(text.text, "---\ntitle: Bee\n---\nText.\n");
@@ -186,34 +190,34 @@ mod tests {
     }
 
     #[test]
-    fn files_that_differ_only_in_case_are_resources_of_their_own() {
-        let desk = Desk::new("//- Moloch.md\nupper\n//- a.md\n//- moloch.md\nlower\n");
-        let first = desk.registry.resources(None, 1).unwrap();
-        let rest = desk.registry.resources(first.next_cursor.as_deref(), 9).unwrap();
+    fn files_that_differ_only_in_case_are_distinct_resources() {
+        let harness = Harness::new("//- Moloch.md\nupper\n//- a.md\n//- moloch.md\nlower\n");
+        let first = harness.registry.resources(None, 1).unwrap();
+        let rest = harness.registry.resources(first.next_cursor.as_deref(), 9).unwrap();
         let listed = first.resources.iter().chain(&rest.resources);
         let uris: Vec<&str> = listed.map(|resource| resource.uri.as_str()).collect();
         assert_eq!(uris, ["quipu://note/Moloch.md", "quipu://note/a.md", "quipu://note/moloch.md"]);
         for (uri, text) in [(uris[0], "upper\n"), (uris[2], "lower\n")] {
-            let read = desk.registry.read_resource(&desk.session, uri).unwrap().unwrap();
+            let read = harness.registry.read_resource(&harness.session, uri).unwrap().unwrap();
             assert_eq!((read.uri.as_str(), read.text.as_str()), (uri, text));
         }
-        assert_eq!(desk.registry.complete_note_id("mol", 9).values, ["Moloch.md", "moloch.md"]);
+        assert_eq!(harness.registry.complete_note_id("mol", 9).values, ["Moloch.md", "moloch.md"]);
     }
 
     #[test]
     fn reading_a_resource_counts_as_reading_the_note() {
-        let desk = Desk::new("//- a.md\nold\n");
-        desk.registry.read_resource(&desk.session, "quipu://note/a.md").unwrap();
-        desk.vault.put("a.md", "edited elsewhere");
-        let (code, _) = desk.fails("update_node", serde_json::json!({"id": "a.md", "content": "mine"}));
+        let harness = Harness::new("//- a.md\nold\n");
+        harness.registry.read_resource(&harness.session, "quipu://note/a.md").unwrap();
+        harness.vault.put("a.md", "edited elsewhere");
+        let (code, _) = harness.fails("update_node", serde_json::json!({"id": "a.md", "content": "mine"}));
         assert_eq!(code, "PROVIDER_ERROR");
     }
 
     #[test]
-    fn an_id_is_completed() {
-        let desk = Desk::new("//- notes/a.md\n//- Notes/b.md\n//- other.md\n");
-        let completion = desk.registry.complete_note_id("NOTES/", 1);
+    fn ids_are_completed() {
+        let harness = Harness::new("//- notes/a.md\n//- Notes/b.md\n//- other.md\n");
+        let completion = harness.registry.complete_note_id("NOTES/", 1);
         assert_eq!(completion, Completion { values: vec!["notes/a.md".into()], total: 2 });
-        assert_eq!(desk.registry.complete_note_id("x", 100).total, 0);
+        assert_eq!(harness.registry.complete_note_id("x", 100).total, 0);
     }
 }

@@ -1,13 +1,16 @@
-//! JSON Schemas from the types of a tool, made as small as they can be: a model pays for every byte of them.
+//! JSON Schemas generated from a tool's types, and made small: every byte of `tools/list` costs the client context.
 //!
-//! Everything is inlined; names and formats that only a code generator would read are dropped; a property that may be
-//! left out is never said to be null as well.
+//! Subschemas are inlined, and `title` and `format`, which only code generators read, are removed. A property that may be
+//! absent is never declared nullable as well.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-/// The schema of a tool's arguments. Closed: an argument it does not name is refused.
+/// The keywords whose values are schemas or lists of schemas.
+const NESTED: [&str; 5] = ["items", "additionalProperties", "anyOf", "oneOf", "allOf"];
+
+/// The schema of a tool's arguments. Closed: unknown arguments are refused.
 pub(crate) fn input_schema<T: JsonSchema>() -> Value {
     let mut schema = generate::<T>(SchemaSettings::draft2020_12().for_deserialize());
     if let Value::Object(root) = &mut schema {
@@ -18,9 +21,11 @@ pub(crate) fn input_schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// The schema of a tool's answers.
+/// The schema of a tool's answers: fields and their types, and nothing that the answer itself shows.
 pub(crate) fn output_schema<T: JsonSchema>() -> Value {
-    generate::<T>(SchemaSettings::draft2020_12().for_serialize())
+    let mut schema = generate::<T>(SchemaSettings::draft2020_12().for_serialize());
+    keep_types(&mut schema);
+    schema
 }
 
 fn generate<T: JsonSchema>(settings: SchemaSettings) -> Value {
@@ -34,24 +39,49 @@ fn generate<T: JsonSchema>(settings: SchemaSettings) -> Value {
 }
 
 fn tidy(schema: &mut Value) {
-    let Value::Object(schema) = schema else { return };
+    let Value::Object(object) = schema else { return };
     for noise in ["$schema", "title", "format"] {
-        schema.remove(noise);
+        object.remove(noise);
     }
-    let required: Vec<String> = strings(schema.get("required")).map(str::to_owned).collect();
-    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        for (name, property) in properties {
-            tidy(property);
-            if !required.contains(name) {
-                forbid_null(property);
-            }
+    if let Some(Value::String(text)) = object.get_mut("description") {
+        *text = text.replace('\n', " ");
+    }
+    let required: Vec<String> = strings(object.get("required")).map(str::to_owned).collect();
+    for (name, property) in object.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        if !required.contains(name) {
+            forbid_null(property);
         }
     }
-    for inner in ["items", "additionalProperties"] {
-        schema.get_mut(inner).into_iter().for_each(tidy);
+    for_each_subschema(object, tidy);
+}
+
+fn keep_types(schema: &mut Value) {
+    let Value::Object(object) = schema else { return };
+    for keyword in ["description", "default", "minimum", "maximum", "required"] {
+        object.remove(keyword);
     }
-    for choices in ["anyOf", "oneOf", "allOf"] {
-        schema.get_mut(choices).and_then(Value::as_array_mut).into_iter().flatten().for_each(tidy);
+    if object.contains_key("enum") {
+        object.remove("type");
+    }
+    if object.get("additionalProperties") == Some(&Value::Bool(true)) {
+        object.remove("additionalProperties");
+    }
+    for_each_subschema(object, keep_types);
+}
+
+fn for_each_subschema(schema: &mut Map<String, Value>, edit: fn(&mut Value)) {
+    schema
+        .get_mut("properties")
+        .and_then(Value::as_object_mut)
+        .into_iter()
+        .flatten()
+        .for_each(|(_, inner)| edit(inner));
+    for keyword in NESTED {
+        match schema.get_mut(keyword) {
+            Some(Value::Array(schemas)) => schemas.iter_mut().for_each(edit),
+            Some(inner) => edit(inner),
+            None => {}
+        }
     }
 }
 
@@ -73,7 +103,7 @@ fn forbid_null(schema: &mut Value) {
     }
 }
 
-/// The texts of a list, none when there is no list.
+/// The strings of a list; none if there is no list.
 pub(crate) fn strings(list: Option<&Value>) -> impl Iterator<Item = &str> {
     list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
@@ -126,10 +156,16 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_may_be_null_where_it_is_always_there() {
-        let schema = output_schema::<Sample>();
-        assert_eq!(schema["properties"]["way"], json!({"type": "string", "enum": ["in", "out"]}));
-        assert_eq!(schema["properties"]["found"], json!({"type": ["string", "null"]}));
+    fn answers_declare_fields_and_types_and_nothing_else() {
+        let fields = json!({
+            "title": {"type": "string"},
+            "limit": {"type": "integer"},
+            "way": {"enum": ["in", "out"]},
+            "found": {"type": ["string", "null"]}
+        });
+        let object = json!({"type": "object", "properties": fields});
+        assert_eq!(output_schema::<Sample>(), object);
+        assert_eq!(output_schema::<Vec<Sample>>(), json!({"type": "array", "items": object}));
         assert_eq!(output_schema::<Option<Sample>>()["type"], json!(["object", "null"]));
     }
 }

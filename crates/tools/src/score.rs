@@ -1,11 +1,11 @@
-//! Scores as they are shown.
+//! Scores in answers.
 
-/// Three decimals say all there is to say.
+/// Rounded to three decimals.
 pub(crate) fn rounded(score: f64) -> f64 {
     (score * 1000.0).round() / 1000.0
 }
 
-/// A score that is kept in the thousandths that are shown.
+/// A score that is stored in thousandths.
 pub(crate) fn shown(thousandths: u32) -> f64 {
     f64::from(thousandths) / 1000.0
 }

@@ -1,4 +1,4 @@
-//! What tests of tools share: a vault in one string, a call, and the JSON that must come back.
+//! Test support: a vault in a string, a call, and the expected JSON.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::{Registry, RegistryOptions, Reply, ToolResponse};
 
-/// A vault in memory with its tools, and one client.
-pub(crate) struct Desk {
+/// A vault in memory with its tools and one client.
+pub(crate) struct Harness {
     pub(crate) vault: Arc<MemVault>,
     pub(crate) sources: Arc<MemSources>,
     pub(crate) clock: Arc<FixedClock>,
@@ -22,31 +22,31 @@ pub(crate) struct Desk {
     pub(crate) session: Session,
 }
 
-impl Desk {
-    /// A desk at an indexed vault.
+impl Harness {
+    /// An indexed vault.
     pub(crate) fn new(fixture: &str) -> Self {
-        let desk = Self::not_started(fixture);
-        desk.knowledge.start(&|_| {}).expect("a vault in memory can be read");
-        desk
+        let harness = Self::not_started(fixture);
+        harness.knowledge.start(&|_| {}).expect("a vault in memory can be read");
+        harness
     }
 
-    /// A desk at a vault that the builtin model may read.
+    /// An indexed vault with the builtin model, not embedded yet.
     pub(crate) fn before_embedding(fixture: &str) -> Self {
-        let desk = Self::composed(fixture, true);
-        desk.knowledge.start(&|_| {}).expect("a vault in memory can be read");
-        desk
+        let harness = Self::composed(fixture, true);
+        harness.knowledge.start(&|_| {}).expect("a vault in memory can be read");
+        harness
     }
 
-    /// A desk at a vault that the builtin model has read.
+    /// A vault embedded by the builtin model.
     pub(crate) fn with_meaning(fixture: &str) -> Self {
-        let desk = Self::before_embedding(fixture);
-        while desk.knowledge.embed_some(16, Effort::OneThread).expect("the builtin model does not fail") != Round::Idle
-        {
-        }
-        desk
+        let harness = Self::before_embedding(fixture);
+        while harness.knowledge.embed_some(16, Effort::OneThread).expect("the builtin model does not fail")
+            != Round::Idle
+        {}
+        harness
     }
 
-    /// A desk at a vault nobody has looked at yet.
+    /// A vault that is not indexed yet.
     pub(crate) fn not_started(fixture: &str) -> Self {
         Self::composed(fixture, false)
     }
@@ -54,7 +54,7 @@ impl Desk {
     fn composed(fixture: &str, has_meaning: bool) -> Self {
         let clock = Arc::new(FixedClock::default());
         let vault = Arc::new(MemVault::from_fixture(clock.clone(), fixture));
-        // So that files do not count as just written.
+        // Modification times younger than two seconds are not trusted.
         clock.advance(10_000_000_000);
         let sources = Arc::new(MemSources::new(clock.clone()));
         let store = Arc::new(MemShelf::default().open());
@@ -73,7 +73,7 @@ impl Desk {
             false => knowledge,
         });
         let registry = Registry::with_memory(knowledge.clone(), memory, RegistryOptions::default());
-        Self { vault, sources, clock, knowledge, registry, session: Session::named("desk") }
+        Self { vault, sources, clock, knowledge, registry, session: Session::named("harness") }
     }
 
     /// Calls a tool as this client. Every answer is checked against the tool's output schema.
@@ -96,7 +96,7 @@ impl Desk {
         response
     }
 
-    /// The answer; a failure as `{"failed": …}`, where JSON is read and other text is text.
+    /// The answer; a failure as `{"failed": …}` with its JSON or text.
     pub(crate) fn call(&self, tool: &str, arguments: Value) -> Value {
         match self.called(tool, arguments).reply {
             Reply::Answer(answer) => answer,
@@ -118,6 +118,6 @@ impl Desk {
 #[track_caller]
 #[expect(clippy::needless_pass_by_value, reason = "a test writes `json!` at the call")]
 pub(crate) fn check(fixture: &str, tool: &str, arguments: Value, expected: Value) {
-    let got = Desk::new(fixture).call(tool, arguments.clone());
+    let got = Harness::new(fixture).call(tool, arguments.clone());
     assert!(got == expected, "{tool} {arguments}\n     got {got}\nexpected {expected}");
 }

@@ -1,4 +1,4 @@
-//! Times on the wire.
+//! Timestamps in answers.
 
 use jiff::Timestamp;
 

@@ -208,7 +208,9 @@ impl<'a> Call<'a> {
             let named = named.join(", ");
             let more = if count > MAX_OTHERS { format!(" and {} more", count - MAX_OTHERS) } else { String::new() };
             let (spelled, path) = (quoted(&echoed(spelled)), quoted(path.as_str()));
-            self.warn(format!("{spelled} matches several notes: {path} is answered; the others are {named}{more}"));
+            self.warn(format!(
+                "{spelled} matches several notes; this answer is for {path}, the others are {named}{more}"
+            ));
         }
     }
 

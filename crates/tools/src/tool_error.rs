@@ -1,6 +1,6 @@
-//! Why a call failed, and how each toolset's clients expect to be told.
+//! Errors of tool calls, and their format in each toolset.
 //!
-//! What a store or an operating system said in detail goes to the log: it may hold SQL or paths outside the vault.
+//! Details from a store or the operating system go to the log only: they may contain SQL or paths outside the vault.
 
 use quipu_core::index::IndexError;
 use quipu_core::memory::MemoryError;
@@ -16,32 +16,32 @@ use crate::registry::Reply;
 use crate::tool::Toolset;
 use crate::truncate::echoed;
 
-/// Why a call failed, in the domain's words.
+/// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolError {
-    /// What sort of failure.
+    /// Selects the error code.
     pub kind: ToolErrorKind,
-    /// What happened, to what, and what to do. Safe to show to a client.
+    /// Operation, cause and next step. Safe to show to a client.
     pub message: String,
 }
 
-/// The sorts of failure. Each toolset has its own code for each.
+/// The kinds of error. Each toolset has its own code for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToolErrorKind {
     /// The arguments are wrong.
     InvalidArguments,
-    /// There is something of that name already.
+    /// The name is taken.
     Exists,
-    /// There is nothing of that name.
+    /// Nothing has that name.
     NotFound,
     /// Links would break.
     LinkIntegrity,
-    /// Files, index or program failed, or a file is not what the client believes.
+    /// Files, index or server failed, or the file is not the version the client has seen.
     Provider,
 }
 
 impl ToolError {
-    /// A failure of a sort.
+    /// An error of this kind.
     pub fn new(kind: ToolErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
@@ -50,7 +50,7 @@ impl ToolError {
         Self::new(ToolErrorKind::InvalidArguments, message)
     }
 
-    /// The answer in the toolset's own dialect.
+    /// The error in the toolset's format.
     pub fn reply(&self, toolset: Toolset) -> Reply {
         match toolset {
             Toolset::Notes => self.coded(self.notes_code()),
@@ -76,7 +76,7 @@ impl ToolError {
         }
     }
 
-    /// JSON-RPC's codes: the caller's mistake, or ours.
+    /// JSON-RPC's codes for invalid parameters and for internal errors.
     fn pages_code(&self) -> i32 {
         match self.kind {
             ToolErrorKind::Provider => -32603,
@@ -207,14 +207,14 @@ impl From<WriteError> for ToolError {
                 Self::new(ToolErrorKind::Provider, format!("cannot write {}: {}", echoed(&path), said(&source)))
             }
             WriteError::Refused { path, reason } => {
-                Self::new(ToolErrorKind::Provider, format!("{} cannot hold a note: {reason}", echoed(path.as_str())))
+                Self::new(ToolErrorKind::Provider, format!("cannot write {}: {reason}", echoed(path.as_str())))
             }
             other => Self::new(ToolErrorKind::Provider, other.to_string()),
         }
     }
 }
 
-/// What the operating system said. An error that a library made up may name a path outside the vault: only its kind.
+/// The text of an operating system error. For an error made by a library only its kind: its text may contain paths.
 fn said(error: &std::io::Error) -> String {
     match error.raw_os_error() {
         Some(_) => error.to_string(),
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_toolset_tells_a_fault_in_its_own_dialect() {
+    fn each_toolset_has_its_own_error_format() {
         let error = ToolError::new(ToolErrorKind::NotFound, "no note has the id \"x\"");
         assert_eq!(
             error.reply(Toolset::Notes),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_sql_nor_foreign_paths_reach_a_client() {
+    fn errors_contain_neither_sql_nor_outside_paths() {
         let store = ToolError::from(StoreError::new("searched", "no such table: notes at /home/ada/.quipu"));
         assert_eq!(store.message, "the index could not be searched; the server's log has the details");
 

@@ -1,27 +1,26 @@
-//! The one place where text is cut, and how long it may be.
+//! Cuts texts to the lengths that answers allow.
 //!
-//! Lengths are Unicode scalar values and include the suffix. A cut moves back to the edge of a grapheme, so that no
-//! accent, flag or family is torn.
+//! Lengths are Unicode scalar values and include the suffix. A cut moves back to a grapheme boundary, so that no
+//! accent, flag or emoji is split.
 
 use unicode_segmentation::GraphemeCursor;
 
-/// One note asked for by name.
+/// The text of one note read by id.
 pub(crate) const ONE_NOTE: usize = 10_000;
-/// A note among others.
+/// The text of a note in a list.
 pub(crate) const LISTED: usize = 500;
-/// A note that only gives another one its context.
+/// The text of a neighbour of the note that was read.
 pub(crate) const NEIGHBOUR: usize = 200;
 
-/// One warning beside an answer.
+/// One warning.
 pub(crate) const MAX_WARNING: usize = 1000;
 
-/// What a caller gave, said back in an error.
+/// A given value in an error message.
 const ECHOED: usize = 200;
 
 const SUFFIX: &str = "... [truncated]";
 
-/// The text, or its beginning and a suffix that says so: at most `max_chars` characters. Where the suffix alone would be
-/// longer, there is none.
+/// The text, or its beginning with a suffix: at most `max_chars` characters. There is no suffix where it does not fit.
 pub(crate) fn truncate(text: &str, max_chars: usize) -> String {
     if text.char_indices().nth(max_chars).is_none() {
         return text.to_owned();
@@ -30,7 +29,7 @@ pub(crate) fn truncate(text: &str, max_chars: usize) -> String {
     format!("{}{suffix}", beginning(text, max_chars - suffix.len()))
 }
 
-/// What [`truncate`] keeps of a text.
+/// The part of a text that [`truncate`] keeps.
 pub(crate) fn kept(text: &str, max_chars: usize) -> &str {
     if text.char_indices().nth(max_chars).is_none() {
         return text;
@@ -38,7 +37,7 @@ pub(crate) fn kept(text: &str, max_chars: usize) -> &str {
     beginning(text, if max_chars < SUFFIX.len() { max_chars } else { max_chars - SUFFIX.len() })
 }
 
-/// At most so many characters from the beginning of a text, without a torn grapheme.
+/// At most this many characters from the beginning of a text, without a split grapheme.
 pub(crate) fn beginning(text: &str, max_chars: usize) -> &str {
     match text.char_indices().nth(max_chars) {
         Some((at, _)) => &text[..grapheme_edge(text, at)],
@@ -46,18 +45,17 @@ pub(crate) fn beginning(text: &str, max_chars: usize) -> &str {
     }
 }
 
-/// What a caller gave, to be said back to it: whole when short, else its beginning. An error must not be as long as the
-/// argument it complains of.
+/// A given value for an error message: its beginning if it is long.
 pub fn echoed(given: &str) -> String {
     truncate(given, ECHOED)
 }
 
-/// The last grapheme edge at or before a character edge.
+/// The last grapheme boundary at or before a character boundary.
 fn grapheme_edge(text: &str, at: usize) -> usize {
     let mut cursor = GraphemeCursor::new(at, text.len(), true);
     match cursor.is_boundary(text, 0) {
         Ok(true) => at,
-        // The whole text is at hand, so the cursor never asks for another piece of it.
+        // The cursor has the whole text, so it never fails for lack of context.
         _ => cursor.prev_boundary(text, 0).ok().flatten().unwrap_or(0),
     }
 }
@@ -70,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_fits_is_left_alone() {
+    fn a_text_that_fits_is_unchanged() {
         assert_eq!(truncate("exactly twenty chars", 20), "exactly twenty chars");
         assert_eq!(truncate(&"é".repeat(500), LISTED), "é".repeat(500));
     }
@@ -84,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_never_tears_a_grapheme() {
+    fn a_cut_never_splits_a_grapheme() {
         let family = "👨‍👩‍👧";
         assert_eq!(truncate(&family.repeat(20), 18), "... [truncated]", "five characters do not fit in three");
         assert_eq!(truncate(&family.repeat(20), 20), format!("{family}... [truncated]"));
@@ -95,7 +93,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_text_the_limit_holds(text in "\\PC{0,80}", max in 0..60_usize) {
+        fn the_limit_holds_for_any_text(text in "\\PC{0,80}", max in 0..60_usize) {
             let cut = truncate(&text, max);
             prop_assert!(cut.chars().count() <= max);
             let kept = cut.strip_suffix(SUFFIX).unwrap_or(&cut);

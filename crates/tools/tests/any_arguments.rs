@@ -1,4 +1,4 @@
-//! Whatever a client sends, it gets an answer or is told what was wrong; never an internal error, never a write outside.
+//! Random arguments: every call gets an answer or an error about its arguments, and nothing is written outside the vault.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ proptest! {
                     prop_assert!(valid, "{} {arguments:?} answered {answer}", tool.name);
                 }
                 Reply::Failure(text) => prop_assert!(!text.contains("internal error"), "{} {arguments:?}", tool.name),
-                // Pages tell a mistake of the caller as an error of the protocol.
+                // Pages report invalid arguments as JSON-RPC errors.
                 Reply::Protocol { code, message } => {
                     prop_assert!(tool.toolset == Toolset::Pages && code == -32602, "{}: {code} {message}", tool.name);
                 }

@@ -1,4 +1,4 @@
-//! Whatever is edited in whatever order, a running server answers as one that has just started.
+//! After any sequence of edits a running server answers like one that has just started.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const PATHS: [&str; 9] =
     ["a.md", "A.md", "b.md", "d/a.md", "D/a.md", "d/b.md", "c c.md", "d/c-c.md", "e/deep/a.markdown"];
 const TARGETS: [&str; 9] = ["a", "d/a", "b", "c c", "c-c", "nick", "Given Title", "deep/a", "nowhere"];
 
-/// What names, tags and places a note has besides those of its path.
+/// Frontmatter lines that change names, tags and section.
 const PROPERTIES: [&str; 4] = ["aliases: [nick]", "title: Given Title", "tags: [kept/low]", "section: Elsewhere"];
 
 #[derive(Debug, Clone)]
@@ -101,7 +101,7 @@ proptest! {
     #[test]
     fn edits_one_by_one_give_what_a_fresh_start_gives(edits in prop::collection::vec(edit(), 1..25)) {
         let vault = Arc::new(MemVault::new(Arc::default()));
-        // Enough other notes that one edit is a small change, not a reason to resolve everything anew.
+        // Enough other notes that one edit does not resolve all links again.
         for number in 0..12 {
             let targets: String = TARGETS.iter().skip(number % 5).map(|target| format!("[[{target}]] ")).collect();
             vault.put(&format!("hub{number}.md"), targets);
@@ -112,12 +112,12 @@ proptest! {
             let Some(path) = make(&vault, edit) else { continue };
             knowledge.sync(&Scope::Below(vec![path]), &|_| {}).expect("a vault in memory can be read");
             knowledge.keep().expect("a store in memory keeps anything");
-            // Fills what is kept between reads.
+            // Fills the caches.
             answers(&running);
         }
         let (_, fresh) = start(&vault, &MemShelf::default());
         prop_assert_eq!(answers(&running), answers(&fresh));
-        // What was remembered makes for a quicker start, and for no other answer.
+        // A start from the stored index gives the same answers.
         let (_, remembering) = start(&vault, &shelf);
         prop_assert_eq!(answers(&remembering), answers(&fresh));
     }

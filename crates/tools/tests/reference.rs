@@ -1,4 +1,4 @@
-//! `docs/tools.md` is what the tools say of themselves. `cargo xtask docs` writes it anew.
+//! `docs/tools.md` is generated from the tools by `cargo xtask docs`.
 #![expect(clippy::disallowed_methods, reason = "compares a page of the repository")]
 
 use std::path::Path;
@@ -33,5 +33,5 @@ fn the_page_of_tools_is_up_to_date() {
         std::fs::write(&file, &page).unwrap();
     }
     let kept = std::fs::read_to_string(&file).unwrap_or_default();
-    assert!(kept == page, "docs/tools.md is not what the tools say; `cargo xtask docs` writes it anew");
+    assert!(kept == page, "docs/tools.md is out of date; run `cargo xtask docs`");
 }

@@ -32,6 +32,15 @@ fn every_tool_says_what_it_takes_and_what_it_may_do() {
     }
 }
 
+/// The whole list must stay below 60,000 bytes; this leaves room for more tools.
+#[test]
+fn the_list_of_tools_is_short() {
+    let mut client = Client::connect(VAULT, LEGACY);
+    let result = client.request("tools/list", json!({}))["result"].clone();
+    let (bytes, count) = (result.to_string().len(), result["tools"].as_array().unwrap().len());
+    assert!(bytes <= 1_050 * count, "{bytes} bytes for {count} tools");
+}
+
 #[test]
 fn an_output_schema_is_promised_to_older_clients_only_for_objects() {
     let mut client = Client::connect(VAULT, LEGACY);

@@ -40,7 +40,7 @@ fn an_entity_of_many_observations_is_read_in_parts_newest_first() {
     remember(&mut client, "Diary", 450, 30);
     let (newest, told) = look(&mut client, json!({"entity_id": 1}));
     assert_eq!(newest, (350..450).collect::<Vec<_>>());
-    let message = "entity 1 has 450 observations, of which 100 are shown; the 350 older ones follow with \
+    let message = "entity 1 has 450 observations, of which 100 are shown; the 350 older ones follow at \
         `observations_offset` 100";
     assert_eq!(told, [message]);
     assert_eq!(client.answer("get_entity", json!({"entity_id": 1}))["observations_total"], 450);
@@ -116,8 +116,7 @@ fn what_was_asked_for_is_shown_before_what_is_new() {
     let texts: Vec<&str> = observations.iter().map(|seen| seen["content"].as_str().unwrap()).collect();
     assert_eq!(texts[0], asked);
     assert!(texts.len() > 30 && texts[1..].is_sorted() && texts[texts.len() - 1].starts_with("00149"), "{texts:?}");
-    let told =
-        "only the best fitting and the newest observations of entities 1 are shown; read one alone for all of them";
+    let told = "only the best matching and newest observations of entities 1 are shown; for all of them read one entity at a time";
     assert_eq!(warnings(&result), [told]);
 }
 

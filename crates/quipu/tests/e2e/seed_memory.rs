@@ -234,7 +234,7 @@ fn an_equal_observation_is_not_stored_twice() {
     let mut client = planted();
     let again = client.call("create_observation", json!({"entity_id": 2, "text_content": " Uses SQLite "}));
     assert_eq!(first_block(&again)["observation_id"], 1, "the one that is there");
-    let told = "nothing was added: entity 2 has this observation already, as observation 1";
+    let told = "nothing was added: entity 2 already has this observation, as observation 1";
     assert_eq!(warnings(&again), [told]);
     let bulk = json!({"observations": [
         {"entity_id": 2, "text_content": "Is new"},
@@ -249,7 +249,7 @@ fn an_equal_observation_is_not_stored_twice() {
     assert_eq!(ids, [&json!(4), &json!(2), &json!(4), &json!(5)]);
     assert_eq!(answer["summary"]["observations_created"], 2);
     let told = |place: usize, id: usize| {
-        format!("observations[{place}] was not added: its entity has it already, as observation {id}")
+        format!("observations[{place}] was not added: the entity already has it as observation {id}")
     };
     assert_eq!(warnings(&made), [told(1, 2), told(2, 4)]);
     let only = client.answer("bulk_update", json!({"observations": [{"entity_id": 2, "text_content": "Is new"}]}));
@@ -283,7 +283,7 @@ fn relations_come_and_go() {
     assert_eq!(found(json!({"relation_type": "part_of", "to_entity_id": 4})), [0_i64; 0]);
     let cut = client.call("find_relations", json!({"limit": 2}));
     assert_eq!(first_block(&cut).as_array().unwrap().len(), 2);
-    assert_eq!(warnings(&cut), ["there are more than 2 relations; the rest comes with offset 2"]);
+    assert_eq!(warnings(&cut), ["more than 2 relations match; continue with `offset` 2"]);
     let entity = timeless(client.answer("get_entity", json!({"entity_id": 2})));
     let from = json!([{"relation_id": 1, "to_entity_id": 1, "to_entity_name": "Quipu", "relation_type": "part_of"}]);
     let to = json!([{"relation_id": 2, "from_entity_id": 3, "from_entity_name": "Write ahead log",
@@ -371,7 +371,7 @@ fn a_part_of_the_graph() {
     let found = first_block(&result);
     assert_eq!(ids(&found["entities"]), [3, 2]);
     assert_eq!((timeless(found["relations"].clone()), found.get("pagination")), (json!([relation]), None));
-    assert_eq!(warnings(&result), ["there are no entities 99"]);
+    assert_eq!(warnings(&result), ["unknown entity ids: 99"]);
     assert_eq!(error(&mut client, "get_subgraph_by_ids", json!({"entity_ids": []})).0, "InvalidArguments");
 }
 

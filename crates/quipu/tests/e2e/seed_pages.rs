@@ -203,10 +203,10 @@ fn what_is_wrong_is_an_error_of_the_protocol() {
     let mut client = Client::open(PAGES);
     for (tool, arguments, expected) in [
         ("ubp_get_page", json!({}), "`filepath` is missing"),
-        ("ubp_get_page", json!({ "filepath": "nowhere.md" }), "no page is at \"nowhere.md\""),
-        ("ubp_get_page", json!({ "filepath": "../../etc/passwd" }), "no page is at"),
+        ("ubp_get_page", json!({ "filepath": "nowhere.md" }), "no page has the path \"nowhere.md\""),
+        ("ubp_get_page", json!({ "filepath": "../../etc/passwd" }), "no page has the path"),
         ("ubp_get_page", json!({ "filepath": "spec.md", "raw": true }), "`raw` is not an argument of this tool"),
-        ("ubp_get_context", json!({ "filepath": "nowhere.md" }), "no page is at"),
+        ("ubp_get_context", json!({ "filepath": "nowhere.md" }), "no page has the path"),
         (
             "ubp_get_context",
             json!({ "filepath": "spec.md", "depth": 0 }),
@@ -227,7 +227,7 @@ fn what_is_wrong_is_an_error_of_the_protocol() {
         ("ubp_list_pages", json!({ "sort": "size" }), "`sort` is \"size\"; it must be one of"),
         ("ubp_list_pages", json!({ "order": "up" }), "`order` is \"up\"; it must be one of"),
         ("ubp_get_graph", json!({ "depth": 6 }), "`depth` is 6; it must be a whole number from 1 to 5"),
-        ("ubp_get_graph", json!({ "center": "nowhere.md" }), "no page is at"),
+        ("ubp_get_graph", json!({ "center": "nowhere.md" }), "no page has the path"),
     ] {
         let (code, message) = refused(&mut client, tool, arguments.clone());
         assert_eq!(code, -32602, "{tool} {arguments}");

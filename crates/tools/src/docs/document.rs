@@ -1,4 +1,4 @@
-//! What is said of a document beside its text.
+//! A document's metadata.
 
 use quipu_core::model::Note;
 use schemars::JsonSchema;
@@ -35,7 +35,7 @@ impl DocumentMetadata {
         }
     }
 
-    /// The same among others: a long description is cut.
+    /// The same in a list: a long description is cut.
     pub(super) fn listed(self) -> Self {
         Self { description: self.description.map(|text| truncate(&text, LISTED)), ..self }
     }

@@ -1,4 +1,4 @@
-//! One document in full.
+//! `get_document`: one document in full or in part.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,11 @@ const PATH_REQUIRED: &str = "Document path is required";
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Path from the vault root, such as "guides/getting-started.md".
+    /// Path from the vault root: "guides/setup.md".
     path: String,
-    /// Read in parts: from this character of the text on, as `truncated.next_offset` says.
+    /// Continue at this character: truncated.next_offset.
     offset: Option<usize>,
-    /// Read in parts: at most this many characters.
+    /// Maximum characters of text.
     #[schemars(range(min = 1, max = 50_000))]
     max_chars: Option<usize>,
 }
@@ -25,9 +25,9 @@ pub(crate) struct Params {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
     path: String,
-    /// The text without frontmatter, whole unless a part was asked for.
+    /// The text without frontmatter, whole unless a part was requested.
     content: String,
-    /// Only where content is a part of the text.
+    /// Present when content is a part of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<Truncated>,
     metadata: DocumentMetadata,
@@ -42,8 +42,8 @@ impl Tool for GetDocument {
     type Output = Output;
 
     const NAME: &'static str = "get_document";
-    const DESCRIPTION: &'static str = "Read one document in full; a long one can be read in parts with offset and \
-        max_chars. Use a path from list_documents or search_docs.";
+    const DESCRIPTION: &'static str =
+        "Read the whole text of one document by path, without its links; offset and max_chars read a part.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
     const MISSING_ARGUMENT: Option<&'static str> = Some(PATH_REQUIRED);
@@ -52,7 +52,7 @@ impl Tool for GetDocument {
         if params.path.trim().is_empty() {
             return Err(ToolError::invalid(PATH_REQUIRED));
         }
-        // A path that leads out of the vault is no path inside it, and answers like any other that is not there.
+        // A path outside the vault gets the same answer as a missing document.
         let Some(read) = call.read(&params.path)? else {
             return Err(ToolError::new(
                 ToolErrorKind::NotFound,
@@ -80,7 +80,7 @@ impl Tool for GetDocument {
 mod tests {
     use serde_json::json;
 
-    use crate::testing::{Desk, check};
+    use crate::testing::{Harness, check};
 
     const DOCS: &str = "\
 //- guides/Getting-Started.md
@@ -95,7 +95,7 @@ Welcome to…
 ";
 
     #[test]
-    fn a_document_in_full() {
+    fn a_document_is_returned_in_full() {
         let expected = json!({
             "path": "guides/Getting-Started.md",
             "content": "# Getting Started\n\nWelcome to…\n",
@@ -114,13 +114,13 @@ Welcome to…
     }
 
     #[test]
-    fn nothing_is_cut() {
-        let desk = Desk::new(&format!("//- long.md\n{}", "x".repeat(50_000)));
-        assert_eq!(desk.call("get_document", json!({"path": "long.md"}))["content"].as_str().unwrap().len(), 50_000);
+    fn a_long_document_is_not_cut() {
+        let harness = Harness::new(&format!("//- long.md\n{}", "x".repeat(50_000)));
+        assert_eq!(harness.call("get_document", json!({"path": "long.md"}))["content"].as_str().unwrap().len(), 50_000);
     }
 
     #[test]
-    fn a_path_that_leads_out_answers_like_any_that_is_missing() {
+    fn a_path_outside_the_vault_is_not_found() {
         for path in ["invalid/path.md", "../package.json", "/etc/passwd", "guides/../../secret.md", "guides", "pic.png"]
         {
             let expected = json!({"failed": format!("Error: Document not found: {path}")});
@@ -139,14 +139,14 @@ Welcome to…
     }
 
     #[test]
-    fn files_that_differ_in_case_go_by_their_true_names() {
+    fn files_that_differ_in_case_are_found_by_exact_path() {
         let vault = "//- Twin.md\nupper\n//- twin.md\nlower\n";
-        let desk = Desk::new(vault);
-        assert_eq!(desk.call("get_document", json!({"path": "twin.md"}))["content"], "lower\n");
-        assert_eq!(desk.call("get_document", json!({"path": "Twin.md"}))["content"], "upper\n");
-        let ambiguous = desk.called("get_document", json!({"path": "TWIN.md"}));
+        let harness = Harness::new(vault);
+        assert_eq!(harness.call("get_document", json!({"path": "twin.md"}))["content"], "lower\n");
+        assert_eq!(harness.call("get_document", json!({"path": "Twin.md"}))["content"], "upper\n");
+        let ambiguous = harness.called("get_document", json!({"path": "TWIN.md"}));
         assert!(matches!(&ambiguous.reply, crate::Reply::Answer(answer) if answer["content"] == "upper\n"));
-        let told = "\"TWIN.md\" matches several notes: \"Twin.md\" is answered; the others are \"twin.md\"";
+        let told = "\"TWIN.md\" matches several notes; this answer is for \"Twin.md\", the others are \"twin.md\"";
         assert!(ambiguous.warnings.iter().any(|line| line == told), "{:?}", ambiguous.warnings);
     }
 }

@@ -1,4 +1,4 @@
-//! What documents there are.
+//! `list_documents`: documents, in pages.
 
 use quipu_core::model::NoteKey;
 use schemars::JsonSchema;
@@ -9,18 +9,17 @@ use crate::answer_size::{self, Wanted};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 
-/// Documents on a page.
 const DEFAULT_LIMIT: usize = 100;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Only this section, usually a top folder such as "guides"; "root" for files in none.
+    /// A section, usually a top folder such as "guides"; "root" for files in none.
     #[serde(default = "every_section")]
     section: String,
-    /// At most this many; without it also no more than a short answer holds.
+    /// Maximum results; fewer by default if the answer gets long.
     #[schemars(range(min = 1, max = 1000), extend("default" = DEFAULT_LIMIT))]
     limit: Option<usize>,
-    /// Leave out this many first, for the next page.
+    /// Results to skip.
     #[serde(default)]
     offset: usize,
 }
@@ -32,7 +31,7 @@ fn every_section() -> String {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
     documents: Vec<DocumentMetadata>,
-    /// All that match, beyond the limit too.
+    /// All matches, not only those listed.
     total: usize,
     section: String,
 }
@@ -44,8 +43,8 @@ impl Tool for ListDocuments {
     type Output = Output;
 
     const NAME: &'static str = "list_documents";
-    const DESCRIPTION: &'static str = "List documents in order of path: title, path, section, tags, description. Use it \
-        to see what is documented; to find something in the text call search_docs.";
+    const DESCRIPTION: &'static str =
+        "List documents by path with section, tags and description. To search their text use search_docs.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
@@ -73,7 +72,7 @@ impl Tool for ListDocuments {
 mod tests {
     use serde_json::json;
 
-    use crate::testing::{Desk, check};
+    use crate::testing::{Harness, check};
 
     const DOCS: &str = "\
 //- guides/getting-started.md
@@ -92,7 +91,7 @@ section: reference
 ";
 
     #[test]
-    fn one_document_with_all_that_is_known() {
+    fn a_document_has_all_metadata() {
         let expected = json!({
             "documents": [{
                 "title": "Getting Started",
@@ -106,14 +105,14 @@ section: reference
             "total": 2,
             "section": "guides"
         });
-        let mut answer = Desk::new(DOCS).call("list_documents", json!({"section": "guides"}));
+        let mut answer = Harness::new(DOCS).call("list_documents", json!({"section": "guides"}));
         answer["documents"].as_array_mut().unwrap().remove(0);
         assert_eq!(answer, expected);
     }
 
     #[test]
-    fn sections_are_folders_or_what_the_frontmatter_says() {
-        let answer = Desk::new(DOCS).call("list_documents", json!({}));
+    fn sections_come_from_folders_or_frontmatter() {
+        let answer = Harness::new(DOCS).call("list_documents", json!({}));
         let rows: Vec<_> =
             answer["documents"].as_array().unwrap().iter().map(|row| (&row["path"], &row["section"])).collect();
         let expected = [
@@ -126,19 +125,19 @@ section: reference
         assert_eq!(rows, expected.each_ref().map(|(path, section)| (path, section)));
         assert_eq!((&answer["total"], &answer["section"]), (&json!(4), &json!("all")));
         for (section, total) in [("reference", 1), ("root", 1), ("Guides", 2), ("api", 0)] {
-            assert_eq!(Desk::new(DOCS).call("list_documents", json!({"section": section}))["total"], total);
+            assert_eq!(Harness::new(DOCS).call("list_documents", json!({"section": section}))["total"], total);
         }
     }
 
     #[test]
-    fn an_unknown_section_is_empty() {
+    fn an_unknown_section_has_no_documents() {
         let expected = json!({"documents": [], "total": 0, "section": "tutorials"});
         check(DOCS, "list_documents", json!({"section": "tutorials"}), expected);
     }
 
     #[test]
     fn files_that_differ_in_case_are_two_documents() {
-        let answer = Desk::new("//- b.md\n//- Twin.md\n//- twin.md\n").call("list_documents", json!({}));
+        let answer = Harness::new("//- b.md\n//- Twin.md\n//- twin.md\n").call("list_documents", json!({}));
         let paths: Vec<_> =
             answer["documents"].as_array().unwrap().iter().map(|row| row["path"].as_str().unwrap()).collect();
         assert_eq!(paths, ["Twin.md", "b.md", "twin.md"]);
@@ -148,10 +147,10 @@ section: reference
     fn pages_of_the_default_size_reach_every_document_once() {
         // Long descriptions: a page is shorter than its default number of documents.
         let document = |n: usize| format!("//- d{n:03}.md\n---\ndescription: {}\n---\n", "long ".repeat(200));
-        let desk = Desk::new(&(0..130).map(document).collect::<String>());
+        let harness = Harness::new(&(0..130).map(document).collect::<String>());
         let (mut seen, mut pages) = (Vec::new(), 0);
         loop {
-            let called = desk.called("list_documents", json!({"offset": seen.len()}));
+            let called = harness.called("list_documents", json!({"offset": seen.len()}));
             let crate::Reply::Answer(page) = called.reply else { panic!("it answers") };
             assert!(page.to_string().chars().count() <= 40_000);
             seen.extend(page["documents"].as_array().unwrap().iter().map(|row| row["path"].clone()));
@@ -160,20 +159,20 @@ section: reference
                 assert_eq!(called.warnings, [""; 0]);
                 break;
             }
-            assert!(called.warnings[0].ends_with(&format!("the next come with `offset` {}", seen.len())));
+            assert!(called.warnings[0].ends_with(&format!("continue with `offset` {}", seen.len())));
         }
         let expected: Vec<_> = (0..130).map(|n| json!(format!("d{n:03}.md"))).collect();
         assert_eq!((seen, pages > 2), (expected, true));
-        let all = desk.call("list_documents", json!({"limit": 130}));
+        let all = harness.call("list_documents", json!({"limit": 130}));
         assert_eq!(all["documents"].as_array().unwrap().len(), 130, "a limit that was asked for holds");
     }
 
     #[test]
-    fn page_by_page() {
-        let desk = Desk::new(DOCS);
-        let page = desk.call("list_documents", json!({"limit": 1, "offset": "3"}));
+    fn offset_and_limit_select_a_page() {
+        let harness = Harness::new(DOCS);
+        let page = harness.call("list_documents", json!({"limit": 1, "offset": "3"}));
         assert_eq!((&page["documents"][0]["path"], &page["total"]), (&json!("readme.md"), &json!(4)));
-        let failed = desk.call("list_documents", json!({"limit": 0}));
+        let failed = harness.call("list_documents", json!({"limit": 0}));
         assert_eq!(failed["failed"], "Error: `limit` is 0; it must be a whole number from 1 to 1000");
     }
 }

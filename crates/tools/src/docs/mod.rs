@@ -1,5 +1,5 @@
-//! The vault as documentation. Here a note is called a document and goes by its real path; every file is one, also
-//! those whose path differs from another's only in case.
+//! The toolset `docs`: a note is a document, identified by its real path. Every file is one, also those whose path differs
+//! from another's only in case.
 
 mod get_document;
 mod list_documents;

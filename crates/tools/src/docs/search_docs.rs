@@ -1,4 +1,4 @@
-//! Documents that hold given words, with the lines that show it.
+//! `search_docs`: finds documents whose lines contain given words.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,10 +14,10 @@ const QUERY_REQUIRED: &str = "Search query is required";
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Params {
-    /// Words that must all be in the title, a tag or one line; case, "-" and "_" do not matter.
+    /// Words that the title, a tag or one line must all contain; case, "-" and "_" are ignored.
     #[schemars(length(max = 1000))]
     query: String,
-    /// At most this many.
+    /// Maximum results.
     #[schemars(range(min = 1, max = 100), extend("default" = DEFAULT_LIMIT))]
     max_results: Option<usize>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Output {
     /// Best first.
     results: Vec<Found>,
     query: String,
-    /// All that match, beyond the limit too.
+    /// All matches, not only those listed.
     total: usize,
 }
 
@@ -50,8 +50,8 @@ impl Tool for SearchDocs {
     type Output = Output;
 
     const NAME: &'static str = "search_docs";
-    const DESCRIPTION: &'static str = "Find documents by the words in their title, tags and lines, with excerpts. Use \
-        it for known terms and names; it knows no synonyms, so try other words when it finds nothing.";
+    const DESCRIPTION: &'static str = "Find documents whose title, tag or line contains all given words or parts of \
+        words, and return the lines. Use it for identifiers and exact terms; for a topic use ubp_search.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
     const MISSING_ARGUMENT: Option<&'static str> = Some(QUERY_REQUIRED);
@@ -80,7 +80,7 @@ impl Tool for SearchDocs {
 mod tests {
     use serde_json::json;
 
-    use crate::testing::{Desk, check};
+    use crate::testing::{Harness, check};
 
     const DOCS: &str = "\
 //- guides/getting-started.md
@@ -98,7 +98,7 @@ Started by getting up.
 ";
 
     #[test]
-    fn title_tags_and_lines_count() {
+    fn title_tags_and_lines_add_to_the_score() {
         let expected = json!({
             "results": [
                 {
@@ -134,7 +134,7 @@ Started by getting up.
 
     #[test]
     fn the_total_counts_what_the_limit_leaves_out() {
-        let answer = Desk::new(DOCS).call("search_docs", json!({"query": "STARTED_getting", "maxResults": "1"}));
+        let answer = Harness::new(DOCS).call("search_docs", json!({"query": "STARTED_getting", "maxResults": "1"}));
         assert_eq!((answer["results"].as_array().unwrap().len(), &answer["total"]), (1, &json!(2)));
         assert_eq!(answer["query"], "STARTED_getting");
     }
@@ -142,11 +142,11 @@ Started by getting up.
     #[test]
     fn every_line_counts_and_three_are_shown() {
         let vault = format!("//- a.md\n{}", "word\n\n\n".repeat(7));
-        let answer = Desk::new(&vault).call("search_docs", json!({"query": "word"}));
+        let answer = Harness::new(&vault).call("search_docs", json!({"query": "word"}));
         assert_eq!(answer["results"][0]["relevanceScore"], 7);
         assert_eq!(answer["results"][0]["excerpts"], json!(["word", "word", "word"]));
         let long = format!("//- a.md\nneedle {}\n", "x".repeat(5_000));
-        let answer = Desk::new(&long).call("search_docs", json!({"query": "needle"}));
+        let answer = Harness::new(&long).call("search_docs", json!({"query": "needle"}));
         assert_eq!(answer["results"][0]["excerpts"][0].as_str().unwrap().len(), 500);
     }
 

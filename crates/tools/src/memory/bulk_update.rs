@@ -1,4 +1,4 @@
-//! Many new things in one step.
+//! `bulk_update`: creates entities, observations and relations in one transaction.
 
 use std::borrow::Cow;
 
@@ -57,7 +57,7 @@ struct NewRelation {
     relation_type: String,
 }
 
-/// The number of an entity, or the name of one made in the same call.
+/// The id of an entity, or the name of one created in the same call.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum IdOrName {
@@ -74,7 +74,7 @@ impl JsonSchema for IdOrName {
         true
     }
 
-    // Said in one word for each kind: the derived form would say it in three times the bytes.
+    // The derived schema is three times as long.
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": ["integer", "string"] })
     }
@@ -111,8 +111,8 @@ impl Tool for BulkUpdate {
     type Output = Output;
 
     const NAME: &'static str = "bulk_update";
-    const DESCRIPTION: &'static str = "Create entities, observations and relations in one step: all or nothing, 1 to 50 in all. An id may also be the name of \
-        an entity created in the same call. Use it to save what you learned at the end of a session.";
+    const DESCRIPTION: &'static str = "Create entities, observations and relations in one call: 1 to 50 in all, all \
+        or nothing. An entity id can also be the name of an entity in this call.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = false;
     const SHOWS_NOTES: bool = false;
@@ -151,7 +151,7 @@ impl Tool for BulkUpdate {
             ));
         }
         for (place, id) in &made.repeated {
-            call.warn(format!("observations[{place}] was not added: its entity has it already, as observation {id}"));
+            call.warn(format!("observations[{place}] was not added: the entity already has it as observation {id}"));
         }
         let summary = Summary {
             entities_created: made.entities.len(),

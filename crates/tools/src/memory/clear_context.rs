@@ -1,4 +1,4 @@
-//! No project any more.
+//! `clear_context`: ends the project context.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ impl Tool for ClearContext {
     type Output = Output;
 
     const NAME: &'static str = "clear_context";
-    const DESCRIPTION: &'static str = "Leave the project you work in: searches rank everything alike again.";
+    const DESCRIPTION: &'static str = "End the project context: searches rank all entities alike again.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;

@@ -1,4 +1,4 @@
-//! A new entity, unless it is likely there already.
+//! `create_entity`: creates an entity unless it is a likely duplicate.
 
 use quipu_core::memory::{Creation, Entity, EntityWish, limits};
 use schemars::JsonSchema;
@@ -11,10 +11,10 @@ use crate::truncate::echoed;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Its name; no other entity may have it, in any case.
+    /// Unique name, regardless of case.
     #[schemars(length(min = 1, max = limits::NAME))]
     name: String,
-    /// For example Project, Task, Issue, User. Common variants become one: "bug" is Issue.
+    /// Such as Project, Task, Issue, User; variants are mapped: "bug" to Issue.
     #[schemars(length(min = 1, max = limits::TYPE))]
     entity_type: String,
     /// Other names, separated by |.
@@ -23,11 +23,11 @@ pub(crate) struct Params {
     /// What it is, in a sentence.
     #[schemars(length(max = limits::DESCRIPTION))]
     description: Option<String>,
-    /// What is known of it; one fact each.
+    /// Facts, one each.
     #[serde(default)]
     #[schemars(length(max = 200), inner(length(min = 1, max = limits::OBSERVATION)))]
     observations: Vec<String>,
-    /// Create it although something like it is there.
+    /// Create it although a similar one exists.
     #[serde(default)]
     force: bool,
 }
@@ -75,8 +75,8 @@ impl Tool for CreateEntity {
     type Output = Output;
 
     const NAME: &'static str = "create_entity";
-    const DESCRIPTION: &'static str = "Remember a new thing. If something of the same name, alias or meaning is there, nothing is created and existing_entity \
-        is returned with a warning: add to that one, or pass force. Several at once: bulk_update.";
+    const DESCRIPTION: &'static str = "Create an entity in memory. If the same name, alias or meaning exists, \
+        nothing is created and existing_entity is returned: add to it, or pass force. For several use bulk_update.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = false;
     const SHOWS_NOTES: bool = false;

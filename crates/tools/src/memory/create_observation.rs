@@ -1,4 +1,4 @@
-//! A fact added to an entity.
+//! `create_observation`: adds a fact to an entity.
 
 use quipu_core::memory::{EntityId, Observation, limits};
 use schemars::JsonSchema;
@@ -10,9 +10,9 @@ use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Number of the entity.
+    /// Entity id.
     entity_id: i64,
-    /// The fact, short and complete in itself.
+    /// One fact, complete in itself.
     #[schemars(length(min = 1, max = limits::OBSERVATION))]
     text_content: String,
 }
@@ -24,8 +24,7 @@ impl Tool for CreateObservation {
     type Output = ObservationOutput;
 
     const NAME: &'static str = "create_observation";
-    const DESCRIPTION: &'static str =
-        "Add a fact to an entity. One fact each: they are found better. Several at once: bulk_update.";
+    const DESCRIPTION: &'static str = "Add one fact to an entity. For several use bulk_update.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = false;
     const SHOWS_NOTES: bool = false;
@@ -36,7 +35,7 @@ impl Tool for CreateObservation {
         let observed = memory.create_observation(EntityId(params.entity_id), &params.text_content, &author)?;
         if observed.was_there {
             let Observation { id, entity, .. } = &observed.observation;
-            call.warn(format!("nothing was added: entity {entity} has this observation already, as observation {id}"));
+            call.warn(format!("nothing was added: entity {entity} already has this observation, as observation {id}"));
         }
         Ok(observed.observation.into())
     }

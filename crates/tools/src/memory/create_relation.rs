@@ -1,4 +1,4 @@
-//! Two entities related.
+//! `create_relation`: relates two entities.
 
 use quipu_core::memory::{EntityId, limits};
 use schemars::JsonSchema;
@@ -10,11 +10,11 @@ use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Number of the source.
+    /// Source entity.
     from_entity_id: i64,
-    /// Number of the target.
+    /// Target entity.
     to_entity_id: i64,
-    /// For example part_of, depends_on, relates_to, implements, solves.
+    /// Such as part_of, depends_on, implements.
     #[schemars(length(min = 1, max = limits::TYPE))]
     relation_type: String,
 }
@@ -26,8 +26,8 @@ impl Tool for CreateRelation {
     type Output = RelationOutput;
 
     const NAME: &'static str = "create_relation";
-    const DESCRIPTION: &'static str = "Relate two entities: from … relation_type … to. part_of makes a member of a project. The same \
-        relation twice is an error.";
+    const DESCRIPTION: &'static str =
+        "Relate two entities. part_of adds an entity to a project. A relation that exists is an error.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = false;
     const SHOWS_NOTES: bool = false;

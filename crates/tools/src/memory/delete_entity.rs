@@ -1,4 +1,4 @@
-//! An entity taken away.
+//! `delete_entity`: deletes an entity with its observations and relations.
 
 use quipu_core::memory::{Entity, EntityId};
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Number of the entity.
+    /// Entity id.
     entity_id: i64,
 }
 
@@ -28,8 +28,8 @@ impl Tool for DeleteEntity {
     type Output = Output;
 
     const NAME: &'static str = "delete_entity";
-    const DESCRIPTION: &'static str = "Delete an entity with all its observations and relations, for good as far as agents go; the user can undo it. To join \
-        two entities, move the facts first.";
+    const DESCRIPTION: &'static str =
+        "Delete an entity with its observations and relations; only the user can undo it.";
     const ACCESS: Access = Access::Destroy;
     const IDEMPOTENT: bool = false;
     const SHOWS_NOTES: bool = false;

@@ -1,4 +1,4 @@
-//! A fact taken away.
+//! `delete_observation`: deletes one observation.
 
 use quipu_core::memory::ObservationId;
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Number of the observation.
+    /// Observation id.
     observation_id: i64,
 }
 
@@ -28,7 +28,7 @@ impl Tool for DeleteObservation {
     type Output = Output;
 
     const NAME: &'static str = "delete_observation";
-    const DESCRIPTION: &'static str = "Delete one observation, for example one that is no longer true.";
+    const DESCRIPTION: &'static str = "Delete one observation, for example an outdated one.";
     const ACCESS: Access = Access::Destroy;
     const IDEMPOTENT: bool = false;
     const SHOWS_NOTES: bool = false;

@@ -1,4 +1,4 @@
-//! A relation taken away.
+//! `delete_relation`: deletes one relation.
 
 use quipu_core::memory::RelationId;
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Number of the relation.
+    /// Relation id.
     relation_id: i64,
 }
 
@@ -28,7 +28,7 @@ impl Tool for DeleteRelation {
     type Output = Output;
 
     const NAME: &'static str = "delete_relation";
-    const DESCRIPTION: &'static str = "Delete one relation; the entities stay.";
+    const DESCRIPTION: &'static str = "Delete one relation; its entities stay.";
     const ACCESS: Access = Access::Destroy;
     const IDEMPOTENT: bool = false;
     const SHOWS_NOTES: bool = false;

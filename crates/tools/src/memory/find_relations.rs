@@ -1,4 +1,4 @@
-//! Relations by their ends and their type.
+//! `find_relations`: relations by source, target and type.
 
 use quipu_core::memory::EntityId;
 use quipu_core::ports::RelationFilter;
@@ -12,16 +12,16 @@ use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Only with this source.
+    /// Source entity.
     from_entity_id: Option<i64>,
-    /// Only with this target.
+    /// Target entity.
     to_entity_id: Option<i64>,
-    /// Only of this type, as written.
+    /// Exact type.
     relation_type: Option<String>,
-    /// At most this many.
+    /// Maximum results.
     #[schemars(range(min = 1, max = 1000), extend("default" = DEFAULT_LIMIT))]
     limit: Option<usize>,
-    /// Leave out this many first.
+    /// Results to skip.
     #[serde(default)]
     offset: u64,
 }
@@ -35,8 +35,7 @@ impl Tool for FindRelations {
     type Output = Vec<RelationOutput>;
 
     const NAME: &'static str = "find_relations";
-    const DESCRIPTION: &'static str =
-        "List relations by source, target or type; without any of them all relations, oldest first.";
+    const DESCRIPTION: &'static str = "List relations by source, target or type, oldest first.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;
@@ -48,7 +47,7 @@ impl Tool for FindRelations {
             relation_type: params.relation_type,
         };
         let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
-        // One more than wanted tells whether there are more.
+        // One more than the limit shows whether there are more.
         let found = call.memory()?.find_relations(&filter, params.offset, limit + 1)?;
         let mut relations = RelationOutput::all(call.memory()?, found)?;
         let count = relations.len();
@@ -59,7 +58,7 @@ impl Tool for FindRelations {
         if relations.len() < count {
             let shown = relations.len();
             let next = params.offset + shown as u64;
-            call.warn(format!("there are more than {shown} relations; the rest comes with offset {next}"));
+            call.warn(format!("more than {shown} relations match; continue with `offset` {next}"));
         }
         Ok(relations)
     }

@@ -1,4 +1,4 @@
-//! The project worked in.
+//! `get_context`: the current project.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub(crate) struct Output {
     project_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     project_type: Option<String>,
-    /// Absent where the project has none.
+    /// Absent if the project has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
 }
@@ -31,7 +31,7 @@ impl Tool for GetContext {
     type Output = Output;
 
     const NAME: &'static str = "get_context";
-    const DESCRIPTION: &'static str = "The project you work in, or that there is none. It is set with set_context.";
+    const DESCRIPTION: &'static str = "Get the project you work in, if any. It is set with set_context.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;

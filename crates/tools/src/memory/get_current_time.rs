@@ -1,4 +1,4 @@
-//! What time it is.
+//! `get_current_time`: the current time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ impl Tool for GetCurrentTime {
     type Output = Output;
 
     const NAME: &'static str = "get_current_time";
-    const DESCRIPTION: &'static str = "The server's time now, ISO 8601 in UTC. Use it to date what you remember.";
+    const DESCRIPTION: &'static str = "Get the current time, to date what you record.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = false;
     const SHOWS_NOTES: bool = false;

@@ -1,4 +1,4 @@
-//! One entity with all that is known of it.
+//! `get_entity`: one entity with its observations, relations and linked notes.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ use crate::truncate::truncate;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Number of the entity.
+    /// Entity id.
     entity_id: i64,
-    /// At most this many of each list: the newest observations, the oldest relations.
+    /// Maximum items of each list: newest observations, oldest relations.
     #[schemars(range(min = 1, max = 1000), extend("default" = DEFAULT_LIMIT))]
     limit: Option<usize>,
-    /// Leave out this many of the newest observations; a warning says which comes next.
+    /// Newest observations to skip.
     #[serde(default)]
     observations_offset: u64,
-    /// Leave out this many of the oldest relations, either way.
+    /// Oldest relations to skip, in each direction.
     #[serde(default)]
     relations_offset: u64,
 }
@@ -37,13 +37,13 @@ pub(crate) struct Output {
     entity: EntityOutput,
     /// Oldest first.
     observations: Vec<Seen>,
-    /// All of them, shown or not.
+    /// Including those that are not shown.
     observations_total: u64,
     /// This entity is the source.
     relations_from: Vec<RelationFrom>,
     /// This entity is the target.
     relations_to: Vec<RelationTo>,
-    /// Notes that the description and the observations shown link to; absent where there are none.
+    /// Notes that the description and the shown observations link to; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<LinkedNote>,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Output {
 struct LinkedNote {
     id: String,
     title: String,
-    /// As written between the brackets; a renamed note keeps it.
+    /// The link as written, also after the note was renamed.
     link: String,
 }
 
@@ -91,8 +91,8 @@ impl Tool for GetEntity {
     type Output = Output;
 
     const NAME: &'static str = "get_entity";
-    const DESCRIPTION: &'static str = "One entity by its number, with its observations and its relations in both directions. To find the number use \
-        search_entities.";
+    const DESCRIPTION: &'static str =
+        "Read one entity with its observations and relations. To find its id use search_entities.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
@@ -112,7 +112,7 @@ impl Tool for GetEntity {
         let mut relations_to: Vec<RelationTo> = to.collect();
         let mut room = OBSERVATIONS;
         if params.limit.is_none() {
-            // Observations are what an entity is read for: relations take a part of the room at most.
+            // Observations matter most, so relations get at most a third of the space.
             let whole = LIST_ROOM.saturating_sub(json_chars(&entity));
             let count = relations_from.len() + relations_to.len();
             relations_from.truncate(fitting(&relations_from, whole / 6));
@@ -124,7 +124,7 @@ impl Tool for GetEntity {
         let shown = newest_that_fit(&costs, room);
         detail.observations.drain(..detail.observations.len() - shown);
         let notes = linked_notes(call, &detail)?;
-        tell_rest(call, &detail, &params, room);
+        warn_of_rest(call, &detail, &params, room);
         if detail.has_more_relations {
             let (from, to) = (relations_from.len(), relations_to.len());
             call.warn(format!(
@@ -181,24 +181,24 @@ impl RelationTo {
     }
 }
 
-/// Says which observations are not shown, or not all of them, and how to have them.
-fn tell_rest(call: &Call<'_>, detail: &EntityDetail, params: &Params, max_chars: usize) {
+/// Warns of observations that are left out or cut, and says how to get them.
+fn warn_of_rest(call: &Call<'_>, detail: &EntityDetail, params: &Params, max_chars: usize) {
     let EntityDetail { entity, observations, .. } = detail;
     let shown = observations.len() as u64;
     let older = entity.observation_count.saturating_sub(params.observations_offset).saturating_sub(shown);
     if older > 0 {
         let (count, next) = (entity.observation_count, params.observations_offset + shown);
         call.warn(format!(
-            "entity {} has {count} observations, of which {shown} are shown; the {older} older ones follow with \
+            "entity {} has {count} observations, of which {shown} are shown; the {older} older ones follow at \
              `observations_offset` {next}",
             entity.id
         ));
     }
-    // Only one that is longer than all the room is cut, and then it is shown alone.
+    // Only an observation longer than the whole space is cut, and then it is the only one.
     if let Some(cut) = observations.iter().find(|seen| seen.text.chars().nth(max_chars).is_some()) {
         let way = match params.limit {
-            None => format!("`limit` 1 and `observations_offset` {} show all of it", params.observations_offset),
-            Some(_) => "`quipu export` has all of it".to_owned(),
+            None => format!("`limit` 1 and `observations_offset` {} return all of it", params.observations_offset),
+            Some(_) => "`quipu export` writes all of it".to_owned(),
         };
         call.warn(format!("observation {} is cut; {way}", cut.id));
     }
@@ -207,7 +207,7 @@ fn tell_rest(call: &Call<'_>, detail: &EntityDetail, params: &Params, max_chars:
 fn linked_notes(call: &Call<'_>, detail: &EntityDetail) -> Result<Vec<LinkedNote>, ToolError> {
     let Some(spoken_of) = call.knowledge.spoken_of(detail)? else { return Ok(Vec::new()) };
     if !call.knowledge.wait_ready(Duration::ZERO) {
-        call.warn("the vault is still being indexed: `notes` may miss some; ask again later".to_owned());
+        call.warn("the vault is still being indexed: `notes` may be incomplete; retry later".to_owned());
     }
     let shown = |(key, link)| {
         let note = spoken_of.snapshot.note(key);

@@ -1,4 +1,4 @@
-//! Some entities and what lies between them.
+//! `get_subgraph_by_ids`: entities by id and the relations among them.
 
 use quipu_core::memory::EntityId;
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Numbers of entities.
+    /// Entity ids.
     #[schemars(length(min = 1, max = 100))]
     entity_ids: Vec<i64>,
 }
@@ -29,7 +29,8 @@ impl Tool for GetSubgraphByIds {
     type Output = Output;
 
     const NAME: &'static str = "get_subgraph_by_ids";
-    const DESCRIPTION: &'static str = "Entities by their numbers, with their observations and the relations among them. Numbers of nothing are left out.";
+    const DESCRIPTION: &'static str =
+        "Read entities by id with their observations and the relations among them. Unknown ids are left out.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;
@@ -38,7 +39,7 @@ impl Tool for GetSubgraphByIds {
         let ids: Vec<EntityId> = params.entity_ids.into_iter().map(EntityId).collect();
         let (subgraph, missing) = call.memory()?.subgraph(&ids)?;
         if !missing.is_empty() {
-            call.warn(format!("there are no entities {}", listed(&missing)));
+            call.warn(format!("unknown entity ids: {}", listed(&missing)));
         }
         let (entities, relations) = show_subgraph(call, subgraph, &[])?;
         Ok(Output { entities, relations })

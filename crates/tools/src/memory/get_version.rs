@@ -1,4 +1,4 @@
-//! Which program answers.
+//! `get_version`: the version of the server.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,13 +21,12 @@ impl Tool for GetVersion {
     type Output = Output;
 
     const NAME: &'static str = "get_version";
-    const DESCRIPTION: &'static str = "The version of this server.";
+    const DESCRIPTION: &'static str = "Get the version of this server.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;
 
-    fn call(call: &Call<'_>, _params: Params) -> Result<Output, ToolError> {
-        let _ = call;
+    fn call(_call: &Call<'_>, _params: Params) -> Result<Output, ToolError> {
         Ok(Output { version: env!("CARGO_PKG_VERSION") })
     }
 }

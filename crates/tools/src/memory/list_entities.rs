@@ -1,4 +1,4 @@
-//! All entities, page by page.
+//! `list_entities`: all entities, in pages.
 
 use quipu_core::memory::{EntityPage, Page};
 use schemars::JsonSchema;
@@ -10,11 +10,11 @@ use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Page, from 1.
+    /// Page number.
     #[serde(default = "first_page")]
     #[schemars(range(min = 1))]
     page: u64,
-    /// Entities to a page.
+    /// Entities per page.
     #[serde(default = "default_per_page")]
     #[schemars(range(min = 1, max = 100))]
     per_page: usize,
@@ -33,8 +33,7 @@ impl Tool for ListEntities {
     type Output = Output;
 
     const NAME: &'static str = "list_entities";
-    const DESCRIPTION: &'static str =
-        "All entities in the order of their making, page by page. To find something use search_entities.";
+    const DESCRIPTION: &'static str = "List all entities in pages, oldest first. To find one use search_entities.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;

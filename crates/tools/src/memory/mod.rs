@@ -1,5 +1,4 @@
-//! What agents learn, as the clients of this toolset know it. The domain's words are used as they are: entity, observation,
-//! relation.
+//! The toolset `memory`: what agents remember as entities, observations and relations.
 
 mod bulk_update;
 mod clear_context;

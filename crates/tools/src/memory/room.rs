@@ -1,23 +1,22 @@
-//! How much of what is known fits into one answer. An agent pays for every character, and clients refuse answers that are
-//! much longer.
+//! Which observations fit into one answer.
 
 use crate::answer_size::json_chars;
 
-/// Characters of the observations of one entity where a limit was asked for: room for the longest that a tool makes.
+/// Characters of the observations of one entity if the client passed a limit: enough for the longest observation.
 pub(super) const OBSERVATIONS: usize = 50_000;
 
-/// The least that an entity of many has for its observations.
+/// Characters of observations for each of many entities, at least.
 const LEAST: usize = 300;
 
-/// What stands around an observation: its number, its times, the names of its fields.
+/// Characters of the other fields of an observation.
 const FRAME: usize = 140;
 
-/// Characters that an observation takes up.
+/// Characters of an observation in an answer.
 pub(super) fn cost(text: &str) -> usize {
     json_chars(&text) + FRAME
 }
 
-/// How many of these observations, by what they cost, fit from the last one back. The last one is shown in any case.
+/// How many of the newest (last) observations of these costs fit. The newest is always shown.
 pub(super) fn newest_that_fit(costs: &[usize], room: usize) -> usize {
     let mut left = room;
     let fits = |cost: &&usize| {
@@ -28,8 +27,8 @@ pub(super) fn newest_that_fit(costs: &[usize], room: usize) -> usize {
     costs.iter().rev().take_while(fits).count().max(1).min(costs.len())
 }
 
-/// Which of these observations, by what they cost, are shown: of those that fit a query, best first, as many as there is room
-/// for, then the newest until the room is full, oldest of them first. The first of all is shown in any case.
+/// The observations of these costs to show: first the matches of a query, best first, then the newest, oldest first, as far
+/// as they fit. The first is always shown.
 pub(super) fn fitting_then_newest(costs: &[usize], fitting: &[usize], room: usize) -> Vec<usize> {
     let (mut left, mut is_first) = (room, true);
     let mut has_room = |place: &usize| {
@@ -47,7 +46,7 @@ pub(super) fn fitting_then_newest(costs: &[usize], fitting: &[usize], room: usiz
     shown
 }
 
-/// Shares room out: who wants little gets it, the others get the same each.
+/// Divides space: small requests are met, the others share the rest equally.
 pub(super) fn shares(wanted: &[usize], room: usize) -> Vec<usize> {
     let mut smallest_first: Vec<usize> = (0..wanted.len()).collect();
     smallest_first.sort_by_key(|place| wanted[*place]);
@@ -65,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_are_taken_until_the_room_is_full() {
+    fn the_newest_are_taken_until_the_space_is_full() {
         assert_eq!(newest_that_fit(&[5, 5, 5], 15), 3);
         assert_eq!(newest_that_fit(&[5, 5, 5], 14), 2);
         assert_eq!(newest_that_fit(&[1, 9, 5], 10), 1, "no gaps");
@@ -74,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_the_query_comes_before_the_newest() {
+    fn matches_come_before_the_newest() {
         assert_eq!(fitting_then_newest(&[5, 5, 5, 5], &[1], 15), [1, 2, 3]);
         assert_eq!(fitting_then_newest(&[5, 5, 5, 5], &[2, 0], 20), [2, 0, 1, 3], "the others in their order");
         assert_eq!(fitting_then_newest(&[5, 5, 9, 5], &[2, 0], 12), [2], "no room is left");
@@ -85,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_little_leaves_room_for_others() {
+    fn small_requests_leave_space_for_others() {
         assert_eq!(shares(&[10, 20, 30], 100), [10, 20, 30]);
         assert_eq!(shares(&[10_000, 100, 10_000], 5100), [2500, 100, 2500]);
         assert_eq!(shares(&[10_000; 4], 400), [LEAST; 4], "nobody gets next to nothing");

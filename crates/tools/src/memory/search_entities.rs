@@ -1,4 +1,4 @@
-//! Entities that fit a query.
+//! `search_entities`: finds entities.
 
 use quipu_core::memory::{EntityId, Field, Found, SearchBy, SearchQuery};
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ pub(crate) struct Params {
     /// Words or a question, in any language.
     #[schemars(length(min = 1, max = 1000))]
     query: String,
-    /// At most this many.
+    /// Maximum results.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Hit {
     memory_observations_count: u64,
     /// 0 to 1.
     relevance_score: f64,
-    /// Where words of the query occur; empty when found by meaning.
+    /// Fields that contain words of the query; empty if found by meaning only.
     matched_fields: Vec<&'static str>,
 }
 
@@ -58,8 +58,8 @@ impl Tool for SearchEntities {
     type Output = Vec<Hit>;
 
     const NAME: &'static str = "search_entities";
-    const DESCRIPTION: &'static str = "Find entities by words and meaning in names, types, aliases, descriptions and observations, best first. Search before \
-        you create. For the facts themselves use get_entity or search_subgraph.";
+    const DESCRIPTION: &'static str = "Find entities by words and meaning in all their fields, best first. Search \
+        before you create. For their facts use search_subgraph.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;

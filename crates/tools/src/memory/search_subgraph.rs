@@ -1,4 +1,4 @@
-//! The part of the graph that fits a query.
+//! `search_subgraph`: finds entities, with their observations and the relations among them.
 
 use quipu_core::memory::{EntityId, Field, Page, SubgraphQuery};
 use schemars::JsonSchema;
@@ -13,23 +13,23 @@ pub(crate) struct Params {
     /// Words or a question, in any language.
     #[schemars(length(min = 1, max = 1000))]
     query: String,
-    /// Look into names.
+    /// Search names.
     #[serde(default = "yes")]
     search_in_name: bool,
-    /// Look into types.
+    /// Search types.
     #[serde(default = "yes")]
     search_in_type: bool,
-    /// Look into aliases.
+    /// Search aliases.
     #[serde(default = "yes")]
     search_in_aliases: bool,
-    /// Look into observations and descriptions.
+    /// Search observations and descriptions.
     #[serde(default = "yes")]
     search_in_observations: bool,
-    /// Page, from 1.
+    /// Page number.
     #[serde(default = "first_page")]
     #[schemars(range(min = 1))]
     page: u64,
-    /// Entities to a page.
+    /// Entities per page.
     #[serde(default = "default_per_page")]
     #[schemars(range(min = 1, max = 100))]
     per_page: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Params {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
     entities: Vec<GraphEntity>,
-    /// Among the entities of this page.
+    /// Among the listed entities.
     relations: Vec<RelationOutput>,
     pagination: Pagination,
 }
@@ -56,8 +56,8 @@ impl Tool for SearchSubgraph {
     type Output = Output;
 
     const NAME: &'static str = "search_subgraph";
-    const DESCRIPTION: &'static str = "Find entities and return them with their observations and the relations among them, best first. Use it to recall \
-        everything about a topic in one call.";
+    const DESCRIPTION: &'static str = "Find entities with their observations and the relations among them, best \
+        first: all that memory has on a topic in one call.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;

@@ -1,4 +1,4 @@
-//! The project to work in.
+//! `set_context`: sets the current project.
 
 use quipu_core::memory::EntityId;
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Number of the project entity.
+    /// Entity id of the project.
     project_id: i64,
 }
 
@@ -29,8 +29,8 @@ impl Tool for SetContext {
     type Output = Output;
 
     const NAME: &'static str = "set_context";
-    const DESCRIPTION: &'static str = "Work in a project: it and whatever is part_of it, directly or not, rank first in your searches. It ends with clear_context. \
-        It is remembered for your next session.";
+    const DESCRIPTION: &'static str = "Set the project you work in: it and everything part_of it rank first in your \
+        searches, also in later sessions. To end it use clear_context.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;

@@ -1,4 +1,4 @@
-//! Entities that may be one.
+//! `suggest_merges`: pairs of entities that may be duplicates.
 
 use quipu_core::memory::MergeSuggestion;
 use schemars::JsonSchema;
@@ -10,11 +10,11 @@ use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Only pairs closer than this: 0 is identical, 1 unrelated.
+    /// Maximum distance: 0 is identical, 1 unrelated.
     #[serde(default = "default_threshold")]
     #[schemars(range(min = 0.0, max = 1.0))]
     threshold: f64,
-    /// At most this many.
+    /// Maximum results.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Suggestion {
     recommendation: &'static str,
 }
 
-/// Closer than this hardly needs a look.
+/// Below this distance a merge needs no review.
 const CONFIDENT: f32 = 0.15;
 
 fn default_threshold() -> f64 {
@@ -49,7 +49,8 @@ impl Tool for SuggestMerges {
     type Output = Vec<Suggestion>;
 
     const NAME: &'static str = "suggest_merges";
-    const DESCRIPTION: &'static str = "Pairs of entities that may be the same thing, closest first. Nothing is changed. Look at both before you join them.";
+    const DESCRIPTION: &'static str = "List pairs of entities that may be duplicates, closest first. To merge a pair, ask \
+        the user to run `quipu merge FROM INTO` with their ids.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;

@@ -1,4 +1,4 @@
-//! An entity's own fields, changed.
+//! `update_entity`: changes an entity's own fields.
 
 use quipu_core::memory::{EntityId, limits};
 use quipu_core::ports::EntityUpdate;
@@ -11,7 +11,7 @@ use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Number of the entity.
+    /// Entity id.
     entity_id: i64,
     /// New name.
     #[schemars(length(min = 1, max = limits::NAME))]
@@ -19,7 +19,7 @@ pub(crate) struct Params {
     /// New type.
     #[schemars(length(min = 1, max = limits::TYPE))]
     entity_type: Option<String>,
-    /// In place of all aliases, separated by |; "" clears them.
+    /// New aliases, separated by |, in place of all; "" clears them.
     #[schemars(length(max = limits::ALIASES))]
     aliases: Option<String>,
     /// New description; "" clears it.
@@ -34,8 +34,8 @@ impl Tool for UpdateEntity {
     type Output = EntityOutput;
 
     const NAME: &'static str = "update_entity";
-    const DESCRIPTION: &'static str = "Change the name, type, aliases or description of an entity. What is not given stays. Facts go into \
-        create_observation instead.";
+    const DESCRIPTION: &'static str = "Change an entity's name, type, aliases or description; omitted fields stay. \
+        To add a fact use create_observation.";
     const ACCESS: Access = Access::Destroy;
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = false;

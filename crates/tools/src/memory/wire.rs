@@ -1,4 +1,4 @@
-//! Entities, observations and relations as they are shown.
+//! Entities, observations and relations in answers.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,13 +15,13 @@ use crate::tool::Call;
 use crate::tool_error::ToolError;
 use crate::truncate::{LISTED, echoed, truncate};
 
-/// Characters of a name that stands beside an id.
+/// Characters of an entity name beside its id.
 const MAX_NAME_BESIDE: usize = 200;
 
-/// However many entities there are, so much is left for what is known of them.
+/// Characters reserved for observations and relations, however many entities there are.
 const MIN_ROOM: usize = 10_000;
 
-/// Between aliases, when they are given and when they are shown.
+/// Separates aliases in arguments and answers.
 const SEPARATOR: char = '|';
 
 #[derive(Serialize, JsonSchema)]
@@ -52,7 +52,7 @@ impl From<Entity> for EntityOutput {
     }
 }
 
-/// Says when a type is kept under another word than the one given.
+/// Warns if the type was mapped to its canonical name.
 pub(crate) fn warn_of_mapped_type(call: &Call<'_>, given: &str, kept: &str) {
     if EntityTypes::is_other_word(given, kept) {
         call.warn(format!(
@@ -63,19 +63,19 @@ pub(crate) fn warn_of_mapped_type(call: &Call<'_>, given: &str, kept: &str) {
 }
 
 impl EntityOutput {
-    /// The same among others: long texts are cut.
+    /// The same in a list: long texts are cut.
     fn listed(self, max_chars: usize) -> Self {
         let cut = |text: Option<String>| text.map(|text| truncate(&text, max_chars));
         Self { name: listed_name(&self.name), description: cut(self.description), aliases: cut(self.aliases), ..self }
     }
 }
 
-/// A name among others. No tool makes a longer one; an older memory may have some.
+/// A name in a list. Tools refuse longer names; an older memory may have some.
 pub(super) fn listed_name(name: &str) -> String {
     truncate(name, limits::NAME)
 }
 
-/// An entity where its name is enough.
+/// An entity by id, name and type.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct EntityName {
     entity_id: i64,
@@ -124,12 +124,12 @@ pub(crate) struct RelationOutput {
 }
 
 impl RelationOutput {
-    /// One relation, with the names of its ends.
+    /// One relation with the names of its entities.
     pub(super) fn named(memory: &Memory, relation: Relation) -> Result<Self, ToolError> {
         Ok(Self::all(memory, vec![relation])?.remove(0))
     }
 
-    /// Relations in their order, with the names of their ends.
+    /// Relations with the names of their entities, in the same order.
     pub(super) fn all(memory: &Memory, relations: Vec<Relation>) -> Result<Vec<Self>, ToolError> {
         let names = names_of_ends(memory, &relations)?;
         let output = |relation: Relation| Self {
@@ -146,7 +146,7 @@ impl RelationOutput {
     }
 }
 
-/// Names of entities, as they stand beside their ids.
+/// Names of entities by id.
 pub(super) struct Names(HashMap<EntityId, String>);
 
 impl Names {
@@ -155,7 +155,7 @@ impl Names {
     }
 }
 
-/// The names of the entities that some relations are between.
+/// The names of the entities of some relations.
 pub(super) fn names_of_ends<'r>(
     memory: &Memory,
     relations: impl IntoIterator<Item = &'r Relation>,
@@ -165,12 +165,10 @@ pub(super) fn names_of_ends<'r>(
     Ok(Names(memory.entity_names(&ids)?.into_iter().collect()))
 }
 
-/// The page that is shown when none is asked for.
 pub(super) fn first_page() -> u64 {
     1
 }
 
-/// Entities on a page when nothing else is asked for.
 pub(super) fn default_per_page() -> usize {
     20
 }
@@ -194,7 +192,7 @@ impl Pagination {
     }
 }
 
-/// An entity of a part of the graph.
+/// An entity with its observations.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct GraphEntity {
     #[serde(flatten)]
@@ -210,8 +208,8 @@ struct GraphObservation {
     updated_at: String,
 }
 
-/// A part of the graph as it is shown; what had to be cut is told beside it. `fitting` are the observations that were asked
-/// for, best first, of each entity: they are shown before its others.
+/// A subgraph for an answer; warns of what is left out. `fitting` has the matching observations of each entity, best first:
+/// they are shown before the others.
 pub(super) fn show_subgraph(
     call: &Call<'_>,
     subgraph: Subgraph,
@@ -225,7 +223,7 @@ pub(super) fn show_subgraph(
     relations.truncate(answer_size::fitting(&relations, room / 4));
     if relations.len() < count {
         let shown = relations.len();
-        call.warn(format!("{shown} of {count} relations are shown; ask for fewer entities at once to see the others"));
+        call.warn(format!("{shown} of {count} relations are shown; request fewer entities to see the others"));
     }
     let room = room - json_chars(&relations);
     let costs = |seen: &[Observation]| -> Vec<usize> { seen.iter().map(|seen| cost(&seen.text)).collect() };
@@ -254,16 +252,16 @@ pub(super) fn show_subgraph(
         shown_entities.push(GraphEntity { entity, observations });
     }
     if !shortened.is_empty() {
-        let which = if fitting.is_empty() { "newest observations" } else { "best fitting and the newest observations" };
+        let which = if fitting.is_empty() { "newest observations" } else { "best matching and newest observations" };
         call.warn(format!(
-            "only the {which} of entities {} are shown; read one alone for all of them",
+            "only the {which} of entities {} are shown; for all of them read one entity at a time",
             listed(&shortened)
         ));
     }
     Ok((shown_entities, relations))
 }
 
-/// Entities as they are listed: the more room they take, the shorter are their long texts.
+/// Entities of a list: the longer the list, the shorter their texts.
 fn listed_entities(entities: Vec<Entity>) -> Vec<EntityOutput> {
     let mut entities: Vec<EntityOutput> = entities.into_iter().map(EntityOutput::from).collect();
     for max_chars in [LISTED, LISTED / 2, LISTED / 5] {
@@ -283,12 +281,12 @@ pub(super) fn split_aliases(text: &str) -> Vec<String> {
     text.split(SEPARATOR).map(|alias| alias.trim().to_owned()).filter(|alias| !alias.is_empty()).collect()
 }
 
-/// A number from 0 to 1 with as many digits as mean something.
+/// Rounded to four decimals.
 pub(super) fn rounded(number: f32) -> f64 {
     (f64::from(number) * 10_000.0).round() / 10_000.0
 }
 
-/// Ids in a sentence.
+/// Ids separated by commas.
 pub(super) fn listed(ids: &[EntityId]) -> String {
     ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
@@ -298,18 +296,18 @@ mod tests {
     use serde_json::json;
 
     use crate::Reply;
-    use crate::testing::Desk;
+    use crate::testing::Harness;
 
-    /// Two share the room out, half for each.
+    /// Two entities get half of the space each.
     #[test]
-    fn an_observation_that_fits_is_whole_and_nothing_is_told_of_it() {
+    fn an_observation_that_fits_is_whole_and_has_no_warning() {
         for (length, is_whole) in [(18_000, true), (20_000, false)] {
-            let desk = Desk::new("");
+            let harness = Harness::new("");
             for name in ["Letter", "Postcard"] {
                 let text = "x".repeat(length);
-                desk.call("create_entity", json!({"name": name, "entity_type": "x", "observations": [text]}));
+                harness.call("create_entity", json!({"name": name, "entity_type": "x", "observations": [text]}));
             }
-            let called = desk.called("get_subgraph_by_ids", json!({"entity_ids": [1, 2]}));
+            let called = harness.called("get_subgraph_by_ids", json!({"entity_ids": [1, 2]}));
             let Reply::Answer(answer) = called.reply else { panic!("it answers") };
             let shown = answer["entities"][1]["observations"][0]["content"].as_str().unwrap();
             assert_eq!(
@@ -322,21 +320,21 @@ mod tests {
     }
 
     #[test]
-    fn no_tool_makes_an_observation_that_none_could_show() {
-        let desk = Desk::new("");
+    fn observations_too_long_to_show_are_refused() {
+        let harness = Harness::new("");
         let entity = |length: usize| json!({"name": "Ada", "entity_type": "x", "observations": ["x".repeat(length)]});
         for (tool, arguments) in [
             ("create_entity", entity(50_001)),
             ("bulk_update", json!({"entities": [entity(50_001)]})),
             ("create_entity", entity(0)),
         ] {
-            let (code, message) = desk.fails(tool, arguments);
+            let (code, message) = harness.fails(tool, arguments);
             assert_eq!(code, "InvalidArguments", "{message}");
         }
-        desk.call("create_entity", entity(50_000));
-        let cut = desk.called("get_entity", json!({"entity_id": 1}));
-        assert_eq!(cut.warnings, ["observation 1 is cut; `limit` 1 and `observations_offset` 0 show all of it"]);
-        let shown = desk.called("get_entity", json!({"entity_id": 1, "limit": 1}));
+        harness.call("create_entity", entity(50_000));
+        let cut = harness.called("get_entity", json!({"entity_id": 1}));
+        assert_eq!(cut.warnings, ["observation 1 is cut; `limit` 1 and `observations_offset` 0 return all of it"]);
+        let shown = harness.called("get_entity", json!({"entity_id": 1, "limit": 1}));
         assert!(shown.warnings.is_empty(), "{:?}", shown.warnings);
         let Reply::Answer(shown) = shown.reply else { panic!("it answers") };
         assert_eq!(shown["observations"][0]["observation_content"].as_str().unwrap().len(), 50_000);

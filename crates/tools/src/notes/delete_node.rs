@@ -1,4 +1,4 @@
-//! A note put into the vault's trash.
+//! `delete_node`: moves a note to the vault's trash.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Id of the note.
+    /// Note id.
     id: String,
 }
 
@@ -25,8 +25,8 @@ impl Tool for DeleteNode {
     type Output = Output;
 
     const NAME: &'static str = "delete_node";
-    const DESCRIPTION: &'static str = "Delete a note. deleted is false if there was none. It goes to the vault's trash, \
-        from where the user can bring it back; links to it break, so look at get_neighbors first.";
+    const DESCRIPTION: &'static str = "Move a note to the trash, from which the user can restore it; deleted is \
+        false if there was none. Links to it break: check get_neighbors first.";
     const ACCESS: Access = Access::Destroy;
     const IDEMPOTENT: bool = true;
 
@@ -40,38 +40,38 @@ impl Tool for DeleteNode {
 mod tests {
     use serde_json::json;
 
-    use crate::testing::Desk;
+    use crate::testing::Harness;
 
     #[test]
     fn a_note_goes_to_the_trash() {
-        let desk = Desk::new("//- notes/Old-Draft.md\n[[b]]\n//- b.md\n[[old-draft]]\n");
-        assert_eq!(desk.call("delete_node", json!({"id": "notes/old-draft.md"})), json!({"deleted": true}));
-        assert_eq!(desk.call("delete_node", json!({"id": "notes/old-draft.md"})), json!({"deleted": false}));
-        assert_eq!(desk.vault.paths(), ["b.md"]);
-        assert_eq!(desk.call("get_neighbors", json!({"id": "b.md"})), json!([]));
-        let links = &desk.call("get_node", json!({"id": "b.md"}))["links"];
+        let harness = Harness::new("//- notes/Old-Draft.md\n[[b]]\n//- b.md\n[[old-draft]]\n");
+        assert_eq!(harness.call("delete_node", json!({"id": "notes/old-draft.md"})), json!({"deleted": true}));
+        assert_eq!(harness.call("delete_node", json!({"id": "notes/old-draft.md"})), json!({"deleted": false}));
+        assert_eq!(harness.vault.paths(), ["b.md"]);
+        assert_eq!(harness.call("get_neighbors", json!({"id": "b.md"})), json!([]));
+        let links = &harness.call("get_node", json!({"id": "b.md"}))["links"];
         assert_eq!(*links, json!([{"id": "old-draft", "title": "old-draft"}]));
 
-        let kept = desk.knowledge.kept().unwrap();
-        desk.knowledge.restore(&kept[0]).unwrap();
-        assert_eq!(desk.call("get_neighbors", json!({"id": "b.md"}))[0]["id"], "notes/old-draft.md");
+        let kept = harness.knowledge.kept().unwrap();
+        harness.knowledge.restore(&kept[0]).unwrap();
+        assert_eq!(harness.call("get_neighbors", json!({"id": "b.md"}))[0]["id"], "notes/old-draft.md");
     }
 
     #[test]
-    fn what_is_no_note_is_not_deleted() {
-        let desk = Desk::new("//- pic.png\n//- .git/a.md\n");
+    fn only_notes_are_deleted() {
+        let harness = Harness::new("//- pic.png\n//- .git/a.md\n");
         for id in ["missing.md", "pic.png", ".git/a.md", "../a.md", ""] {
-            assert_eq!(desk.call("delete_node", json!({"id": id})), json!({"deleted": false}), "{id:?}");
+            assert_eq!(harness.call("delete_node", json!({"id": id})), json!({"deleted": false}), "{id:?}");
         }
-        assert_eq!(desk.vault.paths(), [".git/a.md", "pic.png"]);
+        assert_eq!(harness.vault.paths(), [".git/a.md", "pic.png"]);
     }
 
     #[test]
-    fn an_edit_made_elsewhere_is_not_thrown_away() {
-        let desk = Desk::new("//- a.md\nold\n");
-        desk.call("get_node", json!({"id": "a.md"}));
-        desk.vault.put("a.md", "precious\n");
-        assert_eq!(desk.fails("delete_node", json!({"id": "a.md"})).0, "PROVIDER_ERROR");
-        assert_eq!(desk.vault.text("a.md").unwrap(), "precious\n");
+    fn a_note_with_an_outside_edit_is_not_deleted() {
+        let harness = Harness::new("//- a.md\nold\n");
+        harness.call("get_node", json!({"id": "a.md"}));
+        harness.vault.put("a.md", "precious\n");
+        assert_eq!(harness.fails("delete_node", json!({"id": "a.md"})).0, "PROVIDER_ERROR");
+        assert_eq!(harness.vault.text("a.md").unwrap(), "precious\n");
     }
 }

@@ -1,4 +1,4 @@
-//! The shortest way from one note to another along links.
+//! `find_path`: the shortest path of links from one note to another.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,9 +9,9 @@ use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Id of the note to start from.
+    /// Id of the first note.
     source: String,
-    /// Id of the note to reach.
+    /// Id of the last note.
     target: String,
 }
 
@@ -30,8 +30,8 @@ impl Tool for FindPath {
     type Output = Option<Output>;
 
     const NAME: &'static str = "find_path";
-    const DESCRIPTION: &'static str = "Find the fewest links that lead from one note to another, followed in the \
-        direction they point. null if none do; then try it the other way round.";
+    const DESCRIPTION: &'static str =
+        "Find the shortest path of links from one note to another, in link direction; null if there is none.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
@@ -72,14 +72,14 @@ mod tests {
 ";
 
     #[test]
-    fn the_shortest_way() {
+    fn the_shortest_path_is_found() {
         let path = ["notes/intro.md", "notes/basics.md", "notes/advanced.md"];
         let arguments = json!({"source": "notes/intro.md", "target": "Notes/Advanced.md"});
         check(CHAIN, "find_path", arguments, json!({"path": path, "length": 2}));
     }
 
     #[test]
-    fn from_a_note_to_itself_is_no_step() {
+    fn a_path_to_itself_has_length_zero() {
         let arguments = json!({"source": "notes/intro.md", "target": "notes/intro.md"});
         check(CHAIN, "find_path", arguments, json!({"path": ["notes/intro.md"], "length": 0}));
     }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_shortest_ways_the_first_by_id() {
+    fn equally_short_paths_are_ordered_by_id() {
         let vault = "//- s.md\n[[b]] [[a]]\n//- a.md\n[[t]]\n//- b.md\n[[t]]\n//- t.md\n";
         let arguments = json!({"source": "s.md", "target": "t.md"});
         check(vault, "find_path", arguments, json!({"path": ["s.md", "a.md", "t.md"], "length": 2}));

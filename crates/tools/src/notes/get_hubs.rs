@@ -1,4 +1,4 @@
-//! The notes that hold the vault together.
+//! `get_hubs`: the most linked notes.
 
 use quipu_core::index::HubMetric;
 use schemars::JsonSchema;
@@ -10,10 +10,10 @@ use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// "in_degree": notes linking to it; "out_degree": notes it links to; "pagerank": links from central notes count more.
+    /// "in_degree": links to it; "out_degree": links from it; "pagerank": links from central notes count more.
     #[serde(default)]
     metric: Metric,
-    /// At most this many.
+    /// Maximum results.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 50))]
     limit: usize,
@@ -47,8 +47,7 @@ impl Tool for GetHubs {
     type Output = Vec<Hub>;
 
     const NAME: &'static str = "get_hubs";
-    const DESCRIPTION: &'static str = "List the most connected notes with their scores, best first. Use it to get to \
-        know a vault or to find its overview pages; not for a question about a topic.";
+    const DESCRIPTION: &'static str = "List the most linked notes: an overview of an unknown vault.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
@@ -64,15 +63,15 @@ impl Tool for GetHubs {
             Hub { id: note.id.to_string(), title: note.title.clone(), score: written(params.metric, score) }
         });
         let mut hubs: Vec<Hub> = hubs.collect();
-        // By the score that is shown: beyond its digits ranks differ with the order in which they were added up, and two
-        // indexes of one vault would list equals in different orders.
+        // Sorted by the rounded score: further digits depend on the order of summation, which differs between two indexes of
+        // one vault.
         let shown = |hub: &Hub| hub.score.as_f64().unwrap_or_default();
         hubs.sort_by(|a, b| shown(b).total_cmp(&shown(a)).then_with(|| a.id.cmp(&b.id)));
         Ok(hubs)
     }
 }
 
-/// A degree as the whole number it is, a rank with four digits that mean something.
+/// A degree as an integer, a rank with four significant digits.
 fn written(metric: Metric, score: f64) -> Number {
     if metric == Metric::Pagerank {
         let short = format!("{score:.3e}").parse().unwrap_or(score);
@@ -86,7 +85,7 @@ fn written(metric: Metric, score: f64) -> Number {
 mod tests {
     use serde_json::json;
 
-    use crate::testing::{Desk, check};
+    use crate::testing::{Harness, check};
 
     const STAR: &str = "\
 //- notes/index.md
@@ -101,7 +100,7 @@ mod tests {
 ";
 
     #[test]
-    fn the_most_linked_first_and_ties_by_id() {
+    fn hubs_are_ordered_by_links_then_id() {
         let hubs = json!([
             {"id": "notes/index.md", "title": "Index", "score": 3},
             {"id": "notes/glossary.md", "title": "Glossary", "score": 2},
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_linking_first() {
+    fn out_degree_counts_outgoing_links() {
         let hubs = json!([
             {"id": "notes/a.md", "title": "A", "score": 2},
             {"id": "notes/b.md", "title": "B", "score": 1}
@@ -121,7 +120,7 @@ mod tests {
 
     #[test]
     fn ranks_add_up_to_one() {
-        let answer = Desk::new(STAR).call("get_hubs", json!({"metric": "pagerank"}));
+        let answer = Harness::new(STAR).call("get_hubs", json!({"metric": "pagerank"}));
         let hubs = answer.as_array().unwrap();
         assert_eq!(hubs[0]["id"], "notes/glossary.md", "all that index has goes to it: {answer}");
         let sum: f64 = hubs.iter().map(|hub| hub["score"].as_f64().unwrap()).sum();
@@ -131,13 +130,13 @@ mod tests {
 
     #[test]
     fn an_unknown_metric_is_refused() {
-        let (code, message) = Desk::new(STAR).fails("get_hubs", json!({"metric": "fame"}));
+        let (code, message) = Harness::new(STAR).fails("get_hubs", json!({"metric": "fame"}));
         assert_eq!(code, "INVALID_PARAMS");
         assert_eq!(message, "`metric` is \"fame\"; it must be one of \"in_degree\", \"out_degree\", \"pagerank\"");
     }
 
     #[test]
-    fn an_empty_vault_has_none() {
+    fn an_empty_vault_has_no_hubs() {
         check("", "get_hubs", json!(null), json!([]));
     }
 }

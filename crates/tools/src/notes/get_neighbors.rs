@@ -1,4 +1,4 @@
-//! The notes that link to a note and the notes it links to.
+//! `get_neighbors`: the notes that link to a note and the notes it links to.
 
 use quipu_core::model::NoteKey;
 use schemars::JsonSchema;
@@ -13,19 +13,19 @@ use crate::truncate::LISTED;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Id of the note in the middle.
+    /// Note id.
     id: String,
-    /// "in": notes linking to it; "out": notes it links to.
+    /// "in": notes that link to it; "out": notes it links to.
     #[serde(default)]
     direction: Direction,
-    /// At most this many notes, and as many entities.
+    /// Maximum notes, and maximum entities.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 50))]
     limit: usize,
     /// Add the first 500 characters of each note.
     #[serde(default)]
     include_content: bool,
-    /// Add the memory entities whose texts link to it, behind the notes.
+    /// Add memory entities that link to it, after the notes.
     #[serde(default)]
     include_entities: bool,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Params {
 #[serde(untagged)]
 pub(crate) enum Neighbor {
     Node(Node),
-    /// Only where asked for.
+    /// Only on request.
     Entity(EntityName),
 }
 
@@ -58,8 +58,8 @@ impl Tool for GetNeighbors {
     type Output = Vec<Neighbor>;
 
     const NAME: &'static str = "get_neighbors";
-    const DESCRIPTION: &'static str = "List the notes one link away from a note, linking ones first. Use it to explore \
-        around a note; for the note itself call get_node, for how two notes are connected find_path.";
+    const DESCRIPTION: &'static str =
+        "List the notes that link to a note, then the notes it links to. For the path between two notes use find_path.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
@@ -91,7 +91,7 @@ impl Tool for GetNeighbors {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::testing::Desk;
+    use crate::testing::Harness;
 
     /// `mid` links to z, both and a; b, both and c link to `mid`.
     const CROSS: &str = "\
@@ -111,7 +111,7 @@ tags: [t]
 ";
 
     fn ids(arguments: Value) -> Vec<String> {
-        let answer = Desk::new(CROSS).call("get_neighbors", arguments);
+        let answer = Harness::new(CROSS).call("get_neighbors", arguments);
         answer.as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap().to_owned()).collect()
     }
 
@@ -123,35 +123,35 @@ tags: [t]
     }
 
     #[test]
-    fn the_limit_goes_over_both() {
+    fn the_limit_covers_both_directions() {
         assert_eq!(ids(json!({"id": "mid.md", "limit": 4})), ["b.md", "both.md", "c.md", "z.md"]);
         assert_eq!(ids(json!({"id": "mid.md", "limit": "2"})), ["b.md", "both.md"]);
         assert_eq!(ids(json!({"id": "mid.md", "direction": "out", "limit": 1.0})), ["z.md"]);
     }
 
     #[test]
-    fn nobody_around_is_an_empty_list() {
+    fn a_note_without_links_has_no_neighbours() {
         assert!(ids(json!({"id": "missing.md"})).is_empty());
         assert!(ids(json!({"id": "a.md", "direction": "out"})).is_empty());
     }
 
     #[test]
-    fn text_only_when_asked_for() {
-        let desk = Desk::new(CROSS);
+    fn content_is_added_on_request() {
+        let harness = Harness::new(CROSS);
         let without = json!([{
             "id": "both.md", "title": "Both", "tags": ["t"], "links": [{"id": "mid.md", "title": "Mid"}], "properties": {}
         }]);
         let mut arguments = json!({"id": "z.md", "direction": "out"});
-        assert_eq!(desk.call("get_neighbors", arguments.clone()), json!([]));
+        assert_eq!(harness.call("get_neighbors", arguments.clone()), json!([]));
         arguments = json!({"id": "mid.md", "direction": "in", "limit": 2});
-        assert_eq!(desk.call("get_neighbors", arguments.clone())[1], without[0]);
+        assert_eq!(harness.call("get_neighbors", arguments.clone())[1], without[0]);
         arguments["include_content"] = json!(true);
-        assert_eq!(desk.call("get_neighbors", arguments)[1]["content"], "[[mid]]\n");
+        assert_eq!(harness.call("get_neighbors", arguments)[1]["content"], "[[mid]]\n");
     }
 
     #[test]
-    fn what_is_not_allowed_is_named() {
-        let desk = Desk::new(CROSS);
+    fn errors_name_what_is_allowed() {
+        let harness = Harness::new(CROSS);
         for (arguments, message) in [
             (json!({}), "`id` is missing; it must be a string"),
             (json!({"id": "mid.md", "limit": 51}), "`limit` is 51; it must be a whole number from 1 to 50"),
@@ -166,7 +166,7 @@ tags: [t]
                  (allowed: `id`, `direction`, `limit`, `include_content`, `include_entities`)",
             ),
         ] {
-            assert_eq!(desk.fails("get_neighbors", arguments), ("INVALID_PARAMS".to_owned(), message.to_owned()));
+            assert_eq!(harness.fails("get_neighbors", arguments), ("INVALID_PARAMS".to_owned(), message.to_owned()));
         }
     }
 }

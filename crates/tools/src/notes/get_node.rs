@@ -1,4 +1,4 @@
-//! One note by its id, alone or with the notes around it.
+//! `get_node`: one note by id, alone or with its neighbours.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,23 +11,23 @@ use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 use crate::truncate::{NEIGHBOUR, ONE_NOTE};
 
-/// Neighbours given in each direction; the counts are of all.
+/// Neighbours listed in each direction; the counts cover all.
 const MAX_NEIGHBORS: usize = 20;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Path of the note from the vault root, in any case, such as "notes/ideas.md".
+    /// Path from the vault root, in any case: "notes/ideas.md".
     id: String,
-    /// 1 adds linking and linked notes (at most 20 each way) and their counts.
+    /// 1 adds up to 20 linking and 20 linked notes, with counts.
     #[serde(default)]
     #[schemars(range(max = 1))]
     depth: u8,
-    /// Add the memory entities whose texts link to it.
+    /// Add memory entities that link to it.
     #[serde(default)]
     include_entities: bool,
-    /// Read on from this character of the text, as `truncated.next_offset` says.
+    /// Continue at this character: truncated.next_offset.
     offset: Option<usize>,
-    /// At most this many characters of the text.
+    /// Maximum characters of text.
     #[schemars(range(min = 1, max = 50_000), extend("default" = ONE_NOTE))]
     max_chars: Option<usize>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Output {
     node: Node,
     #[serde(flatten)]
     context: Option<Context>,
-    /// Only where asked for; at most 20.
+    /// Only on request; at most 20.
     #[serde(skip_serializing_if = "Option::is_none")]
     entities: Option<Vec<EntityName>>,
 }
@@ -61,9 +61,8 @@ impl Tool for GetNode {
     type Output = Option<Output>;
 
     const NAME: &'static str = "get_node";
-    const DESCRIPTION: &'static str = "Read one note: text (cut at 10,000 characters; read on with offset), tags, \
-        links, properties. null if there is none. Use it once you have an id; to turn a name into an id call \
-        resolve_nodes.";
+    const DESCRIPTION: &'static str = "Read one note by id: text (first 10,000 characters; continue with offset), \
+        tags, links, properties; null if there is none. For a name use resolve_nodes first.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
@@ -103,7 +102,7 @@ fn first<T>(items: &[T]) -> &[T] {
 mod tests {
     use serde_json::json;
 
-    use crate::testing::{Desk, check};
+    use crate::testing::{Harness, check};
 
     const GRAPH: &str = "\
 //- notes/GraphCore.md
@@ -127,7 +126,7 @@ All around [[GraphCore]].
 ";
 
     #[test]
-    fn a_node_alone() {
+    fn depth_zero_returns_the_note_alone() {
         let expected = json!({
             "id": "notes/graphcore.md",
             "title": "GraphCore",
@@ -144,8 +143,8 @@ All around [[GraphCore]].
     }
 
     #[test]
-    fn a_node_with_its_neighbours() {
-        let answer = Desk::new(GRAPH).call("get_node", json!({"id": "notes/graphcore.md", "depth": 1}));
+    fn depth_one_adds_neighbours() {
+        let answer = Harness::new(GRAPH).call("get_node", json!({"id": "notes/graphcore.md", "depth": 1}));
         let node = |id: &str, title: &str, content: &str, tags: &[&str], links: &[(&str, &str)]| {
             let links: Vec<_> = links.iter().map(|(id, title)| json!({"id": id, "title": title})).collect();
             json!({"id": id, "title": title, "content": content, "tags": tags, "links": links, "properties": {}})
@@ -168,7 +167,7 @@ All around [[GraphCore]].
     }
 
     #[test]
-    fn no_such_node_is_null() {
+    fn a_missing_note_is_null() {
         for id in ["notes/missing.md", "notes", "", "../etc/passwd", "/etc/passwd.md", "a\u{0}.md"] {
             check(GRAPH, "get_node", json!({"id": id}), json!(null));
         }
@@ -176,7 +175,7 @@ All around [[GraphCore]].
 
     #[test]
     fn a_missing_id_is_named_with_near_names() {
-        let desk = Desk::new("//- notes/Graph View.md\n//- notes/Grape vine.md\n//- other.md\n[[Graph View]]\n");
+        let harness = Harness::new("//- notes/Graph View.md\n//- notes/Grape vine.md\n//- other.md\n[[Graph View]]\n");
         let near = "\"notes/graph view.md\", \"notes/grape vine.md\"";
         for (tool, arguments, missing) in [
             ("get_node", json!({"id": "Graph view"}), format!("no note has the id \"Graph view\"; near names: {near}")),
@@ -188,25 +187,26 @@ All around [[GraphCore]].
             ("get_neighbors", json!({"id": "nope.md"}), "no note has the id \"nope.md\"".into()),
             ("find_path", json!({"source": "other.md", "target": "zzz"}), "no note has the id \"zzz\"".into()),
         ] {
-            assert_eq!(desk.called(tool, arguments).warnings, [missing], "{tool}");
+            assert_eq!(harness.called(tool, arguments).warnings, [missing], "{tool}");
         }
-        let both = desk.called("find_path", json!({"source": "zzz", "target": "qqq"})).warnings;
+        let both = harness.called("find_path", json!({"source": "zzz", "target": "qqq"})).warnings;
         assert_eq!(both, ["no note has the id \"zzz\"", "no note has the id \"qqq\""]);
-        let page = desk.call("ubp_get_page", json!({"filepath": "graph view.md"}));
-        let message = "no page is at \"graph view.md\"; near names: \"notes/Graph View.md\", \"notes/Grape vine.md\"";
+        let page = harness.call("ubp_get_page", json!({"filepath": "graph view.md"}));
+        let message =
+            "no page has the path \"graph view.md\"; near names: \"notes/Graph View.md\", \"notes/Grape vine.md\"";
         assert_eq!(page, json!({"protocol": {"code": -32602, "message": message}}));
-        let long = desk.called("get_node", json!({"id": "x".repeat(1_000_000)})).warnings;
+        let long = harness.called("get_node", json!({"id": "x".repeat(1_000_000)})).warnings;
         assert!(long[0].len() < 300, "{}", long[0].len());
     }
 
     #[test]
-    fn at_most_twenty_neighbours_each_way_and_their_true_number() {
+    fn at_most_twenty_neighbours_are_listed_and_all_are_counted() {
         let hub = (0..25).map(|number| format!("[[n{number:02}]] ")).collect::<String>();
         let mut vault = format!("//- hub.md\n{hub}\n");
         for number in 0..25 {
             vault += &format!("//- n{number:02}.md\n[[hub]] {}\n", "long ".repeat(100));
         }
-        let answer = Desk::new(&vault).call("get_node", json!({"id": "hub.md", "depth": 1}));
+        let answer = Harness::new(&vault).call("get_node", json!({"id": "hub.md", "depth": 1}));
         let incoming = answer["incomingNeighbors"].as_array().unwrap();
         assert_eq!((incoming.len(), answer["outgoingNeighbors"].as_array().unwrap().len()), (20, 20));
         assert_eq!((&answer["incomingCount"], &answer["outgoingCount"]), (&json!(25), &json!(25)));
@@ -217,21 +217,21 @@ All around [[GraphCore]].
 
     #[test]
     fn a_long_text_is_cut() {
-        let desk = Desk::new(&format!("//- long.md\n{}\n", "あ".repeat(10_001)));
-        let answer = desk.call("get_node", json!({"id": "long.md"}));
+        let harness = Harness::new(&format!("//- long.md\n{}\n", "あ".repeat(10_001)));
+        let answer = harness.call("get_node", json!({"id": "long.md"}));
         assert_eq!(answer["content"], format!("{}... [truncated]", "あ".repeat(9_985)));
     }
 
     #[test]
     fn a_long_text_is_read_in_parts_that_join_without_a_gap() {
         let text = format!("{}👨‍👩‍👧 the end\n", "é日 ".repeat(9_000));
-        let desk = Desk::new(&format!("//- long.md\n{text}"));
+        let harness = Harness::new(&format!("//- long.md\n{text}"));
         let total = text.chars().count();
         for max_chars in [1, 4_000, 50_000] {
             let (mut joined, mut offset) = (String::new(), if max_chars == 1 { total - 12 } else { 0 });
             joined.extend(text.chars().take(offset));
             loop {
-                let node = desk.call("get_node", json!({"id": "long.md", "offset": offset, "max_chars": max_chars}));
+                let node = harness.call("get_node", json!({"id": "long.md", "offset": offset, "max_chars": max_chars}));
                 joined += node["content"].as_str().unwrap();
                 let Some(part) = node.get("truncated") else { break };
                 assert_eq!((&part["offset"], &part["total_chars"]), (&json!(offset), &json!(total)));
@@ -240,12 +240,12 @@ All around [[GraphCore]].
             }
             assert_eq!(joined, text, "{max_chars}");
         }
-        let cut = desk.call("get_node", json!({"id": "long.md"}));
+        let cut = harness.call("get_node", json!({"id": "long.md"}));
         assert_eq!(cut["truncated"], json!({"offset": 0, "next_offset": 9_985, "total_chars": total}));
-        let behind = desk.call("get_node", json!({"id": "long.md", "offset": u32::MAX}));
+        let behind = harness.call("get_node", json!({"id": "long.md", "offset": u32::MAX}));
         assert_eq!(behind["truncated"], json!({"offset": total, "next_offset": null, "total_chars": total}));
         for (tool, name) in [("get_document", "path"), ("ubp_get_page", "filepath")] {
-            let answer = desk.call(tool, json!({name: "long.md", "offset": 9_985, "max_chars": 3}));
+            let answer = harness.call(tool, json!({name: "long.md", "offset": 9_985, "max_chars": 3}));
             let expected: String = text.chars().skip(9_985).take(3).collect();
             assert_eq!(answer["content"], expected, "{tool}");
             assert_eq!(answer["truncated"]["next_offset"], 9_988, "{tool}");
@@ -253,9 +253,9 @@ All around [[GraphCore]].
     }
 
     #[test]
-    fn links_that_mean_nothing_yet_stay_as_written() {
+    fn unresolved_links_stay_as_written() {
         let vault = "//- a.md\n[[Not There#Part|label]] [[a]] ![[pic.png]] [x](gone%20away.md) [[Not There]]\n";
-        let answer = Desk::new(vault).call("get_node", json!({"id": "a.md", "depth": 1}));
+        let answer = Harness::new(vault).call("get_node", json!({"id": "a.md", "depth": 1}));
         let links = json!([
             {"id": "Not There", "title": "Not There"},
             {"id": "a.md", "title": "A"},
@@ -268,10 +268,10 @@ All around [[GraphCore]].
     }
 
     #[test]
-    fn more_than_a_hundred_links_are_cut_and_said() {
+    fn more_than_a_hundred_links_are_cut_with_a_warning() {
         let links = (0..120).map(|number| format!("[[n{number}]] ")).collect::<String>();
-        let desk = Desk::new(&format!("//- many.md\n{links}\n"));
-        let called = desk.called("get_node", json!({"id": "many.md"}));
+        let harness = Harness::new(&format!("//- many.md\n{links}\n"));
+        let called = harness.called("get_node", json!({"id": "many.md"}));
         let crate::Reply::Answer(answer) = called.reply else { panic!("{called:?}") };
         assert_eq!(answer["links"].as_array().unwrap().len(), 100);
         assert_eq!(answer["links_total"], 120);
@@ -279,49 +279,49 @@ All around [[GraphCore]].
     }
 
     #[test]
-    fn a_change_made_elsewhere_is_seen_at_once() {
-        let desk = Desk::new("//- a.md\nold\n");
-        assert_eq!(desk.call("get_node", json!({"id": "a.md"}))["content"], "old\n");
-        desk.vault.put("a.md", "new [[b]]\n");
-        assert_eq!(desk.call("get_node", json!({"id": "a.md"}))["content"], "new [[b]]\n");
-        desk.vault.put("b.md", "made elsewhere\n");
-        assert_eq!(desk.call("get_node", json!({"id": "b.md"}))["content"], "made elsewhere\n");
-        assert_eq!(desk.call("get_neighbors", json!({"id": "b.md"}))[0]["id"], "a.md");
-        desk.vault.remove("a.md");
-        assert_eq!(desk.call("get_node", json!({"id": "a.md"})), json!(null));
+    fn an_outside_change_is_visible_at_once() {
+        let harness = Harness::new("//- a.md\nold\n");
+        assert_eq!(harness.call("get_node", json!({"id": "a.md"}))["content"], "old\n");
+        harness.vault.put("a.md", "new [[b]]\n");
+        assert_eq!(harness.call("get_node", json!({"id": "a.md"}))["content"], "new [[b]]\n");
+        harness.vault.put("b.md", "made elsewhere\n");
+        assert_eq!(harness.call("get_node", json!({"id": "b.md"}))["content"], "made elsewhere\n");
+        assert_eq!(harness.call("get_neighbors", json!({"id": "b.md"}))[0]["id"], "a.md");
+        harness.vault.remove("a.md");
+        assert_eq!(harness.call("get_node", json!({"id": "a.md"})), json!(null));
     }
 
     #[test]
-    fn of_files_that_differ_only_in_case_each_has_an_id_of_its_own() {
+    fn files_that_differ_only_in_case_have_distinct_ids() {
         let vault =
             "//- Twin.md\nupper [[x]]\n//- twin.md\n---\naliases: [low]\n---\nlower\n//- x.md\n[[low]] [[Twin]]\n";
-        let desk = Desk::new(vault);
-        let get = |id: &str| desk.call("get_node", json!({"id": id, "depth": 1}));
+        let harness = Harness::new(vault);
+        let get = |id: &str| harness.call("get_node", json!({"id": id, "depth": 1}));
         let (upper, lower) = (get("Twin.md"), get("twin.md"));
         assert_eq!((&upper["id"], &upper["content"]), (&json!("Twin.md"), &json!("upper [[x]]\n")));
         assert_eq!((&lower["id"], &lower["content"]), (&json!("twin.md"), &json!("lower\n")));
         let links = json!([{"id": "twin.md", "title": "Twin"}, {"id": "Twin.md", "title": "Twin"}]);
         assert_eq!((&get("x.md")["links"], &get("x.md")["incomingCount"]), (&links, &json!(1)));
         // When the owner of the lowercased id goes, the other has that id.
-        desk.vault.remove("twin.md");
-        desk.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
+        harness.vault.remove("twin.md");
+        harness.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
         assert_eq!(get("twin.md")["content"], "upper [[x]]\n");
         assert_eq!(get("x.md")["links"][1], json!({"id": "twin.md", "title": "Twin"}));
         // Of two that are both not in lower case the first in byte order has it.
-        desk.vault.put("TWIN.md", "capitals");
-        desk.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
+        harness.vault.put("TWIN.md", "capitals");
+        harness.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
         assert_eq!((&get("TWIN.md")["id"], &get("Twin.md")["id"]), (&json!("twin.md"), &json!("Twin.md")));
-        let (code, message) = desk.fails("update_node", json!({"id": "twin.md", "content": "x"}));
+        let (code, message) = harness.fails("update_node", json!({"id": "twin.md", "content": "x"}));
         let expected = "cannot write twin.md: it matches TWIN.md, Twin.md; give one of these paths exactly";
         assert_eq!((code.as_str(), message.as_str()), ("INVALID_PARAMS", expected));
     }
 
     #[test]
-    fn odd_characters_survive_the_way() {
+    fn special_characters_are_preserved() {
         let text = "tab\t bell\u{7} escape\u{1b} nul\u{0} \u{2028}\u{202e} 👨‍👩‍👧 \"quoted\" \\\n";
-        let desk = Desk::new("");
-        desk.vault.put("odd.md", text);
-        let answer = desk.call("get_node", json!({"id": "odd.md"}));
+        let harness = Harness::new("");
+        harness.vault.put("odd.md", text);
+        let answer = harness.call("get_node", json!({"id": "odd.md"}));
         assert_eq!(answer["content"], text);
         let wire = answer.to_string();
         assert!(!wire.contains(|character: char| character.is_control()), "{wire}");
@@ -329,9 +329,9 @@ All around [[GraphCore]].
 
     #[test]
     fn a_file_that_cannot_be_read_is_a_failure() {
-        let desk = Desk::new(GRAPH);
-        desk.vault.refuse_reading("notes/Node.md");
-        let (code, message) = desk.fails("get_node", json!({"id": "notes/node.md"}));
+        let harness = Harness::new(GRAPH);
+        harness.vault.refuse_reading("notes/Node.md");
+        let (code, message) = harness.fails("get_node", json!({"id": "notes/node.md"}));
         assert_eq!(code, "PROVIDER_ERROR");
         assert_eq!(message, "cannot read notes/Node.md: Permission denied (os error 13)");
     }

@@ -1,4 +1,4 @@
-//! The notes of the vault, page by page.
+//! `list_nodes`: ids and titles, in pages.
 
 use quipu_core::model::{NoteId, Tag};
 use schemars::JsonSchema;
@@ -10,14 +10,14 @@ use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Only notes with this tag or one nested below it; other frontmatter fields are not looked at.
+    /// Only notes with this tag or a tag below it.
     tag: Option<String>,
-    /// Only ids that start so, in any case, such as "projects/".
+    /// Only ids with this prefix, in any case: "projects/".
     path: Option<String>,
-    /// At most this many.
+    /// Maximum results.
     #[schemars(range(min = 1, max = 1000), extend("default" = DEFAULT_LIMIT))]
     limit: Option<usize>,
-    /// Leave out this many first, for the next page.
+    /// Results to skip.
     #[serde(default)]
     offset: usize,
 }
@@ -27,7 +27,7 @@ const DEFAULT_LIMIT: usize = 100;
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
     nodes: Vec<NodeSummary>,
-    /// All that match, beyond the limit too.
+    /// All matches, not only those listed.
     total: usize,
 }
 
@@ -44,8 +44,8 @@ impl Tool for ListNodes {
     type Output = Output;
 
     const NAME: &'static str = "list_nodes";
-    const DESCRIPTION: &'static str = "List ids and titles of notes in order of id, with the total. Use it to browse a \
-        folder or count what has a tag; it does not look into the text.";
+    const DESCRIPTION: &'static str =
+        "List ids and titles in order of id, by folder or tag, with the total. It does not look at the text.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
@@ -73,7 +73,7 @@ impl Tool for ListNodes {
 mod tests {
     use serde_json::json;
 
-    use crate::testing::{Desk, check};
+    use crate::testing::{Harness, check};
 
     const RECIPES: &str = "\
 //- recipes/Kimchi.md
@@ -96,7 +96,7 @@ type: recipe
 ";
 
     #[test]
-    fn by_tag_and_path() {
+    fn tag_and_path_filter() {
         let (bulgogi, kimchi) = (
             json!({"id": "recipes/bulgogi.md", "title": "Bulgogi"}),
             json!({"id": "recipes/kimchi.md", "title": "Kimchi"}),
@@ -112,26 +112,26 @@ type: recipe
     }
 
     #[test]
-    fn page_by_page() {
-        let desk = Desk::new(RECIPES);
+    fn offset_and_limit_select_a_page() {
+        let harness = Harness::new(RECIPES);
         let mut seen = Vec::new();
         for offset in 0..4 {
-            let page = desk.call("list_nodes", json!({"limit": 1, "offset": offset}));
+            let page = harness.call("list_nodes", json!({"limit": 1, "offset": offset}));
             assert_eq!(page["total"], 4);
             seen.push(page["nodes"][0]["id"].as_str().unwrap().to_owned());
         }
         assert_eq!(seen, ["other.md", "recipes-old/soup.md", "recipes/bulgogi.md", "recipes/kimchi.md"]);
         let beyond = json!({"nodes": [], "total": 4});
-        assert_eq!(desk.call("list_nodes", json!({"offset": "4"})), beyond);
-        assert_eq!(desk.call("list_nodes", json!({"offset": u64::MAX})), beyond);
+        assert_eq!(harness.call("list_nodes", json!({"offset": "4"})), beyond);
+        assert_eq!(harness.call("list_nodes", json!({"offset": u64::MAX})), beyond);
     }
 
     #[test]
-    fn nothing_is_clamped() {
-        let desk = Desk::new(RECIPES);
+    fn limits_are_not_clamped() {
+        let harness = Harness::new(RECIPES);
         let message = "`limit` is 1001; it must be a whole number from 1 to 1000";
-        assert_eq!(desk.fails("list_nodes", json!({"limit": 1001})), ("INVALID_PARAMS".into(), message.into()));
+        assert_eq!(harness.fails("list_nodes", json!({"limit": 1001})), ("INVALID_PARAMS".into(), message.into()));
         let message = "`offset` is -1; it must be a whole number of at least 0";
-        assert_eq!(desk.fails("list_nodes", json!({"offset": -1})), ("INVALID_PARAMS".into(), message.into()));
+        assert_eq!(harness.fails("list_nodes", json!({"offset": -1})), ("INVALID_PARAMS".into(), message.into()));
     }
 }

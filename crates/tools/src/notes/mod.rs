@@ -1,4 +1,4 @@
-//! The vault as a graph. Here a note is called a node, as the clients of this toolset expect.
+//! The toolset `notes`: a note is a node of a graph, identified by its id.
 
 mod create_node;
 mod delete_node;

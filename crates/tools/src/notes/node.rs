@@ -1,4 +1,4 @@
-//! A note in the words of this toolset: the shape that most of its tools answer with.
+//! A note as most tools of this toolset return it.
 
 use std::collections::HashSet;
 
@@ -14,13 +14,13 @@ use crate::parts::{Truncated, part};
 use crate::tool::Call;
 use crate::truncate::truncate;
 
-/// More links than this are not listed of one note asked for by name.
+/// Links listed for one note read by id.
 const MAX_LINKS: usize = 100;
 
-/// The same of a note among others; fewer where the answer would be too long.
+/// Links listed for each note of a list; fewer where the answer would be too long.
 const MAX_LISTED_LINKS: [usize; 5] = [20, 10, 5, 2, 0];
 
-/// Characters of the properties of one note asked for by name, and of a note among others.
+/// Characters of the properties of one note read by id, and of each note of a list.
 const MAX_PROPERTIES: usize = 8_000;
 const MAX_LISTED_PROPERTIES: usize = 500;
 
@@ -28,35 +28,35 @@ const MAX_LISTED_PROPERTIES: usize = 500;
 pub(crate) struct Node {
     id: String,
     title: String,
-    /// The text without frontmatter, possibly cut; absent where it was not asked for.
+    /// The text without frontmatter, possibly cut; absent unless requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<String>,
     tags: Vec<String>,
     links: Vec<LinkInfo>,
-    /// Only where not all links are listed.
+    /// Present when not all links are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     links_total: Option<usize>,
-    /// The frontmatter but title and tags.
+    /// The frontmatter without title and tags.
     properties: Map<String, serde_json::Value>,
-    /// Only where content is a part of the text.
+    /// Present when content is a part of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<Truncated>,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 struct LinkInfo {
-    /// The node's id; the target as written when no node answers to it.
+    /// The node's id; the target as written when it does not resolve.
     id: String,
     title: String,
 }
 
 impl Node {
-    /// One note asked for by name.
+    /// One note read by id.
     pub(super) fn single(call: &Call<'_>, read: &ReadNote) -> Self {
         Self::in_part(call, read, None, None)
     }
 
-    /// The same with the part of its text that was asked for.
+    /// The same with the requested part of its text.
     pub(super) fn in_part(call: &Call<'_>, read: &ReadNote, offset: Option<usize>, max_chars: Option<usize>) -> Self {
         let (content, truncated) = part(call, read, offset, max_chars);
         let mut node = Self::new(&read.snapshot, read.key, Some(content));
@@ -67,12 +67,12 @@ impl Node {
             call.warn(format!("{id}: {MAX_LINKS} of its {total} links are listed"));
         }
         if node.limit_properties(MAX_PROPERTIES) {
-            call.warn(format!("{id}: its properties are too long to be shown all"));
+            call.warn(format!("{id}: not all of its properties are shown; together they are too long"));
         }
         node
     }
 
-    /// Notes among others, with the beginning of their text when a length is given.
+    /// Notes of a list, with the beginning of their text when a length is given.
     pub(super) fn list(
         call: &Call<'_>,
         snapshot: &Snapshot,
@@ -82,7 +82,7 @@ impl Node {
         Self::list_within(call, snapshot, keys, content_chars, LIST_ROOM)
     }
 
-    /// The same in an answer that has room for so many characters of them: links give way first.
+    /// The same within a number of characters: links are cut first.
     pub(super) fn list_within(
         call: &Call<'_>,
         snapshot: &Snapshot,
@@ -100,7 +100,7 @@ impl Node {
         let cut = nodes.iter_mut().filter_map(|node| node.limit_properties(MAX_LISTED_PROPERTIES).then_some(()));
         let cut = cut.count();
         if cut > 0 {
-            call.warn(format!("{cut} of these notes have more properties than are shown here; read such a note alone"));
+            call.warn(format!("{cut} of these notes have more properties than this list shows; read the note by id"));
         }
         for max_links in MAX_LISTED_LINKS {
             nodes.iter_mut().for_each(|node| node.limit_links(max_links));
@@ -132,7 +132,7 @@ impl Node {
         }
     }
 
-    /// Leaves out the properties that do not fit, and says whether there were any.
+    /// Removes the properties that do not fit, and returns whether there were any.
     fn limit_properties(&mut self, max_chars: usize) -> bool {
         let count = self.properties.len();
         let mut left = max_chars;

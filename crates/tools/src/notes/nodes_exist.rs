@@ -1,4 +1,4 @@
-//! Which of many ids there are.
+//! `nodes_exist`: which of many ids exist.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Ids to look up, in any case.
+    /// Ids, in any case.
     #[schemars(length(max = 1000))]
     ids: Vec<String>,
 }
@@ -23,8 +23,8 @@ impl Tool for NodesExist {
     type Output = BTreeMap<String, bool>;
 
     const NAME: &'static str = "nodes_exist";
-    const DESCRIPTION: &'static str = "Check many ids at once: an object with each id, lowercased, and whether there is \
-        such a note. Use it before linking; it matches whole ids only, for names call resolve_nodes.";
+    const DESCRIPTION: &'static str =
+        "Check which ids exist; the answer maps each lowercased id to true or false. For names use resolve_nodes.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
@@ -32,7 +32,7 @@ impl Tool for NodesExist {
         let snapshot = call.knowledge.snapshot();
         let exists = |spelled: &String| {
             let found = snapshot.lookup(spelled);
-            // A file that differs from another only in case may have an id that is not in lower case.
+            // The id of a file that differs from another only in case may have upper-case letters.
             let is_id = matches!(found[..], [key] if snapshot.note(key).id.as_str() == spelled);
             let id = if is_id { spelled.clone() } else { NoteId::new(spelled).to_string() };
             (id, !found.is_empty())
@@ -45,10 +45,10 @@ impl Tool for NodesExist {
 mod tests {
     use serde_json::json;
 
-    use crate::testing::{Desk, check};
+    use crate::testing::{Harness, check};
 
     #[test]
-    fn each_id_once_and_lowercased() {
+    fn answers_have_each_id_once_in_lower_case() {
         let vault = "//- recipes/Bulgogi.md\n";
         let arguments =
             json!({"ids": ["recipes/BULGOGI.md", "recipes/bulgogi.md", "recipes/nonexistent.md", "recipes"]});
@@ -58,10 +58,10 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_an_end() {
-        let desk = Desk::new("");
+    fn too_many_ids_are_refused() {
+        let harness = Harness::new("");
         let ids = vec!["x"; 1001];
         let message = "`ids` has 1001 items; it must be a list of at most 1000 strings";
-        assert_eq!(desk.fails("nodes_exist", json!({"ids": ids})), ("INVALID_PARAMS".into(), message.into()));
+        assert_eq!(harness.fails("nodes_exist", json!({"ids": ids})), ("INVALID_PARAMS".into(), message.into()));
     }
 }

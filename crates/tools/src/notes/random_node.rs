@@ -1,4 +1,4 @@
-//! Any note, for the pleasure of finding it.
+//! `random_node`: a random note.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -25,8 +25,7 @@ impl Tool for RandomNode {
     type Output = Option<Node>;
 
     const NAME: &'static str = "random_node";
-    const DESCRIPTION: &'static str = "Read a note picked at random, every one as likely; null if there is none. Use it \
-        for inspiration or spaced review, not to answer a question.";
+    const DESCRIPTION: &'static str = "Read a random note, for inspiration or review; null if there is none.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
@@ -37,13 +36,13 @@ impl Tool for RandomNode {
             tags => snapshot.tagged(tags, TagMode::Any),
         };
         let Some(key) = pick(&keys) else { return Ok(None) };
-        // A file that vanished a moment ago is the only way to find none.
+        // `None` only if the file was deleted a moment ago.
         let read = call.knowledge.read(call.session, snapshot.note(*key).path.as_str())?;
         Ok(read.map(|read| Node::single(call, &read)))
     }
 }
 
-/// Each item with the same chance. The standard library seeds every hasher anew: all the chance we need, and no crate.
+/// A random item, each equally likely. Every `RandomState` has a new seed, so no crate for random numbers is needed.
 fn pick<T>(items: &[T]) -> Option<&T> {
     let random = u128::from(RandomState::new().hash_one(()));
     let place = (random * items.len() as u128) >> 64;
@@ -57,10 +56,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{Desk, check};
+    use crate::testing::{Harness, check};
 
     #[test]
-    fn every_note_as_often_as_any_other() {
+    fn every_note_is_equally_likely() {
         let mut counts = BTreeMap::new();
         for _ in 0..6000 {
             *counts.entry(*pick(&[1, 2, 3]).unwrap()).or_insert(0) += 1;
@@ -71,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_node_among_those_with_a_tag() {
+    fn tags_limit_the_choice() {
         let vault = "//- a.md\n#idea Fly.\n//- b.md\nNo idea.\n";
         let node = json!({
             "id": "a.md", "title": "A", "content": "#idea Fly.\n", "tags": ["idea"], "links": [], "properties": {}
@@ -80,9 +79,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_pick_from_is_null() {
+    fn without_candidates_the_answer_is_null() {
         check("", "random_node", json!({}), json!(null));
         check("//- a.md\n", "random_node", json!({"tags": ["idea"]}), json!(null));
-        assert_eq!(Desk::new("//- a.md\n").call("random_node", json!({"tags": []}))["id"], "a.md");
+        assert_eq!(Harness::new("//- a.md\n").call("random_node", json!({"tags": []}))["id"], "a.md");
     }
 }

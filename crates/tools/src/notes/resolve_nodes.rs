@@ -1,4 +1,4 @@
-//! Names as people write them to the ids of the notes they mean.
+//! `resolve_nodes`: turns names into note ids.
 
 use quipu_core::index::{NameMatch, best_match, exact_match};
 use quipu_core::model::{Note, NoteId, Tag};
@@ -11,19 +11,19 @@ use crate::tool_error::{ToolError, ToolErrorKind};
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Titles, aliases or file names to look up.
+    /// Titles, aliases or file names.
     #[schemars(length(max = 200), inner(length(max = 1000)))]
     names: Vec<String>,
-    /// "exact": the same but for case; "fuzzy": typos too; "semantic": other words for it, needs an embedding model.
+    /// "exact": same name in any case; "fuzzy": also typos; "semantic": also other words for it.
     #[serde(default)]
     strategy: Strategy,
-    /// Least score to count as a match; not for "exact".
+    /// Minimum score; not for "exact".
     #[serde(default = "default_threshold")]
     #[schemars(range(min = 0, max = 1))]
     threshold: f64,
     /// Only notes with this tag.
     tag: Option<String>,
-    /// Only ids that start so.
+    /// Only ids with this prefix.
     path: Option<String>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Resolved {
     query: String,
     /// The node's id.
     r#match: Option<String>,
-    /// 1 for the very name, 0 for no match.
+    /// 1 for the same name, 0 for no match.
     score: f64,
 }
 
@@ -56,8 +56,8 @@ impl Tool for ResolveNodes {
     type Output = Vec<Resolved>;
 
     const NAME: &'static str = "resolve_nodes";
-    const DESCRIPTION: &'static str = "Turn names into note ids, one result for each name in the order given; match is \
-        null if nothing is near. Use it before creating notes or links. To check ids you have, call nodes_exist.";
+    const DESCRIPTION: &'static str = "Turn names into note ids, one result per name; match is null if no name is \
+        similar enough. Use it before you create or link notes. To check ids use nodes_exist.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
@@ -73,10 +73,10 @@ impl Tool for ResolveNodes {
             Strategy::Exact => &|name| exact_match(&snapshot, name, admits),
             Strategy::Fuzzy => &|name| best_match(&snapshot, name, params.threshold - HALF_STEP, admits),
             Strategy::Semantic if !call.knowledge.has_meaning() => {
-                let message = "`strategy` \"semantic\" needs an embedding model and there is none; use \"fuzzy\"";
+                let message = "cannot use `strategy` \"semantic\": there is no embedding model; use \"fuzzy\"";
                 return Err(ToolError::new(ToolErrorKind::Provider, message));
             }
-            // Asked once beforehand, so that a model that cannot answer is an error and not a list without matches.
+            // Called once before the names, so that a failing model is an error and not a list without matches.
             Strategy::Semantic => {
                 call.knowledge.closest("", &|_| false)?;
                 &|name| {
@@ -87,7 +87,7 @@ impl Tool for ResolveNodes {
                 }
             }
         };
-        // Each name is held against every note: side by side, or a long list would keep its caller waiting.
+        // Each name is compared with every note: in parallel, because lists are long.
         let resolved = params
             .names
             .into_par_iter()
@@ -105,10 +105,10 @@ impl Tool for ResolveNodes {
     }
 }
 
-/// Scores have two decimals, and a threshold is held against what is shown: a score of 0.67 passes one of 0.67.
+/// Scores have two decimals, and the threshold is compared with the rounded score: 0.67 passes a threshold of 0.67.
 fn rounded(score: f64) -> f64 {
     let rounded = (score * 100.0).round() / 100.0;
-    // Only the very name scores 1.
+    // Only the same name scores 1.
     if score < 1.0 { rounded.min(0.99) } else { rounded }
 }
 
@@ -118,7 +118,7 @@ const HALF_STEP: f64 = 0.005;
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::testing::{Desk, check};
+    use crate::testing::{Harness, check};
 
     const KITCHEN: &str = "\
 //- recipes/bulgogi.md
@@ -139,7 +139,7 @@ title: Crème Brûlée
     }
 
     #[test]
-    fn typos_by_likeness() {
+    fn fuzzy_matches_typos() {
         let arguments = json!({"names": ["bulgogi", "chikken"], "threshold": 0.5, "path": "recipes/"});
         let expected = json!([
             resolved("bulgogi", Some("recipes/bulgogi.md"), 1.0),
@@ -149,7 +149,7 @@ title: Crème Brûlée
     }
 
     #[test]
-    fn the_threshold_is_held_against_what_is_shown() {
+    fn the_threshold_applies_to_the_rounded_score() {
         let hit = json!([resolved("chikken", Some("recipes/chicken.md"), 0.67)]);
         check(KITCHEN, "resolve_nodes", json!({"names": ["chikken"], "threshold": 0.67}), hit);
         let miss = json!([resolved("chikken", None, 0.0)]);
@@ -164,7 +164,7 @@ title: Crème Brûlée
     }
 
     #[test]
-    fn exactly_by_title_alias_or_file_name() {
+    fn exact_matches_title_alias_and_file_name() {
         let names = ["BULGOGI", "fire meat", "CRÈME brûlée", "Cre\u{300}me Brûlée", "Pie", "chikken", ""];
         let expected = json!([
             resolved(names[0], Some("old/bulgogi.md"), 1.0),
@@ -179,33 +179,33 @@ title: Crème Brûlée
     }
 
     #[test]
-    fn only_among_those_with_a_tag() {
+    fn tag_limits_the_candidates() {
         let expected = json!([resolved("bulgogi", Some("recipes/bulgogi.md"), 1.0), resolved("chicken", None, 0.0)]);
         check(KITCHEN, "resolve_nodes", json!({"names": ["bulgogi", "chicken"], "tag": "Korean"}), expected);
     }
 
     #[test]
-    fn no_names_no_answers() {
+    fn no_names_give_no_results() {
         check(KITCHEN, "resolve_nodes", json!({"names": []}), json!([]));
     }
 
     #[test]
     fn many_names_keep_their_order_and_too_many_are_refused() {
-        let desk = Desk::new(KITCHEN);
+        let harness = Harness::new(KITCHEN);
         let names: Vec<String> = (0..200).map(|number| format!("name {number}")).collect();
-        let answer = desk.call("resolve_nodes", json!({"names": names}));
+        let answer = harness.call("resolve_nodes", json!({"names": names}));
         let queries: Vec<&str> = answer.as_array().unwrap().iter().map(|one| one["query"].as_str().unwrap()).collect();
         assert_eq!(queries, names);
-        let (code, message) = desk.fails("resolve_nodes", json!({"names": vec!["x"; 201]}));
+        let (code, message) = harness.fails("resolve_nodes", json!({"names": vec!["x"; 201]}));
         assert_eq!(code, "INVALID_PARAMS");
         assert_eq!(message, "`names` has 201 items; it must be a list of at most 200 strings");
     }
 
     #[test]
-    fn other_words_for_it_are_found_by_meaning() {
-        let desk = Desk::with_meaning(KITCHEN);
+    fn semantic_finds_other_words() {
+        let harness = Harness::with_meaning(KITCHEN);
         let names = json!({"names": ["poultry", "bulgogi"], "strategy": "semantic", "threshold": 0.5});
-        let answer = desk.call("resolve_nodes", names);
+        let answer = harness.call("resolve_nodes", names);
         assert_eq!(answer[0]["match"], "recipes/chicken.md", "{answer}");
         let score = answer[0]["score"].as_f64().unwrap();
         assert!((0.5..1.0).contains(&score), "{answer}");
@@ -215,16 +215,16 @@ title: Crème Brûlée
             "the very name"
         );
         let filtered = json!({"names": ["poultry"], "strategy": "semantic", "path": "old/", "threshold": 0});
-        assert_eq!(desk.call("resolve_nodes", filtered)[0]["match"], "old/bulgogi.md");
+        assert_eq!(harness.call("resolve_nodes", filtered)[0]["match"], "old/bulgogi.md");
     }
 
     #[test]
-    fn meaning_needs_a_model() {
-        let desk = Desk::new(KITCHEN);
-        let (code, message) = desk.fails("resolve_nodes", json!({"names": ["x"], "strategy": "semantic"}));
+    fn semantic_needs_an_embedder() {
+        let harness = Harness::new(KITCHEN);
+        let (code, message) = harness.fails("resolve_nodes", json!({"names": ["x"], "strategy": "semantic"}));
         assert_eq!(code, "PROVIDER_ERROR");
-        assert!(message.ends_with("there is none; use \"fuzzy\""), "{message}");
-        let (code, message) = desk.fails("resolve_nodes", json!({"names": ["x"], "threshold": 1.5}));
+        assert!(message.ends_with("there is no embedding model; use \"fuzzy\""), "{message}");
+        let (code, message) = harness.fails("resolve_nodes", json!({"names": ["x"], "threshold": 1.5}));
         assert_eq!(code, "INVALID_PARAMS");
         assert_eq!(message, "`threshold` is 1.5; it must be a number from 0 to 1");
     }

@@ -1,4 +1,4 @@
-//! Notes by what they are about: meaning, words and links in one ranking.
+//! `search`: finds notes by meaning, words and links in one ranking.
 
 use quipu_core::Knowledge;
 use quipu_core::search::{By, Search as Query, excerpt};
@@ -13,14 +13,14 @@ use crate::truncate::LISTED;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// What to find, in your own words; a question will do.
+    /// A topic or question in your own words.
     #[schemars(length(max = 10_000))]
     query: String,
-    /// At most this many.
+    /// Maximum results.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 50))]
     limit: usize,
-    /// Add the beginning of each note's text.
+    /// Add the first 500 characters of each note.
     #[serde(default)]
     include_content: bool,
 }
@@ -35,9 +35,9 @@ pub(crate) struct Found {
     node: Node,
     /// 0 to 1, higher is better; comparable between searches.
     score: f64,
-    /// The heading of the section that fits best; null at the beginning of the note.
+    /// The heading of the best section; null before the first heading.
     section: Option<String>,
-    /// The text around the best place in it, at most 300 characters.
+    /// The text around the best match in it, at most 300 characters.
     excerpt: String,
 }
 
@@ -51,8 +51,8 @@ impl Tool for Search {
     type Output = Vec<Found>;
 
     const NAME: &'static str = "search";
-    const DESCRIPTION: &'static str = "Find notes by meaning and words together, best first. The first thing to try when \
-        you do not know a note's id; then read the best with get_node.";
+    const DESCRIPTION: &'static str = "Find notes about a topic or question by meaning and words. Returns tags, \
+        links, properties and an excerpt; for the text of matching sections use ubp_search.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
@@ -62,7 +62,7 @@ impl Tool for Search {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Found>, ToolError> {
         if params.query.trim().is_empty() {
-            return Err(ToolError::invalid("`query` is blank; say what to find"));
+            return Err(ToolError::invalid("`query` is empty; it must have at least one word"));
         }
         let by = if call.knowledge.searches_by_meaning_alone() { By::Meaning } else { By::Everything };
         let findings = call.knowledge.search(&Query { by, ..Query::new(&params.query, params.limit) })?;
@@ -91,7 +91,7 @@ mod tests {
     use quipu_core::search::Effort;
     use serde_json::json;
 
-    use crate::testing::Desk;
+    use crate::testing::Harness;
 
     const KITCHEN: &str = "\
 //- recipes/bulgogi.md
@@ -106,59 +106,59 @@ Water the seedlings each morning and keep snails away.
 ";
 
     #[test]
-    fn notes_by_what_they_are_about() {
-        let desk = Desk::with_meaning(KITCHEN);
-        let answer = desk.call("search", json!({"query": "how do I cook meat on a barbecue?", "limit": 2}));
+    fn notes_are_found_by_meaning() {
+        let harness = Harness::with_meaning(KITCHEN);
+        let answer = harness.call("search", json!({"query": "how do I cook meat on a barbecue?", "limit": 2}));
         let hits = answer.as_array().unwrap();
         assert_eq!((hits.len(), &hits[0]["id"]), (2, &json!("recipes/bulgogi.md")), "{answer}");
         assert_eq!(hits[0]["tags"], json!(["korean"]));
         assert!(hits[0].get("content").is_none());
         let score = |hit: &serde_json::Value| hit["score"].as_f64().unwrap();
         assert!(score(&hits[0]) > score(&hits[1]) && score(&hits[0]) <= 1.0, "{answer}");
-        let answer = desk.call("search", json!({"query": "seedlings", "limit": "1", "include_content": true}));
+        let answer = harness.call("search", json!({"query": "seedlings", "limit": "1", "include_content": true}));
         assert_eq!(answer[0]["content"], "Water the seedlings each morning and keep snails away.\n");
     }
 
     /// Before the model has read anything; then its vectors replace the coarse ones.
     #[test]
     fn a_new_note_is_found_by_its_coarse_vector() {
-        let desk = Desk::before_embedding(KITCHEN);
+        let harness = Harness::before_embedding(KITCHEN);
         let covered = || {
-            let Coverage { passages, embedded, full } = desk.knowledge.coverage().unwrap().unwrap();
+            let Coverage { passages, embedded, full } = harness.knowledge.coverage().unwrap().unwrap();
             (passages, embedded, full)
         };
-        let best = |query: &str| desk.call("search", json!({"query": query, "limit": 1}))[0]["id"].clone();
-        assert_eq!((desk.knowledge.embed_coarse(&|_| true).unwrap(), covered()), (3, (3, 3, 0)));
+        let best = |query: &str| harness.call("search", json!({"query": query, "limit": 1}))[0]["id"].clone();
+        assert_eq!((harness.knowledge.embed_coarse(&|_| true).unwrap(), covered()), (3, (3, 3, 0)));
         assert_eq!(best("how do I cook meat on a barbecue?"), "recipes/bulgogi.md");
-        desk.call(
+        harness.call(
             "create_node",
             json!({"id": "music/cello.md", "title": "Cello", "content": "Practise scales and the Bach suites; new strings and rosin for the bow."}),
         );
-        assert_eq!((covered(), desk.knowledge.embed_coarse(&|_| true).unwrap()), ((4, 3, 0), 1));
+        assert_eq!((covered(), harness.knowledge.embed_coarse(&|_| true).unwrap()), ((4, 3, 0), 1));
         assert_eq!(best("playing classical music on the violin"), "music/cello.md");
-        assert_eq!(desk.knowledge.embed_coarse(&|_| true).unwrap(), 0, "nothing is left to do");
-        desk.knowledge.embed_some(1, Effort::OneThread).unwrap();
+        assert_eq!(harness.knowledge.embed_coarse(&|_| true).unwrap(), 0, "nothing is left to do");
+        harness.knowledge.embed_some(1, Effort::OneThread).unwrap();
         assert_eq!(covered(), (4, 4, 1));
         assert_eq!(best("playing classical music on the violin"), "music/cello.md", "in a mixed index too");
-        desk.knowledge.embed_some(9, Effort::OneThread).unwrap();
+        harness.knowledge.embed_some(9, Effort::OneThread).unwrap();
         assert_eq!((covered(), best("playing classical music on the violin")), ((4, 4, 4), json!("music/cello.md")));
     }
 
     #[test]
-    fn a_note_whose_name_is_the_query_comes_first() {
+    fn an_exact_name_comes_first() {
         let filler = "agora ".repeat(40);
         let vault = format!(
             "//- agor.md\n# Agora agora\n{filler}\n//- x/agora.md\nA place.\n//- b.md\n---\naliases: [AGORA]\n---\nNothing of it.\n\
              //- links.md\n[[b]]\n//- more.md\n[[b]] and [[x/agora]]\n"
         );
-        let desk = Desk::with_meaning(&vault);
-        let answer = desk.call("search", json!({"query": "Agora"}));
+        let harness = Harness::with_meaning(&vault);
+        let answer = harness.call("search", json!({"query": "Agora"}));
         let hits = answer.as_array().unwrap();
         let ids: Vec<&str> = hits.iter().map(|hit| hit["id"].as_str().unwrap()).collect();
         assert_eq!(ids[..3], ["b.md", "x/agora.md", "agor.md"], "{answer}");
         let scores: Vec<f64> = hits.iter().map(|hit| hit["score"].as_f64().unwrap()).collect();
         assert!(scores[0] <= 1.0 && scores[0] > scores[1] && scores[1] > scores[2], "{answer}");
-        let pages = desk.call("ubp_search", json!({"query": "agora"}));
+        let pages = harness.call("ubp_search", json!({"query": "agora"}));
         let first = &pages["results"][0];
         assert_eq!(first["filepath"], "b.md", "{pages}");
         assert!(first["relevance_reason"].as_str().unwrap().starts_with("its alias equals the query"), "{first}");
@@ -168,20 +168,20 @@ Water the seedlings each morning and keep snails away.
     fn a_hit_shows_its_best_section_and_the_words_there() {
         let long = "and so on ".repeat(100);
         let vault = format!("//- guide.md\nStart.\n\n## Cellar\n{long} Anemometers hang there. {long}\n");
-        let desk = Desk::with_meaning(&vault);
-        let answer = desk.call("search", json!({"query": "anemometers"}));
+        let harness = Harness::with_meaning(&vault);
+        let answer = harness.call("search", json!({"query": "anemometers"}));
         assert_eq!(answer[0]["section"], "Cellar", "{answer}");
         let excerpt = answer[0]["excerpt"].as_str().unwrap();
         assert!(excerpt.contains("Anemometers hang there") && excerpt.chars().count() <= 300, "{excerpt}");
-        let answer = desk.call("search", json!({"query": "start"}));
+        let answer = harness.call("search", json!({"query": "start"}));
         assert_eq!((&answer[0]["section"], &answer[0]["excerpt"]), (&json!(null), &json!("Start.")), "{answer}");
     }
 
     #[test]
-    fn equal_scores_are_in_the_order_of_ids() {
+    fn equal_scores_are_ordered_by_id() {
         let vault: String =
             (0..12).map(|number| format!("//- {:02}.md\nThe very same words.\n", 11 - number)).collect();
-        let answer = Desk::with_meaning(&vault).call("search", json!({"query": "same words"}));
+        let answer = Harness::with_meaning(&vault).call("search", json!({"query": "same words"}));
         let shown: Vec<(f64, String)> = answer
             .as_array()
             .unwrap()
@@ -192,15 +192,18 @@ Water the seedlings each morning and keep snails away.
     }
 
     #[test]
-    fn without_a_model_there_is_no_such_tool() {
-        let desk = Desk::new(KITCHEN);
-        assert!(desk.registry.tools().all(|tool| tool.name != "search"));
+    fn without_an_embedder_the_tool_is_missing() {
+        let harness = Harness::new(KITCHEN);
+        assert!(harness.registry.tools().all(|tool| tool.name != "search"));
     }
 
     #[test]
-    fn a_blank_query_is_a_mistake() {
-        let desk = Desk::with_meaning(KITCHEN);
-        let (code, message) = desk.fails("search", json!({"query": " "}));
-        assert_eq!((code.as_str(), message.as_str()), ("INVALID_PARAMS", "`query` is blank; say what to find"));
+    fn a_blank_query_is_refused() {
+        let harness = Harness::with_meaning(KITCHEN);
+        let (code, message) = harness.fails("search", json!({"query": " "}));
+        assert_eq!(
+            (code.as_str(), message.as_str()),
+            ("INVALID_PARAMS", "`query` is empty; it must have at least one word")
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The notes that carry given tags.
+//! `search_by_tags`: finds notes by tag.
 
 use quipu_core::index::TagMode;
 use schemars::JsonSchema;
@@ -11,13 +11,13 @@ use crate::truncate::LISTED;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Tags, with or without "#", in any case; "a" also finds "a/b".
+    /// Tags in any case, with or without "#"; "a" also finds "a/b".
     #[schemars(length(min = 1, max = 1000))]
     tags: Vec<String>,
     /// Whether one of the tags is enough.
     #[serde(default)]
     mode: Mode,
-    /// At most this many.
+    /// Maximum results.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
@@ -42,8 +42,8 @@ impl Tool for SearchByTags {
     type Output = Vec<Node>;
 
     const NAME: &'static str = "search_by_tags";
-    const DESCRIPTION: &'static str = "Find notes by tag, each with its first 500 characters, in order of id. Use it \
-        when you know the tags; for only the ids and a total call list_nodes.";
+    const DESCRIPTION: &'static str =
+        "Find notes by tag, each with its first 500 characters. For ids and a count use list_nodes.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
@@ -63,7 +63,7 @@ impl Tool for SearchByTags {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::testing::{Desk, check};
+    use crate::testing::{Harness, check};
 
     const TAGGED: &str = "\
 //- c.md
@@ -83,12 +83,12 @@ None: #mlops is another tag.
 ";
 
     fn ids(arguments: Value) -> Vec<String> {
-        let answer = Desk::new(TAGGED).call("search_by_tags", arguments);
+        let answer = Harness::new(TAGGED).call("search_by_tags", arguments);
         answer.as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap().to_owned()).collect()
     }
 
     #[test]
-    fn any_or_all_by_id() {
+    fn mode_selects_any_or_all_tags() {
         assert_eq!(ids(json!({"tags": ["tutorial", "ml"]})), ["a.md", "b.md", "c.md"]);
         assert_eq!(ids(json!({"tags": ["tutorial", "ml"], "mode": "all"})), ["c.md"]);
         assert_eq!(ids(json!({"tags": ["ml", "ML", "#ml"], "mode": "all"})), ["b.md", "c.md"]);
@@ -97,31 +97,31 @@ None: #mlops is another tag.
     }
 
     #[test]
-    fn a_tag_finds_those_nested_below_it_and_not_above() {
+    fn a_tag_finds_nested_tags() {
         assert_eq!(ids(json!({"tags": ["ml/vision"]})), ["b.md"]);
         assert_eq!(ids(json!({"tags": ["#ML"]})), ["b.md", "c.md"]);
     }
 
     #[test]
-    fn nodes_come_with_their_text_cut() {
+    fn content_is_cut_at_500_characters() {
         let node = json!([{
             "id": "a.md", "title": "A", "content": "One.\n", "tags": ["tutorial"], "links": [], "properties": {}
         }]);
         check(TAGGED, "search_by_tags", json!({"tags": ["tutorial"], "limit": 1}), node);
         let long = format!("//- long.md\n#x {}\n", "é".repeat(600));
-        let answer = Desk::new(&long).call("search_by_tags", json!({"tags": ["x"]}));
+        let answer = Harness::new(&long).call("search_by_tags", json!({"tags": ["x"]}));
         assert_eq!(answer[0]["content"].as_str().unwrap().chars().count(), 500);
     }
 
     #[test]
-    fn at_least_one_tag() {
-        let desk = Desk::new(TAGGED);
+    fn an_empty_tag_list_is_refused() {
+        let harness = Harness::new(TAGGED);
         let message = "`tags` has 0 items; it must be a list of 1 to 1000 strings";
-        assert_eq!(desk.fails("search_by_tags", json!({"tags": []})).1, message);
+        assert_eq!(harness.fails("search_by_tags", json!({"tags": []})).1, message);
         let message = "`tags` is missing; it must be a list of 1 to 1000 strings; `tag` is not an argument of this tool; \
                        did you mean `tags`? (allowed: `tags`, `mode`, `limit`)";
-        assert_eq!(desk.fails("search_by_tags", json!({"tag": "ml"})).1, message);
+        assert_eq!(harness.fails("search_by_tags", json!({"tag": "ml"})).1, message);
         let message = "`limit` is 101; it must be a whole number from 1 to 100";
-        assert_eq!(desk.fails("search_by_tags", json!({"tags": ["ml"], "limit": 101})).1, message);
+        assert_eq!(harness.fails("search_by_tags", json!({"tags": ["ml"], "limit": 101})).1, message);
     }
 }

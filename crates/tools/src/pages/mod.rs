@@ -1,5 +1,5 @@
-//! The vault as pages: documents in sections, with typed links, and how far each can be trusted. Here a note is called a
-//! page; it goes by its real path and by a UUID made from it, and every file is one.
+//! The toolset `pages`: a note is a page with sections, typed links and staleness, identified by its real path and by a
+//! UUID derived from it. Every file is one.
 
 mod ubp_fulltext_search;
 mod ubp_get_context;

@@ -1,4 +1,4 @@
-//! The parts of a page that several tools answer with: its names, its links, its sections, how fresh it is.
+//! Parts of a page that several tools return: ids, links, sections, staleness.
 
 use quipu_core::ReadNote;
 use quipu_core::index::Snapshot;
@@ -13,7 +13,7 @@ use crate::tool::Call;
 use crate::tool_error::{ToolError, ToolErrorKind};
 use crate::truncate::{LISTED, truncate};
 
-/// The namespace of page ids. Never to be changed: an id must be the same after every rebuild and on every machine.
+/// The namespace of page ids. Never change it: ids are the same after every rebuild and on every machine.
 const NAMESPACE: Uuid = Uuid::from_u128(0x8e7c_2b9d_4f0a_5c61_9d38_71b5_f2a0_c4e6);
 
 /// The id of the page at a path.
@@ -21,23 +21,23 @@ pub(super) fn doc_id(note: &Note) -> String {
     Uuid::new_v5(&NAMESPACE, note.path.as_str().as_bytes()).to_string()
 }
 
-/// The page with an id. Every path is tried: ids are asked for rarely, and are not kept for that.
+/// The page with an id. Computes the id of every path: lookups by id are rare, so there is no table.
 pub(super) fn find_doc_id(snapshot: &Snapshot, id: &str) -> Option<NoteKey> {
     let wanted = Uuid::try_parse(id).ok()?;
     snapshot.files().find(|key| Uuid::new_v5(&NAMESPACE, snapshot.note(*key).path.as_str().as_bytes()) == wanted)
 }
 
-/// A page by its path, as its file is now.
+/// A page by path, read from its file now.
 pub(super) fn read_page(call: &Call<'_>, filepath: &str) -> Result<ReadNote, ToolError> {
     call.read(filepath)?.ok_or_else(|| not_found(&call.knowledge.snapshot(), filepath))
 }
 
-/// That there is no such page, and which are called like it.
+/// The error for a missing page, with similar names.
 pub(super) fn not_found(snapshot: &Snapshot, given: &str) -> ToolError {
-    ToolError::new(ToolErrorKind::NotFound, missing(snapshot, "no page is at", given, |note| note.path.as_str()))
+    ToolError::new(ToolErrorKind::NotFound, missing(snapshot, "no page has the path", given, |note| note.path.as_str()))
 }
 
-/// What sort of document a page is.
+/// The type of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum DocType {
@@ -70,7 +70,7 @@ impl DocType {
     }
 }
 
-/// What a link means.
+/// The type of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum LinkType {
@@ -105,7 +105,7 @@ impl From<LinkType> for model::LinkType {
     }
 }
 
-/// How far a page can be trusted.
+/// Whether the sources of a page changed since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Staleness {
@@ -126,7 +126,7 @@ impl From<staleness::Staleness> for Staleness {
     }
 }
 
-/// How far some pages can be trusted. What could not be found out is told to each client, once.
+/// The staleness of some pages. What prevented the check is a warning to each client, once.
 pub(super) fn freshness(call: &Call<'_>, snapshot: &Snapshot, keys: &[NoteKey]) -> Vec<Freshness> {
     let (judged, warnings) = call.knowledge.freshness(snapshot, keys);
     for message in warnings {
@@ -144,7 +144,7 @@ pub(super) struct LinkedPage {
     pub(super) link_type: LinkType,
 }
 
-/// Pages at the other ends of some links.
+/// The pages at the other ends of links.
 pub(super) fn linked(snapshot: &Snapshot, links: &[(NoteKey, model::LinkType)]) -> Vec<LinkedPage> {
     let page = |(key, link_type): &(NoteKey, model::LinkType)| {
         let note = snapshot.note(*key);
@@ -161,12 +161,12 @@ pub(super) fn linked(snapshot: &Snapshot, links: &[(NoteKey, model::LinkType)]) 
 /// One part of a page.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct PageSection {
-    /// Null for what comes before the first heading.
+    /// Null before the first heading.
     pub(super) heading: Option<String>,
     pub(super) content: String,
 }
 
-/// The parts of a page in order. What comes before the first heading is left out where it is blank and there is more.
+/// The sections of a page in order. A blank preamble is left out unless it is the only section.
 pub(super) fn sections(read: &ReadNote) -> Vec<PageSection> {
     let sections = &read.note().sections;
     let parts = sections.iter().map(|section| PageSection {
@@ -176,7 +176,7 @@ pub(super) fn sections(read: &ReadNote) -> Vec<PageSection> {
     parts.filter(|part| part.heading.is_some() || sections.len() == 1 || !part.content.trim().is_empty()).collect()
 }
 
-/// The beginnings of some pages.
+/// The beginnings of pages.
 pub(super) fn summaries(call: &Call<'_>, snapshot: &Snapshot, keys: &[NoteKey]) -> Vec<String> {
     let bodies = call.knowledge.bodies(snapshot, keys);
     bodies.into_iter().map(|body| truncate(body.unwrap_or_default().trim(), LISTED)).collect()

@@ -1,4 +1,4 @@
-//! Pages by their words, with the place that shows it.
+//! `ubp_fulltext_search`: finds sections by their words, with a snippet.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use crate::tool_error::ToolError;
 
 /// Visible characters of a snippet.
 const SNIPPET: usize = 64;
-/// Sections of one page, unless other pages leave room for more.
+/// Sections of one page, unless there are too few other matches.
 const PER_PAGE: usize = 3;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Words to look for, in any script; no syntax.
+    /// Words, in any language; no operators.
     #[schemars(length(min = 1, max = 1000))]
     query: String,
-    /// At most this many.
+    /// Maximum results.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 50))]
     limit: usize,
@@ -38,7 +38,7 @@ fn default_limit() -> usize {
 pub(crate) struct Output {
     /// Best first.
     results: Vec<Found>,
-    /// All sections that match, beyond the limit too.
+    /// All matching sections, not only those listed.
     total_found: usize,
 }
 
@@ -61,8 +61,8 @@ impl Tool for FulltextSearch {
     type Output = Output;
 
     const NAME: &'static str = "ubp_fulltext_search";
-    const DESCRIPTION: &'static str = "Find sections of pages by the words in them, with a snippet. Use it for known \
-        terms, names and identifiers, in any language; it knows no synonyms, so try other words when it finds nothing.";
+    const DESCRIPTION: &'static str = "Find sections that contain given words in any of their forms, in any \
+        language, with a highlighted snippet. For parts of words use search_docs; for a topic use ubp_search.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
@@ -79,13 +79,13 @@ impl Tool for FulltextSearch {
         let found = call.knowledge.search_sections(&TextQuery { text, limit, among }, PER_PAGE)?;
         let relaxed = match found.matched {
             TextMatch::Phrase | TextMatch::AllWords => None,
-            TextMatch::Similar => Some("some of these words are in no page; these sections have similar ones"),
-            TextMatch::AnyWord => Some("no section has all of these words; these have some of them"),
+            TextMatch::Similar => Some("no page has some of these words; the results have similar words"),
+            TextMatch::AnyWord => Some("no section has all of these words; the results have some of them"),
         };
         if let Some(relaxed) = relaxed.filter(|_| !found.hits.is_empty()) {
             call.warn(relaxed.to_owned());
         }
-        // The index may be a moment ahead of this snapshot.
+        // The index may be newer than this snapshot.
         let known = |key, section| snapshot.get(key).is_some_and(|note| section < note.sections.len());
         let hits: Vec<_> = found.hits.iter().filter(|hit| known(hit.key, hit.section)).collect();
         let places: Vec<_> = hits.iter().map(|hit| (hit.key, hit.section)).collect();
@@ -94,7 +94,7 @@ impl Tool for FulltextSearch {
             let note = snapshot.note(hit.key);
             let heading = note.sections[hit.section].heading.as_deref();
             let text = text.unwrap_or_default();
-            // What was found may be the heading or the title alone.
+            // The match may be in the heading or the title only.
             let names = [heading.unwrap_or_default(), &note.title];
             let shown = std::iter::once(text.as_str()).chain(names).find(|text| has_match(text, &params.query));
             Found {
@@ -114,7 +114,7 @@ impl Tool for FulltextSearch {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::testing::Desk;
+    use crate::testing::Harness;
 
     const VAULT: &str = "\
 //- design.md
@@ -141,9 +141,9 @@ How to clean the cups.
 
     #[test]
     fn sections_with_a_snippet_of_the_match() {
-        let desk = Desk::new(VAULT);
-        let answer = desk.call("ubp_fulltext_search", json!({"query": "cups froze"}));
-        let id = desk.call("ubp_get_page", json!({"filepath": "design.md"}))["doc_id"].clone();
+        let harness = Harness::new(VAULT);
+        let answer = harness.call("ubp_fulltext_search", json!({"query": "cups froze"}));
+        let id = harness.call("ubp_get_page", json!({"filepath": "design.md"}))["doc_id"].clone();
         let rank = answer["results"][0]["rank"].clone();
         assert_eq!(
             answer,
@@ -159,15 +159,15 @@ How to clean the cups.
                 "total_found": 1,
             })
         );
-        let japanese = desk.call("ubp_fulltext_search", json!({"query": "検索"}));
+        let japanese = harness.call("ubp_fulltext_search", json!({"query": "検索"}));
         assert_eq!(found(&japanese), [("検索.md", "全文<mark>検索</mark>の設計を説明する。")]);
         assert_eq!(japanese["results"][0]["section_heading"], Value::Null);
     }
 
     #[test]
     fn the_type_filters_before_the_limit_and_the_total_counts_all() {
-        let desk = Desk::new(VAULT);
-        let search = |arguments: Value| desk.call("ubp_fulltext_search", arguments);
+        let harness = Harness::new(VAULT);
+        let search = |arguments: Value| harness.call("ubp_fulltext_search", arguments);
         let all = search(json!({"query": "cups", "limit": 1}));
         assert_eq!((found(&all).len(), &all["total_found"]), (1, &json!(2)));
         let guide = search(json!({"query": "cups", "limit": 1, "doc_type": "guide"}));
@@ -180,9 +180,9 @@ How to clean the cups.
         let sections: String = (0..80).map(|number| format!("## Cups {number}\ncups cups cups\n")).collect();
         let others: String =
             (0..4).map(|number| format!("//- other {number}.md\nA long text that has cups once.\n")).collect();
-        let desk = Desk::new(&format!("//- all.md\n{sections}{others}"));
+        let harness = Harness::new(&format!("//- all.md\n{sections}{others}"));
         let pages = |limit: usize| {
-            let answer = desk.call("ubp_fulltext_search", json!({"query": "cups", "limit": limit}));
+            let answer = harness.call("ubp_fulltext_search", json!({"query": "cups", "limit": limit}));
             assert_eq!(answer["total_found"], 84);
             let ranks = answer["results"].as_array().unwrap().iter().map(|row| row["rank"].as_f64().unwrap());
             assert!(ranks.is_sorted_by(|a, b| a >= b), "{answer}");
@@ -195,9 +195,9 @@ How to clean the cups.
 
     #[test]
     fn a_match_in_the_heading_or_title_is_shown_there() {
-        let desk = Desk::new("//- long.md\n---\ntitle: About Anemometers\n---\n## Frozen things\nText.\n");
+        let harness = Harness::new("//- long.md\n---\ntitle: About Anemometers\n---\n## Frozen things\nText.\n");
         let snippet = |query: &str| {
-            let answer = desk.call("ubp_fulltext_search", json!({"query": query}));
+            let answer = harness.call("ubp_fulltext_search", json!({"query": query}));
             answer["results"][0]["snippet"].as_str().unwrap().to_owned()
         };
         assert_eq!(snippet("frozen"), "<mark>Frozen</mark> things");
@@ -205,13 +205,13 @@ How to clean the cups.
     }
 
     #[test]
-    fn relaxing_is_said_and_a_blank_query_is_refused() {
-        let desk = Desk::new(VAULT);
-        let called = desk.called("ubp_fulltext_search", json!({"query": "cups zeppelin"}));
-        assert_eq!(called.warnings, ["no section has all of these words; these have some of them"]);
+    fn partial_matches_have_a_warning_and_a_blank_query_is_refused() {
+        let harness = Harness::new(VAULT);
+        let called = harness.called("ubp_fulltext_search", json!({"query": "cups zeppelin"}));
+        assert_eq!(called.warnings, ["no section has all of these words; the results have some of them"]);
         for query in ["", "  "] {
-            assert_eq!(desk.call("ubp_fulltext_search", json!({"query": query}))["protocol"]["code"], -32602);
+            assert_eq!(harness.call("ubp_fulltext_search", json!({"query": query}))["protocol"]["code"], -32602);
         }
-        assert_eq!(desk.call("ubp_fulltext_search", json!({"query": "x", "limit": 51}))["protocol"]["code"], -32602);
+        assert_eq!(harness.call("ubp_fulltext_search", json!({"query": "x", "limit": 51}))["protocol"]["code"], -32602);
     }
 }

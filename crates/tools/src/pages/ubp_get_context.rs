@@ -1,8 +1,7 @@
-//! One page and as much of its surroundings as fits.
+//! `ubp_get_context`: one page and summaries of the pages around it, within a size.
 //!
-//! What comes first is what a reader of the page needs first: near pages before far ones, what the page builds on before
-//! what it mentions, what many link to before what few do. A summary that does not fit is left out and counted, and a
-//! shorter one after it may still fit.
+//! Order: near pages before far ones, dependencies before references, much linked pages before others. A summary that does
+//! not fit is left out and counted; a shorter one after it may still fit.
 
 use quipu_core::index::{Related, Snapshot};
 use quipu_core::quoted;
@@ -18,24 +17,24 @@ use crate::truncate::truncate;
 
 /// Pages read at a time.
 const BATCH: usize = 32;
-/// When so many in a row have not fitted, the rest is not read.
+/// After so many misfits in a row the other pages are not read.
 const MAX_MISFITS: usize = 32;
-/// More pages than this are not listed, however short they are.
+/// Pages listed at most.
 const MAX_RELATED: usize = 1000;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Path of the page in the middle.
+    /// Path of the page.
     #[schemars(length(min = 1))]
     filepath: String,
-    /// How many links away, in either direction.
+    /// Maximum distance in links, in either direction.
     #[serde(default = "default_depth")]
     #[schemars(range(min = 1, max = 3))]
     depth: usize,
-    /// At most this many characters of text and summaries; without it also no more pages than a short answer holds.
+    /// Maximum characters of text and summaries.
     #[schemars(range(min = 1, max = 1_000_000), extend("default" = DEFAULT_SIZE))]
     max_size: Option<usize>,
-    /// Add the memory entities whose texts link to the page.
+    /// Add memory entities that link to the page.
     #[serde(default)]
     include_entities: bool,
 }
@@ -53,9 +52,9 @@ pub(crate) struct Output {
     related: Vec<RelatedPage>,
     /// Characters of the center's content and of all summaries.
     total_size: usize,
-    /// Pages left out for want of room.
+    /// Pages left out because they did not fit.
     truncated_count: usize,
-    /// Only where asked for; at most 20.
+    /// Only on request; at most 20.
     #[serde(skip_serializing_if = "Option::is_none")]
     entities: Option<Vec<EntityName>>,
 }
@@ -74,7 +73,7 @@ struct RelatedPage {
     doc_id: String,
     filepath: String,
     title: String,
-    /// Of the last link on the way.
+    /// Type of the last link on the path.
     link_type: LinkType,
     direction: Direction,
     /// The first 500 characters.
@@ -96,9 +95,8 @@ impl Tool for GetContext {
     type Output = Output;
 
     const NAME: &'static str = "ubp_get_context";
-    const DESCRIPTION: &'static str = "Read a page together with summaries of the pages around it, the most useful \
-        first, in at most max_size characters. Use it to gather what is needed to work on a topic; for one page alone \
-        call ubp_get_page.";
+    const DESCRIPTION: &'static str = "Read a page and summaries of the pages around it, most useful first, within \
+        max_size characters. Use it to prepare work on a topic.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
@@ -110,7 +108,7 @@ impl Tool for GetContext {
         if content.len() == read.body().len() {
             call.knowledge.show_whole(call.session, &read);
         } else {
-            call.warn(format!("{}: its text is cut at `max_size`", quoted(note.path.as_str())));
+            call.warn(format!("{}: the text is cut at `max_size`", quoted(note.path.as_str())));
         }
         let around: Vec<Related> = read.snapshot.around(read.key, params.depth).into_iter().flatten().collect();
         let size = content.chars().count();
@@ -136,15 +134,15 @@ impl Tool for GetContext {
     }
 }
 
-/// How much the pages around the center may take.
+/// Space left for the pages around the center.
 struct Room {
     /// Characters of summaries.
     text: usize,
-    /// Characters of the answer, where those count too.
+    /// Characters of the answer, unless the client chose a size.
     answer: Option<usize>,
 }
 
-/// The pages whose summaries fit, in their order, and how many characters they take.
+/// The pages whose summaries fit, and the characters of those.
 fn fitting(call: &Call<'_>, snapshot: &Snapshot, around: &[Related], mut room: Room) -> (Vec<RelatedPage>, usize) {
     let (mut pages, mut used, mut misfits) = (Vec::new(), 0, 0);
     for batch in around.chunks(BATCH) {
@@ -183,7 +181,7 @@ fn fitting(call: &Call<'_>, snapshot: &Snapshot, around: &[Related], mut room: R
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::testing::Desk;
+    use crate::testing::Harness;
 
     const VAULT: &str = "\
 //- center.md
@@ -209,9 +207,9 @@ Far.
     }
 
     #[test]
-    fn what_is_needed_comes_first() {
-        let desk = Desk::new(VAULT);
-        let answer = desk.call("ubp_get_context", json!({"filepath": "center.md"}));
+    fn related_pages_are_ordered_by_distance_type_and_links() {
+        let harness = Harness::new(VAULT);
+        let answer = harness.call("ubp_get_context", json!({"filepath": "center.md"}));
         assert_eq!(
             related(&answer),
             [
@@ -228,19 +226,19 @@ Far.
             (&answer["total_size"], &answer["truncated_count"]),
             (&json!(sizes.iter().sum::<usize>()), &json!(0))
         );
-        let deep = desk.call("ubp_get_context", json!({"filepath": "center.md", "depth": 3}));
+        let deep = harness.call("ubp_get_context", json!({"filepath": "center.md", "depth": 3}));
         assert_eq!(related(&deep)[4], "3 backlink references farther.md");
-        assert_eq!(related(&desk.call("ubp_get_context", json!({"filepath": "center.md", "depth": 1}))).len(), 3);
+        assert_eq!(related(&harness.call("ubp_get_context", json!({"filepath": "center.md", "depth": 1}))).len(), 3);
     }
 
     #[test]
-    fn what_does_not_fit_is_counted_and_something_shorter_may_still_fit() {
-        let desk = Desk::new(VAULT);
-        let answer = desk.call("ubp_get_context", json!({"filepath": "center.md", "max_size": 36 + 26 + 11}));
+    fn summaries_that_do_not_fit_are_counted() {
+        let harness = Harness::new(VAULT);
+        let answer = harness.call("ubp_get_context", json!({"filepath": "center.md", "max_size": 36 + 26 + 11}));
         assert_eq!(related(&answer), ["1 outlink depends_on needed.md", "1 outlink references mentioned.md"]);
         assert_eq!((&answer["total_size"], &answer["truncated_count"]), (&json!(36 + 26 + 10), &json!(2)));
-        let called = desk.called("ubp_get_context", json!({"filepath": "center.md", "max_size": 20}));
-        assert_eq!(called.warnings, ["\"center.md\": its text is cut at `max_size`"]);
+        let called = harness.called("ubp_get_context", json!({"filepath": "center.md", "max_size": 20}));
+        assert_eq!(called.warnings, ["\"center.md\": the text is cut at `max_size`"]);
         let crate::Reply::Answer(answer) = called.reply else { panic!("it answers") };
         assert_eq!(answer["center"]["content"], "[[men... [truncated]");
         assert_eq!((&answer["total_size"], &answer["truncated_count"]), (&json!(20), &json!(4)));
@@ -248,10 +246,13 @@ Far.
 
     #[test]
     fn a_summary_is_500_characters_of_the_text() {
-        let desk = Desk::new(&format!("//- a.md\n[[b]]\n//- b.md\n---\ntitle: B\n---\n{}", "é".repeat(2000)));
-        let answer = desk.call("ubp_get_context", json!({"filepath": "a.md"}));
+        let harness = Harness::new(&format!("//- a.md\n[[b]]\n//- b.md\n---\ntitle: B\n---\n{}", "é".repeat(2000)));
+        let answer = harness.call("ubp_get_context", json!({"filepath": "a.md"}));
         assert_eq!(answer["related"][0]["summary"].as_str().unwrap().chars().count(), 500);
-        assert_eq!(desk.call("ubp_get_context", json!({"filepath": "x.md"}))["protocol"]["code"], -32602);
-        assert_eq!(desk.call("ubp_get_context", json!({"filepath": "a.md", "depth": 4}))["protocol"]["code"], -32602);
+        assert_eq!(harness.call("ubp_get_context", json!({"filepath": "x.md"}))["protocol"]["code"], -32602);
+        assert_eq!(
+            harness.call("ubp_get_context", json!({"filepath": "a.md", "depth": 4}))["protocol"]["code"],
+            -32602
+        );
     }
 }

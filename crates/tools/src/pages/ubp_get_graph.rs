@@ -1,4 +1,4 @@
-//! Pages and the typed links between them: all of them, or those around one.
+//! `ubp_get_graph`: pages and the typed links between them, around a page or for the whole vault.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -18,14 +18,14 @@ const EDGE_CHARS: usize = 125;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Only the pages around this one: its path or doc_id.
+    /// Path or doc_id of a page: only pages around it.
     #[serde(default)]
     center: Option<String>,
-    /// How many links away from the center, in either direction.
+    /// Maximum distance from the center, in links.
     #[serde(default = "default_depth")]
     #[schemars(range(min = 1, max = 5))]
     depth: usize,
-    /// At most this many nodes, nearest to the center and most linked first; without it as many as a short answer holds.
+    /// Maximum nodes; by default as many as a short answer holds.
     #[schemars(range(min = 1, max = 100_000))]
     max_nodes: Option<usize>,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Output {
     nodes: Vec<GraphNode>,
     /// Between these nodes only.
     edges: Vec<Edge>,
-    /// All nodes, and the edges between them, shown or not.
+    /// Including those that are not shown.
     total_nodes: usize,
     total_edges: usize,
 }
@@ -68,9 +68,8 @@ impl Tool for GetGraph {
     type Output = Output;
 
     const NAME: &'static str = "ubp_get_graph";
-    const DESCRIPTION: &'static str = "Get pages as nodes and their typed links as edges, around a center or for the \
-        whole vault, nearest and most linked first. Use it to check what depends on what. For texts call \
-        ubp_get_context.";
+    const DESCRIPTION: &'static str = "Get pages as nodes and typed links as edges, around a center or for the whole \
+        vault. Use it to see what depends on what; for texts use ubp_get_context.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
@@ -91,14 +90,14 @@ impl Tool for GetGraph {
         if shown < keys.len() {
             let total = keys.len();
             call.warn(format!(
-                "{shown} of {total} pages are given, nearest and most linked first; `max_nodes` allows more"
+                "{shown} of {total} pages are shown, nearest and most linked first; pass `max_nodes` for more"
             ));
         }
         Ok(graph.first(shown))
     }
 }
 
-/// Pages with many links first, else by path.
+/// Pages by number of links, most first, then by path.
 fn most_linked(snapshot: &Snapshot, keys: impl Iterator<Item = NoteKey>) -> Vec<NoteKey> {
     let mut keys: Vec<NoteKey> = keys.collect();
     let graph = snapshot.graph();
@@ -107,7 +106,7 @@ fn most_linked(snapshot: &Snapshot, keys: impl Iterator<Item = NoteKey>) -> Vec<
     keys
 }
 
-/// Pages in their order, and the links between them by their places in it.
+/// Pages, and the links between them as indices into the pages.
 struct Graph<'s> {
     snapshot: &'s Snapshot,
     keys: &'s [NoteKey],
@@ -125,9 +124,9 @@ impl<'s> Graph<'s> {
         Self { snapshot, keys, edges: keys.iter().enumerate().flat_map(from).collect() }
     }
 
-    /// How many of the first pages fit, with the links between them; at least one.
+    /// The number of leading pages that fit with the links between them; at least one.
     fn fitting(&self, room: usize) -> usize {
-        // An edge is part of the answer as soon as its later end is.
+        // An edge belongs to the answer once both of its pages do.
         let mut edge_counts = vec![0; self.keys.len()];
         for (source, target, _) in &self.edges {
             edge_counts[*source.max(target)] += 1;
@@ -164,7 +163,7 @@ impl<'s> Graph<'s> {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::testing::Desk;
+    use crate::testing::Harness;
 
     const CHAIN: &str =
         "//- a.md\n[[b|depends_on]]\n//- b.md\n[[c]]\n//- c.md\n[[d|implements]]\n//- d.md\n//- alone.md\n";
@@ -185,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_whole_graph() {
-        let answer = Desk::new(CHAIN).call("ubp_get_graph", json!({}));
+        let answer = Harness::new(CHAIN).call("ubp_get_graph", json!({}));
         assert_eq!(answer["nodes"].as_array().unwrap().len(), 5);
         assert_eq!(edges(&answer), ["b.md references c.md", "c.md implements d.md", "a.md depends_on b.md"]);
         let id = answer["nodes"][0]["id"].clone();
@@ -194,22 +193,22 @@ mod tests {
 
     #[test]
     fn around_a_page_in_both_directions() {
-        let desk = Desk::new(CHAIN);
-        let around = |arguments: Value| edges(&desk.call("ubp_get_graph", arguments));
+        let harness = Harness::new(CHAIN);
+        let around = |arguments: Value| edges(&harness.call("ubp_get_graph", arguments));
         assert_eq!(around(json!({"center": "c.md", "depth": 1})), ["c.md implements d.md", "b.md references c.md"]);
         assert_eq!(around(json!({"center": "d.md"})), ["c.md implements d.md", "b.md references c.md"]);
-        let id = desk.call("ubp_get_page", json!({"filepath": "d.md"}))["doc_id"].clone();
+        let id = harness.call("ubp_get_page", json!({"filepath": "d.md"}))["doc_id"].clone();
         assert_eq!(around(json!({"center": id, "depth": "3"})).len(), 3);
         assert_eq!(around(json!({"center": "alone.md"})), [""; 0]);
-        let missing = desk.call("ubp_get_graph", json!({"center": "x.md"}));
+        let missing = harness.call("ubp_get_graph", json!({"center": "x.md"}));
         assert_eq!(missing["protocol"]["code"], -32602, "{missing}");
-        assert_eq!(desk.call("ubp_get_graph", json!({"depth": 6}))["protocol"]["code"], -32602);
+        assert_eq!(harness.call("ubp_get_graph", json!({"depth": 6}))["protocol"]["code"], -32602);
     }
 
     #[test]
-    fn max_nodes_keeps_the_most_linked_and_counts_all() {
-        let called = Desk::new(CHAIN).called("ubp_get_graph", json!({"max_nodes": 2}));
-        let warning = "2 of 5 pages are given, nearest and most linked first; `max_nodes` allows more";
+    fn max_nodes_keeps_the_most_linked_pages() {
+        let called = Harness::new(CHAIN).called("ubp_get_graph", json!({"max_nodes": 2}));
+        let warning = "2 of 5 pages are shown, nearest and most linked first; pass `max_nodes` for more";
         assert_eq!(called.warnings, [warning]);
         let crate::Reply::Answer(answer) = called.reply else { panic!("it answers") };
         assert_eq!(edges(&answer), ["b.md references c.md"]);
@@ -220,7 +219,7 @@ mod tests {
     fn a_dense_graph_is_cut_where_the_answer_would_be_too_long() {
         let links: String = (0..60).map(|n| format!("[[n{n}]] ")).collect();
         let vault: String = (0..60).map(|n| format!("//- n{n}.md\n{links}\n")).collect();
-        let answer = Desk::new(&vault).call("ubp_get_graph", json!({"center": "n7.md"}));
+        let answer = Harness::new(&vault).call("ubp_get_graph", json!({"center": "n7.md"}));
         let count = |name: &str| answer[name].as_array().unwrap().len();
         assert!(answer.to_string().chars().count() <= 40_000);
         assert!((10..30).contains(&count("nodes")), "{}", count("nodes"));

@@ -1,4 +1,4 @@
-//! One page with everything about it.
+//! `ubp_get_page`: one page with its sections, links and staleness.
 
 use quipu_core::{ReadNote, quoted};
 use schemars::JsonSchema;
@@ -11,21 +11,21 @@ use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 
-/// Up to this many characters a text is given both whole and in sections.
+/// A longer text is returned in sections only, and its beginning as content.
 const MAX_GIVEN_TWICE: usize = 20_000;
-/// However long the text is, so many links are listed each way.
+/// Links listed in each direction however long the text is.
 const MIN_LINKS: usize = 10;
-/// More sources than this are not named.
+/// Stale sources listed at most.
 const MAX_STALE_REFS: usize = 100;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Path from the vault's root, such as "designs/search.md".
+    /// Path from the vault root: "designs/search.md".
     #[schemars(length(min = 1))]
     filepath: String,
-    /// Read in parts: from this character of the text on, as `truncated.next_offset` says.
+    /// Read only a part, from this character: truncated.next_offset.
     offset: Option<usize>,
-    /// Read in parts: at most this many characters.
+    /// Read only a part: maximum characters.
     #[schemars(range(min = 1, max = 50_000))]
     max_chars: Option<usize>,
 }
@@ -36,23 +36,23 @@ pub(crate) struct Output {
     filepath: String,
     title: String,
     doc_type: DocType,
-    /// The text without frontmatter; of one over 20,000 characters the beginning.
+    /// The text without frontmatter; its beginning if it is over 20,000 characters.
     content: String,
-    /// Only where content is a part of the text.
+    /// Present when content is a part of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<Truncated>,
-    /// All of the text, split at headings of level 2 and 3; empty when reading in parts.
+    /// The whole text, split at headings of level 2 and 3; empty when reading in parts.
     sections: Vec<PageSection>,
     outlinks: Vec<LinkedPage>,
-    /// Only where not all are listed.
+    /// Present when not all are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     outlinks_total: Option<usize>,
     backlinks: Vec<LinkedPage>,
-    /// Only where not all are listed.
+    /// Present when not all are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     backlinks_total: Option<usize>,
     staleness: Staleness,
-    /// The sources that changed since the page did, or are gone.
+    /// Sources that changed after the page, or were deleted.
     stale_refs: Vec<String>,
     updated_at: String,
 }
@@ -64,8 +64,8 @@ impl Tool for GetPage {
     type Output = Output;
 
     const NAME: &'static str = "ubp_get_page";
-    const DESCRIPTION: &'static str = "Read one whole page: text, sections, typed links in and out, and whether the \
-        sources it describes have changed since (staleness, stale_refs). For a page with its surroundings call \
+    const DESCRIPTION: &'static str = "Read one page by path: text, sections, typed links both ways, and staleness \
+        (whether its source files changed since). For the text alone use get_document; with neighbours use \
         ubp_get_context.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
@@ -82,11 +82,11 @@ impl Tool for GetPage {
             stale_refs.truncate(MAX_STALE_REFS);
         }
         for missing in freshness.never_seen.iter().take(5) {
-            call.warn(format!("{path}: its source {} is not there and never was", quoted(missing)));
+            call.warn(format!("{path}: its source {} does not exist", quoted(missing)));
         }
         for unknown in freshness.unknown.iter().take(5) {
             let unknown = quoted(unknown);
-            call.warn(format!("{path}: whether its source {unknown} changed since could not be found out"));
+            call.warn(format!("{path}: cannot tell whether its source {unknown} has changed"));
         }
         let room = LIST_ROOM.saturating_sub(json_chars(&content) + json_chars(&sections) + json_chars(&stale_refs));
         let (outlinks, outlinks_total) = some_of(linked(snapshot, &snapshot.typed_links(key)), room / 2);
@@ -116,7 +116,7 @@ impl Tool for GetPage {
     }
 }
 
-/// The text as it was asked for. A long one is not given twice: its sections have all of it.
+/// The text as requested. A long one is returned once, in sections.
 fn text(call: &Call<'_>, read: &ReadNote, params: &Params) -> (String, Option<Truncated>, Vec<PageSection>) {
     if params.offset.is_some() || params.max_chars.is_some() {
         let (content, truncated) = part(call, read, params.offset, params.max_chars);
@@ -128,7 +128,7 @@ fn text(call: &Call<'_>, read: &ReadNote, params: &Params) -> (String, Option<Tr
     (content, truncated, sections(read))
 }
 
-/// As many links as there is room for, and at least a few; with the number of all where some are left out.
+/// The links that fit, at least a few, and the number of all if some are left out.
 fn some_of(mut links: Vec<LinkedPage>, room: usize) -> (Vec<LinkedPage>, Option<usize>) {
     let count = links.len();
     links.truncate(fitting(&links, room).max(MIN_LINKS));
@@ -140,7 +140,7 @@ fn some_of(mut links: Vec<LinkedPage>, room: usize) -> (Vec<LinkedPage>, Option<
 mod tests {
     use serde_json::json;
 
-    use crate::testing::Desk;
+    use crate::testing::Harness;
 
     const VAULT: &str = "\
 //- designs/Search.md
@@ -163,12 +163,12 @@ By path.
 ";
 
     #[test]
-    fn a_page_with_everything_about_it() {
-        let desk = Desk::not_started(VAULT);
-        desk.sources.put("src/search.rs", "fn search() {}");
-        desk.knowledge.start(&|_| {}).unwrap();
-        let answer = desk.call("ubp_get_page", json!({"filepath": "designs/Search.md"}));
-        let page = |path: &str| desk.call("ubp_get_page", json!({"filepath": path}))["doc_id"].clone();
+    fn a_page_has_all_fields() {
+        let harness = Harness::not_started(VAULT);
+        harness.sources.put("src/search.rs", "fn search() {}");
+        harness.knowledge.start(&|_| {}).unwrap();
+        let answer = harness.call("ubp_get_page", json!({"filepath": "designs/Search.md"}));
+        let page = |path: &str| harness.call("ubp_get_page", json!({"filepath": path}))["doc_id"].clone();
         let link = |path: &str, title: &str, link_type: &str| json!({"doc_id": page(path), "filepath": path, "title": title, "link_type": link_type});
         assert_eq!(
             answer,
@@ -197,68 +197,68 @@ By path.
     }
 
     #[test]
-    fn staleness_is_true_at_the_moment_of_asking() {
-        let desk = Desk::not_started("//- doc.md\n---\nsource_refs: a.rs\n---\n//- plain.md\n");
-        desk.sources.put("a.rs", "1");
-        desk.knowledge.start(&|_| {}).unwrap();
+    fn staleness_is_evaluated_on_request() {
+        let harness = Harness::not_started("//- doc.md\n---\nsource_refs: a.rs\n---\n//- plain.md\n");
+        harness.sources.put("a.rs", "1");
+        harness.knowledge.start(&|_| {}).unwrap();
         let level = |path: &str| {
-            let answer = desk.call("ubp_get_page", json!({"filepath": path}));
+            let answer = harness.call("ubp_get_page", json!({"filepath": path}));
             (answer["staleness"].as_str().unwrap().to_owned(), answer["stale_refs"].clone())
         };
         let day = 86_400_000_000_000;
         assert_eq!(level("plain.md"), ("untracked".into(), json!([])));
         assert_eq!(level("doc.md"), ("fresh".into(), json!([])));
-        desk.sources.put("a.rs", "2");
+        harness.sources.put("a.rs", "2");
         assert_eq!(level("doc.md"), ("possibly_stale".into(), json!(["a.rs"])));
-        desk.clock.advance(7 * day);
+        harness.clock.advance(7 * day);
         assert_eq!(level("doc.md"), ("stale".into(), json!(["a.rs"])));
-        desk.sources.put("a.rs", "1");
+        harness.sources.put("a.rs", "1");
         assert_eq!(level("doc.md"), ("fresh".into(), json!([])));
-        desk.sources.remove("a.rs");
+        harness.sources.remove("a.rs");
         assert_eq!(level("doc.md"), ("stale".into(), json!(["a.rs"])));
-        desk.vault.put("doc.md", "---\nsource_refs: a.rs\n---\nThe source is gone.");
+        harness.vault.put("doc.md", "---\nsource_refs: a.rs\n---\nThe source is gone.");
         assert_eq!(level("doc.md"), ("stale".into(), json!(["a.rs"])), "once seen is ever seen");
-        desk.sources.put("a.rs", "3");
-        desk.vault.put("doc.md", "---\nsource_refs: a.rs\n---\nIt is back.");
+        harness.sources.put("a.rs", "3");
+        harness.vault.put("doc.md", "---\nsource_refs: a.rs\n---\nIt is back.");
         assert_eq!(level("doc.md"), ("fresh".into(), json!([])), "a changed page starts anew");
     }
 
     #[test]
     fn a_stale_page_that_is_moved_or_copied_stays_stale() {
         let doc = "---\nsource_refs: a.rs\n---\n";
-        let desk = Desk::not_started("");
-        desk.vault.put("doc.md", doc);
-        desk.sources.put("a.rs", "1");
-        desk.knowledge.start(&|_| {}).unwrap();
-        desk.sources.put("a.rs", "2");
-        desk.vault.put("copy.md", doc);
-        desk.vault.remove("doc.md");
-        desk.vault.put("moved.md", doc);
+        let harness = Harness::not_started("");
+        harness.vault.put("doc.md", doc);
+        harness.sources.put("a.rs", "1");
+        harness.knowledge.start(&|_| {}).unwrap();
+        harness.sources.put("a.rs", "2");
+        harness.vault.put("copy.md", doc);
+        harness.vault.remove("doc.md");
+        harness.vault.put("moved.md", doc);
         for path in ["copy.md", "moved.md"] {
-            let answer = desk.call("ubp_get_page", json!({"filepath": path}));
+            let answer = harness.call("ubp_get_page", json!({"filepath": path}));
             assert_eq!(answer["stale_refs"], json!(["a.rs"]), "{path}");
         }
     }
 
     #[test]
-    fn a_page_that_was_read_may_be_replaced() {
-        let desk = Desk::new("//- a.md\nOne.\n//- b.md\nTwo.\n");
-        desk.call("ubp_get_page", json!({"filepath": "a.md"}));
-        desk.call("ubp_get_context", json!({"filepath": "b.md"}));
+    fn reading_a_page_permits_its_update() {
+        let harness = Harness::new("//- a.md\nOne.\n//- b.md\nTwo.\n");
+        harness.call("ubp_get_page", json!({"filepath": "a.md"}));
+        harness.call("ubp_get_context", json!({"filepath": "b.md"}));
         for path in ["a.md", "b.md"] {
-            desk.call("update_node", json!({"id": path, "content": "Three."}));
+            harness.call("update_node", json!({"id": path, "content": "Three."}));
         }
     }
 
     #[test]
-    fn a_page_that_is_not_there_is_an_error_of_the_protocol() {
-        let desk = Desk::new(VAULT);
+    fn a_missing_page_is_a_protocol_error() {
+        let harness = Harness::new(VAULT);
         for path in ["nowhere.md", "../etc/passwd", "zzz"] {
-            let message = format!("no page is at {path:?}");
+            let message = format!("no page has the path {path:?}");
             let expected = json!({"protocol": {"code": -32602, "message": message}});
-            assert_eq!(desk.call("ubp_get_page", json!({"filepath": path})), expected);
+            assert_eq!(harness.call("ubp_get_page", json!({"filepath": path})), expected);
         }
         let missing = json!({"protocol": {"code": -32602, "message": "`filepath` is missing; it must be a string that is not empty"}});
-        assert_eq!(desk.call("ubp_get_page", json!({})), missing);
+        assert_eq!(harness.call("ubp_get_page", json!({})), missing);
     }
 }

@@ -1,4 +1,4 @@
-//! What pages there are.
+//! `ubp_list_pages`: pages, sorted and in pages.
 
 use quipu_core::model::{Note, fold};
 use schemars::JsonSchema;
@@ -15,16 +15,16 @@ pub(crate) struct Params {
     /// Only pages of this type.
     #[serde(default)]
     doc_type: Option<DocType>,
-    /// What to sort by.
+    /// Sort key.
     #[serde(default)]
     sort: Sort,
-    /// Which way.
+    /// Sort order.
     #[serde(default)]
     order: Order,
-    /// At most this many; without it also no more than a short answer holds.
+    /// Maximum results; fewer by default if the answer gets long.
     #[schemars(range(min = 1, max = 10_000), extend("default" = DEFAULT_LIMIT))]
     limit: Option<usize>,
-    /// Leave out this many first, for the next page.
+    /// Results to skip.
     #[serde(default)]
     offset: usize,
 }
@@ -51,7 +51,7 @@ const DEFAULT_LIMIT: usize = 100;
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
     pages: Vec<Page>,
-    /// All that match, beyond the limit too.
+    /// All matches, not only those listed.
     total: usize,
 }
 
@@ -61,7 +61,7 @@ struct Page {
     filepath: String,
     title: String,
     doc_type: DocType,
-    /// Links to other pages that exist.
+    /// Resolved outgoing links.
     link_count: usize,
     updated_at: String,
 }
@@ -73,8 +73,8 @@ impl Tool for ListPages {
     type Output = Output;
 
     const NAME: &'static str = "ubp_list_pages";
-    const DESCRIPTION: &'static str = "List pages with type, number of links and time of the last change. Use it to see \
-        what is documented or what changed lately; to find something in the text call ubp_fulltext_search.";
+    const DESCRIPTION: &'static str = "List pages with type, number of links and last change, for example the latest \
+        changes. To search their text use ubp_fulltext_search.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
@@ -83,7 +83,7 @@ impl Tool for ListPages {
         let admits = |note: &Note| params.doc_type.is_none_or(|wanted| DocType::of(note) == wanted);
         let mut found: Vec<_> =
             snapshot.files().map(|key| (key, snapshot.note(key))).filter(|(_, note)| admits(note)).collect();
-        // By path in any case, so that a stable sort leaves ties so.
+        // The sorts below are stable, so ties stay in order of path.
         found.sort_unstable_by_key(|(_, note)| &note.path);
         match params.sort {
             Sort::Title => found.sort_by_cached_key(|(_, note)| fold(&note.title)),
@@ -112,7 +112,7 @@ impl Tool for ListPages {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::testing::Desk;
+    use crate::testing::Harness;
 
     const VAULT: &str = "\
 //- b/Second.md
@@ -136,37 +136,37 @@ doc_type: poem
     }
 
     #[test]
-    fn every_page_sorted_as_asked() {
-        let desk = Desk::new(VAULT);
-        let list = |arguments: Value| desk.call("ubp_list_pages", arguments);
+    fn pages_are_sorted_as_requested() {
+        let harness = Harness::new(VAULT);
+        let list = |arguments: Value| harness.call("ubp_list_pages", arguments);
         assert_eq!(paths(&list(json!({}))), ["zeta.md", "a.md", "b/Second.md"], "by title, in any case");
         assert_eq!(paths(&list(json!({"order": "desc"}))), ["b/Second.md", "a.md", "zeta.md"]);
         assert_eq!(paths(&list(json!({"sort": "filepath"}))), ["a.md", "b/Second.md", "zeta.md"]);
-        desk.clock.advance(1_000_000_000);
-        desk.vault.put("a.md", "x");
-        desk.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
+        harness.clock.advance(1_000_000_000);
+        harness.vault.put("a.md", "x");
+        harness.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
         assert_eq!(paths(&list(json!({"sort": "updated_at", "order": "desc"})))[0], "a.md");
     }
 
     #[test]
-    fn types_are_as_the_frontmatter_says_and_links_are_counted_when_they_lead_somewhere() {
-        let desk = Desk::new(VAULT);
-        let answer = desk.call("ubp_list_pages", json!({"doc_type": "adr"}));
+    fn types_come_from_frontmatter_and_resolved_links_are_counted() {
+        let harness = Harness::new(VAULT);
+        let answer = harness.call("ubp_list_pages", json!({"doc_type": "adr"}));
         assert_eq!((paths(&answer), &answer["total"]), (vec!["b/Second.md"], &json!(1)));
         assert_eq!(answer["pages"][0]["link_count"], 2, "one for each type, not itself, not what is nowhere");
-        assert_eq!(paths(&desk.call("ubp_list_pages", json!({"doc_type": "other"}))), ["zeta.md", "a.md"]);
-        assert_eq!(desk.call("ubp_list_pages", json!({"doc_type": "db-schema"}))["total"], 0);
+        assert_eq!(paths(&harness.call("ubp_list_pages", json!({"doc_type": "other"}))), ["zeta.md", "a.md"]);
+        assert_eq!(harness.call("ubp_list_pages", json!({"doc_type": "db-schema"}))["total"], 0);
     }
 
     #[test]
     fn pages_of_the_default_size_reach_every_page_once() {
         let title = "long ".repeat(100);
-        let desk = Desk::new(
+        let harness = Harness::new(
             &(0..120).map(|n| format!("//- p{n:03}.md\n---\ntitle: {title}{n:03}\n---\n")).collect::<String>(),
         );
         let mut seen = Vec::new();
         while seen.len() < 120 {
-            let page = desk.call("ubp_list_pages", json!({"offset": seen.len()}));
+            let page = harness.call("ubp_list_pages", json!({"offset": seen.len()}));
             assert!(page.to_string().chars().count() <= 40_000);
             assert_eq!(page["total"], 120);
             let before = seen.len();
@@ -177,13 +177,13 @@ doc_type: poem
     }
 
     #[test]
-    fn page_by_page_and_what_is_not_allowed() {
-        let desk = Desk::new(VAULT);
-        let called = desk.called("ubp_list_pages", json!({"limit": 1, "offset": 1, "sort": "filepath"}));
-        assert_eq!(called.warnings[0], "1 of 3 pages are listed; the next come with `offset` 2");
-        let wrong = desk.call("ubp_list_pages", json!({"sort": "size"}));
+    fn limit_and_offset_select_a_page() {
+        let harness = Harness::new(VAULT);
+        let called = harness.called("ubp_list_pages", json!({"limit": 1, "offset": 1, "sort": "filepath"}));
+        assert_eq!(called.warnings[0], "1 of 3 pages are listed; continue with `offset` 2");
+        let wrong = harness.call("ubp_list_pages", json!({"sort": "size"}));
         let message = "`sort` is \"size\"; it must be one of \"title\", \"updated_at\", \"filepath\"";
         assert_eq!(wrong, json!({"protocol": {"code": -32602, "message": message}}));
-        assert_eq!(desk.call("ubp_list_pages", json!({"doc_type": "poem"}))["protocol"]["code"], -32602);
+        assert_eq!(harness.call("ubp_list_pages", json!({"doc_type": "poem"}))["protocol"]["code"], -32602);
     }
 }

@@ -1,4 +1,4 @@
-//! Pages by meaning, words and links, each with why it was found and how far it can be trusted.
+//! `ubp_search`: finds pages by meaning, words and links, with the reason and the staleness of each.
 
 use quipu_core::model::{self, fold};
 use quipu_core::search::{Found, Search};
@@ -12,28 +12,28 @@ use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 use crate::truncate::{LISTED, truncate};
 
-/// Sections of one page that are shown.
+/// Sections listed for each page.
 const MAX_SECTIONS: usize = 3;
-/// Linked pages of one result that are shown, and characters of each: less where the answer would be too long.
+/// Linked pages listed for each result, and characters of each: fewer where the answer would be too long.
 const MAX_LINKED: [(usize, usize); 4] = [(10, LISTED), (10, 200), (5, 200), (3, 100)];
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// What to find, in your own words.
+    /// A topic or question in your own words.
     #[schemars(length(max = 10_000))]
     query: String,
-    /// At most this many.
+    /// Maximum results.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 20))]
     limit: usize,
     /// Add the pages that each result links to.
     #[serde(default)]
     include_linked: bool,
-    /// How many links from the best hits still count as near.
+    /// Distance in links at which a page still counts as near.
     #[serde(default = "default_depth")]
     #[schemars(range(min = 1, max = 3))]
     depth: usize,
-    /// Only links of these types count as near and are added.
+    /// Count and add only links of these types.
     #[serde(default)]
     #[schemars(length(max = 5))]
     link_types: Vec<LinkType>,
@@ -51,7 +51,7 @@ fn default_depth() -> usize {
 pub(crate) struct Output {
     /// Best first.
     results: Vec<Page>,
-    /// All that were found, beyond the limit too.
+    /// All matches, not only those listed.
     total_found: usize,
     search_type: SearchType,
 }
@@ -60,7 +60,6 @@ pub(crate) struct Output {
 #[serde(rename_all = "snake_case")]
 enum SearchType {
     Hybrid,
-    /// Meaning had no part in it.
     FulltextFallback,
 }
 
@@ -69,7 +68,7 @@ struct Page {
     doc_id: String,
     filepath: String,
     title: String,
-    /// The parts that were found, best first.
+    /// Matching sections, best first.
     sections: Vec<Section>,
     /// 0 to 1: the sum of the breakdown.
     score: f64,
@@ -117,14 +116,14 @@ impl Tool for SearchPages {
     type Output = Output;
 
     const NAME: &'static str = "ubp_search";
-    const DESCRIPTION: &'static str = "Find pages by meaning, words and links, with the sections that match, why, and \
-        whether they are stale. Read the best with ubp_get_page, or its surroundings with ubp_get_context.";
+    const DESCRIPTION: &'static str = "Find pages about a topic or question by meaning, words and links. Returns the \
+        text of the matching sections, why they match, and staleness: the first choice to answer a question.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         if params.query.trim().is_empty() {
-            return Err(ToolError::invalid("`query` is blank; say what to find"));
+            return Err(ToolError::invalid("`query` is empty; it must have at least one word"));
         }
         let link_types: Vec<model::LinkType> = params.link_types.iter().map(|link_type| (*link_type).into()).collect();
         let search =
@@ -195,7 +194,7 @@ fn linked_pages(
     pages.map(|(page, summary)| Linked { page, summary }).collect()
 }
 
-/// Why a page was found, in words: its name, then its strongest parts first.
+/// Why a page matches: its name first, then its strongest scores. Never empty.
 fn reason(found: &Found, note: &model::Note, query: &str) -> String {
     let best = found.sections.first().and_then(|section| note.sections.get(section.section));
     let place = match best.and_then(|section| section.heading.as_deref()) {
@@ -244,7 +243,7 @@ fn reason(found: &Found, note: &model::Note, query: &str) -> String {
 mod tests {
     use serde_json::json;
 
-    use crate::testing::Desk;
+    use crate::testing::Harness;
 
     const DOCS: &str = "\
 //- guide.md
@@ -264,9 +263,9 @@ Soup and bread.
 ";
 
     #[test]
-    fn a_page_with_why_it_was_found() {
-        let desk = Desk::with_meaning(DOCS);
-        let answer = desk.call("ubp_search", json!({"query": "start server port", "include_linked": true}));
+    fn results_have_sections_scores_and_reason() {
+        let harness = Harness::with_meaning(DOCS);
+        let answer = harness.call("ubp_search", json!({"query": "start server port", "include_linked": true}));
         assert_eq!(answer["search_type"], "hybrid");
         let first = &answer["results"][0];
         assert_eq!((&first["filepath"], &first["title"]), (&json!("guide.md"), &json!("Guide")), "{answer}");
@@ -284,9 +283,9 @@ Soup and bread.
     }
 
     #[test]
-    fn without_a_model_words_and_links_decide() {
-        let desk = Desk::new(DOCS);
-        let answer = desk.call("ubp_search", json!({"query": "crash", "limit": 1}));
+    fn without_an_embedder_words_and_links_rank() {
+        let harness = Harness::new(DOCS);
+        let answer = harness.call("ubp_search", json!({"query": "crash", "limit": 1}));
         assert_eq!(answer["search_type"], "fulltext_fallback");
         assert_eq!(answer["results"][0]["filepath"], "storage.md");
         assert_eq!(answer["results"][0]["score_breakdown"]["vector_similarity"], 0.0);
@@ -294,10 +293,10 @@ Soup and bread.
     }
 
     #[test]
-    fn every_page_says_why_it_was_found() {
-        let desk = Desk::with_meaning(DOCS);
+    fn relevance_reason_is_never_empty() {
+        let harness = Harness::with_meaning(DOCS);
         for query in ["zzzzq", "???", "start server port", "guide"] {
-            let answer = desk.call("ubp_search", json!({"query": query}));
+            let answer = harness.call("ubp_search", json!({"query": query}));
             for page in answer["results"].as_array().unwrap() {
                 assert_ne!(page["relevance_reason"], "", "{query}: {page}");
             }
@@ -305,10 +304,10 @@ Soup and bread.
     }
 
     #[test]
-    fn a_blank_query_and_a_limit_out_of_range_are_mistakes() {
-        let desk = Desk::new(DOCS);
+    fn a_blank_query_and_a_limit_out_of_range_are_refused() {
+        let harness = Harness::new(DOCS);
         for arguments in [json!({"query": ""}), json!({"query": "x", "limit": 21}), json!({"query": "x", "depth": 0})] {
-            assert_eq!(desk.call("ubp_search", arguments.clone())["protocol"]["code"], -32602, "{arguments}");
+            assert_eq!(harness.call("ubp_search", arguments.clone())["protocol"]["code"], -32602, "{arguments}");
         }
     }
 }

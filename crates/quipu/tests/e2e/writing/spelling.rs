@@ -60,7 +60,7 @@ fn an_ambiguous_read_names_the_others_and_an_ambiguous_write_is_refused() {
         assert_eq!(first_block(&result)["content"], "upper\n", "{tool} answers the first in byte order");
         let told = warnings(&result);
         assert!(
-            told.iter().any(|line| line.contains("\"Moloch.md\" is answered; the others are \"moloch.md\"")),
+            told.iter().any(|line| line.contains("this answer is for \"Moloch.md\", the others are \"moloch.md\"")),
             "{told:?}"
         );
     }
