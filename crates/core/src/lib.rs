@@ -17,12 +17,14 @@ pub mod notes;
 pub mod search;
 pub mod staleness;
 
+mod dot_products;
 mod knowledge;
 mod quote;
 mod request;
 mod session;
 mod warnings;
 
+pub use dot_products::{dot_product, dot_products};
 pub use knowledge::{Knowledge, Parts, ReadNote};
 pub use quote::{on_one_line, quoted};
 pub use request::{NoKey, RequestKey};

@@ -1,27 +1,24 @@
 //! The coarse rows of one space in memory, and the scan over all of them.
 //!
-//! Rows are dense: a removed one is replaced by the last. They lie in blocks, so that growing copies nothing.
+//! Rows are dense: the last row replaces a removed one. They lie in blocks, so that growing copies nothing.
 
+use quipu_core::dot_products;
 use quipu_core::ports::{Calibration, Grade};
 
-use super::fixed_point::{FixedPoint, coarse_error};
-use super::kernel::{LANE_BYTES, Lane, Level, dots};
+use super::fixed_point::{FixedPoint, SUMS, coarse_error};
 
-/// Rows of a block.
 const BLOCK_ROWS: usize = 1024;
 
-/// Rows that are worth a thread of their own: it takes a tenth of the time to start one.
+/// Rows per thread: starting a thread takes a tenth of the time of scanning them.
 const THREAD_ROWS: usize = 32 * BLOCK_ROWS;
 
-/// Memory is the limit beyond.
+/// Beyond this the bandwidth of memory is the limit.
 const MAX_THREADS: usize = 8;
 
-/// Coarse rows, each named by the slot of its text.
+/// Coarse rows, each with the slot of its text.
 pub(super) struct Matrix {
     dimensions: usize,
-    /// Of a row.
-    lanes: usize,
-    blocks: Vec<Box<[Lane]>>,
+    blocks: Vec<Box<[i8]>>,
     scales: Vec<f32>,
     grades: Vec<Grade>,
     slots: Vec<u32>,
@@ -29,24 +26,23 @@ pub(super) struct Matrix {
 
 /// A row that may be among the closest.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Candidate {
-    /// Its similarity is not above this, but for one in a million.
+pub(super) struct CandidateRow {
+    /// An upper bound of its similarity, wrong for one row in a million.
     pub(super) most: f32,
     pub(super) slot: u32,
 }
 
-/// The outcome of a scan.
-pub(super) struct Candidates {
+/// The result of a scan.
+pub(super) struct ScanResult {
     /// By `most`, highest first.
-    pub(super) rows: Vec<Candidate>,
+    pub(super) rows: Vec<CandidateRow>,
     /// Whether every admitted row is among them.
     pub(super) are_all: bool,
 }
 
 impl Matrix {
     pub(super) fn new(dimensions: usize) -> Self {
-        let lanes = dimensions.div_ceil(LANE_BYTES);
-        Self { dimensions, lanes, blocks: Vec::new(), scales: Vec::new(), grades: Vec::new(), slots: Vec::new() }
+        Self { dimensions, blocks: Vec::new(), scales: Vec::new(), grades: Vec::new(), slots: Vec::new() }
     }
 
     pub(super) fn dimensions(&self) -> usize {
@@ -57,11 +53,11 @@ impl Matrix {
         self.slots.len()
     }
 
-    /// Adds a row and says where it is. It must be of the matrix's dimensions.
+    /// Adds a row of the matrix's dimensions and returns its number.
     pub(super) fn push(&mut self, slot: u32, grade: Grade, scale: f32, coarse: &[i8]) -> u32 {
         let row = self.len();
         if row == self.blocks.len() * BLOCK_ROWS {
-            self.blocks.push(vec![Lane::ZERO; BLOCK_ROWS * self.lanes].into_boxed_slice());
+            self.blocks.push(vec![0; BLOCK_ROWS * self.dimensions].into_boxed_slice());
         }
         self.slots.push(slot);
         self.scales.push(0.0);
@@ -71,20 +67,19 @@ impl Matrix {
         row
     }
 
-    /// Puts other numbers into a row.
     pub(super) fn replace(&mut self, row: u32, grade: Grade, scale: f32, coarse: &[i8]) {
         let row = row as usize;
         (self.scales[row], self.grades[row]) = (scale, grade);
-        write_row(self.lanes_of(row), coarse);
+        self.row_mut(row).copy_from_slice(coarse);
     }
 
-    /// Removes a row. The last one takes its place; the slot of that one is returned.
+    /// Removes a row. The last row moves to its place; returns the slot of the moved row.
     pub(super) fn remove(&mut self, row: u32) -> Option<u32> {
         let row = row as usize;
         let last = self.len() - 1;
         if row != last {
-            let moved = self.lanes_of(last).to_vec();
-            self.lanes_of(row).copy_from_slice(&moved);
+            let moved = self.row_mut(last).to_vec();
+            self.row_mut(row).copy_from_slice(&moved);
         }
         self.scales.swap_remove(row);
         self.grades.swap_remove(row);
@@ -93,23 +88,21 @@ impl Matrix {
         self.slots.get(row).copied()
     }
 
-    /// The `keep` rows that may be the closest of those whose slot is admitted, and not all of which need be asked for.
+    /// The `keep` rows that may be the closest among those whose slot is admitted. `admits` is not called for rows that
+    /// are too far off anyway.
     pub(super) fn scan(
         &self,
         query: &FixedPoint,
         calibration: Calibration,
         keep: usize,
         admits: &(impl Fn(u32) -> bool + Sync),
-    ) -> Candidates {
-        let mut query_lanes = vec![Lane::ZERO; self.lanes];
-        write_row(&mut query_lanes, &query.coarse);
-        let scan =
-            Scan { matrix: self, query: &query_lanes, query_scale: query.scale, calibration, level: Level::best() };
+    ) -> ScanResult {
+        let scan = Scan { matrix: self, query, calibration };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.len().div_ceil(THREAD_ROWS).clamp(1, cores.min(MAX_THREADS));
         let blocks_each = self.blocks.len().div_ceil(threads).max(1);
-        // Threads of our own: those that embed in the background keep the shared ones busy for seconds.
-        let pools: Vec<Pool> = std::thread::scope(|scope| {
+        // Not rayon's threads: embedding in the background keeps those busy for seconds.
+        let shares_found: Vec<TopRows> = std::thread::scope(|scope| {
             let shares = (0..self.blocks.len()).step_by(blocks_each);
             let mut shares = shares.map(|start| start..(start + blocks_each).min(self.blocks.len()));
             let own = shares.next().unwrap_or(0..0);
@@ -121,24 +114,24 @@ impl Matrix {
                 .collect();
             let own = scan.share(own, keep, admits);
             let others = others.into_iter().map(|thread| match thread.join() {
-                Ok(pool) => pool,
+                Ok(top) => top,
                 Err(panic) => std::panic::resume_unwind(panic),
             });
             [own].into_iter().chain(others).collect()
         });
-        Pool::merge(pools, keep)
+        TopRows::merge(shares_found, keep)
     }
 
-    /// The cosine of a query of length one with a row, as far as it is known, and the most that it could be.
+    /// The cosine of a query of length one with a row, as the coarse numbers have it, and its upper bound.
     pub(super) fn cosine(&self, row: u32, query: &[f32]) -> (f32, f32) {
         let row = row as usize;
-        let (start, scale) = (row % BLOCK_ROWS * self.lanes, self.scales[row]);
-        let lanes = &self.blocks[row / BLOCK_ROWS][start..start + self.lanes];
-        // Sums side by side, as in [`super::fixed_point::cosine`].
-        let mut sums = [0_f32; LANE_BYTES];
-        for (lane, query) in lanes.iter().zip(query.chunks(LANE_BYTES)) {
-            for ((sum, number), query) in sums.iter_mut().zip(lane.0).zip(query) {
-                *sum += f32::from(number) * query;
+        let (start, scale) = (row % BLOCK_ROWS * self.dimensions, self.scales[row]);
+        let numbers = &self.blocks[row / BLOCK_ROWS][start..start + self.dimensions];
+        // Parallel sums, as in [`super::fixed_point::cosine`].
+        let mut sums = [0_f32; SUMS];
+        for (numbers, query) in numbers.chunks(SUMS).zip(query.chunks(SUMS)) {
+            for ((sum, number), query) in sums.iter_mut().zip(numbers).zip(query) {
+                *sum += f32::from(*number) * query;
             }
         }
         let nearly = (sums.iter().sum::<f32>() * scale).clamp(-1.0, 1.0);
@@ -150,64 +143,55 @@ impl Matrix {
         self.grades[row as usize]
     }
 
-    fn lanes_of(&mut self, row: usize) -> &mut [Lane] {
-        let start = row % BLOCK_ROWS * self.lanes;
-        &mut self.blocks[row / BLOCK_ROWS][start..start + self.lanes]
+    fn row_mut(&mut self, row: usize) -> &mut [i8] {
+        let start = row % BLOCK_ROWS * self.dimensions;
+        &mut self.blocks[row / BLOCK_ROWS][start..start + self.dimensions]
     }
 }
 
-/// The numbers, and zeros up to the end of the last lane.
-fn write_row(lanes: &mut [Lane], numbers: &[i8]) {
-    for (lane, numbers) in lanes.iter_mut().zip(numbers.chunks(LANE_BYTES)) {
-        lane.0[..numbers.len()].copy_from_slice(numbers);
-    }
-}
-
-/// One scan, as all its threads see it.
+/// One scan, shared by its threads.
 struct Scan<'a> {
     matrix: &'a Matrix,
-    query: &'a [Lane],
-    query_scale: f32,
+    query: &'a FixedPoint,
     calibration: Calibration,
-    level: Level,
 }
 
 impl Scan<'_> {
-    fn share(&self, blocks: std::ops::Range<usize>, keep: usize, admits: &impl Fn(u32) -> bool) -> Pool {
-        let mut pool = Pool { keep, floor: f32::NEG_INFINITY, rows: Vec::new(), has_dropped: false };
+    fn share(&self, blocks: std::ops::Range<usize>, keep: usize, admits: &impl Fn(u32) -> bool) -> TopRows {
+        let mut top = TopRows { keep, floor: f32::NEG_INFINITY, rows: Vec::new(), has_dropped: false };
         let mut products = [0; BLOCK_ROWS];
         for block in blocks {
             let first = block * BLOCK_ROWS;
             let count = (self.matrix.len() - first).min(BLOCK_ROWS);
             let products = &mut products[..count];
-            let lanes = &self.matrix.blocks[block][..count * self.matrix.lanes];
-            dots(self.level, self.query, lanes, products);
+            let numbers = &self.matrix.blocks[block][..count * self.matrix.dimensions];
+            dot_products(&self.query.coarse, numbers, products);
             let rows = self.matrix.scales[first..].iter().zip(&self.matrix.grades[first..]);
             for ((product, (scale, grade)), slot) in products.iter().zip(rows).zip(&self.matrix.slots[first..]) {
-                let about = *product as f32 * (self.query_scale * scale);
-                let most = about + coarse_error(self.query_scale, *scale);
-                pool.offer(self.calibration.apply(*grade, most), *slot, admits);
+                let about = *product as f32 * (self.query.scale * scale);
+                let most = about + coarse_error(self.query.scale, *scale);
+                top.offer(self.calibration.apply(*grade, most), *slot, admits);
             }
         }
-        pool
+        top
     }
 }
 
-/// The best rows so far. Holds up to twice as many as wanted, so that it is cut rarely.
-struct Pool {
+/// The best rows so far: up to twice as many as wanted, so that they are rarely cut.
+struct TopRows {
     keep: usize,
-    /// What a row must be above to be among the wanted ones.
+    /// A row at or below this is not among the wanted ones.
     floor: f32,
-    rows: Vec<Candidate>,
+    rows: Vec<CandidateRow>,
     has_dropped: bool,
 }
 
-impl Pool {
+impl TopRows {
     fn offer(&mut self, most: f32, slot: u32, admits: &impl Fn(u32) -> bool) {
         if most <= self.floor {
             self.has_dropped = true;
         } else if admits(slot) {
-            self.rows.push(Candidate { most, slot });
+            self.rows.push(CandidateRow { most, slot });
             if self.rows.len() >= 2 * self.keep {
                 self.cut();
             }
@@ -223,17 +207,17 @@ impl Pool {
         }
     }
 
-    fn merge(pools: Vec<Self>, keep: usize) -> Candidates {
-        let has_dropped = pools.iter().any(|pool| pool.has_dropped);
+    fn merge(shares_found: Vec<Self>, keep: usize) -> ScanResult {
+        let has_dropped = shares_found.iter().any(|top| top.has_dropped);
         let mut all = Self { keep, floor: 0.0, rows: Vec::new(), has_dropped };
-        all.rows.extend(pools.into_iter().flat_map(|pool| pool.rows));
+        all.rows.extend(shares_found.into_iter().flat_map(|top| top.rows));
         all.cut();
         all.rows.sort_unstable_by(by_most);
-        Candidates { rows: all.rows, are_all: !all.has_dropped }
+        ScanResult { rows: all.rows, are_all: !all.has_dropped }
     }
 }
 
-fn by_most(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
+fn by_most(a: &CandidateRow, b: &CandidateRow) -> std::cmp::Ordering {
     b.most.total_cmp(&a.most).then(a.slot.cmp(&b.slot))
 }
 
@@ -246,12 +230,12 @@ mod tests {
         FixedPoint::new(&[angle.cos(), angle.sin(), 0.0]).unwrap()
     }
 
-    fn slots(candidates: &Candidates) -> Vec<u32> {
+    fn slots(candidates: &ScanResult) -> Vec<u32> {
         candidates.rows.iter().map(|row| row.slot).collect()
     }
 
     #[test]
-    fn the_last_row_takes_the_place_of_a_removed_one() {
+    fn last_row_replaces_a_removed_one() {
         let mut matrix = Matrix::new(3);
         for slot in 0..3 {
             let FixedPoint { scale, coarse, .. } = row(slot as usize * 50);
@@ -265,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_over_many_blocks_and_threads_finds_the_closest_admitted_rows() {
+    fn scan_over_many_blocks_and_threads_finds_the_closest_admitted_rows() {
         let mut matrix = Matrix::new(3);
         let count = 2 * THREAD_ROWS + 17;
         for number in 0..count {

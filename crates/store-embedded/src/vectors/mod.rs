@@ -7,7 +7,6 @@ mod vector_store;
 
 mod cache;
 mod fixed_point;
-mod kernel;
 mod matrix;
 mod nearest;
 mod passage_list;

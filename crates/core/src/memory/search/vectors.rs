@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::dot_products::{dot_product, dot_products};
 use crate::memory::model::{EntityId, ObservationId};
 use crate::ports::{StoredVector, TextOwner};
 
@@ -172,10 +173,12 @@ impl VectorIndex {
         let look = |(chunk, rows): (usize, &[Option<Row>])| {
             let mut found: Vec<Near> = Vec::new();
             let start = chunk * CHUNK * self.dimensions;
-            let codes = self.codes[start..].chunks_exact(self.dimensions);
-            for (row, codes) in rows.iter().zip(codes) {
+            let mut products = [0; CHUNK];
+            let products = &mut products[..rows.len()];
+            dot_products(&query, &self.codes[start..start + rows.len() * self.dimensions], products);
+            for (row, product) in rows.iter().zip(products) {
                 let Some(row) = row.filter(|row| wanted(row.owner)) else { continue };
-                let cosine = dot(&query, codes) as f32 * scale * row.scale;
+                let cosine = *product as f32 * scale * row.scale;
                 // Nearly all of a big memory is far off, and need not be put in order.
                 if cosine < at_least {
                     continue;
@@ -238,11 +241,11 @@ struct Candidate<'a> {
 
 impl Candidate<'_> {
     fn cosine(&self, other: &Self) -> f32 {
-        dot(self.codes, other.codes) as f32 * self.scale * other.scale
+        dot_product(self.codes, other.codes) as f32 * self.scale * other.scale
     }
 
     fn head_cosine(&self, other: &Self) -> f32 {
-        dot(self.head, other.head) as f32 * self.scale * other.scale
+        dot_product(self.head, other.head) as f32 * self.scale * other.scale
     }
 
     /// The cosine, if it is as great as this. Two vectors are never nearer than their heads are, so a look at those is enough
@@ -322,7 +325,7 @@ impl VectorIndex {
         let rows = self.rows.iter().zip(self.codes.chunks_exact(self.dimensions.max(1)));
         rows.filter_map(move |(row, codes)| {
             let Row { owner: TextOwner::Entity(_), entity, scale, .. } = (*row)? else { return None };
-            let square = |codes: &[i8]| dot(codes, codes) as f32 * scale * scale;
+            let square = |codes: &[i8]| dot_product(codes, codes) as f32 * scale * scale;
             let (square, head_square) = (square(codes), square(&codes[..head]));
             Some(Candidate { entity, scale, codes, head: &codes[..head], square, head_square })
         })
@@ -340,10 +343,6 @@ fn nearest_few(mut found: Vec<(f32, usize)>, count: usize) -> Vec<(f32, usize)> 
 
 fn nearest_first(a: &Near, b: &Near) -> std::cmp::Ordering {
     b.cosine.total_cmp(&a.cosine).then(a.entity.cmp(&b.entity)).then(a.observation.cmp(&b.observation))
-}
-
-fn dot(a: &[i8], b: &[i8]) -> i32 {
-    a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
 }
 
 #[cfg(test)]
