@@ -13,9 +13,9 @@ use quipu_core::notes::{NoteError, NoteUpdate};
 use quipu_core::parse::TitleRule;
 use quipu_core::ports::{Author, ChangeNumber, EntityUpdate};
 use quipu_core::{Knowledge, Parts, Session};
-use quipu_testkit::memory_conformance::{MemoryShelf, author};
-use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemMemoryShelf, MemShelf, MemSources, MemVault};
+use quipu_testkit::memory_conformance::{MemoryStorage, author};
+use quipu_testkit::store_conformance::NoteStorage;
+use quipu_testkit::{FixedClock, MemMemoryStorage, MemNoteStorage, MemSources, MemVault};
 
 /// Everything of an entity.
 const ALL: DetailPart = DetailPart { observations_offset: 0, relations_offset: 0, limit: 1000 };
@@ -24,8 +24,8 @@ const ALL: DetailPart = DetailPart { observations_offset: 0, relations_offset: 0
 struct Desk {
     clock: Arc<FixedClock>,
     vault: Arc<MemVault>,
-    index: MemShelf,
-    remembered: MemMemoryShelf,
+    index: MemNoteStorage,
+    remembered: MemMemoryStorage,
     knowledge: Knowledge,
     memory: Arc<Memory>,
     client: Session,
@@ -35,10 +35,10 @@ impl Desk {
     fn new(fixture: &str) -> Self {
         let clock = Arc::new(FixedClock::default());
         let vault = Arc::new(MemVault::from_fixture(clock.clone(), fixture));
-        Self::open(clock, vault, MemShelf::default(), MemMemoryShelf::default())
+        Self::open(clock, vault, MemNoteStorage::default(), MemMemoryStorage::default())
     }
 
-    fn open(clock: Arc<FixedClock>, vault: Arc<MemVault>, index: MemShelf, remembered: MemMemoryShelf) -> Self {
+    fn open(clock: Arc<FixedClock>, vault: Arc<MemVault>, index: MemNoteStorage, remembered: MemMemoryStorage) -> Self {
         clock.advance(60_000_000_000);
         let memory = Arc::new(Memory::new(MemoryParts {
             store: Arc::new(remembered.open()),

@@ -12,13 +12,13 @@ use quipu_core::notes::{NewNote, NoteError, NoteUpdate};
 use quipu_core::parse::TitleRule;
 use quipu_core::ports::{Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHits, TextQuery};
 use quipu_core::{Knowledge, Parts, Session};
-use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
+use quipu_testkit::store_conformance::NoteStorage;
+use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
 
 /// A vault, what is remembered of it, and a client.
 struct Desk {
     vault: Arc<MemVault>,
-    shelf: MemShelf,
+    storage: MemNoteStorage,
     clock: Arc<FixedClock>,
     knowledge: Knowledge,
     client: Session,
@@ -28,16 +28,16 @@ impl Desk {
     fn new(fixture: &str) -> Self {
         let clock = Arc::new(FixedClock::default());
         let vault = Arc::new(MemVault::from_fixture(clock.clone(), fixture));
-        let shelf = MemShelf::default();
-        let knowledge = start(&vault, Arc::new(shelf.open()), &clock);
-        Self { vault, shelf, clock, knowledge, client: Session::default() }
+        let storage = MemNoteStorage::default();
+        let knowledge = start(&vault, Arc::new(storage.open()), &clock);
+        Self { vault, storage, clock, knowledge, client: Session::default() }
     }
 
     fn restarted(self) -> Self {
-        let Self { vault, shelf, clock, knowledge, client } = self;
+        let Self { vault, storage, clock, knowledge, client } = self;
         drop(knowledge);
-        let knowledge = start(&vault, Arc::new(shelf.open()), &clock);
-        Self { vault, shelf, clock, knowledge, client }
+        let knowledge = start(&vault, Arc::new(storage.open()), &clock);
+        Self { vault, storage, clock, knowledge, client }
     }
 
     fn sync(&self, paths: &[&str]) {
@@ -175,10 +175,10 @@ fn links_that_were_kept_mean_the_same_and_follow_what_changed_meanwhile() {
 fn links_kept_of_other_notes_are_not_believed() {
     let other = Desk::new("//- a.md\n[[b]]\n//- b.md\n//- c.md\n");
     other.knowledge.keep().unwrap();
-    let kept = other.shelf.links().unwrap();
+    let kept = other.storage.links().unwrap();
     for foreign in [kept.clone(), kept[..kept.len() - 4].to_vec(), kept[..9].to_vec(), vec![], vec![1; 100]] {
         let desk = Desk::new("//- a.md\n[[c]]\n//- b.md\n//- c.md\n");
-        desk.shelf.put_links(&foreign);
+        desk.storage.put_links(&foreign);
         assert_eq!(desk.restarted().targets("a.md"), [Some("c.md".into())]);
     }
 }
@@ -229,7 +229,7 @@ impl<Store: NoteStore> NoteStore for Fragile<Store> {
 #[test]
 fn a_search_that_meets_a_damaged_text_index_fills_it_again_and_answers() {
     let mut desk = Desk::new("//- a.md\nanemometer\n//- b.md\nbarometer\n");
-    let store = Arc::new(MemShelf::default().open());
+    let store = Arc::new(MemNoteStorage::default().open());
     desk.knowledge = start(&desk.vault, store.clone(), &desk.clock);
     let find =
         |words: &str| desk.knowledge.search_text(&TextQuery { text: words.into(), limit: 10, ..TextQuery::default() });
@@ -247,7 +247,7 @@ fn a_search_that_meets_a_damaged_text_index_fills_it_again_and_answers() {
 fn what_the_store_did_not_take_is_offered_again() {
     let broken = Arc::new(AtomicBool::new(false));
     let mut desk = Desk::new("//- a.md\nA\n");
-    let store = Fragile { store: MemShelf::default().open(), broken: broken.clone() };
+    let store = Fragile { store: MemNoteStorage::default().open(), broken: broken.clone() };
     desk.knowledge = start(&desk.vault, Arc::new(store), &desk.clock);
 
     broken.store(true, Ordering::SeqCst);

@@ -10,13 +10,13 @@ use quipu_core::model::{VaultPath, fold};
 use quipu_core::parse::TitleRule;
 use quipu_core::ports::VaultFiles;
 use quipu_core::{Knowledge, Parts};
-use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
+use quipu_testkit::store_conformance::NoteStorage;
+use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
 
 fn open(vault: &Arc<MemVault>, clock: &Arc<FixedClock>) -> Knowledge {
     let knowledge = Knowledge::new(Parts {
         vault: vault.clone(),
-        store: Arc::new(MemShelf::default().open()),
+        store: Arc::new(MemNoteStorage::default().open()),
         clock: clock.clone(),
         sources: Arc::new(MemSources::default()),
         title_rule: TitleRule::default(),
@@ -134,7 +134,7 @@ fn reading_ahead_changes_nothing_and_can_be_stopped() {
     let knowledge = open(&vault, &clock);
     let asked = AtomicUsize::new(0);
     knowledge.read_lines_ahead(|| asked.fetch_add(1, Ordering::Relaxed) == 0);
-    assert_eq!(asked.into_inner(), 2, "stopped before the second shelf");
+    assert_eq!(asked.into_inner(), 2, "stopped before the second storage");
     assert_eq!(found(&knowledge, "word").len(), 2100);
     knowledge.read_lines_ahead(|| true);
     assert_eq!(found(&knowledge, "word").len(), 2100);

@@ -11,8 +11,8 @@ use quipu_core::memory::{
     SearchBy, SearchQuery, SubgraphQuery,
 };
 use quipu_core::ports::{Author, EmbedError, Embedder, EntityUpdate, RelationFilter, Role};
-use quipu_testkit::memory_conformance::MemoryShelf;
-use quipu_testkit::{FixedClock, MemMemoryShelf};
+use quipu_testkit::memory_conformance::MemoryStorage;
+use quipu_testkit::{FixedClock, MemMemoryStorage};
 
 /// Knows three subjects, and words for each: texts on one subject lie in one direction.
 #[derive(Default)]
@@ -61,9 +61,9 @@ impl Embedder for Subjects {
     }
 }
 
-fn memory(shelf: &MemMemoryShelf, embedder: &Arc<Subjects>) -> Memory {
+fn memory(storage: &MemMemoryStorage, embedder: &Arc<Subjects>) -> Memory {
     Memory::new(MemoryParts {
-        store: Arc::new(shelf.open()),
+        store: Arc::new(storage.open()),
         embedder: Some(embedder.clone()),
         clock: Arc::new(FixedClock::default()),
         types: EntityTypes::default(),
@@ -102,8 +102,8 @@ fn make_all(memory: &Memory) {
 
 #[test]
 fn what_words_miss_is_found_by_meaning_once_there_are_vectors() {
-    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
-    let memory = memory(&shelf, &embedder);
+    let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
+    let memory = memory(&storage, &embedder);
     create(&memory, "Garage", "holds one automobile");
     create(&memory, "Sofa", "the kitten sleeps there");
     assert_eq!(found(&memory, "sofa"), [(2, true)], "words find it at once");
@@ -117,8 +117,8 @@ fn what_words_miss_is_found_by_meaning_once_there_are_vectors() {
 
 #[test]
 fn accents_are_typed_or_not() {
-    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
-    let memory = memory(&shelf, &embedder);
+    let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
+    let memory = memory(&storage, &embedder);
     create(&memory, "Café Noir", "in der Straße");
     assert_eq!(found(&memory, "cafe"), [(1, true)]);
     assert_eq!(found(&memory, "café strasse"), [(1, true)]);
@@ -128,8 +128,8 @@ fn accents_are_typed_or_not() {
 
 #[test]
 fn words_that_questions_are_made_of_find_nothing_by_themselves() {
-    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
-    let memory = memory(&shelf, &embedder);
+    let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
+    let memory = memory(&storage, &embedder);
     create(&memory, "Office rules", "the rest is in the drawer");
     create(&memory, "Login form", "visitors sign here, in the end");
     assert_eq!(found(&memory, "how do I sign in to the site"), [(2, true)]);
@@ -138,8 +138,8 @@ fn words_that_questions_are_made_of_find_nothing_by_themselves() {
 
 #[test]
 fn a_text_that_is_refused_keeps_no_other_from_its_vector() {
-    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
-    let memory = memory(&shelf, &embedder);
+    let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
+    let memory = memory(&storage, &embedder);
     create(&memory, "Horror", "something unspeakable");
     create(&memory, "Sofa", "the kitten sleeps there");
     make_all(&memory);
@@ -149,8 +149,8 @@ fn a_text_that_is_refused_keeps_no_other_from_its_vector() {
 
 #[test]
 fn members_of_the_project_are_found_by_meaning_behind_any_number_of_others() {
-    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
-    let memory = memory(&shelf, &embedder);
+    let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
+    let memory = memory(&storage, &embedder);
     let project = create(&memory, "Moving house", "in May");
     for number in 0..150 {
         create(&memory, &format!("Lot {number}"), "an automobile");
@@ -166,8 +166,8 @@ fn members_of_the_project_are_found_by_meaning_behind_any_number_of_others() {
 /// The first is the last by words, out of more than are ranked, and the first by meaning.
 #[test]
 fn what_has_the_word_says_so_however_many_have_it() {
-    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
-    let memory = memory(&shelf, &embedder);
+    let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
+    let memory = memory(&storage, &embedder);
     create(&memory, "Long story", &format!("tea {}", "and so on ".repeat(200)));
     for round in 0..22 {
         let wish = |number| EntityWish {
@@ -191,8 +191,8 @@ fn what_has_the_word_says_so_however_many_have_it() {
 /// Every invoice lies as near to the bill as its own.
 #[test]
 fn one_thing_is_suggested_among_many_that_look_like_it() {
-    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
-    let memory = memory(&shelf, &embedder);
+    let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
+    let memory = memory(&storage, &embedder);
     let invoices: Vec<EntityId> = (100..200).map(|number| create(&memory, &format!("Invoice {number}"), "x")).collect();
     let wish = EntityWish { name: "Bill no 142".into(), entity_type: "Thing".into(), ..EntityWish::default() };
     let Creation::Created(bill) = memory.create_entity(wish, true, &author()).unwrap() else { panic!("it is forced") };
@@ -204,8 +204,8 @@ fn one_thing_is_suggested_among_many_that_look_like_it() {
 
 #[test]
 fn what_means_nothing_finds_nothing() {
-    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
-    let memory = memory(&shelf, &embedder);
+    let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
+    let memory = memory(&storage, &embedder);
     create(&memory, "Garage", "holds one automobile");
     create(&memory, "Sofa", "the kitten sleeps there");
     make_all(&memory);
@@ -225,8 +225,8 @@ fn found_in(memory: &Memory, text: &str, fields: &[Field]) -> Vec<(i64, Vec<i64>
 
 #[test]
 fn a_search_in_some_fields_goes_by_nothing_else() {
-    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
-    let memory = memory(&shelf, &embedder);
+    let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
+    let memory = memory(&storage, &embedder);
     create(&memory, "Automobile", "red");
     let observed = create(&memory, "Sofa", "red");
     for text in ["the kitten sleeps there", "blue"] {
@@ -247,14 +247,14 @@ fn a_search_in_some_fields_goes_by_nothing_else() {
 
 #[test]
 fn vectors_are_kept_and_made_again_when_a_text_changes() {
-    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
+    let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
     {
-        let memory = memory(&shelf, &embedder);
+        let memory = memory(&storage, &embedder);
         create(&memory, "Garage", "holds one automobile");
         make_all(&memory);
     }
     let made = embedder.texts.load(Ordering::Relaxed);
-    let memory = memory(&shelf, &embedder);
+    let memory = memory(&storage, &embedder);
     make_all(&memory);
     assert_eq!(embedder.texts.load(Ordering::Relaxed), made, "they are still there");
     let update = EntityUpdate { description: Some(Some("for a feline".into())), ..EntityUpdate::default() };
@@ -268,12 +268,12 @@ fn vectors_are_kept_and_made_again_when_a_text_changes() {
 
 #[test]
 fn a_model_of_other_dimensions_behind_the_same_name_starts_anew() {
-    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
+    let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
     let dimensions = |memory: &Memory| {
         let kept = memory.store().vectors_after("subjects", None, 100).unwrap();
         kept.into_iter().map(|(_, vector)| vector.codes.len()).collect::<Vec<_>>()
     };
-    let first = memory(&shelf, &embedder);
+    let first = memory(&storage, &embedder);
     create(&first, "Garage", "holds one automobile");
     create(&first, "Sofa", "the kitten sleeps there");
     make_all(&first);
@@ -290,7 +290,7 @@ fn a_model_of_other_dimensions_behind_the_same_name_starts_anew() {
     create(&first, "Kettle", "for tea");
     first.embed_some(2).unwrap();
     assert!(dimensions(&first).contains(&5) && dimensions(&first).contains(&7));
-    let next = memory(&shelf, &embedder);
+    let next = memory(&storage, &embedder);
     make_all(&next);
     assert_eq!(dimensions(&next), [5; 6]);
     for (question, answer) in [("vehicle", 1), ("feline", 2), ("beverage", 3)] {
@@ -300,8 +300,8 @@ fn a_model_of_other_dimensions_behind_the_same_name_starts_anew() {
 
 #[test]
 fn without_the_embedder_everything_works_by_words() {
-    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
-    let memory = memory(&shelf, &embedder);
+    let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
+    let memory = memory(&storage, &embedder);
     embedder.is_down.store(true, Ordering::Relaxed);
     create(&memory, "Garage", "holds one automobile");
     assert_eq!(found(&memory, "automobile"), [(1, true)]);
@@ -313,8 +313,8 @@ fn without_the_embedder_everything_works_by_words() {
 
 #[test]
 fn another_process_is_followed() {
-    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::new(Subjects::default()));
-    let (one, other) = (memory(&shelf, &embedder), memory(&shelf, &embedder));
+    let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
+    let (one, other) = (memory(&storage, &embedder), memory(&storage, &embedder));
     assert_eq!(found(&one, "garage"), []);
     create(&other, "Garage", "holds one automobile");
     assert_eq!(found(&one, "garage"), [(1, true)]);
@@ -324,8 +324,8 @@ fn another_process_is_followed() {
 
 #[test]
 fn a_merge_does_what_its_plan_says() {
-    let (shelf, embedder) = (MemMemoryShelf::default(), Arc::default());
-    let memory = memory(&shelf, &embedder);
+    let (storage, embedder) = (MemMemoryStorage::default(), Arc::default());
+    let memory = memory(&storage, &embedder);
     let (from, into) =
         (create(&memory, "Auth svc", "signs tokens"), create(&memory, "Login service", "asks for a password"));
     for (id, description) in [(from, "Makes tokens."), (into, "Lets people in.")] {

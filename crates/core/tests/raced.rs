@@ -10,8 +10,8 @@ use quipu_core::notes::{NewNote, NoteUpdate};
 use quipu_core::parse::TitleRule;
 use quipu_core::ports::{FileChange, FileContent, Kept, Listing, VaultError, VaultFiles, WriteError};
 use quipu_core::{Knowledge, Parts, RequestKey, Session};
-use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
+use quipu_testkit::store_conformance::NoteStorage;
+use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
 
 /// A vault in which another process carries out every call between the question whether it was and the writing.
 struct Raced(MemVault);
@@ -52,7 +52,7 @@ impl VaultFiles for Raced {
 fn knowledge_of(vault: Arc<dyn VaultFiles>, clock: Arc<FixedClock>) -> Knowledge {
     let knowledge = Knowledge::new(Parts {
         vault,
-        store: Arc::new(MemShelf::default().open()),
+        store: Arc::new(MemNoteStorage::default().open()),
         clock,
         sources: Arc::new(MemSources::default()),
         title_rule: TitleRule::default(),

@@ -1,4 +1,4 @@
-//! Settings to an embedder. Nothing is loaded and nobody is asked yet: that is for the first text.
+//! Creates an embedder from settings. The first text loads the model or connects to the provider.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,40 +8,40 @@ use quipu_core::ports::Embedder;
 use crate::Builtin;
 use crate::remote::{Address, AddressError, Protocol, Remote};
 
-/// Who turns texts into vectors.
+/// The source of vectors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Provider {
-    /// Nobody: there is no search by meaning.
+    /// None: there is no search by meaning.
     None,
     /// The model inside the program.
     #[default]
     Builtin,
     /// An Ollama server: `POST {url}/api/embed`.
     Ollama { url: String, model: String },
-    /// OpenAI, or a server that speaks as it does: `POST {url}/v1/embeddings`.
+    /// OpenAI, or a server with its protocol: `POST {url}/v1/embeddings`.
     OpenAi { url: String, model: String },
 }
 
 impl Provider {
-    /// Where Ollama listens when it is not told otherwise.
+    /// Ollama's default address.
     pub const OLLAMA_URL: &str = "http://localhost:11434";
-    /// Reads what the builtin model cannot: a hundred languages, long texts.
+    /// Unlike the builtin model it reads a hundred languages and long texts.
     pub const OLLAMA_MODEL: &str = "bge-m3";
     pub const OPENAI_URL: &str = "https://api.openai.com";
     pub const OPENAI_MODEL: &str = "text-embedding-3-small";
 }
 
-/// Whether a provider's url leads to this very machine. One that is no url does not.
+/// Whether a url points to this machine; `false` for an invalid url.
 pub fn is_on_this_machine(url: &str) -> bool {
     Address::parse(url, Protocol::OpenAi).is_ok_and(|address| address.is_loopback())
 }
 
-/// The keys that a provider may ask for. They come from the environment alone, and are neither printed nor logged.
+/// API keys. They come from the environment only, and are neither printed nor logged.
 #[derive(Clone, Default)]
 pub struct Keys {
-    /// `QUIPU_EMBEDDING_KEY`: for whichever provider is configured.
+    /// `QUIPU_EMBEDDING_KEY`: for the configured provider.
     pub embedding: Option<String>,
-    /// `OPENAI_API_KEY`: for api.openai.com alone, since it was not set for anybody else.
+    /// `OPENAI_API_KEY`: for api.openai.com only, since it was not set for another provider.
     pub openai: Option<String>,
 }
 
@@ -52,20 +52,20 @@ impl Keys {
     }
 }
 
-/// How long a provider elsewhere is waited for.
+/// Timeouts of a remote provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct Timeouts {
     /// For a connection. 2 seconds.
     pub connect: Duration,
-    /// For a query's vector, retries included. Somebody is waiting. 10 seconds.
+    /// For the vector of a query, retries included: a client is waiting. 10 seconds.
     pub query: Duration,
-    /// For a batch of passages, retries included: nobody is waiting, and a server may have to load its model. 60 seconds.
+    /// For a batch of passages, retries included: no client is waiting, and a server may have to load its model. 60 seconds.
     pub passages: Duration,
-    /// After a failure, calls fail at once for this long, so that a provider that is down slows nothing down. 5 seconds.
+    /// After a failure, calls fail at once for this long, so that a provider that is down causes no delays. 5 seconds.
     pub pause: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(2),
@@ -76,31 +76,31 @@ impl Default for Patience {
     }
 }
 
-/// What [`open`] wants to know.
+/// The settings of an embedder.
 #[derive(Clone, Default)]
-pub struct Settings {
+pub struct EmbedderSettings {
     pub provider: Provider,
     pub keys: Keys,
-    pub patience: Patience,
+    pub timeouts: Timeouts,
 }
 
-/// Settings that no embedder can be made of.
+/// Why settings are invalid.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error("the embedding url cannot be used: {0}")]
+pub enum SettingsError {
+    #[error("the embedding url is invalid: {0}")]
     Address(#[from] AddressError),
-    #[error("no embedding model is named; set `model`")]
+    #[error("the embedding model is missing; set `model`")]
     NoModel,
-    #[error("api.openai.com wants a key; set QUIPU_EMBEDDING_KEY or OPENAI_API_KEY in the environment")]
+    #[error("api.openai.com requires a key; set QUIPU_EMBEDDING_KEY or OPENAI_API_KEY in the environment")]
     NoKey,
-    #[error("the embedding key would travel unencrypted to {host}; use https, or unset QUIPU_EMBEDDING_KEY")]
+    #[error("the embedding key would be sent unencrypted to {host}; use https, or unset QUIPU_EMBEDDING_KEY")]
     KeyInClear { host: String },
-    #[error("the embedding key has characters that cannot be sent; look at QUIPU_EMBEDDING_KEY and OPENAI_API_KEY")]
+    #[error("the embedding key has invalid characters; check QUIPU_EMBEDDING_KEY and OPENAI_API_KEY")]
     BadKey,
 }
 
-/// The embedder that the settings describe; none for [`Provider::None`].
-pub fn open(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, OpenError> {
+/// Creates the configured embedder; `None` for [`Provider::None`].
+pub fn open(settings: &EmbedderSettings) -> Result<Option<Arc<dyn Embedder>>, SettingsError> {
     let (protocol, url, model) = match &settings.provider {
         Provider::None => return Ok(None),
         Provider::Builtin => return Ok(Some(Arc::new(Builtin::new()))),
@@ -109,26 +109,26 @@ pub fn open(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, OpenError>
     };
     let address = Address::parse(url, protocol)?;
     if model.trim().is_empty() {
-        return Err(OpenError::NoModel);
+        return Err(SettingsError::NoModel);
     }
     let at_openai = address.host() == "api.openai.com";
     let key = settings.keys.embedding.as_ref().or(settings.keys.openai.as_ref().filter(|_| at_openai));
     match key {
-        None if at_openai => return Err(OpenError::NoKey),
-        Some(_) if !address.is_private() => return Err(OpenError::KeyInClear { host: address.host().to_owned() }),
-        Some(key) if !key.bytes().all(|byte| byte.is_ascii_graphic()) => return Err(OpenError::BadKey),
+        None if at_openai => return Err(SettingsError::NoKey),
+        Some(_) if !address.is_private() => return Err(SettingsError::KeyInClear { host: address.host().to_owned() }),
+        Some(key) if !key.bytes().all(|byte| byte.is_ascii_graphic()) => return Err(SettingsError::BadKey),
         _ => {}
     }
-    Ok(Some(Arc::new(Remote::new(protocol, address, model.trim(), key.cloned(), settings.patience))))
+    Ok(Some(Arc::new(Remote::new(protocol, address, model.trim(), key.cloned(), settings.timeouts))))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn openai(url: &str, keys: Keys) -> Result<Option<Arc<dyn Embedder>>, OpenError> {
+    fn openai(url: &str, keys: Keys) -> Result<Option<Arc<dyn Embedder>>, SettingsError> {
         let provider = Provider::OpenAi { url: url.to_owned(), model: "m".to_owned() };
-        open(&Settings { provider, keys, ..Settings::default() })
+        open(&EmbedderSettings { provider, keys, ..EmbedderSettings::default() })
     }
 
     fn with_key() -> Keys {
@@ -136,27 +136,27 @@ mod tests {
     }
 
     #[test]
-    fn the_builtin_model_is_the_default() {
-        let embedder = open(&Settings::default()).unwrap().unwrap();
+    fn builtin_model_is_the_default() {
+        let embedder = open(&EmbedderSettings::default()).unwrap().unwrap();
         assert!(embedder.space().starts_with("builtin/"));
-        assert!(open(&Settings { provider: Provider::None, ..Settings::default() }).unwrap().is_none());
+        assert!(open(&EmbedderSettings { provider: Provider::None, ..EmbedderSettings::default() }).unwrap().is_none());
     }
 
     #[test]
-    fn a_space_is_named_by_protocol_model_and_address() {
+    fn space_name_has_protocol_model_and_address() {
         let space = openai("http://localhost:1", Keys::default()).unwrap().unwrap().space().to_owned();
         assert_eq!(space, "openai/m at http://localhost:1/v1/embeddings");
         let provider =
             Provider::Ollama { url: Provider::OLLAMA_URL.to_owned(), model: "nomic-embed-text:latest".to_owned() };
-        let settings = Settings { provider, ..Settings::default() };
+        let settings = EmbedderSettings { provider, ..EmbedderSettings::default() };
         let space = open(&settings).unwrap().unwrap().space().to_owned();
         assert_eq!(space, "ollama/nomic-embed-text:latest/prefixed at http://localhost:11434/api/embed");
     }
 
     #[test]
-    fn keys_do_not_leave_in_the_clear() {
+    fn keys_are_not_sent_unencrypted() {
         assert!(
-            matches!(openai("http://example.org", with_key()), Err(OpenError::KeyInClear { host }) if host == "example.org")
+            matches!(openai("http://example.org", with_key()), Err(SettingsError::KeyInClear { host }) if host == "example.org")
         );
         assert!(openai("https://example.org", with_key()).is_ok());
         assert!(openai("http://127.0.0.1:8080", with_key()).is_ok());
@@ -164,12 +164,12 @@ mod tests {
     }
 
     #[test]
-    fn openai_wants_a_key_and_bad_addresses_are_refused() {
-        assert!(matches!(openai(Provider::OPENAI_URL, Keys::default()), Err(OpenError::NoKey)));
+    fn openai_requires_a_key_and_invalid_urls_are_refused() {
+        assert!(matches!(openai(Provider::OPENAI_URL, Keys::default()), Err(SettingsError::NoKey)));
         let keys = Keys { embedding: None, openai: Some("secret".to_owned()) };
         assert!(openai(Provider::OPENAI_URL, keys).is_ok());
         let keys = Keys { embedding: Some("two\nlines".to_owned()), openai: None };
-        assert!(matches!(openai(Provider::OPENAI_URL, keys), Err(OpenError::BadKey)));
+        assert!(matches!(openai(Provider::OPENAI_URL, keys), Err(SettingsError::BadKey)));
         for url in [
             "",
             "localhost:11434",

@@ -39,7 +39,7 @@ fn cosine(a: &[f32], b: &[f32]) -> f32 {
 }
 
 #[test]
-fn tokens_are_those_the_model_was_trained_with() {
+fn tokens_match_the_reference() {
     let model = Builtin::new();
     for Case { text, tokens, .. } in cases() {
         assert_eq!(model.tokens(&text), tokens, "{text:?}");
@@ -47,7 +47,7 @@ fn tokens_are_those_the_model_was_trained_with() {
 }
 
 #[test]
-fn vectors_are_those_of_the_model_in_floats() {
+fn vectors_match_the_model_in_floats() {
     let model = Builtin::new();
     let cases = cases();
     assert!(cases.len() >= 40);
@@ -64,7 +64,7 @@ fn vectors_are_those_of_the_model_in_floats() {
 }
 
 #[test]
-fn a_vector_does_not_depend_on_what_else_is_embedded() {
+fn vector_does_not_depend_on_other_texts() {
     let model = Builtin::new();
     let together = model.embed(Role::Query, &["bread", "", "the oven and the flour"]).unwrap();
     let alone = model.embed(Role::Passage, &["bread"]).unwrap();
@@ -73,7 +73,7 @@ fn a_vector_does_not_depend_on_what_else_is_embedded() {
 }
 
 #[test]
-fn near_in_meaning_is_near_in_direction() {
+fn similar_meanings_have_similar_vectors() {
     let model = Builtin::new();
     let vectors = model
         .embed(
@@ -86,7 +86,7 @@ fn near_in_meaning_is_near_in_direction() {
 
 /// A changed asset is another space: then change what `Builtin::space` says, and write the new hash down.
 #[test]
-fn the_weights_are_the_ones_whose_origin_is_written_down() {
+fn weights_match_their_documented_origin() {
     let readme = include_str!("../assets/README.md");
     for asset in [
         &include_bytes!("../assets/granite-embedding-30m-english.bin")[..],
@@ -98,7 +98,7 @@ fn the_weights_are_the_ones_whose_origin_is_written_down() {
 }
 
 #[test]
-fn coarse_vectors_are_those_of_the_encoder_in_floats() {
+fn coarse_vectors_match_the_encoder_in_floats() {
     let model = Builtin::new();
     let mut encoder = model.coarse_encoder().unwrap();
     let expected: Vec<Vec<f32>> = COARSE_REFERENCE.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -113,7 +113,7 @@ fn coarse_vectors_are_those_of_the_encoder_in_floats() {
 }
 
 #[test]
-fn coarse_vectors_lie_in_the_space_of_the_model() {
+fn coarse_vectors_are_in_the_space_of_the_model() {
     let model = Builtin::new();
     let mut encoder = model.coarse_encoder().unwrap();
     let query = model.embed(Role::Query, &["How do I bake sourdough?"]).unwrap().remove(0);

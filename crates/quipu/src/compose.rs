@@ -12,7 +12,7 @@ use quipu_core::ports::{Embedder, SystemClock};
 use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
 use quipu_embed::{Keys, Provider};
-use quipu_store_embedded::{EmbeddedStore, MemoryDatabase, MemoryOpenError, OpenError};
+use quipu_store_embedded::{EmbeddedStore, MemoryDatabase, MemoryOpenError, StoreOpenError};
 use quipu_vault::{FolderSources, FolderVault, VaultOptions};
 
 use crate::config::{Config, ConfigError};
@@ -165,23 +165,26 @@ pub(crate) fn open_memory_alone(
 
 /// What compares meanings, if anything shall.
 fn open_embedder(provider: Provider) -> Result<Option<Arc<dyn Embedder>>, ComposeError> {
-    let settings =
-        quipu_embed::Settings { provider, keys: Keys::from_environment(), ..quipu_embed::Settings::default() };
+    let settings = quipu_embed::EmbedderSettings {
+        provider,
+        keys: Keys::from_environment(),
+        ..quipu_embed::EmbedderSettings::default()
+    };
     quipu_embed::open(&settings).map_err(|error| no_embedder(&error))
 }
 
 /// Fails where no command could ask this provider. Nobody is asked here.
 pub(crate) fn check_provider(provider: Provider) -> Result<(), ComposeError> {
     let keys = Keys::from_environment();
-    let settings = quipu_embed::Settings { provider, keys, ..quipu_embed::Settings::default() };
+    let settings = quipu_embed::EmbedderSettings { provider, keys, ..quipu_embed::EmbedderSettings::default() };
     match quipu_embed::open(&settings) {
         // The key may be set only where the server is started.
-        Ok(_) | Err(quipu_embed::OpenError::NoKey) => Ok(()),
+        Ok(_) | Err(quipu_embed::SettingsError::NoKey) => Ok(()),
         Err(error) => Err(no_embedder(&error)),
     }
 }
 
-fn no_embedder(error: &quipu_embed::OpenError) -> ComposeError {
+fn no_embedder(error: &quipu_embed::SettingsError) -> ComposeError {
     let hint = "look at [embedding]; provider = \"builtin\" needs neither an address nor a key".to_owned();
     ConfigError { place: crate::config::FILE.to_owned(), message: error.to_string(), hint }.into()
 }
@@ -253,8 +256,8 @@ fn open_index(vault: &FolderVault, wish: Wish) -> Result<(EmbeddedStore, IndexPl
     };
     match opened {
         Ok(store) => Ok((store, IndexPlace::Folder(folder))),
-        Err(OpenError::Owned { .. }) => in_memory(WhyMemory::Owned),
-        Err(OpenError::Failed { source, .. }) => in_memory(WhyMemory::Unwritable(source.to_string())),
+        Err(StoreOpenError::Owned { .. }) => in_memory(WhyMemory::Owned),
+        Err(StoreOpenError::Failed { source, .. }) => in_memory(WhyMemory::Unwritable(source.to_string())),
     }
 }
 

@@ -262,8 +262,8 @@ mod tests {
     use quipu_core::parse::TitleRule;
     use quipu_core::ports::StoreError;
     use quipu_core::{Parts, Session};
-    use quipu_testkit::store_conformance::Shelf;
-    use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
+    use quipu_testkit::store_conformance::NoteStorage;
+    use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
 
     use super::*;
 
@@ -272,7 +272,7 @@ mod tests {
         let clock = Arc::new(FixedClock::default());
         let knowledge = Arc::new(Knowledge::new(Parts {
             vault: Arc::new(MemVault::from_fixture(clock.clone(), "")),
-            store: Arc::new(MemShelf::default().open()),
+            store: Arc::new(MemNoteStorage::default().open()),
             clock,
             sources: Arc::new(MemSources::default()),
             title_rule: TitleRule::default(),

@@ -1,7 +1,7 @@
-//! The catalog: one SQLite file with a row for each note, and what is needed to catch up with the text index.
+//! The catalog: one SQLite file with a row for each note, and what is needed to complete the text index after a crash.
 //!
-//! `seq` counts applied lists of changes. A row's `seq` is the list that last gave it a text, so a touch does not move it;
-//! [`OWED`] stands there while the text is known to be missing from the text index.
+//! `seq` counts applied lists of changes. A row's `seq` is that of the list that last changed its text, so a touch does not
+//! change it; [`OWED`] marks a note whose text is missing from the text index.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +16,16 @@ use crate::row::{self, RowError};
 use crate::sqlite;
 use crate::vectors::{self, ListedPassage};
 
-/// The number of the format on disk: rows, tables, and the words of the text index. Any change of these needs a new one;
-/// a store of another number starts empty.
+/// The format on disk: rows, tables, and the words of the text index. Any change of these needs a new number; a store of
+/// another format starts empty.
 pub(crate) const FORMAT: i64 = 6;
 
 const FILE: &str = "catalog.db";
 
-/// What SQLite keeps beside a database.
+/// The files of a database: itself and those that SQLite creates beside it.
 const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
-/// The `seq` of a row whose text was lost: later than any, until the note is put again.
+/// The `seq` of a row whose text is missing from the text index: later than any, until the note is put again.
 const OWED: i64 = i64::MAX;
 
 pub(crate) const SCHEMA: &str = "
@@ -50,7 +50,7 @@ pub(crate) const SCHEMA: &str = "
     INSERT INTO meta VALUES (1, lower(hex(randomblob(16))), '', 0);
 ";
 
-/// Rows that one task decodes: small enough to keep all cores busy, large enough not to be felt.
+/// Rows that one task decodes: few enough to keep all cores busy, enough to make the tasks' overhead negligible.
 const DECODE_BATCH: usize = 1024;
 
 /// The open catalog, the only connection to its file.
@@ -65,13 +65,13 @@ pub(crate) struct Catalog {
 /// Why the catalog failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CatalogError {
-    #[error("it has format {0}, and this version of Quipu writes format {FORMAT}")]
+    #[error("its format is {0}, and this version of Quipu needs format {FORMAT}")]
     Format(i64),
     #[error(transparent)]
     Sql(#[from] rusqlite::Error),
     #[error(transparent)]
     Row(#[from] RowError),
-    #[error("the passages of note {0} cannot be read; `quipu index --rebuild` makes the index anew")]
+    #[error("cannot read the passages of note {0}; run `quipu index --rebuild`")]
     Passages(u32),
     #[error("it {0}")]
     Foreign(String),
@@ -80,7 +80,7 @@ pub(crate) enum CatalogError {
 }
 
 impl CatalogError {
-    /// Whether starting empty helps. A full disk or a missing permission would only lose what is there.
+    /// Whether starting empty helps. It does not help against a full disk or a missing permission.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             Self::Format(_) | Self::Row(_) | Self::Passages(_) | Self::Foreign(_) => true,
@@ -90,7 +90,7 @@ impl CatalogError {
     }
 }
 
-/// Whether an error of SQLite comes from what is in the file.
+/// Whether an error of SQLite comes from the content of the file.
 pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     match error {
         rusqlite::Error::SqliteFailure(error, _) => matches!(
@@ -107,51 +107,50 @@ pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     }
 }
 
-/// Opens a database of the index, which is made where there is none. What came with a cloned vault in its place is refused.
+/// Opens or creates a database of the index. Links and rollback journals, which may have come with a cloned vault, are refused.
 pub(crate) fn connect(folder: &OwnFolder, name: &str) -> Result<Connection, CatalogError> {
     for suffix in SUFFIXES {
-        // SQLite would follow what such a journal says, which may name any file.
+        // SQLite would roll such a journal back, which may name any file.
         if folder.check(&format!("{name}{suffix}"))? && suffix == "-journal" {
             return Err(CatalogError::Foreign("has a rollback journal beside it, which Quipu never writes".to_owned()));
         }
     }
     folder.make_file(name)?;
     let db = sqlite::connect(&folder.path().join(name), OpenFlags::empty())?;
-    // SQLite knows files by their paths alone.
+    // SQLite opens files by path only.
     folder.check_place()?;
     Ok(db)
 }
 
-/// Removes a database of the index and what belongs to it.
+/// Deletes a database of the index and the files beside it.
 pub(crate) fn remove(folder: &OwnFolder, name: &str) -> std::io::Result<()> {
     SUFFIXES.iter().try_for_each(|suffix| folder.remove(&format!("{name}{suffix}")))
 }
 
-/// What the catalog held when it was loaded.
 pub(crate) struct LoadedRows {
     pub(crate) notes: Vec<(NoteKey, Note)>,
-    /// Those of them whose text is missing from the text index.
+    /// The notes whose text is missing from the text index.
     pub(crate) owed: Vec<NoteKey>,
 }
 
 impl Catalog {
-    /// Opens the file, which is made where there is none.
+    /// Opens the file, or creates it.
     pub(crate) fn open(folder: &Arc<OwnFolder>) -> Result<Self, CatalogError> {
         let db = connect(folder, FILE)?;
-        // The folder has one owner, so no other connection need see the write-ahead log: no shared memory file then.
+        // The folder has one owner, so no other connection reads the write-ahead log, and no shared memory file is needed.
         db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-        sqlite::use_log(&db)?;
+        sqlite::use_wal(&db)?;
         db.pragma_update(None, "synchronous", "NORMAL")?;
         db.busy_timeout(Duration::from_secs(5))?;
         Self::prepare(db, Some(folder.clone()))
     }
 
-    /// An empty catalog that lasts as long as it is open.
+    /// An empty catalog without a file.
     pub(crate) fn in_memory() -> Result<Self, CatalogError> {
         Self::prepare(Connection::open_in_memory()?, None)
     }
 
-    /// Removes the file and what belongs to it. It must not be open.
+    /// Deletes the file and those beside it. It must not be open.
     pub(crate) fn remove_file(folder: &OwnFolder) -> Result<(), CatalogError> {
         Ok(remove(folder, FILE)?)
     }
@@ -173,7 +172,7 @@ impl Catalog {
         Ok(Self { db, folder, epoch, seq })
     }
 
-    /// Names this life of the catalog: another one means that nothing of the old is left.
+    /// Changes whenever the catalog is emptied or recreated.
     pub(crate) fn epoch(&self) -> &str {
         &self.epoch
     }
@@ -183,10 +182,10 @@ impl Catalog {
         self.seq
     }
 
-    /// Starts a new file in place of a damaged one.
+    /// Replaces a damaged file by a new one.
     pub(crate) fn recreate(&mut self) -> Result<(), CatalogError> {
         let folder = self.folder.take();
-        // Closes the damaged file before it is removed.
+        // Closes the damaged file before it is deleted.
         *self = Self::in_memory()?;
         if let Some(folder) = folder {
             Self::remove_file(&folder)?;
@@ -195,7 +194,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Empties the catalog unless it was filled under this fingerprint.
+    /// Empties the catalog unless its notes were indexed under this fingerprint.
     pub(crate) fn keep_only(&mut self, fingerprint: &str) -> Result<(), CatalogError> {
         let known: String = self.db.query_row("SELECT fingerprint FROM meta", [], |row| row.get(0))?;
         if known == fingerprint {
@@ -213,11 +212,11 @@ impl Catalog {
         Ok(())
     }
 
-    /// Notes which texts are missing, given that the text index has everything up to the list `text_seq`, or nothing.
-    /// Returns the keys that it must forget.
+    /// Marks the notes whose text is missing, given that the text index has everything up to the list `text_seq`, or
+    /// nothing. Returns the keys that the text index must delete.
     ///
-    /// Only then may the text index say that it has come as far as [`Catalog::seq`]: what it lacks is remembered here.
-    pub(crate) fn settle_debts(&mut self, text_seq: Option<u64>) -> Result<Vec<NoteKey>, CatalogError> {
+    /// Afterwards the text index may claim to be at [`Catalog::seq`], since the catalog knows what it is missing.
+    pub(crate) fn mark_missing_texts(&mut self, text_seq: Option<u64>) -> Result<Vec<NoteKey>, CatalogError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let outdated = match text_seq {
             Some(seq) => keys_after(&tx, seq)?,
@@ -227,8 +226,8 @@ impl Catalog {
             return Ok(outdated);
         }
         tx.execute("UPDATE note SET seq = ?2 WHERE seq > ?1", (text_seq.unwrap_or(0), OWED))?;
-        // The number moves, so that a power cut that takes this transaction leaves the text index ahead, which is seen.
-        // An index that cannot be trusted also gets a new epoch, so that no number of its past can ever look right.
+        // A new number, so that the text index is ahead, which is noticed, if a power cut loses this transaction. A text
+        // index that cannot be trusted also gets a new epoch, so that none of its old numbers can look right.
         let sql = if text_seq.is_some() {
             "UPDATE meta SET seq = seq + 1 RETURNING epoch, seq"
         } else {
@@ -240,7 +239,7 @@ impl Catalog {
         Ok(outdated)
     }
 
-    /// Every note. Debts must be settled.
+    /// Every note. Missing texts must have been marked.
     pub(crate) fn load(&self) -> Result<LoadedRows, CatalogError> {
         let mut owed = Vec::new();
         let decoded = Mutex::new(Ok(Vec::new()));
@@ -269,7 +268,7 @@ impl Catalog {
         Ok(LoadedRows { notes, owed })
     }
 
-    /// The passages of every note, with its file's time.
+    /// Calls `take` with the passages of every note and the modification time of its file.
     pub(crate) fn passages(&self, mut take: impl FnMut(NoteKey, i64, Vec<ListedPassage>)) -> Result<(), CatalogError> {
         let mut statement = self.db.prepare("SELECT key, modified_ns, passages FROM note")?;
         let mut rows = statement.query([])?;
@@ -281,9 +280,9 @@ impl Catalog {
         Ok(())
     }
 
-    /// Applies a list, with the passages that its changes bring, in one transaction. The text index has everything up to
-    /// the list `text_seq`, so removals up to there are forgotten. Says for each change whether there was a note under its key before;
-    /// a touch or a removal where there was none does nothing.
+    /// Applies a list of changes, with the passages of their notes, in one transaction. Returns for each change whether its
+    /// key had a note before; a touch or a removal without one does nothing. `text_seq` is the last list that the text
+    /// index has, so older removals are no longer needed.
     pub(crate) fn apply(
         &mut self,
         changes: &[NoteChange<'_>],
@@ -301,18 +300,18 @@ impl Catalog {
         Ok(replaced)
     }
 
-    /// Keeps what links mean, instead of what was kept before.
+    /// Stores the resolved links, replacing earlier ones.
     pub(crate) fn keep_links(&self, links: &[u8]) -> Result<(), CatalogError> {
         self.db.execute("INSERT OR REPLACE INTO links VALUES (1, ?1)", [links])?;
         Ok(())
     }
 
-    /// What links mean, as last kept.
+    /// The resolved links that were stored last.
     pub(crate) fn links(&self) -> Result<Option<Vec<u8>>, CatalogError> {
         Ok(self.db.query_row("SELECT bytes FROM links", [], |row| row.get(0)).optional()?)
     }
 
-    /// How many notes and sections there are.
+    /// The numbers of notes and of sections.
     pub(crate) fn counts(&self) -> Result<(u64, u64), CatalogError> {
         let sql = "SELECT count(*), coalesce(sum(sections), 0) FROM note";
         Ok(self.db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
@@ -325,15 +324,10 @@ impl Catalog {
         Ok(keys.collect::<Result<_, _>>()?)
     }
 
-    /// What SQLite and the rows' own shape find wrong, as sentences.
+    /// Problems that SQLite's check and reading every row show, as sentences.
     pub(crate) fn check(&self) -> Result<Vec<String>, CatalogError> {
-        let mut statement = self.db.prepare("PRAGMA integrity_check")?;
-        let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
-        let mut findings: Vec<String> = lines
-            .into_iter()
-            .filter(|line| line != "ok")
-            .map(|line| format!("The catalog is damaged: {line}."))
-            .collect();
+        let damages = sqlite::integrity_check(&self.db)?.into_iter();
+        let mut findings: Vec<String> = damages.map(|line| format!("The catalog is damaged: {line}.")).collect();
         if findings.is_empty()
             && let Err(error) = self.load().map(drop).and_then(|()| self.passages(|_, _, _| ()))
         {
@@ -351,7 +345,7 @@ fn keys_after(tx: &Transaction<'_>, seq: u64) -> Result<Vec<NoteKey>, CatalogErr
     Ok(keys.collect::<Result<_, _>>()?)
 }
 
-/// Makes one change; says whether a note was there before.
+/// Makes one change; returns whether its key had a note before.
 fn apply_one(
     tx: &Transaction<'_>,
     change: &NoteChange<'_>,
@@ -388,7 +382,7 @@ fn apply_one(
     Ok(was_there)
 }
 
-/// Rows as they come from SQLite, their bytes in one piece.
+/// Rows as SQLite returns them, their bytes in one buffer.
 #[derive(Default)]
 struct RawRows {
     rows: Vec<(NoteKey, FileStat, usize, usize)>,

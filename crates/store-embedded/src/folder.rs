@@ -1,4 +1,4 @@
-//! The store's folder: who owns it, and starting empty where what lies in it is of no use.
+//! The store's folder: its owner, and an empty start where its content is unusable.
 
 #![expect(clippy::disallowed_methods, reason = "makes and looks into the store's own folder")]
 
@@ -10,57 +10,57 @@ use rustix::fs::OFlags;
 
 use crate::catalog::{Catalog, CatalogError};
 use crate::own_folder::OwnFolder;
-use crate::text::{TextError, TextIndex};
+use crate::text::{SectionIndex, TextError};
 
 /// The text index, in a folder of its own.
 const TEXT: &str = "text";
 
-/// Why a store could not be opened. None of these is cured by deleting the folder.
+/// Why a store could not be opened. Deleting the folder helps against none of these.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum StoreOpenError {
     /// Another process has it open.
-    #[error("the index in {} is in use by another process", folder.display())]
+    #[error("cannot open the index in {}: another process uses it", folder.display())]
     Owned {
         /// The store's folder.
         folder: PathBuf,
     },
-    /// The file system said no: read-only, full, no permission.
+    /// The file system refused: read-only, full, no permission.
     #[error("cannot open the index in {}: {source}", folder.display())]
     Failed {
         /// The store's folder.
         folder: PathBuf,
-        /// What went wrong.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 /// The opened parts.
-pub(crate) struct Folder {
+pub(crate) struct OpenedFolder {
     pub(crate) own: Arc<OwnFolder>,
     pub(crate) catalog: Catalog,
-    pub(crate) text: TextIndex,
+    pub(crate) text: SectionIndex,
     pub(crate) lock: File,
-    /// What had to be started anew, as sentences.
+    /// What was rebuilt and why, as sentences.
     pub(crate) notices: Vec<String>,
 }
 
-/// Opens both parts for this process alone; `empty` forgets first what they hold.
-pub(crate) fn open(folder: &Path, empty: bool) -> Result<Folder, OpenError> {
+/// Opens both parts for this process alone; `empty` deletes their content first.
+pub(crate) fn open(folder: &Path, empty: bool) -> Result<OpenedFolder, StoreOpenError> {
     let fail = |error: std::io::Error| failed(folder, error);
-    refuse_odd_files(folder).map_err(fail)?;
+    refuse_special_files(folder).map_err(fail)?;
     let own = Arc::new(open_folder(folder).map_err(fail)?);
     let lock = lock(&own)?;
     if empty {
         Catalog::remove_file(&own).map_err(|error| failed(folder, error))?;
-        TextIndex::remove(&own).map_err(fail)?;
+        SectionIndex::remove(&own).map_err(fail)?;
     }
     let mut notices = Vec::new();
     let catalog = open_catalog(&own, &mut notices).map_err(|error| failed(folder, error))?;
     let text = open_text(&own, &mut notices).map_err(|error| failed(folder, error))?;
-    Ok(Folder { own, catalog, text, lock, notices })
+    Ok(OpenedFolder { own, catalog, text, lock, notices })
 }
 
-/// The bytes of all files, the catalog's and the text's.
+/// The bytes of all files.
 pub(crate) fn bytes_on_disk(folder: &Path) -> std::io::Result<u64> {
     let mut sum = 0;
     for entry in std::fs::read_dir(folder)? {
@@ -68,7 +68,7 @@ pub(crate) fn bytes_on_disk(folder: &Path) -> std::io::Result<u64> {
         sum += match entry.metadata() {
             Ok(metadata) if metadata.is_dir() => bytes_on_disk(&entry.path())?,
             Ok(metadata) => metadata.len(),
-            // Merging removes files at any time.
+            // A merge may delete files at any time.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
             Err(error) => return Err(error),
         };
@@ -76,9 +76,9 @@ pub(crate) fn bytes_on_disk(folder: &Path) -> std::io::Result<u64> {
     Ok(sum)
 }
 
-/// A vault from elsewhere may hold links where its index would be: following them would write outside the vault. And what
-/// is neither file nor folder, a pipe, would be waited for without end.
-fn refuse_odd_files(folder: &Path) -> std::io::Result<()> {
+/// A vault from elsewhere may have links where its index would be: following them would write outside the vault. Anything that
+/// is neither a file nor a folder, such as a pipe, could block forever.
+fn refuse_special_files(folder: &Path) -> std::io::Result<()> {
     let check = |path: &Path| match std::fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() || metadata.is_dir() => Ok(()),
         Ok(metadata) => {
@@ -88,13 +88,13 @@ fn refuse_odd_files(folder: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     };
-    // Both parts keep their files flat, so nothing of the store lies deeper.
+    // Neither part has folders of its own below these.
     for place in [folder.to_owned(), folder.join(TEXT)] {
         check(&place)?;
         let entries = match std::fs::read_dir(&place) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            // A file where the text index would be; opening it says what is wrong.
+            // A file in place of the text index; opening it fails with the cause.
             Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => continue,
             Err(error) => return Err(error),
         };
@@ -113,13 +113,13 @@ fn open_folder(folder: &Path) -> std::io::Result<OwnFolder> {
     OwnFolder::open(above)?.folder(name)
 }
 
-/// The operating system drops the lock with the process, however that ends. Nobody else can take it: a lock needs an open file.
-fn lock(folder: &OwnFolder) -> Result<File, OpenError> {
+/// The operating system releases the lock when the process ends, however it ends.
+fn lock(folder: &OwnFolder) -> Result<File, StoreOpenError> {
     let lock = folder.file("index.lock", OFlags::RDWR | OFlags::CREATE);
     let lock = lock.map_err(|error| failed(folder.path(), error))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(OpenError::Owned { folder: folder.path().to_owned() }),
+        Err(TryLockError::WouldBlock) => Err(StoreOpenError::Owned { folder: folder.path().to_owned() }),
         Err(TryLockError::Error(error)) => Err(failed(folder.path(), error)),
     }
 }
@@ -127,7 +127,7 @@ fn lock(folder: &OwnFolder) -> Result<File, OpenError> {
 fn open_catalog(folder: &Arc<OwnFolder>, notices: &mut Vec<String>) -> Result<Catalog, CatalogError> {
     match Catalog::open(folder) {
         Err(error) if error.is_damage() => {
-            notices.push(format!("The index was started anew, since its catalog could not be used: {error}."));
+            notices.push(format!("Cannot use the catalog of the index: {error}; the index is rebuilt."));
             Catalog::remove_file(folder)?;
             Catalog::open(folder)
         }
@@ -135,17 +135,17 @@ fn open_catalog(folder: &Arc<OwnFolder>, notices: &mut Vec<String>) -> Result<Ca
     }
 }
 
-fn open_text(folder: &Arc<OwnFolder>, notices: &mut Vec<String>) -> Result<TextIndex, TextError> {
-    match TextIndex::open(folder) {
+fn open_text(folder: &Arc<OwnFolder>, notices: &mut Vec<String>) -> Result<SectionIndex, TextError> {
+    match SectionIndex::open(folder) {
         Err(TextError::Damaged(reason)) => {
-            notices.push(format!("The text index was started anew, since it could not be used: {reason}."));
-            TextIndex::remove(folder).map_err(|error| TextError::Failed(error.into()))?;
-            TextIndex::open(folder)
+            notices.push(format!("Cannot use the text index: {reason}; it is rebuilt."));
+            SectionIndex::remove(folder).map_err(|error| TextError::Failed(error.into()))?;
+            SectionIndex::open(folder)
         }
         outcome => outcome,
     }
 }
 
-fn failed(folder: &Path, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> OpenError {
-    OpenError::Failed { folder: folder.to_owned(), source: source.into() }
+fn failed(folder: &Path, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreOpenError {
+    StoreOpenError::Failed { folder: folder.to_owned(), source: source.into() }
 }

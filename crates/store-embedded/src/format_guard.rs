@@ -1,6 +1,6 @@
-//! Fails when what is on disk changes and [`FORMAT`] does not: an old index would then be read as a new one.
+//! Fails when the format on disk changes and [`FORMAT`] does not: an old index would then be read as a new one.
 //!
-//! For a new number, put what the test says into a file of that number. Files of old numbers are of no use.
+//! For a new number, put the text that the test prints into a file of that number, and delete the old file.
 
 use quipu_core::model::{
     ContentHash, FileStat, Link, LinkSyntax, LinkType, Note, Section, SourceVersion, Tag, Value, VaultPath,
@@ -11,7 +11,7 @@ use crate::catalog::{FORMAT, SCHEMA};
 use crate::vectors::{self, ListedPassage, decode, encode};
 use crate::{row, text};
 
-/// Something of everything.
+/// A note that uses every field.
 fn sample() -> Note {
     let path = VaultPath::parse("Folder/Große Notiz.md").expect("a path of a vault");
     let link = |syntax, link_type| Link {
@@ -52,7 +52,7 @@ fn sample() -> Note {
 }
 
 #[test]
-fn what_is_on_disk_changes_only_with_the_format_number() {
+fn index_format_changes_only_with_its_number() {
     let row = row::encode(&sample()).expect("the sample is a row");
     let hex: String = row.iter().map(|byte| format!("{byte:02x}")).collect();
     let passage = ListedPassage { section: 258, hash: PassageHash(*b"a passage's hash") };
@@ -69,7 +69,7 @@ fn what_is_on_disk_changes_only_with_the_format_number() {
 }
 
 #[test]
-fn the_tables_of_vectors_change_only_with_their_own_number() {
+fn vector_format_changes_only_with_its_number() {
     compare(&format!("vectors-{}.txt", vectors::FORMAT), &format!("{}\n", vectors::SCHEMA.trim()));
 }
 
@@ -77,5 +77,5 @@ fn compare(name: &str, is: &str) {
     let file = format!("{}/tests/format/{name}", env!("CARGO_MANIFEST_DIR"));
     #[expect(clippy::disallowed_methods, reason = "reads the test's own file")]
     let was = std::fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
-    assert!(is == was, "what is on disk is not what {name} says: give the format a new number, with this file:\n{is}");
+    assert!(is == was, "the format on disk differs from {name}: give the format a new number, with this file:\n{is}");
 }

@@ -1,8 +1,8 @@
-//! The default stores: the index of notes, a catalog in SQLite, their words in tantivy and vectors of their passages, in one
-//! folder that may be deleted; and memory, one SQLite file that may not.
+//! The default stores. The index of notes is one folder that may be deleted: a catalog in SQLite, the words in tantivy, and
+//! the vectors of passages. Memory is one SQLite file that must not be deleted.
 //!
-//! Of the index the catalog is written first and is the truth of the two. The text index says how far it has come, so whatever a crash
-//! took from it is known at the next load.
+//! The catalog is written first and decides. The text index records its position, so the next load knows what a crash took
+//! from it.
 
 #![warn(missing_docs)]
 
@@ -19,7 +19,7 @@ mod sqlite;
 mod text;
 mod vectors;
 
-pub use folder::OpenError;
+pub use folder::StoreOpenError;
 pub use memory::{BackupError, MemoryDatabase, MemoryOpenError};
 pub use own_folder::OwnFolder;
 pub use store::{EmbeddedStore, StoreStats};

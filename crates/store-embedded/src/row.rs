@@ -1,17 +1,17 @@
-//! A note as bytes: the shape a catalog row has on disk.
+//! A note as the bytes of a catalog row.
 //!
-//! Borrowed from the note when written and from the row when read, so neither way copies more than the note itself needs.
-//! A change here is a change of [`crate::catalog::FORMAT`].
+//! Rows borrow from the note when written and from the bytes when read, so neither direction copies more than the note needs.
+//! A change here needs a new [`crate::catalog::FORMAT`].
 
 use quipu_core::model::{
     ContentHash, FileStat, Link, LinkSyntax, LinkType, Note, PathError, Section, SourceVersion, Tag, Value, VaultPath,
 };
 use serde::{Deserialize, Serialize};
 
-/// Everything of a note but what has a column of its own: stat and hash.
+/// A note without what has a column of its own: stat and hash.
 #[derive(Serialize, Deserialize)]
 struct NoteRow<'a> {
-    // The id is not kept: it follows from the path.
+    // The id is not stored: it follows from the path.
     path: &'a str,
     title: &'a str,
     #[serde(borrow)]
@@ -28,7 +28,7 @@ struct NoteRow<'a> {
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct TagRow<'a> {
     name: &'a str,
-    /// `None` where it equals the name, as it mostly does.
+    /// `None` if it equals the name, as it mostly does.
     folded: Option<&'a str>,
 }
 
@@ -46,14 +46,17 @@ enum ValueRow<'a> {
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct LinkRow<'a> {
-    syntax: SyntaxRow,
+    #[serde(with = "SyntaxRow")]
+    syntax: LinkSyntax,
     target: &'a str,
     fragment: Option<&'a str>,
     label: Option<&'a str>,
-    link_type: TypeRow,
+    #[serde(with = "TypeRow")]
+    link_type: LinkType,
 }
 
-#[derive(Clone, Copy, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "LinkSyntax")]
 enum SyntaxRow {
     Wiki,
     Embed,
@@ -62,7 +65,8 @@ enum SyntaxRow {
     Shortcode,
 }
 
-#[derive(Clone, Copy, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "LinkType")]
 enum TypeRow {
     References,
     DependsOn,
@@ -76,17 +80,17 @@ struct SectionRow<'a> {
     heading: Option<&'a str>,
     level: u8,
     start: usize,
-    /// From `start`, which makes for smaller numbers.
+    /// A length rather than an end, since smaller numbers take fewer bytes.
     length: usize,
     text_start: usize,
 }
 
-/// Why bytes are not a row of ours.
+/// Why bytes are not a valid row.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RowError {
-    #[error("a row of the catalog cannot be read: {0}")]
+    #[error("cannot read a row of the catalog: {0}")]
     Shape(#[from] postcard::Error),
-    #[error("a row of the catalog has a bad path: {0}")]
+    #[error("a row of the catalog has an invalid path: {0}")]
     Path(#[from] PathError),
     #[error("a row of the catalog has a content hash of the wrong length")]
     Hash,
@@ -94,7 +98,7 @@ pub(crate) enum RowError {
 
 /// The bytes for a note's row.
 pub(crate) fn encode(note: &Note) -> Result<Vec<u8>, RowError> {
-    debug_assert_eq!(note.id, note.path.note_id(), "the id is not kept, since it follows from the path");
+    debug_assert_eq!(note.id, note.path.note_id(), "the id is not stored, since it follows from the path");
     let row = NoteRow {
         path: note.path.as_str(),
         title: &note.title,
@@ -169,45 +173,21 @@ fn value(row: ValueRow<'_>) -> Value {
 
 fn link_row(link: &Link) -> LinkRow<'_> {
     LinkRow {
-        syntax: match link.syntax {
-            LinkSyntax::Wiki => SyntaxRow::Wiki,
-            LinkSyntax::Embed => SyntaxRow::Embed,
-            LinkSyntax::Markdown => SyntaxRow::Markdown,
-            LinkSyntax::Frontmatter => SyntaxRow::Frontmatter,
-            LinkSyntax::Shortcode => SyntaxRow::Shortcode,
-        },
+        syntax: link.syntax,
         target: &link.target,
         fragment: link.fragment.as_deref(),
         label: link.label.as_deref(),
-        link_type: match link.link_type {
-            LinkType::References => TypeRow::References,
-            LinkType::DependsOn => TypeRow::DependsOn,
-            LinkType::Implements => TypeRow::Implements,
-            LinkType::Extends => TypeRow::Extends,
-            LinkType::ConflictsWith => TypeRow::ConflictsWith,
-        },
+        link_type: link.link_type,
     }
 }
 
 fn link(row: LinkRow<'_>) -> Link {
     Link {
-        syntax: match row.syntax {
-            SyntaxRow::Wiki => LinkSyntax::Wiki,
-            SyntaxRow::Embed => LinkSyntax::Embed,
-            SyntaxRow::Markdown => LinkSyntax::Markdown,
-            SyntaxRow::Frontmatter => LinkSyntax::Frontmatter,
-            SyntaxRow::Shortcode => LinkSyntax::Shortcode,
-        },
+        syntax: row.syntax,
         target: row.target.to_owned(),
         fragment: row.fragment.map(str::to_owned),
         label: row.label.map(str::to_owned),
-        link_type: match row.link_type {
-            TypeRow::References => LinkType::References,
-            TypeRow::DependsOn => LinkType::DependsOn,
-            TypeRow::Implements => LinkType::Implements,
-            TypeRow::Extends => LinkType::Extends,
-            TypeRow::ConflictsWith => LinkType::ConflictsWith,
-        },
+        link_type: row.link_type,
     }
 }
 

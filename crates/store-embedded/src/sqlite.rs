@@ -1,5 +1,5 @@
-//! What every connection to a database in a vault needs. The file may have come with a cloned vault: nothing in it but the rows
-//! of our own tables is used, and no statement runs without end.
+//! Connections to databases in a vault. The file may have come with a cloned vault: only the rows of our own tables are used,
+//! and every statement has a time limit.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-/// How long one operation may take: far longer than reading or importing the largest memory.
+/// The time limit of an operation: far more than reading or importing the largest memory takes.
 const LONGEST_OPERATION: Duration = Duration::from_secs(600);
 
-/// Steps of SQLite's machine between two looks at the clock: some milliseconds.
-const STEPS_BETWEEN_LOOKS: i32 = 200_000;
+/// Steps of SQLite's virtual machine between two checks of the clock: some milliseconds.
+const STEPS_BETWEEN_CHECKS: i32 = 200_000;
 
 thread_local! {
-    /// When the operation that this thread is in must be over.
+    /// When this thread's operation times out.
     static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Gives the statements that follow on this thread the time of one operation.
+/// Starts the time limit for the statements that follow on this thread.
 pub(crate) fn start_operation() {
     start_operation_of(LONGEST_OPERATION);
 }
@@ -29,7 +29,7 @@ fn start_operation_of(longest: Duration) {
     DEADLINE.set(Instant::now().checked_add(longest));
 }
 
-/// Opens a database file, which must not be a link, nor reached by one.
+/// Opens a database file. Neither it nor a folder above it may be a link.
 pub(crate) fn connect(file: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let mut db = Connection::open_with_flags(file, flags | more)?;
@@ -37,7 +37,7 @@ pub(crate) fn connect(file: &Path, more: OpenFlags) -> rusqlite::Result<Connecti
     Ok(db)
 }
 
-/// Turns off what a schema can do by itself, and bounds every statement.
+/// Turns off everything that a schema can trigger by itself, and limits the time of statements.
 pub(crate) fn protect(db: &mut Connection) -> rusqlite::Result<()> {
     start_operation();
     for (setting, is_on) in [
@@ -49,34 +49,42 @@ pub(crate) fn protect(db: &mut Connection) -> rusqlite::Result<()> {
         db.set_db_config(setting, is_on)?;
     }
     db.progress_handler(
-        STEPS_BETWEEN_LOOKS,
+        STEPS_BETWEEN_CHECKS,
         Some(|| DEADLINE.get().is_some_and(|deadline| Instant::now() > deadline)),
     )?;
-    // Says nothing of the file, and does not read it.
+    // A setting of the connection; does not read the file.
     db.pragma_update(None, "cell_size_check", true)
 }
 
-/// Has a database keep a write-ahead log; says which journal it has then. No rollback journal is ever written beside it: one
-/// that is found there is another program's.
-pub(crate) fn use_log(db: &Connection) -> rusqlite::Result<String> {
+/// Sets a database to write-ahead logging and returns its journal mode. No rollback journal is ever written: one beside a
+/// database is another program's.
+pub(crate) fn use_wal(db: &Connection) -> rusqlite::Result<String> {
     let mode: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
     if !mode.eq_ignore_ascii_case("wal") {
-        // For the one page that the change of mode writes.
+        // Changing the mode writes one page, which would need a journal.
         db.pragma_update(None, "journal_mode", "MEMORY")?;
     }
     db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
 }
 
-/// A table, index, trigger or view that is not as `make` makes it in an empty database, as the end of a sentence.
+/// The messages of SQLite's integrity check; none for a sound database.
+pub(crate) fn integrity_check(db: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut check = db.prepare("PRAGMA integrity_check(20)")?;
+    let lines = check.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
+    Ok(lines.into_iter().filter(|line| line != "ok").collect())
+}
+
+/// The first table, index, trigger or view that differs from those that `create` makes in an empty database, as the end of a
+/// sentence.
 pub(crate) fn unknown_object(
     db: &Connection,
-    make: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
+    create: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<Option<String>> {
     let mut fresh = Connection::open_in_memory()?;
-    make(&mut fresh)?;
+    create(&mut fresh)?;
     let (known, found) = (objects(&fresh)?, objects(db)?);
-    let odd = found.difference(&known).next().map(|object| format!("has {} that Quipu does not make", object.name()));
-    Ok(odd.or_else(|| known.difference(&found).next().map(|object| format!("lacks {}", object.name()))))
+    let odd = found.difference(&known).next().map(|object| format!("has {} that Quipu does not create", object.name()));
+    Ok(odd.or_else(|| known.difference(&found).next().map(|object| format!("has no {}", object.name()))))
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -129,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn statement_over_its_time_is_interrupted() {
+    fn statement_over_its_time_limit_is_interrupted() {
         let db = open();
         start_operation_of(Duration::from_millis(50));
         let endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
@@ -148,7 +156,7 @@ mod tests {
             ("CREATE VIEW w AS SELECT 1", Some("has view \"w\"")),
             ("CREATE TABLE more (x)", Some("has table \"more\"")),
             ("DROP INDEX i; CREATE INDEX i ON t (abs(x))", Some("has index \"i\"")),
-            ("DROP INDEX i", Some("lacks index \"i\"")),
+            ("DROP INDEX i", Some("has no index \"i\"")),
         ] {
             let mut db = Connection::open_in_memory().unwrap();
             make(&mut db).unwrap();

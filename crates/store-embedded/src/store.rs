@@ -1,4 +1,4 @@
-//! The store: the catalog, the text index and the vectors as one. Every change of notes goes through
+//! The store: the catalog, the text index and the vectors together. Every change of notes goes through
 //! [`EmbeddedStore::apply`].
 
 use std::fs::File;
@@ -11,27 +11,27 @@ use quipu_core::ports::{Loaded, NoteChange, NoteStore, RankedText, StoreError, T
 use quipu_core::search::PASSAGES_VERSION;
 
 use crate::catalog::{Catalog, CatalogError};
-use crate::folder::{self, OpenError};
+use crate::folder::{self, StoreOpenError};
 use crate::sqlite;
-use crate::text::{Mark, TextChange, TextError, TextIndex};
-use crate::vectors::{VectorError, Vectors, brought};
+use crate::text::{IndexPosition, SectionIndex, TextChange, TextError};
+use crate::vectors::{VectorError, Vectors, passages_of};
 
-/// The default store. See the crate's page for how its two parts stay together.
+/// The default store. The crate's documentation says how its parts stay consistent.
 pub struct EmbeddedStore {
-    /// Held through all of `apply`, so that the text index gets lists of changes in the catalog's order.
+    /// Locked during all of `apply`, so that the text index gets lists of changes in the catalog's order.
     pub(crate) catalog: Mutex<Catalog>,
-    text: TextIndex,
+    text: SectionIndex,
     pub(crate) vectors: Vectors,
-    /// Whether the text index was damaged and started anew while open, so that it lacks notes.
+    /// Whether the text index was damaged and reset while open, so that texts are missing from it.
     is_text_lost: AtomicBool,
     notices: Mutex<Vec<String>>,
     /// `None` in memory.
     folder: Option<PathBuf>,
-    /// Last, so that the folder is given up when nothing writes to it any more.
+    /// The last field, so that the lock is released when nothing writes any more.
     _lock: Option<File>,
 }
 
-/// What a store holds.
+/// The size of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreStats {
     /// Notes.
@@ -40,24 +40,23 @@ pub struct StoreStats {
     pub sections: u64,
     /// Bytes of all files; 0 in memory.
     pub bytes_on_disk: u64,
-    /// How many lists of changes were applied since the store was last empty.
+    /// The number of lists of changes applied since the store was empty.
     pub seq: u64,
 }
 
 impl EmbeddedStore {
-    /// Opens the store in a folder, which is made where there is none and belongs to this process until the store is
-    /// dropped. What is damaged or of another format is started anew, see [`EmbeddedStore::notices`].
-    pub fn open(folder: &Path) -> Result<Self, OpenError> {
+    /// Opens or creates the store in a folder, which belongs to this process until the store is dropped. Parts that are
+    /// damaged or of another format are rebuilt, see [`EmbeddedStore::notices`].
+    pub fn open(folder: &Path) -> Result<Self, StoreOpenError> {
         Ok(Self::of_folder(folder, folder::open(folder, false)?))
     }
 
-    /// Opens the store in a folder and forgets all that it held, but for vectors: those of texts that come back are used
-    /// again.
-    pub fn open_empty(folder: &Path) -> Result<Self, OpenError> {
+    /// Opens the store in a folder and deletes its content, except vectors: texts that come back use them again.
+    pub fn open_empty(folder: &Path) -> Result<Self, StoreOpenError> {
         Ok(Self::of_folder(folder, folder::open(folder, true)?))
     }
 
-    fn of_folder(folder: &Path, parts: folder::Folder) -> Self {
+    fn of_folder(folder: &Path, parts: folder::OpenedFolder) -> Self {
         Self {
             catalog: Mutex::new(parts.catalog),
             text: parts.text,
@@ -69,11 +68,11 @@ impl EmbeddedStore {
         }
     }
 
-    /// An empty store that leaves nothing behind: for a vault that cannot be written or is owned by another process.
+    /// An empty store without files, for a vault that is read-only or owned by another process.
     pub fn in_memory() -> Result<Self, StoreError> {
         Ok(Self {
             catalog: Mutex::new(Catalog::in_memory().map_err(|error| StoreError::new("opened", error))?),
-            text: TextIndex::in_memory().map_err(|error| StoreError::new("opened", error))?,
+            text: SectionIndex::in_memory().map_err(|error| StoreError::new("opened", error))?,
             vectors: Vectors::new(None),
             is_text_lost: AtomicBool::new(false),
             notices: Mutex::default(),
@@ -82,15 +81,15 @@ impl EmbeddedStore {
         })
     }
 
-    /// What had to be started anew and why, as sentences for the user. Complete after the store was loaded, but for
-    /// vectors, which are looked at when they are first needed.
+    /// What was rebuilt and why, as sentences for the user. Complete once the store is loaded, except for vectors, which are
+    /// opened at the first search by meaning.
     pub fn notices(&self) -> Vec<String> {
         let mut notices = self.notices.lock().clone();
         notices.extend(self.vectors.notices());
         notices
     }
 
-    /// What the store holds, from the catalog.
+    /// The size of the store.
     pub fn stats(&self) -> Result<StoreStats, StoreError> {
         let catalog = self.catalog();
         let (notes, sections) = catalog.counts().map_err(|error| StoreError::new("counted", error))?;
@@ -99,19 +98,19 @@ impl EmbeddedStore {
         Ok(StoreStats { notes, sections, bytes_on_disk, seq: catalog.seq() })
     }
 
-    /// Starts the text index anew where it was found damaged. Every note is owed from then on.
-    fn replace_damaged_text(&self, catalog: &mut Catalog) -> Result<(), StoreFault> {
-        // Two searches may find the same damage.
+    /// Resets the text index if it was found damaged. The text of every note is missing then.
+    fn reset_damaged_text(&self, catalog: &mut Catalog) -> Result<(), StoreFault> {
+        // Another search may have found the same damage and reset it.
         let Some(reason) = self.text.damage() else { return Ok(()) };
-        tracing::error!("the text index is damaged and started anew: {reason}");
+        tracing::error!("the text index is damaged: {reason}; it is rebuilt");
         self.is_text_lost.store(true, Ordering::Release);
-        // First, so that whatever happens to the files now, none of the old is taken for whole.
-        catalog.settle_debts(None)?;
-        self.text.start_anew()?;
+        // First, so that the old files are not trusted, whatever happens to them now.
+        catalog.mark_missing_texts(None)?;
+        self.text.reset()?;
         Ok(())
     }
 
-    /// Refuses to look into a text index that lacks notes: finding nothing would be a lie.
+    /// Fails while texts are missing from the text index: finding nothing would be wrong.
     fn refuse_lost_text(&self) -> Result<(), StoreFault> {
         if self.is_text_lost.load(Ordering::Acquire) {
             let owed = self.catalog().owed()?.len();
@@ -123,18 +122,14 @@ impl EmbeddedStore {
         Ok(())
     }
 
-    fn find(&self, query: &TextQuery) -> Result<TextHits, StoreFault> {
-        self.ask_text(|text| text.search(query))
-    }
-
     fn ask_text<Answer>(
         &self,
-        question: impl Fn(&TextIndex) -> Result<Answer, TextError>,
+        question: impl Fn(&SectionIndex) -> Result<Answer, TextError>,
     ) -> Result<Answer, StoreFault> {
         self.refuse_lost_text()?;
         match question(&self.text) {
             Err(TextError::Damaged(reason)) => {
-                self.replace_damaged_text(&mut self.catalog())?;
+                self.reset_damaged_text(&mut self.catalog())?;
                 Err(StoreFault::TextDamaged(reason))
             }
             outcome => Ok(outcome?),
@@ -143,27 +138,27 @@ impl EmbeddedStore {
 
     fn update(&self, changes: &[NoteChange<'_>]) -> Result<(), StoreFault> {
         changes.iter().try_for_each(check_ranges)?;
-        let passages = brought(changes);
+        let passages = passages_of(changes);
         let mut catalog = self.catalog();
-        self.replace_damaged_text(&mut catalog)?;
+        self.reset_damaged_text(&mut catalog)?;
         let was_there = catalog.apply(changes, &passages, self.text.committed_seq())?;
-        self.vectors.follow(changes, &passages);
+        self.vectors.apply(changes, &passages);
         let mut text_changes = Vec::with_capacity(changes.len());
         for (change, was_there) in changes.iter().zip(was_there) {
             match *change {
                 NoteChange::Put { key, note, text } => {
-                    // Forgetting costs a look into every segment, so a first indexing does without.
+                    // A deletion reads every segment, so a first indexing does without.
                     if was_there {
-                        text_changes.push(TextChange::Forget(key));
+                        text_changes.push(TextChange::Delete(key));
                     }
                     text_changes.push(TextChange::Add(self.text.documents(key, note, text)));
                 }
-                NoteChange::Remove { key } if was_there => text_changes.push(TextChange::Forget(key)),
+                NoteChange::Remove { key } if was_there => text_changes.push(TextChange::Delete(key)),
                 NoteChange::Touch { .. } | NoteChange::Remove { .. } => {}
             }
         }
         if !text_changes.is_empty() {
-            self.text.push(text_changes, mark(&catalog));
+            self.text.push(text_changes, position(&catalog));
         }
         Ok(())
     }
@@ -177,7 +172,7 @@ impl EmbeddedStore {
             let (_, expected) = catalog.counts()?;
             let found = self.text.sections()?;
             if found != expected {
-                findings.push(format!("The text index has {found} sections, and the catalog {expected}."));
+                findings.push(format!("The text index has {found} sections, but the catalog has {expected}."));
             }
         }
         Ok(findings)
@@ -185,26 +180,22 @@ impl EmbeddedStore {
 
     fn catalog(&self) -> MutexGuard<'_, Catalog> {
         sqlite::start_operation();
-        // A panic inside a transaction rolls it back, so the catalog is whole after it.
+        // A panic inside a transaction rolls it back, so the catalog is always consistent.
         self.catalog.lock()
     }
 
-    /// Everything in the catalog, and the text index brought to agree with it.
+    /// Loads the catalog and makes the text index agree with it.
     fn load_catalog(&self, catalog: &mut Catalog, fingerprint: &str) -> Result<Loaded, CatalogError> {
         catalog.keep_only(&format!("{fingerprint}, passages {PASSAGES_VERSION}"))?;
         self.vectors.unload();
-        // A text index of another epoch holds other notes. One that is ahead has seen what a power cut took from the
-        // catalog.
-        let text_seq = self
-            .text
-            .committed()
-            .filter(|mark| mark.epoch == catalog.epoch() && mark.seq <= catalog.seq())
-            .map(|mark| mark.seq);
-        // The old text of a note whose new text was lost must not be found either.
-        let outdated: Vec<_> = catalog.settle_debts(text_seq)?.into_iter().map(TextChange::Forget).collect();
+        // A text index of another epoch has other notes. One that is ahead has changes that the catalog lost in a power cut.
+        let text_seq =
+            self.text.committed().filter(|at| at.epoch == catalog.epoch() && at.seq <= catalog.seq()).map(|at| at.seq);
+        // The old text of a note whose new text is missing must not be found either.
+        let outdated: Vec<_> = catalog.mark_missing_texts(text_seq)?.into_iter().map(TextChange::Delete).collect();
         let outdated = if text_seq.is_none() { vec![TextChange::Clear] } else { outdated };
         if !outdated.is_empty() {
-            self.text.push(outdated, mark(catalog));
+            self.text.push(outdated, position(catalog));
         }
         let rows = catalog.load()?;
         Ok(Loaded { notes: rows.notes, text_missing: rows.owed, links: catalog.links()? })
@@ -216,7 +207,7 @@ impl NoteStore for EmbeddedStore {
         let mut catalog = self.catalog();
         let outcome = match self.load_catalog(&mut catalog, fingerprint) {
             Err(error) if error.is_damage() => {
-                let notice = format!("The index was started anew, since its catalog could not be read: {error}.");
+                let notice = format!("Cannot read the catalog of the index: {error}; the index is rebuilt.");
                 self.notices.lock().push(notice);
                 catalog.recreate().and_then(|()| self.load_catalog(&mut catalog, fingerprint))
             }
@@ -229,9 +220,8 @@ impl NoteStore for EmbeddedStore {
         if changes.is_empty() {
             return Ok(());
         }
-        // The caller goes on without the store, and its warning has no reason in it.
-        let outcome =
-            self.update(changes).inspect_err(|error| tracing::warn!("the index could not be updated: {error}"));
+        // The caller continues without the store, and its warning has no cause in it.
+        let outcome = self.update(changes).inspect_err(|error| tracing::warn!("cannot update the index: {error}"));
         outcome.map_err(|error| StoreError::new("updated", error))
     }
 
@@ -240,7 +230,7 @@ impl NoteStore for EmbeddedStore {
     }
 
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
-        self.find(query).map_err(|error| StoreError::new("searched", error))
+        self.ask_text(|index| index.search(query)).map_err(|error| StoreError::new("searched", error))
     }
 
     fn rank_text(&self, text: &str, limit: usize) -> Result<RankedText, StoreError> {
@@ -272,26 +262,23 @@ enum StoreFault {
     Text(#[from] TextError),
     #[error(transparent)]
     Vectors(#[from] VectorError),
-    #[error(
-        "the text index is damaged and was started anew; a running server fills it again, and so does \
-         `quipu index --rebuild`: {0}"
-    )]
+    #[error("the text index is damaged: {0}; a running server rebuilds it, and so does `quipu index --rebuild`")]
     TextDamaged(String),
     #[error(
-        "the text index was damaged and lacks {owed} notes; a running server fills it again, and so does \
+        "{owed} notes are missing from the text index, which was damaged; a running server adds them, and so does \
          `quipu index --rebuild`"
     )]
     TextLost { owed: usize },
-    #[error("section {section} of {path} (key {key}) lies outside its text")]
+    #[error("section {section} of {path} (key {key}) is outside its text")]
     Range { section: usize, path: String, key: u32 },
 }
 
-/// How far the text index has come once it has all that was pushed.
-fn mark(catalog: &Catalog) -> Mark {
-    Mark { epoch: catalog.epoch().to_owned(), seq: catalog.seq() }
+/// The position of the text index once it has everything that was pushed.
+fn position(catalog: &Catalog) -> IndexPosition {
+    IndexPosition { epoch: catalog.epoch().to_owned(), seq: catalog.seq() }
 }
 
-/// Refuses a note whose sections are not of the text it came with.
+/// Fails if a section of a note is outside the note's text.
 fn check_ranges(change: &NoteChange<'_>) -> Result<(), StoreFault> {
     let NoteChange::Put { key: NoteKey(key), note, text } = *change else { return Ok(()) };
     match note.sections.iter().position(|section| text.get(section.text_start..section.range.end).is_none()) {

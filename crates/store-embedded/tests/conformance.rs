@@ -6,12 +6,12 @@
 use std::io::Write;
 
 use quipu_store_embedded::EmbeddedStore;
-use quipu_testkit::store_conformance::Shelf;
+use quipu_testkit::store_conformance::NoteStorage;
 use tempfile::TempDir;
 
-struct DiskShelf(TempDir);
+struct DiskStorage(TempDir);
 
-impl Shelf for DiskShelf {
+impl NoteStorage for DiskStorage {
     type Store = EmbeddedStore;
 
     fn open(&self) -> EmbeddedStore {
@@ -36,9 +36,9 @@ impl Shelf for DiskShelf {
     }
 }
 
-struct MemoryShelf;
+struct InMemoryStorage;
 
-impl Shelf for MemoryShelf {
+impl NoteStorage for InMemoryStorage {
     type Store = EmbeddedStore;
 
     fn open(&self) -> EmbeddedStore {
@@ -55,11 +55,11 @@ impl Shelf for MemoryShelf {
 }
 
 mod on_disk {
-    quipu_testkit::store_conformance!(super::DiskShelf(tempfile::tempdir().unwrap()));
-    quipu_testkit::vector_conformance!(crate::DiskShelf(tempfile::tempdir().unwrap()));
+    quipu_testkit::store_conformance!(super::DiskStorage(tempfile::tempdir().unwrap()));
+    quipu_testkit::vector_conformance!(crate::DiskStorage(tempfile::tempdir().unwrap()));
 }
 
 mod in_memory {
-    quipu_testkit::store_conformance!(super::MemoryShelf);
-    quipu_testkit::vector_conformance!(crate::MemoryShelf);
+    quipu_testkit::store_conformance!(super::InMemoryStorage);
+    quipu_testkit::vector_conformance!(crate::InMemoryStorage);
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use quipu_core::model::NoteKey;
 use quipu_core::ports::{NoteChange, NoteStore, TextQuery};
-use quipu_store_embedded::{EmbeddedStore, OpenError};
+use quipu_store_embedded::{EmbeddedStore, StoreOpenError};
 use quipu_testkit::store_conformance::note;
 
 /// A folder with a store of some hundred notes.
@@ -53,35 +53,35 @@ fn starts_anew(folder: &Path, notice: &str, kept_notes: usize) {
 }
 
 #[test]
-fn a_folder_has_one_owner() {
+fn folder_has_one_owner() {
     let folder = filled();
     let store = EmbeddedStore::open(folder.path()).unwrap();
-    assert!(matches!(EmbeddedStore::open(folder.path()), Err(OpenError::Owned { .. })));
+    assert!(matches!(EmbeddedStore::open(folder.path()), Err(StoreOpenError::Owned { .. })));
     drop(store);
     EmbeddedStore::open(folder.path()).unwrap();
 }
 
 #[test]
-fn a_catalog_that_is_no_database_is_started_anew() {
+fn catalog_that_is_no_database_is_recreated() {
     let folder = filled();
     std::fs::write(folder.path().join("catalog.db"), "not a database, but longer than its header ".repeat(100))
         .unwrap();
-    starts_anew(folder.path(), "catalog could not be used", 0);
+    starts_anew(folder.path(), "Cannot use the catalog", 0);
 }
 
 #[test]
-fn a_catalog_with_a_damaged_page_is_started_anew() {
+fn catalog_with_a_damaged_page_is_recreated() {
     let folder = filled();
     let file = folder.path().join("catalog.db");
     let mut bytes = std::fs::read(&file).unwrap();
     let middle = bytes.len() / 2 / 4096 * 4096;
     bytes[middle..middle + 8192].fill(0xa5);
     std::fs::write(&file, bytes).unwrap();
-    starts_anew(folder.path(), "catalog could not be read", 0);
+    starts_anew(folder.path(), "Cannot read the catalog", 0);
 }
 
 #[test]
-fn a_catalog_of_another_format_is_started_anew() {
+fn catalog_of_another_format_is_recreated() {
     for format in [0, 99] {
         let folder = filled();
         let db = rusqlite::Connection::open(folder.path().join("catalog.db")).unwrap();
@@ -92,14 +92,14 @@ fn a_catalog_of_another_format_is_started_anew() {
 }
 
 #[test]
-fn a_text_index_that_cannot_be_read_is_started_anew() {
+fn unreadable_text_index_is_rebuilt() {
     let folder = filled();
     std::fs::write(folder.path().join("text/meta.json"), "{").unwrap();
     starts_anew(folder.path(), "text index", 300);
 }
 
 #[test]
-fn a_text_index_that_is_gone_is_made_again() {
+fn missing_text_index_is_rebuilt() {
     let folder = filled();
     std::fs::remove_dir_all(folder.path().join("text")).unwrap();
     let store = EmbeddedStore::open(folder.path()).unwrap();
@@ -108,7 +108,7 @@ fn a_text_index_that_is_gone_is_made_again() {
 }
 
 #[test]
-fn texts_put_again_only_in_part_are_still_missing_at_the_next_load() {
+fn texts_not_put_again_are_still_missing_at_the_next_load() {
     let folder = filled();
     std::fs::remove_dir_all(folder.path().join("text")).unwrap();
     let store = EmbeddedStore::open(folder.path()).unwrap();
@@ -135,7 +135,7 @@ fn spoil_positions(folder: &Path) {
 }
 
 #[test]
-fn a_text_index_spoiled_by_a_power_cut_is_started_anew() {
+fn text_index_damaged_by_a_power_cut_is_rebuilt() {
     let folder = filled();
     spoil_positions(folder.path());
     // Without it the store was not closed.
@@ -144,7 +144,7 @@ fn a_text_index_spoiled_by_a_power_cut_is_started_anew() {
 }
 
 #[test]
-fn a_list_with_a_note_that_does_not_fit_its_text_changes_nothing() {
+fn list_with_an_invalid_range_changes_nothing() {
     let store = EmbeddedStore::in_memory().unwrap();
     store.load("damage").unwrap();
     let alpha = note("a.md", "alpha");
@@ -159,7 +159,7 @@ fn a_list_with_a_note_that_does_not_fit_its_text_changes_nothing() {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_that_cannot_be_made_is_an_error_that_names_it() {
+fn folder_that_cannot_be_created_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
@@ -168,7 +168,7 @@ fn a_folder_that_cannot_be_made_is_an_error_that_names_it() {
 }
 
 #[test]
-fn links_in_the_place_of_the_index_or_its_parts_are_refused_and_nothing_is_written_behind_them() {
+fn links_in_place_of_the_index_are_refused_and_not_followed() {
     for place in ["index", "index/text", "index/catalog.db", "index/index.lock", "index/text/meta.json"] {
         let (vault, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let link = vault.path().join(place);
@@ -177,7 +177,7 @@ fn links_in_the_place_of_the_index_or_its_parts_are_refused_and_nothing_is_writt
         let target = if is_folder { outside.path().to_owned() } else { outside.path().join("victim") };
         std::os::unix::fs::symlink(&target, &link).unwrap();
         match EmbeddedStore::open(&vault.path().join("index")) {
-            Err(error @ OpenError::Failed { .. }) => assert!(error.to_string().contains("is a link"), "{error}"),
+            Err(error @ StoreOpenError::Failed { .. }) => assert!(error.to_string().contains("is a link"), "{error}"),
             other => panic!("{place}: {:?}", other.map(|_| "opened")),
         }
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0, "{place}");

@@ -114,7 +114,7 @@ fn is_whole(store: &EmbeddedStore) {
 }
 
 #[test]
-fn a_damaged_file_is_found_at_opening_and_the_text_index_started_anew() {
+fn damaged_file_is_found_at_opening_and_the_text_index_rebuilt() {
     for kind in KINDS {
         for (damage, spoil) in DAMAGES {
             let folder = filled();
@@ -122,7 +122,7 @@ fn a_damaged_file_is_found_at_opening_and_the_text_index_started_anew() {
             let (store, missing) = opened(folder.path());
             assert_eq!(missing, NOTES, ".{kind} {damage}");
             let notices = store.notices();
-            assert!(notices.iter().any(|line| line.contains("text index was started anew")), "{notices:?}");
+            assert!(notices.iter().any(|line| line.contains("Cannot use the text index")), "{notices:?}");
             put_all(&store);
             is_whole(&store);
         }
@@ -130,7 +130,7 @@ fn a_damaged_file_is_found_at_opening_and_the_text_index_started_anew() {
 }
 
 #[test]
-fn a_check_names_what_was_damaged_since_the_opening() {
+fn check_names_files_damaged_after_opening() {
     for kind in KINDS {
         for (damage, spoil) in DAMAGES {
             // A store goes on with the bytes that it has mapped, and these are whole.
@@ -148,7 +148,7 @@ fn a_check_names_what_was_damaged_since_the_opening() {
 }
 
 #[test]
-fn a_check_names_what_was_spoiled_in_place() {
+fn check_names_files_overwritten_in_place() {
     for kind in KINDS {
         let folder = filled();
         let (store, _) = opened(folder.path());
@@ -159,7 +159,7 @@ fn a_check_names_what_was_spoiled_in_place() {
 }
 
 #[test]
-fn a_search_in_a_spoiled_index_ends_no_process_and_the_next_start_repairs_it() {
+fn search_in_a_corrupt_index_does_not_panic_and_the_next_start_rebuilds_it() {
     for kind in KINDS {
         let folder = filled();
         let (store, missing) = opened(folder.path());
@@ -180,7 +180,7 @@ fn a_search_in_a_spoiled_index_ends_no_process_and_the_next_start_repairs_it() {
 }
 
 #[test]
-fn a_commit_into_a_spoiled_index_ends_no_process_and_loses_no_note() {
+fn corrupt_index_neither_panics_nor_loses_notes() {
     let text = text();
     let other = note("n1.md", &text);
     for kind in KINDS {
@@ -201,14 +201,14 @@ fn a_commit_into_a_spoiled_index_ends_no_process_and_loses_no_note() {
 }
 
 #[test]
-fn a_lost_text_index_answers_again_once_every_note_is_put() {
+fn lost_text_index_works_again_once_every_note_is_put() {
     let folder = filled();
     let (store, _) = opened(folder.path());
     files(folder.path(), "term").iter().for_each(|file| spoil_in_place(file));
     let first = search(&store, "gamma").unwrap_err();
-    assert!(first.source.to_string().contains("started anew"), "{}", first.source);
+    assert!(first.source.to_string().contains("a running server rebuilds it"), "{}", first.source);
     let second = search(&store, "gamma").unwrap_err();
-    assert!(second.source.to_string().contains(&format!("lacks {NOTES} notes")), "{}", second.source);
+    assert!(second.source.to_string().contains(&format!("{NOTES} notes are missing")), "{}", second.source);
     put_all(&store);
     is_whole(&store);
     drop(store);
@@ -218,7 +218,7 @@ fn a_lost_text_index_answers_again_once_every_note_is_put() {
 }
 
 #[test]
-fn a_text_index_that_is_removed_while_open_is_found_out_and_filled_again() {
+fn deleted_text_index_is_noticed_and_rebuilt() {
     for gone in ["text", "text/meta.json"] {
         let folder = filled();
         let (store, _) = opened(folder.path());
@@ -229,7 +229,7 @@ fn a_text_index_that_is_removed_while_open_is_found_out_and_filled_again() {
         } else {
             std::fs::remove_file(&path).unwrap();
         }
-        assert!(store.check().unwrap().concat().contains("its files are gone"), "{gone}");
+        assert!(store.check().unwrap().concat().contains("its files are missing"), "{gone}");
         // The next change cannot be written, so the search that must see it meets the absence.
         let (text, changed) = (text(), note("n0.md", &text()));
         store.apply(&[NoteChange::Put { key: NoteKey(0), note: &changed, text: &text }]).unwrap();

@@ -25,14 +25,14 @@ fn memory() -> (TempDir, PathBuf) {
 }
 
 #[test]
-fn memory_with_objects_of_its_own_is_refused_and_left_as_it_is() {
+fn memory_with_unknown_objects_is_refused_and_unchanged() {
     for (sql, named) in [
         ("CREATE TRIGGER t AFTER INSERT ON change BEGIN DELETE FROM observation; END", "trigger \"t\""),
         (&format!("CREATE TRIGGER t AFTER INSERT ON change BEGIN {ENDLESS}; END"), "trigger \"t\""),
         (&format!("DROP TABLE context; CREATE VIEW context AS {ENDLESS}"), "view \"context\""),
         ("CREATE TABLE more (x)", "table \"more\""),
         ("CREATE INDEX i ON observation (length(text))", "index \"i\""),
-        ("DROP INDEX observation_by_entity", "lacks index \"observation_by_entity\""),
+        ("DROP INDEX observation_by_entity", "has no index \"observation_by_entity\""),
     ] {
         let (home, file) = memory();
         Connection::open(&file).unwrap().execute_batch(sql).unwrap();
@@ -77,7 +77,7 @@ fn search(store: &EmbeddedStore) -> usize {
 }
 
 #[test]
-fn index_with_objects_of_its_own_or_a_journal_is_rebuilt() {
+fn index_with_unknown_objects_or_a_journal_is_rebuilt() {
     let endless = format!("CREATE TRIGGER t AFTER UPDATE ON meta BEGIN {ENDLESS}; END");
     let view = format!("DROP TABLE links; CREATE VIEW links AS {ENDLESS}");
     for spoil in [Some(endless.as_str()), Some(view.as_str()), Some("CREATE TABLE more (x)"), None] {
@@ -88,7 +88,11 @@ fn index_with_objects_of_its_own_or_a_journal_is_rebuilt() {
             None => std::fs::write(folder.join("catalog.db-journal"), "anything").unwrap(),
         }
         let store = EmbeddedStore::open(&folder).unwrap();
-        assert!(store.notices()[0].contains("catalog could not be used: it has"), "{spoil:?}: {:?}", store.notices());
+        assert!(
+            store.notices()[0].contains("Cannot use the catalog of the index: it has"),
+            "{spoil:?}: {:?}",
+            store.notices()
+        );
         assert_eq!(store.load("hostile").unwrap().notes.len(), 0, "{spoil:?}");
         drop(store);
         fill(&folder);
@@ -96,7 +100,7 @@ fn index_with_objects_of_its_own_or_a_journal_is_rebuilt() {
 }
 
 #[test]
-fn files_are_made_for_their_owner_alone_and_for_the_group_of_a_shared_folder() {
+fn files_are_created_for_their_owner_or_the_group_of_a_shared_folder() {
     for (folder_mode, folders, files) in [(0o755, 0o700, 0o600), (0o2770, 0o2770, 0o660)] {
         let home = tempfile::tempdir().unwrap();
         let own = home.path().join("own");
@@ -121,7 +125,7 @@ fn files_are_made_for_their_owner_alone_and_for_the_group_of_a_shared_folder() {
 
 /// The index is damaged, so it is removed and made again: where it lies, not where a link leads.
 #[test]
-fn nothing_is_deleted_through_a_link_that_takes_the_folders_place() {
+fn nothing_is_deleted_through_a_link_in_place_of_the_folder() {
     for name in ["index", "index/text"] {
         let home = index();
         let theirs = home.path().join("theirs");

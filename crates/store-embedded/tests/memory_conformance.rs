@@ -3,12 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "what a test shares fails as the test does")]
 
 use quipu_store_embedded::MemoryDatabase;
-use quipu_testkit::memory_conformance::MemoryShelf;
+use quipu_testkit::memory_conformance::MemoryStorage;
 use tempfile::TempDir;
 
-struct DiskShelf(TempDir);
+struct DiskStorage(TempDir);
 
-impl MemoryShelf for DiskShelf {
+impl MemoryStorage for DiskStorage {
     type Store = MemoryDatabase;
 
     fn open(&self) -> MemoryDatabase {
@@ -17,5 +17,5 @@ impl MemoryShelf for DiskShelf {
 }
 
 mod on_disk {
-    quipu_testkit::memory_conformance!(super::DiskShelf(tempfile::tempdir().unwrap()));
+    quipu_testkit::memory_conformance!(super::DiskStorage(tempfile::tempdir().unwrap()));
 }

@@ -52,7 +52,7 @@ fn compounds_are_found_whole_and_in_parts() {
 }
 
 #[test]
-fn words_that_nearly_every_section_has_do_not_decide() {
+fn common_words_do_not_decide() {
     let mut texts: Vec<String> = (0..60).map(|number| format!("how the weather was on day {number}")).collect();
     texts[10] = "deploy with one command".to_owned();
     texts[20] = "the way we deploy a service".to_owned();
@@ -90,7 +90,7 @@ fn accents_count_until_nothing_else_is_found() {
 }
 
 #[test]
-fn words_are_found_by_other_forms_of_them() {
+fn words_are_found_by_their_stems() {
     let store = store(&[
         "She was running the indexers over many libraries.",
         "Der Hund und die Katze liefen über die alten Häuser der kleinen Stadt, und die Leute sahen ihnen lange nach.",
@@ -101,7 +101,7 @@ fn words_are_found_by_other_forms_of_them() {
 }
 
 #[test]
-fn a_slip_or_a_part_of_a_word_finds_it_when_nothing_else_does() {
+fn typo_or_part_of_a_word_finds_it_when_nothing_else_does() {
     let store = store(&["kubernetes deployment", "deployment of reconfiguration", "weather"]);
     let hits = search(&store, "kubernets deploymnet");
     assert_eq!((hits.matched, hits.hits.len(), hits.hits[0].key.0), (TextMatch::Similar, 1, 0));
@@ -110,7 +110,7 @@ fn a_slip_or_a_part_of_a_word_finds_it_when_nothing_else_does() {
 }
 
 #[test]
-fn a_sentence_without_spaces_is_relaxed_to_its_pairs() {
+fn sentence_without_spaces_is_relaxed_to_pairs_of_characters() {
     let store = store(&["数据库连接的配置", "数据库", "天气"]);
     let hits = search(&store, "如何配置数据库");
     assert_eq!(hits.matched, TextMatch::AnyWord);
@@ -119,7 +119,7 @@ fn a_sentence_without_spaces_is_relaxed_to_its_pairs() {
 }
 
 #[test]
-fn the_note_of_that_name_comes_first() {
+fn note_with_the_queried_name_comes_first() {
     let store = EmbeddedStore::in_memory().unwrap();
     store.load("search").unwrap();
     let (body, heading) = ("plain words and the compass among them", "## Compass use\nplain words\n");
@@ -148,7 +148,7 @@ fn ranked(store: &EmbeddedStore, text: &str, limit: usize) -> Vec<u32> {
 }
 
 #[test]
-fn words_that_stand_together_are_ranked_above_the_same_words_apart() {
+fn phrases_rank_above_the_same_words_apart() {
     let mut texts = vec!["red and blue and lantern"; 40];
     texts[17] = "and and blue lantern red";
     texts[29] = "lantern_blue and and red";
@@ -158,7 +158,7 @@ fn words_that_stand_together_are_ranked_above_the_same_words_apart() {
 }
 
 #[test]
-fn a_pasted_page_is_a_query_like_any_other() {
+fn pasted_page_is_a_valid_query() {
     let page = "alpha beta gamma ".repeat(5_000);
     let store = store(&["gamma beta", "delta"]);
     assert_eq!(search(&store, &page).matched, TextMatch::AnyWord);

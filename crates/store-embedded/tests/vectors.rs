@@ -90,12 +90,12 @@ fn finds_the_closest(mut draw: impl FnMut(&mut Random) -> Vec<f32>) {
 }
 
 #[test]
-fn the_closest_of_random_vectors_are_found() {
+fn closest_of_random_vectors_are_found() {
     finds_the_closest(|random| random.vector(384));
 }
 
 #[test]
-fn the_closest_of_vectors_in_tight_clusters_are_found() {
+fn closest_of_clustered_vectors_are_found() {
     finds_the_closest(|random| {
         let mut centre = Random(random.next() % 5);
         (0..384).map(|_| centre.number() + 0.05 * random.number()).collect()
@@ -104,7 +104,7 @@ fn the_closest_of_vectors_in_tight_clusters_are_found() {
 
 /// As many models make them: then the steps of the coarse byte are wide.
 #[test]
-fn the_closest_of_vectors_with_one_large_number_are_found() {
+fn closest_of_vectors_with_one_large_number_are_found() {
     finds_the_closest(|random| {
         let mut vector = random.vector(100);
         vector[7] += 8.0;
@@ -133,7 +133,7 @@ fn sections_behind_a_crowd_of_passages_are_found() {
 }
 
 #[test]
-fn a_rebuild_finds_its_vectors_again() {
+fn rebuild_reuses_vectors() {
     let folder = tempfile::tempdir().unwrap();
     let store = opened(folder.path());
     put_sections(&store, 0, 50);
@@ -150,7 +150,7 @@ fn a_rebuild_finds_its_vectors_again() {
 }
 
 #[test]
-fn a_store_that_is_not_asked_for_vectors_has_no_file_of_them() {
+fn store_without_searches_by_meaning_has_no_vector_file() {
     let folder = tempfile::tempdir().unwrap();
     let store = opened(folder.path());
     put_sections(&store, 0, 5);
@@ -175,7 +175,7 @@ fn is_started_anew(folder: &Path) {
     assert_ne!(store.check().unwrap(), [""; 0], "the damage is seen");
     let found = store.nearest(SPACE, &[1.0; 384], Calibration::NONE, 300, &|_| true).unwrap();
     assert_eq!(found, [], "vectors are gone, and it is no error");
-    assert!(store.notices().iter().any(|notice| notice.contains("The vectors were started anew")));
+    assert!(store.notices().iter().any(|notice| notice.contains("Cannot read the stored vectors")));
     assert_eq!(lacking(&store).len(), 200);
     embed_all(&store, || vec![1.0; 3]);
     assert_eq!((embedded(&store), store.check().unwrap()), (200, vec![]));
@@ -185,19 +185,19 @@ fn is_started_anew(folder: &Path) {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_started_anew() {
+fn vector_file_that_is_no_database_is_recreated() {
     is_started_anew(spoiled(|file| std::fs::write(file, "no database ".repeat(1000)).unwrap()).path());
 }
 
 #[test]
-fn a_file_of_another_format_is_started_anew() {
+fn vector_file_of_another_format_is_recreated() {
     let spoil =
         |file: &Path| rusqlite::Connection::open(file).unwrap().pragma_update(None, "user_version", 99).unwrap();
     is_started_anew(spoiled(spoil).path());
 }
 
 #[test]
-fn a_file_with_damaged_pages_is_started_anew() {
+fn vector_file_with_damaged_pages_is_recreated() {
     is_started_anew(
         spoiled(|file| {
             let mut bytes = std::fs::read(file).unwrap();
@@ -210,13 +210,13 @@ fn a_file_with_damaged_pages_is_started_anew() {
 }
 
 #[test]
-fn vectors_that_lost_a_part_are_started_anew() {
+fn vector_file_with_missing_rows_is_recreated() {
     let spoil = |file: &Path| rusqlite::Connection::open(file).unwrap().execute_batch("DELETE FROM fine").unwrap();
     is_started_anew(spoiled(spoil).path());
 }
 
 #[test]
-fn what_no_note_has_had_for_a_season_is_forgotten() {
+fn long_unused_vectors_are_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let store = opened(folder.path());
     put_sections(&store, 0, 3);
@@ -248,7 +248,7 @@ fn what_no_note_has_had_for_a_season_is_forgotten() {
 
 /// One embeds, one edits, two search, as a server does.
 #[test]
-fn searches_see_whole_vectors_while_others_write() {
+fn searches_see_complete_vectors_during_writes() {
     let folder = tempfile::tempdir().unwrap();
     let store = opened(folder.path());
     (0..20).for_each(|key| put_sections(&store, key, 10));

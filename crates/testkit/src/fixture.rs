@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_part_the_files() {
+    fn headers_separate_files() {
         let files = files("\n//- a.md\n# A\n\n//- deep/B c.md\n//- empty.md\n");
         let expected = [("a.md", "# A\n\n"), ("deep/B c.md", ""), ("empty.md", "")];
         assert_eq!(files, expected.map(|(path, text)| (path.to_owned(), text.to_owned())));

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
+    fn same_seed_gives_the_same_bytes() {
         let dirs = [(); 3].map(|()| tempfile::tempdir().unwrap());
         let vaults: Vec<_> = dirs
             .iter()
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vault_looks_like_one_that_people_wrote() {
+    fn generated_vault_resembles_real_ones() {
         let dir = tempfile::tempdir().unwrap();
         let paths = vault(dir.path(), 700, 7).unwrap();
         let texts: Vec<String> = bytes(dir.path(), &paths).into_iter().map(|b| String::from_utf8(b).unwrap()).collect();

@@ -22,7 +22,7 @@ mod mem_vault;
 mod mem_vectors;
 
 pub use fixed_clock::FixedClock;
-pub use mem_memory::{MemMemory, MemMemoryShelf, mem_memory};
+pub use mem_memory::{MemMemory, MemMemoryStorage, mem_memory};
 pub use mem_sources::MemSources;
-pub use mem_store::{MemShelf, MemStore};
+pub use mem_store::{MemNoteStorage, MemStore};
 pub use mem_vault::MemVault;

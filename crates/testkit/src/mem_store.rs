@@ -13,11 +13,11 @@ use quipu_core::ports::{
 };
 
 use crate::mem_vectors::SpaceVectors;
-use crate::store_conformance::Shelf;
+use crate::store_conformance::NoteStorage;
 
-/// The shelf a [`MemStore`] is taken from: what is put back stays, as on a disk.
+/// The storage a [`MemStore`] is taken from: what is put back stays, as on a disk.
 #[derive(Default, Clone)]
-pub struct MemShelf(Arc<Mutex<Kept>>);
+pub struct MemNoteStorage(Arc<Mutex<Kept>>);
 
 /// See the module.
 pub struct MemStore {
@@ -42,7 +42,7 @@ pub(crate) struct Kept {
     pub(crate) vectors: BTreeMap<String, SpaceVectors>,
 }
 
-impl Shelf for MemShelf {
+impl NoteStorage for MemNoteStorage {
     type Store = MemStore;
 
     fn open(&self) -> MemStore {
@@ -59,7 +59,7 @@ impl Shelf for MemShelf {
     }
 }
 
-impl MemShelf {
+impl MemNoteStorage {
     /// What [`NoteStore::keep_links`] was last given.
     pub fn links(&self) -> Option<Vec<u8>> {
         self.0.lock().links.clone()
@@ -257,6 +257,6 @@ fn cut(hits: &mut Vec<TextHit>, limit: usize) {
 
 #[cfg(test)]
 mod tests {
-    crate::store_conformance!(crate::MemShelf::default());
-    crate::vector_conformance!(crate::MemShelf::default());
+    crate::store_conformance!(crate::MemNoteStorage::default());
+    crate::vector_conformance!(crate::MemNoteStorage::default());
 }

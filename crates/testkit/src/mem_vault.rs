@@ -316,11 +316,11 @@ fn permission_denied() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vault_conformance::Place;
+    use crate::vault_conformance::TestedVault;
 
     struct InMemory(MemVault);
 
-    impl Place for InMemory {
+    impl TestedVault for InMemory {
         type Vault = MemVault;
 
         fn vault(&self) -> &MemVault {

@@ -1,8 +1,8 @@
 //! The rules of the `VaultFiles` port as tests, over the vault in memory that other tests use and over real folders: so
 //! that what passes over the one holds for the other.
 //!
-//! A vault runs them all by `vault_conformance!(place)` in a test module, where the expression makes a new, empty
-//! [`Place`].
+//! A vault runs them all by `vault_conformance!(vault)` in a test module, where the expression makes a new, empty
+//! [`TestedVault`].
 
 use quipu_core::RequestKey;
 use quipu_core::model::{ContentHash, VaultPath};
@@ -12,7 +12,7 @@ use crate::generate::Random;
 use crate::{FixedClock, MemVault};
 
 /// A vault and the hand of its user.
-pub trait Place {
+pub trait TestedVault {
     /// The vault under test.
     type Vault: VaultFiles;
 
@@ -23,27 +23,27 @@ pub trait Place {
     fn save(&self, path: &str, text: &str);
 }
 
-/// One `#[test]` for each rule, over the place that the expression makes.
+/// One `#[test]` for each rule, over the vault that the expression creates.
 #[macro_export]
 macro_rules! vault_conformance {
-    ($place:expr) => {
-        $crate::vault_conformance!($place,
-            notes_alone_are_listed_in_order_of_their_bytes,
-            a_note_is_read_with_the_stat_of_its_listing,
-            an_exact_name_wins_over_other_capitals,
+    ($vault:expr) => {
+        $crate::vault_conformance!($vault,
+            only_notes_are_listed_in_byte_order,
+            note_is_read_with_the_stat_of_its_listing,
+            exact_name_wins_over_other_case,
             files_that_differ_only_in_case_can_be_written_together,
-            every_kind_of_change_is_made_and_what_it_displaces_is_kept,
-            of_several_changes_all_are_made_or_none,
-            a_new_place_must_be_free_and_fit_for_a_note,
-            a_request_is_known_once_it_is_carried_out,
-            a_version_comes_back_and_displaces_the_present_one,
-            any_changes_give_what_the_model_gives
+            every_change_keeps_what_it_replaces,
+            several_changes_are_atomic,
+            new_path_must_be_free_and_valid,
+            request_is_known_once_it_is_carried_out,
+            restored_version_replaces_the_current_one,
+            random_vault_changes_match_the_model
         );
     };
-    ($place:expr, $($rule:ident),+) => {
+    ($vault:expr, $($rule:ident),+) => {
         $(#[test]
         fn $rule() {
-            $crate::vault_conformance::$rule(&$place);
+            $crate::vault_conformance::$rule(&$vault);
         })+
     };
 }
@@ -94,11 +94,11 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 /// Hidden files, other kinds and the folders of tools are no notes; capitals come first.
-pub fn notes_alone_are_listed_in_order_of_their_bytes(place: &impl Place) {
+pub fn only_notes_are_listed_in_byte_order(subject: &impl TestedVault) {
     for at in ["b.md", "Z/x.markdown", "a b.md", "a/x.md", "a-b.md", ".git/c.md", "pic.png", "node_modules/d.md"] {
-        place.save(at, at);
+        subject.save(at, at);
     }
-    let vault = place.vault();
+    let vault = subject.vault();
     let listed: Vec<String> = notes(vault).into_iter().map(|(path, _)| path).collect();
     assert_eq!(listed, ["Z/x.markdown", "a b.md", "a-b.md", "a/x.md", "b.md"]);
     let below = |at: &str| vault.list_below(&path(at)).expect("a part can be listed").files.len();
@@ -107,9 +107,9 @@ pub fn notes_alone_are_listed_in_order_of_their_bytes(place: &impl Place) {
 }
 
 /// The hash is of the bytes, and time and size are those a walk tells.
-pub fn a_note_is_read_with_the_stat_of_its_listing(place: &impl Place) {
-    place.save("n/a.md", "\u{feff}text\r\n");
-    let vault = place.vault();
+pub fn note_is_read_with_the_stat_of_its_listing(subject: &impl TestedVault) {
+    subject.save("n/a.md", "\u{feff}text\r\n");
+    let vault = subject.vault();
     let listed = vault.list().expect("the vault can be listed").files;
     let read = vault.read(&path("n/a.md")).expect("it can be read").expect("it is there");
     assert_eq!((listed[0].stat, ContentHash::of(&read.bytes)), (read.stat, read.hash));
@@ -119,12 +119,12 @@ pub fn a_note_is_read_with_the_stat_of_its_listing(place: &impl Place) {
 }
 
 /// Files and folders, notes or not.
-pub fn an_exact_name_wins_over_other_capitals(place: &impl Place) {
+pub fn exact_name_wins_over_other_case(subject: &impl TestedVault) {
     for at in ["Notes/A.md", "Pic.png", "x/One.md", "x/one.md"] {
-        place.save(at, at);
+        subject.save(at, at);
     }
     let find = |at: &str| {
-        let found = place.vault().find_any_case(&path(at)).expect("the vault can be looked at");
+        let found = subject.vault().find_any_case(&path(at)).expect("the vault can be looked at");
         found.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(find("notes/a.md"), ["Notes/A.md"]);
@@ -136,11 +136,11 @@ pub fn an_exact_name_wins_over_other_capitals(place: &impl Place) {
 }
 
 /// Folders are made as needed, and each change tells the stat of its file.
-pub fn every_kind_of_change_is_made_and_what_it_displaces_is_kept(place: &impl Place) {
+pub fn every_change_keeps_what_it_replaces(subject: &impl TestedVault) {
     for (at, text) in [("a.md", "old a"), ("b.md", "old b"), ("c.md", "old c")] {
-        place.save(at, text);
+        subject.save(at, text);
     }
-    let vault = place.vault();
+    let vault = subject.vault();
     let changes = [
         create("new/deep/n.md", "new"),
         replace("a.md", "old a", "newer a"),
@@ -158,10 +158,10 @@ pub fn every_kind_of_change_is_made_and_what_it_displaces_is_kept(place: &impl P
 }
 
 /// The last one is refused, and the first did not happen.
-pub fn of_several_changes_all_are_made_or_none(place: &impl Place) {
-    place.save("a.md", "A");
-    place.save("b.md", "B");
-    let vault = place.vault();
+pub fn several_changes_are_atomic(subject: &impl TestedVault) {
+    subject.save("a.md", "A");
+    subject.save("b.md", "B");
+    let vault = subject.vault();
     let stale = vault.apply(&[create("n.md", "N"), replace("a.md", "A", "new"), replace("b.md", "stale", "new")]);
     assert!(matches!(&stale, Err(WriteError::Changed { path }) if path.as_str() == "b.md"), "{stale:?}");
     let gone = vault.apply(&[delete("a.md", "A"), delete("c.md", "C")]);
@@ -175,19 +175,19 @@ pub fn of_several_changes_all_are_made_or_none(place: &impl Place) {
 }
 
 /// They are two files, also where names are compared without their case or Unicode form.
-pub fn files_that_differ_only_in_case_can_be_written_together(place: &impl Place) {
+pub fn files_that_differ_only_in_case_can_be_written_together(subject: &impl TestedVault) {
     let names = ["Index.md", "index.md", "caf\u{e9}.md", "cafe\u{301}.md"];
-    names.iter().for_each(|name| place.save(name, "old"));
-    let vault = place.vault();
+    names.iter().for_each(|name| subject.save(name, "old"));
+    let vault = subject.vault();
     vault.apply(&names.map(|name| replace(name, "old", "new"))).expect("each is a file of its own");
     assert!(notes(vault).iter().all(|(_, text)| text == "new"), "{:?}", notes(vault));
 }
 
 /// In every case of letters; a change of case alone is allowed to its own file.
-pub fn a_new_place_must_be_free_and_fit_for_a_note(place: &impl Place) {
-    place.save("Notes/A.md", "A");
-    place.save("other.md", "O");
-    let vault = place.vault();
+pub fn new_path_must_be_free_and_valid(subject: &impl TestedVault) {
+    subject.save("Notes/A.md", "A");
+    subject.save("other.md", "O");
+    let vault = subject.vault();
     let taken = |change: FileChange| match vault.apply(&[change]) {
         Err(WriteError::Exists { existing }) => existing.to_string(),
         other => panic!("{other:?}"),
@@ -203,9 +203,9 @@ pub fn a_new_place_must_be_free_and_fit_for_a_note(place: &impl Place) {
 }
 
 /// And where its first change left the file, or took it from; one that was refused is not known.
-pub fn a_request_is_known_once_it_is_carried_out(place: &impl Place) {
-    place.save("a.md", "old");
-    let vault = place.vault();
+pub fn request_is_known_once_it_is_carried_out(subject: &impl TestedVault) {
+    subject.save("a.md", "old");
+    let vault = subject.vault();
     let carried_out = |key| {
         let found = vault.carried_out(RequestKey(key)).expect("the vault can be asked");
         found.map(|path| path.to_string())
@@ -224,9 +224,9 @@ pub fn a_request_is_known_once_it_is_carried_out(place: &impl Place) {
 }
 
 /// Newest first; what is equal already is left alone; a note in other capitals gives way.
-pub fn a_version_comes_back_and_displaces_the_present_one(place: &impl Place) {
-    place.save("a.md", "1");
-    let vault = place.vault();
+pub fn restored_version_replaces_the_current_one(subject: &impl TestedVault) {
+    subject.save("a.md", "1");
+    let vault = subject.vault();
     vault.apply(&[replace("a.md", "1", "22")]).expect("allowed");
     vault.apply(&[delete("a.md", "22")]).expect("allowed");
     let versions = kept(vault);
@@ -249,10 +249,10 @@ pub fn a_version_comes_back_and_displaces_the_present_one(place: &impl Place) {
 }
 
 /// Some hundred changes, allowed or not, on names that collide; the vault in memory is the model.
-pub fn any_changes_give_what_the_model_gives(place: &impl Place) {
+pub fn random_vault_changes_match_the_model(subject: &impl TestedVault) {
     const PATHS: [&str; 8] = ["a.md", "A.md", "n/a.md", "N/b.md", "n/A.md", "a.md/x.md", ".h/x.md", "x.txt"];
     let clock = std::sync::Arc::new(FixedClock::default());
-    let (vault, model) = (place.vault(), MemVault::new(clock.clone()));
+    let (vault, model) = (subject.vault(), MemVault::new(clock.clone()));
     let mut random = Random(7);
     for step in 0..300 {
         clock.advance(1_000_000);

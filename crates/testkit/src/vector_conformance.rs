@@ -1,4 +1,4 @@
-//! The rules of the `VectorStore` port as tests, for every store: `vector_conformance!(shelf)`, beside
+//! The rules of the `VectorStore` port as tests, for every store: `vector_conformance!(storage)`, beside
 //! [`crate::store_conformance!`].
 
 use proptest::prelude::*;
@@ -7,40 +7,40 @@ use quipu_core::model::{FileStat, Note, NoteKey};
 use quipu_core::ports::{Calibration, Coverage, Grade, NoteChange, NoteStore, PassageHash, VectorHit, VectorStore};
 use quipu_core::search::{Passage, passages};
 
-use crate::MemShelf;
-use crate::store_conformance::{FINGERPRINT, Shelf, loaded, note, opened};
+use crate::MemNoteStorage;
+use crate::store_conformance::{FINGERPRINT, NoteStorage, loaded, note, opened};
 
-/// One `#[test]` for each rule, over the shelf that the expression makes.
+/// One `#[test]` for each rule, over the storage that the expression creates.
 #[macro_export]
 macro_rules! vector_conformance {
-    ($shelf:expr) => {
+    ($storage:expr) => {
         mod vectors {
-            #[expect(unused_imports, reason = "the shelf may be of any module")]
+            #[expect(unused_imports, reason = "the storage may be of any module")]
             use super::*;
-            $crate::vector_conformance!($shelf,
-                without_vectors_everything_is_lacking_and_nothing_is_near,
-                the_closest_sections_come_first_and_ties_by_place,
-                a_section_is_found_once_by_its_best_passage,
+            $crate::vector_conformance!($storage,
+                without_vectors_all_passages_are_lacking_and_none_is_found,
+                closest_sections_come_first_and_ties_by_key_and_section,
+                section_is_found_once_by_its_best_passage,
                 only_admitted_notes_are_counted,
                 passages_of_the_newest_files_are_lacking_first,
-                a_text_in_several_places_is_embedded_once_and_found_in_each,
-                a_finer_vector_replaces_a_coarser_one_and_not_the_other_way,
+                text_in_several_sections_is_embedded_once_and_found_in_each,
+                higher_grade_replaces_a_lower_one_only,
                 coarse_and_full_vectors_are_compared_on_one_scale,
-                vectors_of_several_dimensions_are_refused_with_all_that_came_with_them,
-                a_space_whose_dimensions_change_begins_anew_and_finds_the_old_ones_again,
-                spaces_do_not_mix_and_are_there_when_they_come_back,
-                a_changed_note_is_found_by_its_new_passages_alone,
-                a_text_that_comes_back_has_its_vector_still,
-                vectors_are_there_after_a_new_opening,
+                batch_with_different_dimensions_is_refused,
+                space_with_new_dimensions_starts_empty_and_old_dimensions_come_back,
+                spaces_do_not_mix_and_keep_their_vectors,
+                changed_note_is_found_by_its_new_passages_only,
+                text_that_comes_back_keeps_its_vector,
+                vectors_survive_reopening,
                 vectors_outlive_the_notes_of_another_fingerprint,
-                any_history_finds_what_the_model_finds
+                random_vector_changes_match_the_model
             );
         }
     };
-    ($shelf:expr, $($rule:ident),+) => {
+    ($storage:expr, $($rule:ident),+) => {
         $(#[test]
         fn $rule() {
-            $crate::vector_conformance::$rule(&$shelf);
+            $crate::vector_conformance::$rule(&$storage);
         })+
     };
 }
@@ -96,8 +96,8 @@ fn lacking(store: &impl VectorStore, space: &str) -> Vec<(u32, usize)> {
 }
 
 /// Before the first vector.
-pub fn without_vectors_everything_is_lacking_and_nothing_is_near<S: Shelf<Store: BothStores>>(shelf: &S) {
-    let store = opened(shelf);
+pub fn without_vectors_all_passages_are_lacking_and_none_is_found<S: NoteStorage<Store: BothStores>>(storage: &S) {
+    let store = opened(storage);
     assert_eq!((lacking(&store, SPACE), coverage(&store, SPACE)), (vec![], (0, 0)));
     put(&store, 3, "a.md", "alpha\n## Two\nbeta");
     assert_eq!((lacking(&store, SPACE), coverage(&store, SPACE)), (vec![(3, 0), (3, 1)], (2, 0)));
@@ -108,8 +108,8 @@ pub fn without_vectors_everything_is_lacking_and_nothing_is_near<S: Shelf<Store:
 }
 
 /// Best first.
-pub fn the_closest_sections_come_first_and_ties_by_place<S: Shelf<Store: BothStores>>(shelf: &S) {
-    let store = opened(shelf);
+pub fn closest_sections_come_first_and_ties_by_key_and_section<S: NoteStorage<Store: BothStores>>(storage: &S) {
+    let store = opened(storage);
     let text = "one\n## Two\ntwo\n## Three\nthree";
     for key in [9, 2] {
         put(&store, key, &format!("n{key}.md"), text);
@@ -123,8 +123,8 @@ pub fn the_closest_sections_come_first_and_ties_by_place<S: Shelf<Store: BothSto
 }
 
 /// A long section has several passages.
-pub fn a_section_is_found_once_by_its_best_passage<S: Shelf<Store: BothStores>>(shelf: &S) {
-    let store = opened(shelf);
+pub fn section_is_found_once_by_its_best_passage<S: NoteStorage<Store: BothStores>>(storage: &S) {
+    let store = opened(storage);
     let long: String = (0..1000).map(|number| format!("word{number} ")).collect();
     let short = "short";
     put(&store, 0, "long.md", &long);
@@ -138,8 +138,8 @@ pub fn a_section_is_found_once_by_its_best_passage<S: Shelf<Store: BothStores>>(
 }
 
 /// A filter takes nothing from the limit.
-pub fn only_admitted_notes_are_counted<S: Shelf<Store: BothStores>>(shelf: &S) {
-    let store = opened(shelf);
+pub fn only_admitted_notes_are_counted<S: NoteStorage<Store: BothStores>>(storage: &S) {
+    let store = opened(storage);
     for key in 0..200_u32 {
         put(&store, key, &format!("n{key}.md"), "text");
         embed(&store, SPACE, &[(hashes(&format!("n{key}.md"), "text")[0], key as f32 / 2.0)]);
@@ -150,8 +150,8 @@ pub fn only_admitted_notes_are_counted<S: Shelf<Store: BothStores>>(shelf: &S) {
 }
 
 /// What was written last is searched for first.
-pub fn passages_of_the_newest_files_are_lacking_first<S: Shelf<Store: BothStores>>(shelf: &S) {
-    let store = opened(shelf);
+pub fn passages_of_the_newest_files_are_lacking_first<S: NoteStorage<Store: BothStores>>(storage: &S) {
+    let store = opened(storage);
     for (key, modified_ns) in [(0, 20), (1, 40), (2, 30)] {
         let mut note = note(&format!("n{key}.md"), "text");
         note.stat.modified_ns = modified_ns;
@@ -170,8 +170,8 @@ pub fn passages_of_the_newest_files_are_lacking_first<S: Shelf<Store: BothStores
 }
 
 /// Two notes of one name, and a section that stands twice in a note.
-pub fn a_text_in_several_places_is_embedded_once_and_found_in_each<S: Shelf<Store: BothStores>>(shelf: &S) {
-    let store = opened(shelf);
+pub fn text_in_several_sections_is_embedded_once_and_found_in_each<S: NoteStorage<Store: BothStores>>(storage: &S) {
+    let store = opened(storage);
     let text = "## Same\nwords\n## Same\nwords";
     put(&store, 0, "a/n.md", text);
     put(&store, 1, "b/n.md", text);
@@ -186,8 +186,8 @@ pub fn a_text_in_several_places_is_embedded_once_and_found_in_each<S: Shelf<Stor
 }
 
 /// Grades.
-pub fn a_finer_vector_replaces_a_coarser_one_and_not_the_other_way<S: Shelf<Store: BothStores>>(shelf: &S) {
-    let store = opened(shelf);
+pub fn higher_grade_replaces_a_lower_one_only<S: NoteStorage<Store: BothStores>>(storage: &S) {
+    let store = opened(storage);
     put(&store, 0, "n.md", "text");
     put(&store, 1, "m.md", "text");
     let hash = hashes("n.md", "text")[0];
@@ -208,8 +208,8 @@ pub fn a_finer_vector_replaces_a_coarser_one_and_not_the_other_way<S: Shelf<Stor
 }
 
 /// A half and half index, while the full vectors come one by one, and after a new opening.
-pub fn coarse_and_full_vectors_are_compared_on_one_scale<S: Shelf<Store: BothStores>>(shelf: &S) {
-    let store = opened(shelf);
+pub fn coarse_and_full_vectors_are_compared_on_one_scale<S: NoteStorage<Store: BothStores>>(storage: &S) {
+    let store = opened(storage);
     let notes = ["a.md", "b.md", "c.md"];
     let of = |note: usize| hashes(notes[note], "text")[0];
     let coarse: Vec<_> = [60.0, 70.0, 80.0].into_iter().enumerate().map(|(n, angle)| (of(n), at(angle))).collect();
@@ -233,8 +233,8 @@ pub fn coarse_and_full_vectors_are_compared_on_one_scale<S: Shelf<Store: BothSto
     remove(&store, 2);
     assert_eq!(found(&store), (vec![(1, rough, 642), (0, full, 500)], 1));
     drop(store);
-    if shelf.lasts() {
-        let store = opened(shelf);
+    if storage.lasts() {
+        let store = opened(storage);
         assert_eq!(found(&store), (vec![(1, rough, 642), (0, full, 500)], 1));
         embed(&store, SPACE, &[(of(1), 80.0)]);
         assert_eq!(found(&store), (vec![(0, full, 500), (1, full, 174)], 2));
@@ -242,8 +242,8 @@ pub fn coarse_and_full_vectors_are_compared_on_one_scale<S: Shelf<Store: BothSto
 }
 
 /// All or none.
-pub fn vectors_of_several_dimensions_are_refused_with_all_that_came_with_them<S: Shelf<Store: BothStores>>(shelf: &S) {
-    let store = opened(shelf);
+pub fn batch_with_different_dimensions_is_refused<S: NoteStorage<Store: BothStores>>(storage: &S) {
+    let store = opened(storage);
     put(&store, 0, "n.md", "one\n## Two\ntwo");
     let hashes = hashes("n.md", "one\n## Two\ntwo");
     let refused = |vectors: &[(PassageHash, Vec<f32>)]| store.put_vectors(SPACE, Grade::FULL, vectors).is_err();
@@ -257,10 +257,10 @@ pub fn vectors_of_several_dimensions_are_refused_with_all_that_came_with_them<S:
 }
 
 /// A provider may put another model behind the same name, and go back.
-pub fn a_space_whose_dimensions_change_begins_anew_and_finds_the_old_ones_again<S: Shelf<Store: BothStores>>(
-    shelf: &S,
+pub fn space_with_new_dimensions_starts_empty_and_old_dimensions_come_back<S: NoteStorage<Store: BothStores>>(
+    storage: &S,
 ) {
-    let store = opened(shelf);
+    let store = opened(storage);
     put(&store, 0, "n.md", "one\n## Two\ntwo");
     let hashes = hashes("n.md", "one\n## Two\ntwo");
     embed(&store, SPACE, &[(hashes[0], 10.0), (hashes[1], 20.0)]);
@@ -277,9 +277,9 @@ pub fn a_space_whose_dimensions_change_begins_anew_and_finds_the_old_ones_again<
     assert_eq!((near(&store, SPACE, 9), coverage(&store, SPACE)), (vec![(0, 0, 10), (0, 1, 20)], (2, 2)));
     store.put_vectors(SPACE, Grade::FULL, &[(hashes[0], axis.to_vec())]).expect("a vector of the new model");
     assert_eq!(coverage(&store, SPACE), (2, 2));
-    if shelf.lasts() {
+    if storage.lasts() {
         drop(store);
-        let store = opened(shelf);
+        let store = opened(storage);
         assert_eq!(
             store.nearest(SPACE, &axis, Calibration::NONE, 9, &|_| true).expect("a query of the new model").len(),
             2
@@ -289,8 +289,8 @@ pub fn a_space_whose_dimensions_change_begins_anew_and_finds_the_old_ones_again<
 }
 
 /// The model is changed and changed back.
-pub fn spaces_do_not_mix_and_are_there_when_they_come_back<S: Shelf<Store: BothStores>>(shelf: &S) {
-    let store = opened(shelf);
+pub fn spaces_do_not_mix_and_keep_their_vectors<S: NoteStorage<Store: BothStores>>(storage: &S) {
+    let store = opened(storage);
     put(&store, 0, "n.md", "text");
     put(&store, 1, "m.md", "text");
     let (n, m) = (hashes("n.md", "text")[0], hashes("m.md", "text")[0]);
@@ -304,8 +304,8 @@ pub fn spaces_do_not_mix_and_are_there_when_they_come_back<S: Shelf<Store: BothS
 }
 
 /// Also within one list, and when the note is gone.
-pub fn a_changed_note_is_found_by_its_new_passages_alone<S: Shelf<Store: BothStores>>(shelf: &S) {
-    let store = opened(shelf);
+pub fn changed_note_is_found_by_its_new_passages_only<S: NoteStorage<Store: BothStores>>(storage: &S) {
+    let store = opened(storage);
     let (before, after) = ("one\n## Two\ntwo", "## Two\ntwo\n## Three\nthree");
     put(&store, 0, "n.md", before);
     put(&store, 1, "m.md", "text");
@@ -322,8 +322,8 @@ pub fn a_changed_note_is_found_by_its_new_passages_alone<S: Shelf<Store: BothSto
 }
 
 /// A note that moves, or is deleted and restored, costs nothing.
-pub fn a_text_that_comes_back_has_its_vector_still<S: Shelf<Store: BothStores>>(shelf: &S) {
-    let store = opened(shelf);
+pub fn text_that_comes_back_keeps_its_vector<S: NoteStorage<Store: BothStores>>(storage: &S) {
+    let store = opened(storage);
     let n = note("b/n.md", "text");
     put(&store, 0, "a/n.md", "text");
     embed(&store, SPACE, &[(hashes("n.md", "text")[0], 10.0), (hashes("later.md", "text")[0], 20.0)]);
@@ -339,13 +339,13 @@ pub fn a_text_that_comes_back_has_its_vector_still<S: Shelf<Store: BothStores>>(
 }
 
 /// Nothing is embedded twice.
-pub fn vectors_are_there_after_a_new_opening<S: Shelf<Store: BothStores>>(shelf: &S) {
-    let store = opened(shelf);
+pub fn vectors_survive_reopening<S: NoteStorage<Store: BothStores>>(storage: &S) {
+    let store = opened(storage);
     put(&store, 0, "n.md", "text");
     store.put_vectors(SPACE, Grade(7), &[(hashes("n.md", "text")[0], at(10.0))]).expect("it is kept");
     drop(store);
-    if shelf.lasts() {
-        let store = opened(shelf);
+    if storage.lasts() {
+        let store = opened(storage);
         assert_eq!((near(&store, SPACE, 9), coverage(&store, SPACE)), (vec![(0, 0, 10)], (1, 1)));
         assert_eq!(store.lacking(SPACE, Grade(7), 9).expect("it lists"), []);
         assert_eq!(lacking(&store, SPACE), [(0, 0)]);
@@ -353,19 +353,19 @@ pub fn vectors_are_there_after_a_new_opening<S: Shelf<Store: BothStores>>(shelf:
 }
 
 /// Other settings give other notes, but mostly the same texts.
-pub fn vectors_outlive_the_notes_of_another_fingerprint<S: Shelf<Store: BothStores>>(shelf: &S) {
-    let store = opened(shelf);
+pub fn vectors_outlive_the_notes_of_another_fingerprint<S: NoteStorage<Store: BothStores>>(storage: &S) {
+    let store = opened(storage);
     put(&store, 0, "n.md", "text");
     embed(&store, SPACE, &[(hashes("n.md", "text")[0], 10.0)]);
     drop(store);
-    if shelf.lasts() {
-        let store = shelf.open();
+    if storage.lasts() {
+        let store = storage.open();
         store.load("parser 2").expect("a store loads");
         assert_eq!((near(&store, SPACE, 9), coverage(&store, SPACE)), (vec![], (0, 0)));
         put(&store, 7, "n.md", "text");
         assert_eq!((near(&store, SPACE, 9), lacking(&store, SPACE)), (vec![(7, 0, 10)], vec![]));
         drop(store);
-        assert!(shelf.open().load(FINGERPRINT).expect("a store loads").notes.is_empty());
+        assert!(storage.open().load(FINGERPRINT).expect("a store loads").notes.is_empty());
     }
 }
 
@@ -387,7 +387,7 @@ const SPACES: [&str; 2] = ["first", "second"];
 const WORDS: [&str; 5] = ["alpha", "beta", "gamma", "delta", "epsilon"];
 
 /// Random histories, with the store closed and opened in between.
-pub fn any_history_finds_what_the_model_finds<S: Shelf<Store: BothStores>>(shelf: &S) {
+pub fn random_vector_changes_match_the_model<S: NoteStorage<Store: BothStores>>(storage: &S) {
     let text = prop::option::weighted(0.8, prop::collection::vec(0..WORDS.len(), 1..4));
     let step = prop_oneof![
         4 => prop::collection::vec((0..8_u32, text), 1..5).prop_map(Step::Apply),
@@ -397,8 +397,8 @@ pub fn any_history_finds_what_the_model_finds<S: Shelf<Store: BothStores>>(shelf
     ];
     let mut runner = TestRunner::new(Config { cases: 48, failure_persistence: None, ..Config::default() });
     let outcome = runner.run(&prop::collection::vec(step, 1..20), |steps| {
-        let model_shelf = MemShelf::default();
-        let (mut model, mut store) = (opened(&model_shelf), shelf.open());
+        let model_storage = MemNoteStorage::default();
+        let (mut model, mut store) = (opened(&model_storage), storage.open());
         let left: Vec<_> = loaded(&store).into_keys().map(|key| NoteChange::Remove { key }).collect();
         store.apply(&left).expect("changes apply");
         // What an earlier history embedded must not be found in this one.
@@ -416,9 +416,9 @@ pub fn any_history_finds_what_the_model_finds<S: Shelf<Store: BothStores>>(shelf
                     model.put_vectors(&spaces[space], Grade(grade), &vectors).expect("vectors are kept");
                     store.put_vectors(&spaces[space], Grade(grade), &vectors).expect("vectors are kept");
                 }
-                Step::Reopen if shelf.lasts() => {
+                Step::Reopen if storage.lasts() => {
                     drop((model, store));
-                    (model, store) = (opened(&model_shelf), opened(shelf));
+                    (model, store) = (opened(&model_storage), opened(storage));
                 }
                 Step::Reopen => {}
             }

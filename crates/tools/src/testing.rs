@@ -6,8 +6,8 @@ use quipu_core::parse::TitleRule;
 use quipu_core::search::{Effort, Meaning, Round};
 use quipu_core::{Knowledge, Parts, Session};
 use quipu_embed::Builtin;
-use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault, mem_memory};
+use quipu_testkit::store_conformance::NoteStorage;
+use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault, mem_memory};
 use serde_json::{Value, json};
 
 use crate::{Registry, RegistryOptions, Reply, ToolResponse};
@@ -57,7 +57,7 @@ impl Harness {
         // Modification times younger than two seconds are not trusted.
         clock.advance(10_000_000_000);
         let sources = Arc::new(MemSources::new(clock.clone()));
-        let store = Arc::new(MemShelf::default().open());
+        let store = Arc::new(MemNoteStorage::default().open());
         let knowledge = Knowledge::new(Parts {
             vault: vault.clone(),
             store: store.clone(),

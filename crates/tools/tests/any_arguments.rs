@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use quipu_core::parse::TitleRule;
 use quipu_core::{Knowledge, Parts, Session};
-use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault, mem_memory};
+use quipu_testkit::store_conformance::NoteStorage;
+use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault, mem_memory};
 use quipu_tools::{Registry, RegistryOptions, Reply, Toolset};
 use serde_json::{Map, Value, json};
 
@@ -44,7 +44,7 @@ proptest! {
     fn every_call_is_answered(calls in prop::collection::vec((0..40_usize, prop::collection::vec(value(), 8)), 1..12)) {
         let clock = Arc::new(FixedClock::default());
         let vault = Arc::new(MemVault::from_fixture(clock.clone(), "//- a.md\n---\ntags: [x]\n---\n[[b]]\n//- b.md\n[[a]]\n"));
-        let store = Arc::new(MemShelf::default().open());
+        let store = Arc::new(MemNoteStorage::default().open());
         let memory = Arc::new(mem_memory(clock.clone()));
         let parts = Parts { vault: vault.clone(), store, clock, sources: Arc::new(MemSources::default()), title_rule: TitleRule::default(), stale_after: Knowledge::STALE_AFTER };
         let knowledge = Arc::new(Knowledge::new(parts));

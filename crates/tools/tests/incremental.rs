@@ -7,8 +7,8 @@ use quipu_core::index::Scope;
 use quipu_core::model::VaultPath;
 use quipu_core::parse::TitleRule;
 use quipu_core::{Knowledge, Parts, Session};
-use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
+use quipu_testkit::store_conformance::NoteStorage;
+use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
 use quipu_tools::{Registry, RegistryOptions, Reply};
 use serde_json::{Value, json};
 
@@ -52,10 +52,10 @@ fn make(vault: &MemVault, edit: &Edit) -> Option<VaultPath> {
     }
 }
 
-fn start(vault: &Arc<MemVault>, shelf: &MemShelf) -> (Arc<Knowledge>, Registry) {
+fn start(vault: &Arc<MemVault>, storage: &MemNoteStorage) -> (Arc<Knowledge>, Registry) {
     let knowledge = Arc::new(Knowledge::new(Parts {
         vault: vault.clone(),
-        store: Arc::new(shelf.open()),
+        store: Arc::new(storage.open()),
         clock: Arc::new(FixedClock::default()),
         sources: Arc::new(MemSources::default()),
         title_rule: TitleRule::default(),
@@ -106,8 +106,8 @@ proptest! {
             let targets: String = TARGETS.iter().skip(number % 5).map(|target| format!("[[{target}]] ")).collect();
             vault.put(&format!("hub{number}.md"), targets);
         }
-        let shelf = MemShelf::default();
-        let (knowledge, running) = start(&vault, &shelf);
+        let storage = MemNoteStorage::default();
+        let (knowledge, running) = start(&vault, &storage);
         for edit in &edits {
             let Some(path) = make(&vault, edit) else { continue };
             knowledge.sync(&Scope::Below(vec![path]), &|_| {}).expect("a vault in memory can be read");
@@ -115,10 +115,10 @@ proptest! {
             // Fills the caches.
             answers(&running);
         }
-        let (_, fresh) = start(&vault, &MemShelf::default());
+        let (_, fresh) = start(&vault, &MemNoteStorage::default());
         prop_assert_eq!(answers(&running), answers(&fresh));
         // A start from the stored index gives the same answers.
-        let (_, remembering) = start(&vault, &shelf);
+        let (_, remembering) = start(&vault, &storage);
         prop_assert_eq!(answers(&remembering), answers(&fresh));
     }
 }

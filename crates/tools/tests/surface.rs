@@ -6,14 +6,14 @@ use quipu_core::parse::TitleRule;
 use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
 use quipu_embed::Builtin;
-use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault, mem_memory};
+use quipu_testkit::store_conformance::NoteStorage;
+use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault, mem_memory};
 use quipu_tools::{Registry, RegistryOptions, ToolInfo, Toolset, reference};
 use serde_json::{Value, json};
 
 fn registry() -> Registry {
     let clock = Arc::new(FixedClock::default());
-    let store = Arc::new(MemShelf::default().open());
+    let store = Arc::new(MemNoteStorage::default().open());
     let knowledge = Knowledge::new(Parts {
         vault: Arc::new(MemVault::new(clock.clone())),
         store: store.clone(),

@@ -15,8 +15,8 @@ use quipu_core::notes::{NoteError, NoteUpdate};
 use quipu_core::parse::TitleRule;
 use quipu_core::{Knowledge, Parts, Session};
 use quipu_testkit::generate::Random;
-use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
+use quipu_testkit::store_conformance::NoteStorage;
+use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
 
 /// Vaults unless told otherwise.
 pub(crate) const ROUNDS: u64 = 3000;
@@ -85,7 +85,7 @@ fn one_vault(random: &mut Random) -> anyhow::Result<(usize, usize)> {
 fn open(vault: &Arc<MemVault>, clock: &Arc<FixedClock>) -> anyhow::Result<Knowledge> {
     let knowledge = Knowledge::new(Parts {
         vault: vault.clone(),
-        store: Arc::new(MemShelf::default().open()),
+        store: Arc::new(MemNoteStorage::default().open()),
         sources: Arc::new(MemSources::new(clock.clone())),
         clock: clock.clone(),
         title_rule: TitleRule::default(),

@@ -1,9 +1,9 @@
-//! The weights files inside the program. `scripts/convert_granite.py` and `scripts/export_coarse.py` make them and describe
-//! their layout.
+//! The weight files inside the program. `scripts/convert_granite.py` and `scripts/export_coarse.py` write them and describe
+//! their format.
 
 use rustc_hash::FxHashMap;
 
-/// Sections start on 64-byte boundaries of the file, so an aligned file lets numbers be read in place.
+/// Sections start on 64-byte boundaries of the file, so numbers of an aligned file can be read in place.
 #[repr(C, align(64))]
 struct Aligned<Bytes: ?Sized>(Bytes);
 

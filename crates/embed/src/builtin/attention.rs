@@ -1,19 +1,19 @@
-//! Attention: each token takes from the values of all others, by how well its query fits their keys. In floats.
+//! Attention, in floats.
 
 use super::DIMENSIONS;
-use super::kernel::{Computation, Level, Rows, Shape};
+use super::kernel::{Computation, Level, MatrixRows, Shape};
 use super::math;
 
 const HEADS: usize = 12;
 const HEAD: usize = DIMENSIONS / HEADS;
 
-/// Queries that are scored at a time, so that their scores stay in the nearest cache.
+/// Queries that are scored at a time, so that their scores stay in the first-level cache.
 const QUERIES: usize = 8;
 
-/// Memory that is used again.
+/// Buffers that are reused.
 #[derive(Default)]
 pub(super) struct Attention {
-    /// The keys of one head transposed, so that the scores of many tokens are computed side by side.
+    /// The keys of one head, transposed, so that the scores of many tokens are computed in parallel.
     keys: Vec<f32>,
     scores: Vec<f32>,
 }
@@ -31,12 +31,12 @@ impl Attention {
             level.run(Transpose { from: &keys_values[at..], to: &mut self.keys, padded });
             for first in (0..wanted).step_by(QUERIES) {
                 let rows = QUERIES.min(wanted - first);
-                let queries = Rows { values: &queries[first * DIMENSIONS + at..], stride: DIMENSIONS };
-                let keys = Rows { values: &self.keys, stride: padded };
+                let queries = MatrixRows { values: &queries[first * DIMENSIONS + at..], stride: DIMENSIONS };
+                let keys = MatrixRows { values: &self.keys, stride: padded };
                 level.product(Shape { rows, depth: HEAD, columns: padded }, queries, keys, &mut self.scores, padded);
-                level.run(Shares { scores: &mut self.scores[..rows * padded], padded, count });
-                let shares = Rows { values: &self.scores, stride: padded };
-                let values = Rows { values: &keys_values[DIMENSIONS + at..], stride: 2 * DIMENSIONS };
+                level.run(Softmax { scores: &mut self.scores[..rows * padded], padded, count });
+                let shares = MatrixRows { values: &self.scores, stride: padded };
+                let values = MatrixRows { values: &keys_values[DIMENSIONS + at..], stride: 2 * DIMENSIONS };
                 let context = &mut context[first * DIMENSIONS + at..];
                 level.product(Shape { rows, depth: count, columns: HEAD }, shares, values, context, DIMENSIONS);
             }
@@ -44,7 +44,7 @@ impl Attention {
     }
 }
 
-/// One head's keys, a column for each token, divided by the root of the head's width as scores want it.
+/// Transposes the keys of one head and divides them by the root of the head's width, as attention needs them.
 struct Transpose<'a> {
     from: &'a [f32],
     to: &'a mut [f32],
@@ -65,14 +65,14 @@ impl Computation for Transpose<'_> {
     }
 }
 
-/// Turns each row of scores into shares that add up to one. What pads a row is not looked at.
-struct Shares<'a> {
+/// Applies softmax to each row of scores, without its padding.
+struct Softmax<'a> {
     scores: &'a mut [f32],
     padded: usize,
     count: usize,
 }
 
-impl Computation for Shares<'_> {
+impl Computation for Softmax<'_> {
     type Outcome = ();
 
     #[inline(always)]

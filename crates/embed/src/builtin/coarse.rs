@@ -1,9 +1,9 @@
-//! A coarse encoder: vectors in the model's own space at a hundredth of its cost, so that search by meaning works as soon as a
-//! vault is indexed. Queries go through the model itself, and the model's vectors replace these one by one.
+//! A coarse encoder: vectors in the model's space at a hundredth of its cost, so that search by meaning works as soon as a vault
+//! is indexed. Queries use the model itself, and the model's vectors replace the coarse ones step by step.
 //!
-//! A text is the weighted mean of the model's own word vectors beside a convolution over three neighbouring tokens, and a small
-//! network on top. What the convolution adds for a token depends on the token alone, so it is computed once for each token that
-//! occurs and kept: a known token then costs a few additions. `scripts/train_coarse.py` trains it, docs/embedding.md measures it.
+//! A text is the weighted mean of the model's word vectors beside a convolution over three neighbouring tokens, with a small
+//! network on top. The contribution of a token to the convolution depends on the token only, so it is computed once and cached.
+//! `scripts/train_coarse.py` trains the encoder, docs/embedding.md has measurements.
 
 use std::sync::Arc;
 
@@ -25,9 +25,9 @@ const TAPS: usize = 3;
 const POOLED: usize = DIMENSIONS + CHANNELS;
 /// Tokens that share a weight for their position.
 const POSITION_STEP: usize = 5;
-/// Bounds of what the attention adds to a token's weight, as in training.
+/// The limit of what attention adds to a token's weight, as in training.
 const MAX_LOGIT: f32 = 8.0;
-/// Pieces of text whose tokens are remembered at most. Common words repeat; rare ones need not be kept.
+/// The most pieces of text whose tokens are cached. Common words come first and repeat.
 const MAX_KNOWN_PIECES: usize = 1 << 16;
 
 /// The weights, shared by all encoders.
@@ -83,24 +83,24 @@ impl Coarse {
     }
 }
 
-/// An encoder for one thread. Dropping it frees what it remembers: at most 40 MB.
+/// An encoder for one thread. Its caches take at most 40 MB.
 pub(super) struct Encoder<'m> {
     coarse: &'m Coarse,
     tokenizer: &'m Tokenizer,
     pieces: FxHashMap<Box<str>, Arc<[u16]>>,
-    known: KnownTokens,
+    cache: TokenCache,
     quantiser: Quantiser,
     wide: Vec<f32>,
 }
 
 impl<'m> Encoder<'m> {
     pub(super) fn new(coarse: &'m Coarse, tokenizer: &'m Tokenizer) -> Self {
-        let known = KnownTokens { places: vec![None; coarse.weights[0].len()], rows: Vec::new() };
+        let cache = TokenCache { row_of: vec![None; coarse.weights[0].len()], rows: Vec::new() };
         Self {
             coarse,
             tokenizer,
             pieces: FxHashMap::default(),
-            known,
+            cache,
             quantiser: Quantiser::default(),
             wide: Vec::new(),
         }
@@ -121,8 +121,8 @@ impl<'m> Encoder<'m> {
         })
     }
 
-    /// Computes what a token adds to the convolution before, at and after its place.
-    fn learn(&mut self, token: u16) {
+    /// Computes and caches what a token adds to the convolution before, at and after its position.
+    fn cache_token(&mut self, token: u16) {
         let coarse = self.coarse;
         let mut projected = vec![0.0; coarse.project.outputs];
         let word = self.quantiser.quantise(coarse.level, &coarse.word(token), DIMENSIONS);
@@ -130,7 +130,7 @@ impl<'m> Encoder<'m> {
         let mut added = vec![0.0; TAPS * CHANNELS];
         let projected = self.quantiser.quantise(coarse.level, &projected, projected.len());
         coarse.level.multiply(&coarse.neighbours, &projected, &mut added);
-        self.known.insert(token, &added);
+        self.cache.insert(token, &added);
     }
 
     /// The network on top of the pooled features.
@@ -158,21 +158,21 @@ impl<'m> Encoder<'m> {
 impl CoarseEncoder for Encoder<'_> {
     fn encode(&mut self, text: &str) -> Vec<f32> {
         let tokens = self.tokens(text);
-        // Without the marks at both ends, which stand in every text.
+        // Without the start and end tokens, which every text has.
         let tokens = &tokens[1..tokens.len() - 1];
         for token in tokens {
-            if self.known.places[usize::from(*token)].is_none() {
-                self.learn(*token);
+            if self.cache.row_of[usize::from(*token)].is_none() {
+                self.cache_token(*token);
             }
         }
-        let pooled = self.coarse.level.run(Pool { coarse: self.coarse, known: &self.known, tokens });
+        let pooled = self.coarse.level.run(PoolTokens { coarse: self.coarse, cache: &self.cache, tokens });
         self.finish(pooled)
     }
 }
 
-/// What each token that occurred adds to the convolution, in bytes: 768 of them and three scales.
-struct KnownTokens {
-    places: Vec<Option<u32>>,
+/// What each token adds to the convolution: 768 bytes and three scales.
+struct TokenCache {
+    row_of: Vec<Option<u32>>,
     rows: Vec<[Tap; TAPS]>,
 }
 
@@ -181,15 +181,15 @@ struct Tap {
     scale: f32,
 }
 
-impl KnownTokens {
+impl TokenCache {
     fn insert(&mut self, token: u16, added: &[f32]) {
-        self.places[usize::from(token)] = u32::try_from(self.rows.len()).ok();
+        self.row_of[usize::from(token)] = u32::try_from(self.rows.len()).ok();
         self.rows.push(std::array::from_fn(|tap| Tap::new(&added[tap * CHANNELS..][..CHANNELS])));
     }
 
     fn taps(&self, token: u16) -> &[Tap; TAPS] {
-        let place = self.places[usize::from(token)].expect("every token of a text is learned before it is pooled");
-        &self.rows[place as usize]
+        let row = self.row_of[usize::from(token)].expect("every token of a text is cached before it is pooled");
+        &self.rows[row as usize]
     }
 }
 
@@ -208,18 +208,18 @@ impl Tap {
 }
 
 /// The features of all tokens in one: the weighted mean of the word vectors, then that of the convolution's outputs.
-struct Pool<'a> {
+struct PoolTokens<'a> {
     coarse: &'a Coarse,
-    known: &'a KnownTokens,
+    cache: &'a TokenCache,
     tokens: &'a [u16],
 }
 
-impl Computation for Pool<'_> {
+impl Computation for PoolTokens<'_> {
     type Outcome = [f32; POOLED];
 
     #[inline(always)]
     fn run<const FUSED: bool>(self) -> [f32; POOLED] {
-        let Self { coarse, known, tokens } = self;
+        let Self { coarse, cache, tokens } = self;
         let mut words = [0.0; DIMENSIONS];
         let mut convolved = [0.0; CHANNELS];
         let mut totals = [0.0_f32; 2];
@@ -237,11 +237,11 @@ impl Computation for Pool<'_> {
             }
             let mut features: [f32; CHANNELS] = coarse.bias.try_into().expect("one for each channel");
             if let Some(before) = at.checked_sub(1) {
-                known.taps(tokens[before])[0].add_to::<FUSED>(&mut features);
+                cache.taps(tokens[before])[0].add_to::<FUSED>(&mut features);
             }
-            known.taps(*token)[1].add_to::<FUSED>(&mut features);
+            cache.taps(*token)[1].add_to::<FUSED>(&mut features);
             if let Some(after) = tokens.get(at + 1) {
-                known.taps(*after)[2].add_to::<FUSED>(&mut features);
+                cache.taps(*after)[2].add_to::<FUSED>(&mut features);
             }
             math::gelu::<FUSED>(&mut features);
             let logit = math::dot::<FUSED>(&features, coarse.attention).clamp(-MAX_LOGIT, MAX_LOGIT);

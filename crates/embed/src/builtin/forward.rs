@@ -46,14 +46,14 @@ impl Forward {
     }
 
     pub(super) fn run(&self, tokens: &[u16]) -> Vec<f32> {
-        let mut room = Room::default();
+        let mut buffers = Buffers::default();
         let mut states = self.level.run(Embed { model: self, tokens });
         for (number, layer) in self.layers.iter().enumerate() {
             // Only the first token's state is used in the end, so the last layer asks nothing of the others.
             let wanted = if number + 1 == LAYERS { 1 } else { tokens.len() };
-            self.attend(layer, &mut states, wanted, &mut room);
+            self.attend(layer, &mut states, wanted, &mut buffers);
             for states in states.chunks_mut(FED_ROWS * DIMENSIONS) {
-                self.feed(layer, states, &mut room);
+                self.feed(layer, states, &mut buffers);
             }
         }
         let length = states.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
@@ -61,32 +61,32 @@ impl Forward {
     }
 
     /// Replaces the first `wanted` states by what attention makes of them, and drops the others.
-    fn attend(&self, layer: &Layer, states: &mut Vec<f32>, wanted: usize, room: &mut Room) {
+    fn attend(&self, layer: &Layer, states: &mut Vec<f32>, wanted: usize, buffers: &mut Buffers) {
         let level = self.level;
-        let quantised = room.quantiser.quantise(level, states, DIMENSIONS);
-        room.wide.resize(quantised.count * 2 * DIMENSIONS, 0.0);
-        level.multiply(&layer.keys_values, &quantised, &mut room.wide);
+        let quantised = buffers.quantiser.quantise(level, states, DIMENSIONS);
+        buffers.wide.resize(quantised.count * 2 * DIMENSIONS, 0.0);
+        level.multiply(&layer.keys_values, &quantised, &mut buffers.wide);
         states.truncate(wanted * DIMENSIONS);
-        let quantised = room.quantiser.quantise(level, states, DIMENSIONS);
-        room.narrow.resize(wanted * DIMENSIONS, 0.0);
-        level.multiply(&layer.queries, &quantised, &mut room.narrow);
-        room.context.resize(wanted * DIMENSIONS, 0.0);
-        room.attention.run(level, &room.narrow, &room.wide, &mut room.context);
-        let quantised = room.quantiser.quantise(level, &room.context, DIMENSIONS);
-        level.multiply(&layer.attention, &quantised, &mut room.narrow);
-        level.run(AddAndNorm { states, changes: &room.narrow, norm: layer.attention_norm });
+        let quantised = buffers.quantiser.quantise(level, states, DIMENSIONS);
+        buffers.narrow.resize(wanted * DIMENSIONS, 0.0);
+        level.multiply(&layer.queries, &quantised, &mut buffers.narrow);
+        buffers.context.resize(wanted * DIMENSIONS, 0.0);
+        buffers.attention.run(level, &buffers.narrow, &buffers.wide, &mut buffers.context);
+        let quantised = buffers.quantiser.quantise(level, &buffers.context, DIMENSIONS);
+        level.multiply(&layer.attention, &quantised, &mut buffers.narrow);
+        level.run(AddAndNorm { states, changes: &buffers.narrow, norm: layer.attention_norm });
     }
 
-    fn feed(&self, layer: &Layer, states: &mut [f32], room: &mut Room) {
+    fn feed(&self, layer: &Layer, states: &mut [f32], buffers: &mut Buffers) {
         let level = self.level;
-        let quantised = room.quantiser.quantise(level, states, DIMENSIONS);
-        room.wide.resize(quantised.count * INNER, 0.0);
-        level.multiply(&layer.up, &quantised, &mut room.wide);
-        level.run(Gelu { values: &mut room.wide });
-        let quantised = room.quantiser.quantise(level, &room.wide, INNER);
-        room.narrow.resize(states.len(), 0.0);
-        level.multiply(&layer.down, &quantised, &mut room.narrow);
-        level.run(AddAndNorm { states, changes: &room.narrow, norm: layer.output_norm });
+        let quantised = buffers.quantiser.quantise(level, states, DIMENSIONS);
+        buffers.wide.resize(quantised.count * INNER, 0.0);
+        level.multiply(&layer.up, &quantised, &mut buffers.wide);
+        level.run(Gelu { values: &mut buffers.wide });
+        let quantised = buffers.quantiser.quantise(level, &buffers.wide, INNER);
+        buffers.narrow.resize(states.len(), 0.0);
+        level.multiply(&layer.down, &quantised, &mut buffers.narrow);
+        level.run(AddAndNorm { states, changes: &buffers.narrow, norm: layer.output_norm });
     }
 }
 
@@ -106,9 +106,9 @@ impl Layer {
     }
 }
 
-/// Memory that the layers of one run share.
+/// Buffers that the layers of one run share.
 #[derive(Default)]
-struct Room {
+struct Buffers {
     quantiser: Quantiser,
     attention: Attention,
     wide: Vec<f32>,
@@ -116,7 +116,7 @@ struct Room {
     context: Vec<f32>,
 }
 
-/// The state of each token before the first layer: its word and its place.
+/// The state of each token before the first layer: its word vector and its position.
 struct Embed<'a> {
     model: &'a Forward,
     tokens: &'a [u16],
@@ -181,7 +181,7 @@ mod tests {
 
     /// The same text gives the same vector on every processor, but for rounding.
     #[test]
-    fn all_levels_give_one_vector() {
+    fn all_levels_give_the_same_vector() {
         let asset = Asset::model();
         let tokens: Vec<u16> = [0].into_iter().chain((0..75).map(|number| 300 + number * 97)).chain([2]).collect();
         let vectors: Vec<Vec<f32>> =

@@ -2,8 +2,8 @@
 //!
 //! Each function is inlined into a [`super::kernel::Computation`], which is compiled once for every level of processor.
 
-/// `a * b + c`. Rounded once where `FUSED`, which wants an instruction for it: without, the standard library would call a
-/// function for each number.
+/// `a * b + c`. `FUSED` rounds once and needs an instruction for it: without one, the standard library would call a function for
+/// each number.
 #[inline(always)]
 pub(super) fn multiply_add<const FUSED: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FUSED { a.mul_add(b, c) } else { a * b + c }
@@ -59,7 +59,7 @@ pub(super) fn softmax<const FUSED: bool>(scores: &mut [f32]) {
     }
 }
 
-/// A sum or a maximum in sixteen lanes: float addition is not associative, so the compiler needs to be told that lanes are fine.
+/// A sum or a maximum in sixteen lanes: float addition is not associative, so the compiler does not use lanes by itself.
 #[inline(always)]
 fn fold(values: &[f32], start: f32, join: impl Fn(f32, f32) -> f32 + Copy) -> f32 {
     let mut lanes = [start; 16];
@@ -103,7 +103,7 @@ pub(super) fn add_and_norm<const FUSED: bool>(row: &mut [f32], change: &[f32], n
     }
 }
 
-/// Brings a row to mean 0 and variance 1.
+/// Normalises a row to mean 0 and variance 1.
 #[inline(always)]
 pub(super) fn normalise<const FUSED: bool>(row: &mut [f32], epsilon: f32) {
     let count = row.len() as f32;
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_normed_row_has_mean_zero_and_variance_one() {
+    fn normalised_row_has_mean_zero_and_variance_one() {
         let mut row: Vec<f32> = (0..50).map(|number| (number * number) as f32).collect();
         let norm = [[1.0; 50], [0.0; 50]].concat();
         add_and_norm::<false>(&mut row, &[3.0; 50], &norm);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_add_up_to_one_whatever_the_scores() {
+    fn softmax_adds_up_to_one() {
         for scores in [vec![0.0; 3], vec![-1e4, 1e4, 0.0], (0..50).map(|score| score as f32).collect()] {
             let mut shares = scores.clone();
             softmax::<false>(&mut shares);

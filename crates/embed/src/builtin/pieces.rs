@@ -1,11 +1,11 @@
-//! Cuts a text into pieces within which bytes may be joined to tokens: words, numbers, signs, white space.
+//! Splits a text into pieces within which bytes are merged to tokens: words, numbers, punctuation, white space.
 //!
-//! It is the pattern of GPT-2, written as code:
+//! It implements the pattern of GPT-2:
 //! `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// The pieces of a text, in their order, nothing left out.
+/// The pieces of a text in order; together they are the whole text.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -17,24 +17,24 @@ pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Class {
+enum CharClass {
     Letter,
     Number,
     Space,
     Other,
 }
 
-fn class(c: char) -> Class {
+fn class(c: char) -> CharClass {
     if c.is_ascii_alphabetic() {
-        return Class::Letter;
+        return CharClass::Letter;
     }
     if c.is_whitespace() {
-        return Class::Space;
+        return CharClass::Space;
     }
     match c.general_category_group() {
-        GeneralCategoryGroup::Letter => Class::Letter,
-        GeneralCategoryGroup::Number => Class::Number,
-        _ => Class::Other,
+        GeneralCategoryGroup::Letter => CharClass::Letter,
+        GeneralCategoryGroup::Number => CharClass::Number,
+        _ => CharClass::Other,
     }
 }
 
@@ -44,14 +44,14 @@ fn piece_length(text: &str, first: char) -> usize {
             return contraction.len();
         }
     }
-    let run = |from: usize, wanted: Class| {
+    let run = |from: usize, wanted: CharClass| {
         text[from..].char_indices().find(|(_, c)| class(*c) != wanted).map_or(text.len(), |(at, _)| from + at)
     };
     match (class(first), text[first.len_utf8()..].chars().next().map(class)) {
-        (Class::Space, Some(next)) if first == ' ' && next != Class::Space => run(1, next),
-        (Class::Space, _) => {
-            let end = run(0, Class::Space);
-            // The last white space before a word stands alone or goes with the word, unless it is all there is.
+        (CharClass::Space, Some(next)) if first == ' ' && next != CharClass::Space => run(1, next),
+        (CharClass::Space, _) => {
+            let end = run(0, CharClass::Space);
+            // The last white space before a word is a piece of its own or belongs to the word.
             let last = text[..end].chars().next_back().map_or(0, char::len_utf8);
             if end < text.len() && end > last { end - last } else { end }
         }
@@ -80,7 +80,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_left_out(text in "\\PC*|[ \\n'slt漢]*") {
+        fn pieces_add_up_to_the_text(text in "\\PC*|[ \\n'slt漢]*") {
             prop_assert_eq!(pieces(&text).collect::<String>(), text);
         }
     }

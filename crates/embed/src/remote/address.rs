@@ -1,25 +1,25 @@
-//! Where a provider is asked: the url of the settings, checked, with the path of the protocol.
+//! The url of a provider: validated, with the path of the protocol.
 
 use ureq::http::Uri;
 
 use super::Protocol;
 
-/// A url that was found to be usable. It has no secrets in it, so errors may show it.
+/// A valid url. It has no secrets in it, so errors may show it.
 pub(crate) struct Address {
-    /// The whole url that requests go to.
+    /// The url of requests.
     pub(super) endpoint: String,
     host: String,
     encrypted: bool,
 }
 
-/// Why a url cannot be used. The url itself is not in it: it may hold a password.
+/// Why a url is invalid. The url is not part of it, since it may have a password in it.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
-    #[error("it is not of the form http://host:port or https://host")]
+    #[error("it does not have the form http://host:port or https://host")]
     NotAUrl,
-    #[error("it holds a user name or a password; a key belongs into QUIPU_EMBEDDING_KEY")]
+    #[error("it has a user name or a password in it; set QUIPU_EMBEDDING_KEY instead")]
     Credentials,
-    #[error("it has a query; give scheme, host, port and path only")]
+    #[error("it has a query string; set scheme, host, port and path only")]
     Query,
 }
 
@@ -51,7 +51,7 @@ impl Address {
         &self.host
     }
 
-    /// Whether nobody on the way can read what is sent.
+    /// Whether requests cannot be read on the way.
     pub(crate) fn is_private(&self) -> bool {
         self.encrypted || self.is_loopback()
     }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_path_of_the_protocol_is_added_once() {
+    fn path_of_the_protocol_is_added_once() {
         for (url, protocol, expected) in [
             ("http://localhost:11434", Protocol::Ollama, "http://localhost:11434/api/embed"),
             ("http://box/ollama/", Protocol::Ollama, "http://box/ollama/api/embed"),

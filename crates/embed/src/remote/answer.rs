@@ -1,46 +1,46 @@
-//! What a server calls vectors, checked: one a text, all of one dimension, with a direction. Brought to length one.
+//! Validation of the vectors in a response: one for each text, all with the same dimensions, none zero. They are scaled to
+//! length one.
 
 use parking_lot::Mutex;
 
-/// No model in use has as many dimensions.
-const MOST_DIMENSIONS: usize = 16_384;
+/// More than any model in use has.
+const MAX_DIMENSIONS: usize = 16_384;
 
-/// A provider that answers with another number of dimensions so often in a row has another model now.
-const CONVINCING: u32 = 3;
+/// After this many responses in a row with other dimensions, the provider is taken to have another model.
+const CHANGE_AFTER: u32 = 3;
 
-/// How many dimensions a provider's vectors have: those of its first answer, until it has changed them for good. A slip in
-/// between is refused, so that it costs one answer and not all vectors.
+/// The dimensions of a provider's vectors: those of its first response, until it changes them for good. A single response with
+/// other dimensions is refused, so that it does not make all vectors useless.
 #[derive(Default)]
 pub(super) struct Dimensions {
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<KnownDimensions>>,
 }
 
-struct Known {
+struct KnownDimensions {
     dimensions: usize,
-    /// Another number, and how often it came in a row.
+    /// Other dimensions, and the number of responses in a row that had them.
     other: (usize, u32),
 }
 
 impl Dimensions {
     fn settle(&self, dimensions: usize) -> Result<(), String> {
-        // Nothing is ever half written there.
         let mut known = self.known.lock();
-        let known = known.get_or_insert(Known { dimensions, other: (0, 0) });
+        let known = known.get_or_insert(KnownDimensions { dimensions, other: (0, 0) });
         if known.dimensions == dimensions {
             known.other = (0, 0);
             return Ok(());
         }
         let times = if known.other.0 == dimensions { known.other.1 + 1 } else { 1 };
         known.other = (dimensions, times);
-        if times < CONVINCING {
+        if times < CHANGE_AFTER {
             let before = known.dimensions;
             return Err(format!(
-                "a vector of {dimensions} dimensions, where there were {before} before; if that goes on it is taken for \
-                 another model"
+                "a vector of {dimensions} dimensions, where there were {before} before; if it stays so, all texts are \
+                 embedded again"
             ));
         }
-        tracing::warn!(before = known.dimensions, now = dimensions, "the embedding provider has another model");
-        *known = Known { dimensions, other: (0, 0) };
+        tracing::warn!(before = known.dimensions, now = dimensions, "the embedding provider has another model now");
+        *known = KnownDimensions { dimensions, other: (0, 0) };
         Ok(())
     }
 }
@@ -54,14 +54,14 @@ pub(super) fn check(
         return Err(format!("{} vectors for {texts} texts", vectors.len()));
     }
     let Some(first) = vectors.first().map(Vec::len) else { return Ok(vectors) };
-    if first == 0 || first > MOST_DIMENSIONS {
+    if first == 0 || first > MAX_DIMENSIONS {
         return Err(format!("a vector of {first} dimensions"));
     }
     for vector in &mut vectors {
         if vector.len() != first {
-            return Err(format!("vectors of {first} and of {} dimensions in one answer", vector.len()));
+            return Err(format!("vectors of {first} and of {} dimensions in one response", vector.len()));
         }
-        // In double precision: squares of single floats overflow.
+        // In double precision, since squares of single floats overflow.
         let length = vector.iter().map(|value| f64::from(*value) * f64::from(*value)).sum::<f64>().sqrt();
         if !length.is_finite() || length < 1e-12 {
             return Err("a vector without a direction (zero or not finite)".to_owned());
@@ -70,7 +70,7 @@ pub(super) fn check(
             *value = (f64::from(*value) / length) as f32;
         }
     }
-    // Last, so that only a sound answer settles it.
+    // Last, so that only a valid response counts.
     dimensions.settle(first)?;
     Ok(vectors)
 }
@@ -80,19 +80,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vectors_get_length_one() {
+    fn vectors_are_scaled_to_length_one() {
         let huge = check(vec![vec![3e38, 0.0], vec![3.0, 4.0]], 2, &Dimensions::default()).unwrap();
         assert_eq!(huge, [[1.0, 0.0], [0.6, 0.8]]);
     }
 
     #[test]
-    fn what_cannot_be_compared_is_refused() {
+    fn invalid_vectors_are_refused() {
         let known = Dimensions::default();
         check(vec![vec![1.0, 0.0]], 1, &known).unwrap();
         for (vectors, texts, why) in [
             (vec![vec![1.0, 0.0]], 2, "1 vectors for 2 texts"),
             (vec![vec![]], 1, "0 dimensions"),
-            (vec![vec![1.0, 0.0], vec![1.0]], 2, "in one answer"),
+            (vec![vec![1.0, 0.0], vec![1.0]], 2, "in one response"),
             (vec![vec![0.0, 0.0]], 1, "without a direction"),
             (vec![vec![f32::NAN, 0.0]], 1, "without a direction"),
             (vec![vec![f32::INFINITY, 0.0]], 1, "without a direction"),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn another_number_of_dimensions_is_a_slip_until_it_stays() {
+    fn changed_dimensions_are_accepted_only_when_they_stay() {
         let known = Dimensions::default();
         let takes = |numbers: usize| check(vec![vec![1.0; numbers]], 1, &known).is_ok();
         assert!(takes(2));

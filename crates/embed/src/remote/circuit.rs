@@ -1,69 +1,64 @@
-//! After a failure, calls fail at once for a while; then one is let through to see. So a provider that is down costs nothing,
-//! and one that is back is found without anybody's doing.
+//! A circuit breaker: after a failure calls fail at once for a while, then one call tests the provider. So a provider that is
+//! down causes no delays, and one that is back is used again.
 
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use quipu_core::ports::EmbedError;
 
-use super::http::Failure;
-use crate::Patience;
+use super::http::CallError;
+use crate::Timeouts;
 
-/// However long a server asks to be left alone.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// The longest `Retry-After` that is honoured.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-pub(super) struct Circuit {
-    patience: Patience,
-    /// What went wrong, while it does.
-    broken: Mutex<Option<Broken>>,
+pub(super) struct CircuitBreaker {
+    timeouts: Timeouts,
+    /// The last failure, until a call succeeds.
+    open: Mutex<Option<OpenCircuit>>,
 }
 
-struct Broken {
+struct OpenCircuit {
     error: EmbedError,
     until: Instant,
 }
 
-impl Circuit {
-    pub(super) fn new(patience: Patience) -> Self {
-        Self { patience, broken: Mutex::new(None) }
+impl CircuitBreaker {
+    pub(super) fn new(timeouts: Timeouts) -> Self {
+        Self { timeouts, open: Mutex::new(None) }
     }
 
     /// Makes the call, or fails as the last one did.
-    pub(super) fn guard<T>(&self, call: impl FnOnce() -> Result<T, Failure>) -> Result<T, EmbedError> {
+    pub(super) fn guard<T>(&self, call: impl FnOnce() -> Result<T, CallError>) -> Result<T, EmbedError> {
         self.enter()?;
         let (error, pause) = match call() {
             Ok(outcome) => {
-                *self.broken() = None;
+                *self.open.lock() = None;
                 return Ok(outcome);
             }
-            // The server is well, it is these texts that it will not take.
-            Err(Failure::Rejected(message)) => {
-                *self.broken() = None;
+            // The server works, but refuses these texts.
+            Err(CallError::Rejected(message)) => {
+                *self.open.lock() = None;
                 return Err(EmbedError::Unusable(message));
             }
-            Err(Failure::Broken { error, pause }) => (error, pause.unwrap_or_default()),
+            Err(CallError::Broken { error, pause }) => (error, pause.unwrap_or_default()),
         };
-        let pause = pause.clamp(self.patience.pause, LONGEST_PAUSE.max(self.patience.pause));
-        tracing::warn!(%error, seconds = pause.as_secs_f32(), "no vectors for a while");
-        *self.broken() = Some(Broken { error: error.clone(), until: Instant::now() + pause });
+        let pause = pause.clamp(self.timeouts.pause, MAX_PAUSE.max(self.timeouts.pause));
+        tracing::warn!(%error, seconds = pause.as_secs_f32(), "the embedding provider failed; no calls for a while");
+        *self.open.lock() = Some(OpenCircuit { error: error.clone(), until: Instant::now() + pause });
         Err(error)
     }
 
     fn enter(&self) -> Result<(), EmbedError> {
-        let mut broken = self.broken();
-        if let Some(broken) = broken.as_mut() {
+        let mut open = self.open.lock();
+        if let Some(open) = open.as_mut() {
             let now = Instant::now();
-            if now < broken.until {
-                return Err(broken.error.clone());
+            if now < open.until {
+                return Err(open.error.clone());
             }
-            // This call is the one that is let through. Others wait for its outcome, for as long as it may take at most.
-            broken.until = now + self.patience.passages;
+            // This call tests the provider. Others fail until it is done, or for as long as it may take.
+            open.until = now + self.timeouts.passages;
         }
         Ok(())
-    }
-
-    fn broken(&self) -> MutexGuard<'_, Option<Broken>> {
-        // Nothing is ever half written there.
-        self.broken.lock()
     }
 }

@@ -1,4 +1,4 @@
-//! An embedder elsewhere, asked over HTTP. It may be slow, down, or answer nonsense; none of that gets further than an error.
+//! A remote embedder over HTTP. It may be slow, down, or return invalid vectors; each of these becomes an error.
 
 mod address;
 mod answer;
@@ -10,31 +10,31 @@ mod protocol;
 use quipu_core::ports::{EmbedError, Embedder, Role};
 use std::borrow::Cow;
 
-use crate::Patience;
+use crate::Timeouts;
 use answer::Dimensions;
-use circuit::Circuit;
-use http::{Failure, Http};
-use model::Model;
+use circuit::CircuitBreaker;
+use http::{CallError, Http};
+use model::RemoteModel;
 
 pub(crate) use address::Address;
 pub use address::AddressError;
 pub(crate) use protocol::Protocol;
 
-/// Texts that are sent at a time.
+/// Texts in a request.
 const BATCH: usize = 32;
 
-/// A text is cut here: about 6,000 tokens of English, 8,000 of Japanese. Models read 512 to 8,192.
-const MOST_BYTES: usize = 24_000;
+/// Longer texts are truncated: about 6,000 tokens of English, 8,000 of Japanese. Models read 512 to 8,192.
+const MAX_BYTES: usize = 24_000;
 
-/// A text that is refused is not cut below this; then the length is not what is wrong with it.
-const LEAST_BYTES: usize = 512;
+/// A refused text is truncated no further than this: the cause is not its length then.
+const MIN_BYTES: usize = 512;
 
 pub(crate) struct Remote {
     protocol: Protocol,
-    model: Model,
+    model: RemoteModel,
     space: String,
     http: Http,
-    circuit: Circuit,
+    circuit: CircuitBreaker,
     dimensions: Dimensions,
 }
 
@@ -44,40 +44,40 @@ impl Remote {
         address: Address,
         model: &str,
         key: Option<String>,
-        patience: Patience,
+        timeouts: Timeouts,
     ) -> Self {
-        let model = Model::named(model);
-        // The address is part of it: what a name stands for is the server's own affair, and many take any name.
+        let model = RemoteModel::named(model);
+        // With the address, since the same model name may mean different models on different servers.
         let prefixed = if model.passage_prefix.is_empty() { "" } else { "/prefixed" };
         let space = format!("{}/{}{prefixed} at {}", protocol.name(), model.name, address.endpoint);
         Self {
             protocol,
             space,
             model,
-            http: Http::new(address, key, patience),
-            circuit: Circuit::new(patience),
+            http: Http::new(address, key, timeouts),
+            circuit: CircuitBreaker::new(timeouts),
             dimensions: Dimensions::default(),
         }
     }
 
-    fn embed_batch(&self, role: Role, texts: &[Cow<'_, str>]) -> Result<Vec<Vec<f32>>, Failure> {
+    fn embed_batch(&self, role: Role, texts: &[Cow<'_, str>]) -> Result<Vec<Vec<f32>>, CallError> {
         let request = self.protocol.request(&self.model.name, texts);
         match self.http.post(role, &request) {
             Ok(answer) => {
-                let vectors = self.protocol.vectors(&answer).map_err(Failure::unusable)?;
-                answer::check(vectors, texts.len(), &self.dimensions).map_err(Failure::unusable)
+                let vectors = self.protocol.vectors(&answer).map_err(CallError::unusable)?;
+                answer::check(vectors, texts.len(), &self.dimensions).map_err(CallError::unusable)
             }
-            // One of the texts may be longer than this server takes. Asking for fewer, then for less, finds out.
-            Err(Failure::Rejected(_)) if texts.len() > 1 => {
+            // A text may be too long for this server: try half of the texts, then half of the text.
+            Err(CallError::Rejected(_)) if texts.len() > 1 => {
                 let (left, right) = texts.split_at(texts.len() / 2);
                 let mut vectors = self.embed_batch(role, left)?;
                 vectors.extend(self.embed_batch(role, right)?);
                 Ok(vectors)
             }
-            Err(Failure::Rejected(_)) if texts[0].len() > LEAST_BYTES => {
-                self.embed_batch(role, &[Cow::Borrowed(beginning(&texts[0], texts[0].len() / 2))])
+            Err(CallError::Rejected(_)) if texts[0].len() > MIN_BYTES => {
+                self.embed_batch(role, &[Cow::Borrowed(&texts[0][..texts[0].floor_char_boundary(texts[0].len() / 2)])])
             }
-            Err(failure) => Err(failure),
+            Err(error) => Err(error),
         }
     }
 }
@@ -91,7 +91,7 @@ impl Embedder for Remote {
         self.model.worth_beyond_english
     }
 
-    /// Models differ, from 0.1 to 0.6. In the middle none is far off, since only the differences between hits count.
+    /// Models differ, from 0.1 to 0.6. A value in the middle serves all, since only differences between hits count.
     fn unrelated(&self) -> f32 {
         0.35
     }
@@ -110,17 +110,8 @@ impl Embedder for Remote {
     }
 }
 
-/// Some providers refuse to embed nothing, so an empty text is asked for as a full stop.
+/// The text as it is sent. Some providers refuse empty texts, so an empty one becomes a full stop.
 fn prepare<'a>(prefix: &str, text: &'a str) -> Cow<'a, str> {
-    let text = if text.trim().is_empty() { "." } else { beginning(text, MOST_BYTES) };
+    let text = if text.trim().is_empty() { "." } else { &text[..text.floor_char_boundary(MAX_BYTES)] };
     if prefix.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(format!("{prefix}{text}")) }
-}
-
-/// As many whole characters as fit.
-fn beginning(text: &str, most_bytes: usize) -> &str {
-    let mut end = most_bytes.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }

@@ -1,7 +1,7 @@
-//! What is known of the models that people run: the words some want before a text, and whether they read other languages.
+//! Known models: the prefixes that some need before a text, and whether they read other languages than English.
 
-/// A model by the name its provider knows.
-pub(super) struct Model {
+/// A provider's model.
+pub(super) struct RemoteModel {
     pub(super) name: String,
     pub(super) query_prefix: &'static str,
     pub(super) passage_prefix: &'static str,
@@ -14,10 +14,10 @@ const REPRESENT: &str = "Represent this sentence for searching relevant passages
 const ENGLISH: f32 = 0.2;
 /// Trained on many languages.
 const MANY: f32 = 1.0;
-/// Nobody told us.
+/// An unknown model.
 const UNKNOWN: f32 = 0.6;
 
-/// The first whose word is part of the name. Words before a query, before a passage, worth beyond English.
+/// A part of the name, the prefix of queries, that of passages, and the worth beyond English. The first match counts.
 const KNOWN: [(&str, &str, &str, f32); 19] = [
     ("nomic-embed-text-v2", "search_query: ", "search_document: ", MANY),
     ("nomic-embed", "search_query: ", "search_document: ", ENGLISH),
@@ -45,7 +45,7 @@ const KNOWN: [(&str, &str, &str, f32); 19] = [
     ("text-embedding-3", "", "", MANY),
 ];
 
-impl Model {
+impl RemoteModel {
     pub(super) fn named(name: &str) -> Self {
         let lowercase = name.to_lowercase();
         let known = KNOWN.iter().find(|(word, ..)| lowercase.contains(word));
@@ -59,13 +59,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_more_particular_name_comes_first() {
+    fn more_specific_names_come_first() {
         for (place, (word, ..)) in KNOWN.iter().enumerate() {
             let hidden_by = KNOWN[..place].iter().find(|(earlier, ..)| word.contains(earlier));
             assert!(hidden_by.is_none(), "{word} is never found");
         }
-        assert_eq!(Model::named("intfloat/multilingual-e5-small").worth_beyond_english, MANY);
-        assert_eq!(Model::named("nomic-embed-text:latest").query_prefix, "search_query: ");
-        assert_eq!(Model::named("my-own").worth_beyond_english, UNKNOWN);
+        assert_eq!(RemoteModel::named("intfloat/multilingual-e5-small").worth_beyond_english, MANY);
+        assert_eq!(RemoteModel::named("nomic-embed-text:latest").query_prefix, "search_query: ");
+        assert_eq!(RemoteModel::named("my-own").worth_beyond_english, UNKNOWN);
     }
 }

@@ -1,4 +1,4 @@
-//! The two ways in which embedding servers are asked, and answer.
+//! The two protocols of embedding servers.
 
 use std::borrow::Cow;
 
@@ -12,18 +12,18 @@ pub(crate) enum Protocol {
 }
 
 #[derive(Deserialize)]
-struct OllamaAnswer {
+struct OllamaResponse {
     embeddings: Vec<Vec<f32>>,
 }
 
 #[derive(Deserialize)]
-struct OpenAiAnswer {
+struct OpenAiResponse {
     data: Vec<OpenAiVector>,
 }
 
 #[derive(Deserialize)]
 struct OpenAiVector {
-    /// Which text it is for. Answers need not be in order.
+    /// The index of its text. Vectors may come in any order.
     index: usize,
     embedding: Vec<f32>,
 }
@@ -36,7 +36,7 @@ impl Protocol {
         }
     }
 
-    /// The path to ask at, below the path that the user gave. OpenAI's addresses are often given with their version.
+    /// The path of requests, below the path that the user configured. Urls of OpenAI often have the version in them.
     pub(super) fn endpoint(self, path: &str) -> String {
         match self {
             Self::Ollama => format!("{path}/api/embed"),
@@ -52,17 +52,17 @@ impl Protocol {
         request.to_string().into_bytes()
     }
 
-    /// The vectors of an answer, one a text in their order, as the server says; see [`super::answer::check`].
+    /// The vectors of a response in the order of the texts, not validated yet; see [`super::answer::check`].
     pub(super) fn vectors(self, answer: &[u8]) -> Result<Vec<Vec<f32>>, String> {
-        let not_it =
-            |error: serde_json::Error| format!("it is not an answer of the {} protocol ({error})", self.name());
+        let invalid =
+            |error: serde_json::Error| format!("it is not a response of the {} protocol ({error})", self.name());
         match self {
-            Self::Ollama => Ok(serde_json::from_slice::<OllamaAnswer>(answer).map_err(not_it)?.embeddings),
+            Self::Ollama => Ok(serde_json::from_slice::<OllamaResponse>(answer).map_err(invalid)?.embeddings),
             Self::OpenAi => {
-                let mut data = serde_json::from_slice::<OpenAiAnswer>(answer).map_err(not_it)?.data;
+                let mut data = serde_json::from_slice::<OpenAiResponse>(answer).map_err(invalid)?.data;
                 data.sort_by_key(|vector| vector.index);
                 if data.iter().enumerate().any(|(place, vector)| vector.index != place) {
-                    return Err("its vectors are not numbered from 0 without a gap".to_owned());
+                    return Err("the indexes of its vectors have gaps".to_owned());
                 }
                 Ok(data.into_iter().map(|vector| vector.embedding).collect())
             }

@@ -8,12 +8,12 @@ use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use quipu_core::ports::{EmbedError, Embedder, Role};
-use quipu_embed::{Builtin, Keys, Patience, Provider, Settings, open};
+use quipu_embed::{Builtin, EmbedderSettings, Keys, Provider, Timeouts, open};
 use server::{Mood, Server};
 
 /// The settings' own defaults, but quick.
-fn patience() -> Patience {
-    Patience {
+fn timeouts() -> Timeouts {
+    Timeouts {
         connect: Duration::from_secs(2),
         query: Duration::from_millis(1500),
         passages: Duration::from_secs(8),
@@ -23,7 +23,7 @@ fn patience() -> Patience {
 
 fn opened(provider: Provider) -> Arc<dyn Embedder> {
     let keys = Keys { embedding: Some("the-secret-key".to_owned()), openai: None };
-    open(&Settings { provider, keys, patience: patience() }).unwrap().unwrap()
+    open(&EmbedderSettings { provider, keys, timeouts: timeouts() }).unwrap().unwrap()
 }
 
 fn ollama(url: String) -> Arc<dyn Embedder> {
@@ -49,7 +49,7 @@ fn unusable(embedder: &dyn Embedder) -> String {
 }
 
 fn wait_for_the_pause_to_end() {
-    std::thread::sleep(patience().pause + Duration::from_millis(20));
+    std::thread::sleep(timeouts().pause + Duration::from_millis(20));
 }
 
 fn assert_same_vectors(ours: &[Vec<f32>], expected: &[Vec<f32>]) {
@@ -61,7 +61,7 @@ fn assert_same_vectors(ours: &[Vec<f32>], expected: &[Vec<f32>]) {
 }
 
 #[test]
-fn both_protocols_give_a_vector_a_text_in_their_order() {
+fn both_protocols_return_vectors_in_the_order_of_texts() {
     let server = Server::start();
     // More than one batch, and a text that is empty.
     let texts: Vec<String> = (0..40).map(|number| format!("note number {number}")).chain([".".to_owned()]).collect();
@@ -79,7 +79,7 @@ fn both_protocols_give_a_vector_a_text_in_their_order() {
 }
 
 #[test]
-fn a_model_that_wants_to_be_told_the_role_is_told() {
+fn models_with_prefixes_get_them() {
     let server = Server::start();
     let embedder = opened(Provider::Ollama { url: server.url(), model: "nomic-embed-text".to_owned() });
     embedder.embed(Role::Query, &["bread"]).unwrap();
@@ -89,7 +89,7 @@ fn a_model_that_wants_to_be_told_the_role_is_told() {
 }
 
 #[test]
-fn a_slow_server_is_given_up_in_time() {
+fn slow_server_times_out() {
     let server = Server::start();
     let embedder = ollama(server.url());
     server.be(Mood::Slow(Duration::from_secs(5)));
@@ -100,7 +100,7 @@ fn a_slow_server_is_given_up_in_time() {
 }
 
 #[test]
-fn a_server_that_is_down_fails_at_once_and_is_found_when_it_is_back() {
+fn server_that_is_down_fails_at_once_and_is_used_when_it_is_back() {
     let server = Server::start();
     let address = server.address();
     let embedder = ollama(server.url());
@@ -121,7 +121,7 @@ fn a_server_that_is_down_fails_at_once_and_is_found_when_it_is_back() {
 }
 
 #[test]
-fn during_the_pause_nobody_is_asked_and_then_one_call_is_let_through() {
+fn open_circuit_sends_no_requests_and_then_one_test_request() {
     let server = Server::start();
     let embedder = ollama(server.url());
     server.be(Mood::Says("nonsense"));
@@ -145,7 +145,7 @@ fn during_the_pause_nobody_is_asked_and_then_one_call_is_let_through() {
 }
 
 #[test]
-fn what_may_pass_is_tried_again() {
+fn transient_errors_are_retried() {
     let server = Server::start();
     let embedder = openai(server.url());
     for status in [429, 500, 503] {
@@ -162,7 +162,7 @@ fn what_may_pass_is_tried_again() {
 }
 
 #[test]
-fn a_server_says_how_long_to_leave_it_alone() {
+fn retry_after_is_honoured() {
     let server = Server::start();
     let embedder = openai(server.url());
     server.be(Mood::Status(429, "retry-after: 2\r\n", "{}"));
@@ -179,7 +179,7 @@ fn a_server_says_how_long_to_leave_it_alone() {
 }
 
 #[test]
-fn another_dimension_is_refused_whenever_it_comes() {
+fn responses_with_other_dimensions_are_refused() {
     let server = Server::start();
     let embedder = ollama(server.url());
     embedder.embed(Role::Query, &["bread"]).unwrap();
@@ -191,16 +191,16 @@ fn another_dimension_is_refused_whenever_it_comes() {
 }
 
 #[test]
-fn answers_that_are_not_vectors_are_refused() {
+fn responses_without_vectors_are_refused() {
     let server = Server::start();
     for (body, why) in [
-        ("<html>Welcome to the hotel's network</html>", "not an answer of the ollama protocol"),
+        ("<html>Welcome to the hotel's network</html>", "not a response of the ollama protocol"),
         (r#"{"embeddings":[]}"#, "0 vectors for 1 texts"),
         (r#"{"embeddings":[[]]}"#, "0 dimensions"),
         (r#"{"embeddings":[[0.0,0.0]]}"#, "without a direction"),
         // Too large a number is refused by whoever sees it first, the reader of JSON or the check of directions.
         (r#"{"embeddings":[[1e99,0.0]]}"#, ""),
-        (r#"{"embeddings":[[null,1.0]]}"#, "not an answer"),
+        (r#"{"embeddings":[[null,1.0]]}"#, "not a response"),
         (r#"{"embeddings":[[1.0],[1.0]]}"#, "2 vectors for 1 texts"),
     ] {
         server.be(Mood::Says(body));
@@ -212,7 +212,7 @@ fn answers_that_are_not_vectors_are_refused() {
 }
 
 #[test]
-fn an_answer_without_end_is_cut_off() {
+fn endless_response_is_cut_off() {
     let server = Server::start();
     server.be(Mood::Endless);
     let embedder = ollama(server.url());
@@ -221,7 +221,7 @@ fn an_answer_without_end_is_cut_off() {
 }
 
 #[test]
-fn a_wrong_key_is_told_without_the_key() {
+fn error_for_a_wrong_key_does_not_show_it() {
     let server = Server::start();
     server.be(Mood::Status(401, "", r#"{"error":{"message":"Incorrect API key: the-secret-key"}}"#));
     let message = unusable(&*openai(server.url()));
@@ -233,7 +233,7 @@ fn a_wrong_key_is_told_without_the_key() {
 }
 
 #[test]
-fn a_key_does_not_follow_a_redirect() {
+fn key_is_not_sent_to_a_redirect() {
     let (server, other) = (Server::start(), Server::start());
     let location: &'static str = format!("location: {}/api/embed\r\n", other.url()).leak();
     for status in [301, 307, 308] {
@@ -245,7 +245,7 @@ fn a_key_does_not_follow_a_redirect() {
 }
 
 #[test]
-fn a_text_longer_than_the_server_takes_is_cut() {
+fn text_too_long_for_the_server_is_truncated() {
     let server = Server::start();
     server.be(Mood::Short(1000));
     let long = "the oven and the flour ".repeat(200);
@@ -256,7 +256,7 @@ fn a_text_longer_than_the_server_takes_is_cut() {
 }
 
 #[test]
-fn texts_that_are_rejected_do_not_stop_others() {
+fn rejected_texts_do_not_stop_others() {
     let server = Server::start();
     let embedder = openai(server.url());
     server.be(Mood::Short(3));

@@ -44,15 +44,15 @@ mod tests {
     use quipu_core::search::Meaning;
     use quipu_core::{Knowledge, Parts};
     use quipu_embed::Builtin;
-    use quipu_testkit::store_conformance::Shelf;
-    use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault, mem_memory};
+    use quipu_testkit::store_conformance::NoteStorage;
+    use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault, mem_memory};
     use quipu_tools::{Registry, RegistryOptions, Toolset};
 
     use super::*;
 
     fn registry(toolsets: &[Toolset], read_only: bool) -> Registry {
         let clock = Arc::new(FixedClock::default());
-        let store = Arc::new(MemShelf::default().open());
+        let store = Arc::new(MemNoteStorage::default().open());
         let knowledge = Knowledge::new(Parts {
             vault: Arc::new(MemVault::from_fixture(clock.clone(), "")),
             store: store.clone(),

@@ -9,8 +9,8 @@ use quipu_core::model::{FileStat, VaultPath};
 use quipu_core::parse::TitleRule;
 use quipu_core::ports::{FileChange, FileContent, Kept, Listing, SystemClock, VaultError, VaultFiles, WriteError};
 use quipu_core::{Knowledge, Parts, RequestKey, Session};
-use quipu_testkit::store_conformance::Shelf;
-use quipu_testkit::{FixedClock, MemShelf, MemSources, MemVault};
+use quipu_testkit::store_conformance::NoteStorage;
+use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
 use quipu_tools::{Completion, Offer, Registry, RegistryOptions, ResourcePage, ResourceText, ToolError, ToolResponse};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, split};
@@ -131,7 +131,7 @@ impl Client {
         let files = MemVault::from_fixture(Arc::new(FixedClock::default()), fixture);
         let knowledge = Arc::new(Knowledge::new(Parts {
             vault: Arc::new(GatedVault { files, gate: gate.clone() }),
-            store: Arc::new(MemShelf::default().open()),
+            store: Arc::new(MemNoteStorage::default().open()),
             clock: Arc::new(SystemClock),
             sources: Arc::new(MemSources::default()),
             title_rule: TitleRule::default(),

@@ -44,7 +44,7 @@ fn every_change_is_listed_with_its_author_and_undone() {
     );
     let first = vault.run(&["undo", "1"]).expect(1).stderr;
     assert!(
-        first.contains("change 1 cannot be undone: observation 1") || first.contains("entity 1 was changed since"),
+        first.contains("change 1 cannot be undone: observation 1") || first.contains("entity 1 was changed later"),
         "{first}"
     );
     let second = vault.run(&["undo", "--json"]).expect(0).json();
@@ -139,7 +139,7 @@ fn a_copy_is_whole_and_never_written_over() {
     let copy = vault.run(&["backup", "--json"]).expect(0).json();
     let file = copy["file"].as_str().unwrap();
     assert!(file.contains("/.quipu/backups/memory-") && copy["bytes"].as_u64().unwrap() > 0, "{copy}");
-    assert!(vault.run(&["backup", file]).expect(1).stderr.contains("is there already; name another file"));
+    assert!(vault.run(&["backup", file]).expect(1).stderr.contains("it exists; choose another file name"));
     call(&vault, "delete_entity", &json!({"entity_id": 1}));
     for name in ["memory.db", "memory.db-wal", "memory.db-shm"] {
         let _ = std::fs::remove_file(vault.root().join(".quipu").join(name));
@@ -331,7 +331,7 @@ fn a_copy_into_a_folder_that_is_not_there() {
     let vault = Sandbox::of("");
     call(&vault, "create_entity", &json!({"name": "Ada", "entity_type": "person"}));
     let ran = vault.run(&["backup", "nowhere/memory.db"]).expect(1);
-    let message = "there is no folder nowhere to write nowhere/memory.db to; make it, or name another file";
+    let message = "cannot write nowhere/memory.db: there is no folder nowhere; create it, or choose another file name";
     assert!(ran.stderr.contains(message), "{ran}");
     vault.run(&["backup", "memory-copy.db"]).expect(0);
 }

@@ -1,4 +1,4 @@
-//! Changes as statements, each with its step in the log. Runs inside one transaction, which the caller ends.
+//! Applies changes and logs each step, inside one transaction that the caller commits.
 
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, name_key};
 use quipu_core::ports::{
@@ -11,7 +11,7 @@ use super::read;
 use super::rows;
 use super::ties;
 
-/// Why a change did not go through.
+/// Why a change was not applied.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StepError {
     #[error(transparent)]
@@ -20,17 +20,17 @@ pub(super) enum StepError {
     Sql(#[from] rusqlite::Error),
 }
 
-/// One log entry in the making.
-pub(super) struct Writing<'tx> {
+/// Writes one change and its log entry.
+pub(super) struct ChangeWriter<'tx> {
     pub(super) tx: &'tx Transaction<'tx>,
     pub(super) change: ChangeNumber,
     at_ns: i64,
     position: i64,
-    /// What the next thing made is to be numbered.
+    /// The id that the next created item must get.
     number: Option<i64>,
 }
 
-impl<'tx> Writing<'tx> {
+impl<'tx> ChangeWriter<'tx> {
     pub(super) fn start(
         tx: &'tx Transaction<'tx>,
         author: &Author,
@@ -43,22 +43,20 @@ impl<'tx> Writing<'tx> {
         Ok(Self { tx, change: ChangeNumber(number), at_ns: author.at_ns, position: 0, number: None })
     }
 
-    /// Applies one change; `made` are the outcomes of those before it.
+    /// Applies one change; `made` are the results of those before it.
     pub(super) fn apply(&mut self, change: &MemoryChange, made: &[MemoryItem]) -> Result<MemoryItem, StepError> {
         match change {
-            MemoryChange::CreateEntity(new) => self.create_entity(new).map(MemoryItem::Entity),
+            MemoryChange::CreateEntity(new) => self.create_entity(new),
             MemoryChange::UpdateEntity { id, update } => self.update_entity(*id, update).map(MemoryItem::Entity),
             MemoryChange::CompleteEntity { id, aliases, description } => {
                 self.complete_entity(*id, aliases, description.as_ref()).map(MemoryItem::Entity)
             }
             MemoryChange::DeleteEntity { id } => self.delete_entity(*id).map(MemoryItem::Entity),
             MemoryChange::MergeEntity { from, into } => self.merge(*from, *into).map(MemoryItem::Entity),
-            MemoryChange::AddObservation { entity, text } => {
-                self.add_observation(target(*entity, made), text).map(MemoryItem::Observation)
-            }
+            MemoryChange::AddObservation { entity, text } => self.add_observation(target(*entity, made), text),
             MemoryChange::DeleteObservation { id } => self.delete_observation(*id).map(MemoryItem::Observation),
             MemoryChange::AddRelation { from, to, relation_type } => {
-                self.add_relation(target(*from, made), target(*to, made), relation_type).map(MemoryItem::Relation)
+                self.add_relation(target(*from, made), target(*to, made), relation_type)
             }
             MemoryChange::DeleteRelation { id } => self.delete_relation(*id).map(MemoryItem::Relation),
             MemoryChange::SetTimes { made: place, created_ns, updated_ns } => {
@@ -82,17 +80,10 @@ impl<'tx> Writing<'tx> {
         }
     }
 
-    fn create_entity(&mut self, new: &NewEntity) -> Result<Entity, StepError> {
+    fn create_entity(&mut self, new: &NewEntity) -> Result<MemoryItem, StepError> {
         self.refuse_taken(&new.name, None)?;
-        let mut insert = self.tx.prepare_cached(
-            "INSERT INTO entity (id, name, name_key, type, description, created_ns, updated_ns) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)",
-        )?;
-        let (number, key) = (self.number("entity")?, name_key(&new.name));
-        let id = EntityId(insert.insert((number, &new.name, key, &new.entity_type, &new.description, self.at_ns))?);
-        put_aliases(self.tx, id, &new.aliases)?;
-        let entity = Entity {
-            id,
+        self.create(MemoryItem::Entity(Entity {
+            id: EntityId(0),
             name: new.name.clone(),
             entity_type: new.entity_type.clone(),
             aliases: new.aliases.clone(),
@@ -100,9 +91,7 @@ impl<'tx> Writing<'tx> {
             observation_count: 0,
             created_ns: self.at_ns,
             updated_ns: self.at_ns,
-        };
-        self.log(None, Some(&MemoryItem::Entity(entity.clone())))?;
-        Ok(entity)
+        }))
     }
 
     fn update_entity(&mut self, id: EntityId, update: &EntityUpdate) -> Result<Entity, StepError> {
@@ -157,16 +146,16 @@ impl<'tx> Writing<'tx> {
                 self.replace(&MemoryItem::Relation(relation), &MemoryItem::Relation(moved))?;
             }
         }
-        // Before it goes, or its contexts would go with it.
+        // First, since deleting it deletes its contexts.
         contexts::hand_over(self.tx, self.change, from, Some(into))?;
         self.remove(&MemoryItem::Entity(gone.clone()))?;
-        // The other's description is taken over, and what its links mean with it.
+        // With its description the kept entity takes over the ties of its links.
         if kept.description.is_none() {
             ties::hand_over(self.tx, from, TextOwner::Entity(into))?;
         }
         if let Some(text) = kept.observing_of(&gone) {
             let observation = self.add_observation(into, text)?;
-            ties::hand_over(self.tx, from, TextOwner::Observation(observation.id))?;
+            observation.text_owner().map_or(Ok(()), |owner| ties::hand_over(self.tx, from, owner))?;
         }
         let (aliases, description) = kept.absorbing(&gone);
         let after = Entity { aliases, description, updated_ns: self.at_ns, ..kept.clone() };
@@ -174,16 +163,10 @@ impl<'tx> Writing<'tx> {
         self.entity(into)
     }
 
-    fn add_observation(&mut self, entity: EntityId, text: &str) -> Result<Observation, StepError> {
+    fn add_observation(&mut self, entity: EntityId, text: &str) -> Result<MemoryItem, StepError> {
         self.refuse_missing(entity)?;
-        let mut insert = self.tx.prepare_cached(
-            "INSERT INTO observation (id, entity, text, created_ns, updated_ns) VALUES (?1, ?2, ?3, ?4, ?4)",
-        )?;
-        let id = ObservationId(insert.insert((self.number("observation")?, entity.0, text, self.at_ns))?);
-        let observation =
-            Observation { id, entity, text: text.to_owned(), created_ns: self.at_ns, updated_ns: self.at_ns };
-        self.log(None, Some(&MemoryItem::Observation(observation.clone())))?;
-        Ok(observation)
+        let (id, created_ns, updated_ns) = (ObservationId(0), self.at_ns, self.at_ns);
+        self.create(MemoryItem::Observation(Observation { id, entity, text: text.to_owned(), created_ns, updated_ns }))
     }
 
     fn delete_observation(&mut self, id: ObservationId) -> Result<Observation, StepError> {
@@ -192,20 +175,15 @@ impl<'tx> Writing<'tx> {
         Ok(observation)
     }
 
-    fn add_relation(&mut self, from: EntityId, to: EntityId, relation_type: &str) -> Result<Relation, StepError> {
+    fn add_relation(&mut self, from: EntityId, to: EntityId, relation_type: &str) -> Result<MemoryItem, StepError> {
         self.refuse_missing(from)?;
         self.refuse_missing(to)?;
         if let Some(id) = read::relation_id(self.tx, from, to, relation_type)? {
             return Err(Refusal::RelationExists(id).into());
         }
-        let mut insert = self.tx.prepare_cached(
-            "INSERT INTO relation (id, source, target, type, created_ns, updated_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
-        )?;
-        let id = RelationId(insert.insert((self.number("relation")?, from.0, to.0, relation_type, self.at_ns))?);
-        let (created_ns, updated_ns) = (self.at_ns, self.at_ns);
-        let relation = Relation { id, from, to, relation_type: relation_type.to_owned(), created_ns, updated_ns };
-        self.log(None, Some(&MemoryItem::Relation(relation.clone())))?;
-        Ok(relation)
+        let (id, created_ns, updated_ns) = (RelationId(0), self.at_ns, self.at_ns);
+        let relation_type = relation_type.to_owned();
+        self.create(MemoryItem::Relation(Relation { id, from, to, relation_type, created_ns, updated_ns }))
     }
 
     fn delete_relation(&mut self, id: RelationId) -> Result<Relation, StepError> {
@@ -219,88 +197,60 @@ impl<'tx> Writing<'tx> {
         Ok(after)
     }
 
-    /// Puts a thing back with the number it had.
+    /// Inserts a new item with the id that was asked for, or else the next one of its table.
+    fn create(&mut self, item: MemoryItem) -> Result<MemoryItem, StepError> {
+        let id = self.put(self.number(rows::key(&item).0)?, &item)?;
+        let item = rows::with_id(item, id);
+        self.log(None, Some(&item))?;
+        Ok(item)
+    }
+
+    /// Restores an item with the id that it had.
     pub(super) fn insert(&mut self, item: &MemoryItem) -> rusqlite::Result<()> {
-        match item {
-            MemoryItem::Entity(entity) => {
-                self.tx.execute(
-                    "INSERT INTO entity (id, name, name_key, type, description, created_ns, updated_ns) \
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                    (
-                        entity.id.0,
-                        &entity.name,
-                        name_key(&entity.name),
-                        &entity.entity_type,
-                        &entity.description,
-                        entity.created_ns,
-                        entity.updated_ns,
-                    ),
-                )?;
-                put_aliases(self.tx, entity.id, &entity.aliases)?;
-            }
-            MemoryItem::Observation(seen) => {
-                self.tx.execute(
-                    "INSERT INTO observation (id, entity, text, created_ns, updated_ns) VALUES (?1, ?2, ?3, ?4, ?5)",
-                    (seen.id.0, seen.entity.0, &seen.text, seen.created_ns, seen.updated_ns),
-                )?;
-            }
-            MemoryItem::Relation(Relation { id, from, to, relation_type, created_ns, updated_ns }) => {
-                self.tx.execute(
-                    "INSERT INTO relation (id, source, target, type, created_ns, updated_ns) \
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                    (id.0, from.0, to.0, relation_type, created_ns, updated_ns),
-                )?;
-            }
-        }
+        self.put(Some(rows::key(item).1), item)?;
         self.log(None, Some(item))
+    }
+
+    /// Writes the row of an item, new or not; returns its id.
+    fn put(&self, id: Option<i64>, item: &MemoryItem) -> rusqlite::Result<i64> {
+        let statement = |sql| self.tx.prepare_cached(sql);
+        let returned = |row: &rusqlite::Row<'_>| row.get(0);
+        match item {
+            MemoryItem::Entity(Entity { name, entity_type, aliases, description, created_ns, updated_ns, .. }) => {
+                let id = statement(
+                    "INSERT INTO entity (id, name, name_key, type, description, created_ns, updated_ns) \
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO UPDATE SET (name, name_key, type, \
+                     description, created_ns, updated_ns) = (?2, ?3, ?4, ?5, ?6, ?7) RETURNING id",
+                )?
+                .query_row((id, name, name_key(name), entity_type, description, created_ns, updated_ns), returned)?;
+                put_aliases(self.tx, EntityId(id), aliases)?;
+                Ok(id)
+            }
+            MemoryItem::Observation(Observation { entity, text, created_ns, updated_ns, .. }) => statement(
+                "INSERT INTO observation (id, entity, text, created_ns, updated_ns) VALUES (?1, ?2, ?3, ?4, ?5) \
+                 ON CONFLICT (id) DO UPDATE SET (entity, text, created_ns, updated_ns) = (?2, ?3, ?4, ?5) RETURNING id",
+            )?
+            .query_row((id, entity.0, text, created_ns, updated_ns), returned),
+            MemoryItem::Relation(Relation { from, to, relation_type, created_ns, updated_ns, .. }) => statement(
+                "INSERT INTO relation (id, source, target, type, created_ns, updated_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+                 ON CONFLICT (id) DO UPDATE SET (source, target, type, created_ns, updated_ns) = (?2, ?3, ?4, ?5, ?6) \
+                 RETURNING id",
+            )?
+            .query_row((id, from.0, to.0, relation_type, created_ns, updated_ns), returned),
+        }
     }
 
     pub(super) fn remove(&mut self, item: &MemoryItem) -> rusqlite::Result<()> {
         if let MemoryItem::Entity(entity) = item {
             contexts::hand_over(self.tx, self.change, entity.id, None)?;
         }
-        let (sql, id) = match item {
-            MemoryItem::Entity(entity) => ("DELETE FROM entity WHERE id = ?1", entity.id.0),
-            MemoryItem::Observation(observation) => ("DELETE FROM observation WHERE id = ?1", observation.id.0),
-            MemoryItem::Relation(relation) => ("DELETE FROM relation WHERE id = ?1", relation.id.0),
-        };
-        self.tx.prepare_cached(sql)?.execute([id])?;
+        let (kind, id) = rows::key(item);
+        self.tx.prepare_cached(&format!("DELETE FROM {kind} WHERE id = ?1"))?.execute([id])?;
         self.log(Some(item), None)
     }
 
     pub(super) fn replace(&mut self, before: &MemoryItem, after: &MemoryItem) -> rusqlite::Result<()> {
-        match after {
-            MemoryItem::Entity(entity) => {
-                self.tx.execute(
-                    "UPDATE entity SET name = ?2, name_key = ?3, type = ?4, description = ?5, created_ns = ?6, \
-                     updated_ns = ?7 WHERE id = ?1",
-                    (
-                        entity.id.0,
-                        &entity.name,
-                        name_key(&entity.name),
-                        &entity.entity_type,
-                        &entity.description,
-                        entity.created_ns,
-                        entity.updated_ns,
-                    ),
-                )?;
-                self.tx.execute("DELETE FROM alias WHERE entity = ?1", [entity.id.0])?;
-                put_aliases(self.tx, entity.id, &entity.aliases)?;
-            }
-            MemoryItem::Observation(seen) => {
-                self.tx.execute(
-                    "UPDATE observation SET entity = ?2, text = ?3, created_ns = ?4, updated_ns = ?5 WHERE id = ?1",
-                    (seen.id.0, seen.entity.0, &seen.text, seen.created_ns, seen.updated_ns),
-                )?;
-            }
-            MemoryItem::Relation(Relation { id, from, to, relation_type, created_ns, updated_ns }) => {
-                self.tx.execute(
-                    "UPDATE relation SET source = ?2, target = ?3, type = ?4, created_ns = ?5, updated_ns = ?6 \
-                     WHERE id = ?1",
-                    (id.0, from.0, to.0, relation_type, created_ns, updated_ns),
-                )?;
-            }
-        }
+        self.put(Some(rows::key(after).1), after)?;
         self.log(Some(before), Some(after))
     }
 
@@ -315,7 +265,7 @@ impl<'tx> Writing<'tx> {
         Ok(())
     }
 
-    /// The number that was asked for what is about to be made in a table; without one the table gives the next.
+    /// The id that was asked for a new row; it must be above all ids that the table ever had.
     fn number(&self, table: &str) -> Result<Option<i64>, StepError> {
         let Some(number) = self.number else { return Ok(None) };
         let mut find = self.tx.prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = ?1")?;
@@ -348,13 +298,14 @@ fn target(entity: EntityRef, made: &[MemoryItem]) -> EntityId {
         EntityRef::Id(id) => id,
         EntityRef::Made(place) => match made.get(place) {
             Some(MemoryItem::Entity(entity)) => entity.id,
-            // Not an id of anything: refused as missing.
+            // Never an id: refused as missing.
             _ => EntityId(0),
         },
     }
 }
 
 fn put_aliases(tx: &Transaction<'_>, id: EntityId, aliases: &[String]) -> rusqlite::Result<()> {
+    tx.prepare_cached("DELETE FROM alias WHERE entity = ?1")?.execute([id.0])?;
     let mut insert =
         tx.prepare_cached("INSERT INTO alias (entity, position, alias, alias_key) VALUES (?1, ?2, ?3, ?4)")?;
     for (position, alias) in aliases.iter().enumerate() {

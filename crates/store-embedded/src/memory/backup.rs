@@ -1,5 +1,4 @@
-//! Copies of memory that are whole while others write: one reading transaction into a new file, looked over, then put in
-//! place.
+//! Consistent copies of memory while others write: one read transaction writes a new file, which is checked and then renamed.
 
 #![expect(clippy::disallowed_methods, reason = "puts memory's own copy in place")]
 
@@ -13,34 +12,34 @@ use rusqlite::{Connection, OpenFlags};
 use super::file_guard;
 use crate::own_folder::OwnFolder;
 
-/// Why there is no copy. A file of that name that was there before is as it was.
+/// Why there is no copy. An existing file of that name is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// There is a file of that name.
-    #[error("{} is there already; name another file", .0.display())]
+    /// The file exists.
+    #[error("cannot write {}: it exists; choose another file name", .0.display())]
     Exists(PathBuf),
-    /// There is no folder for it.
-    #[error("there is no folder {} to write {} to; make it, or name another file", folder.display(), file.display())]
+    /// The folder does not exist.
+    #[error("cannot write {}: there is no folder {}; create it, or choose another file name", file.display(), folder.display())]
     NoFolder {
         /// The folder.
         folder: PathBuf,
         /// The copy.
         file: PathBuf,
     },
-    /// The copy is not what it should be.
-    #[error("the copy is not whole: {0}")]
+    /// The check of the copy failed.
+    #[error("the copy is corrupt: {0}; run `quipu doctor`")]
     Unsound(String),
     /// It could not be read or written.
     #[error("cannot write {}: {source}", file.display())]
     Failed {
         /// The copy.
         file: PathBuf,
-        /// What went wrong.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// Copies a database to a file that is not there yet.
+/// Copies a database to a new file.
 pub(super) fn copy(db: &Connection, to: &Path) -> Result<(), BackupError> {
     let failed = |source: Box<dyn std::error::Error + Send + Sync>| BackupError::Failed { file: to.to_owned(), source };
     if to.symlink_metadata().is_ok() {
@@ -60,31 +59,31 @@ pub(super) fn copy(db: &Connection, to: &Path) -> Result<(), BackupError> {
         Some(finding) => Err(BackupError::Unsound(finding.clone())),
         None => {
             File::open(&unfinished).and_then(|file| file.sync_all()).map_err(|error| failed(error.into()))?;
-            put_in_place(&unfinished, to, &WAYS)
+            put_in_place(&unfinished, to, &RENAME_METHODS)
         }
     });
     let removed = remove_if_there(&unfinished);
     outcome?;
     removed.map_err(|error| failed(error.into()))?;
     match File::open(folder).and_then(|folder| folder.sync_all()) {
-        // Some network file systems cannot sync a folder and need not.
+        // Some network file systems cannot sync folders.
         Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(failed(error.into())),
         _ => Ok(()),
     }
 }
 
-/// Gives a file another name; fails where there is a file of that name.
-type Way = fn(&Path, &Path) -> io::Result<()>;
+/// Renames a file; fails if the new name exists.
+type RenameMethod = fn(&Path, &Path) -> io::Result<()>;
 
-/// Best first. Not every file system knows the first two: FAT, and much of what is mounted from elsewhere, has no hard links.
-/// A copy is last since a kill in the middle of it leaves a part under the name of the whole.
-const WAYS: [Way; 3] = [rename_to_free, link, copy_to_free];
+/// Best first. Not every file system has the first two: FAT, for one, has no hard links. A copy is last, since a kill during
+/// it leaves an incomplete file.
+const RENAME_METHODS: [RenameMethod; 3] = [rename_to_free, link, copy_to_free];
 
-/// Gives the finished copy its name by the first way that works. A file of that name that has come up meanwhile stays.
-fn put_in_place(from: &Path, to: &Path, ways: &[Way]) -> Result<(), BackupError> {
+/// Renames the finished copy by the first method that works. A file of that name that was created meanwhile stays.
+fn put_in_place(from: &Path, to: &Path, methods: &[RenameMethod]) -> Result<(), BackupError> {
     let mut outcome = Ok(());
-    for way in ways {
-        outcome = way(from, to);
+    for method in methods {
+        outcome = method(from, to);
         match &outcome {
             Ok(()) => break,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -104,7 +103,7 @@ fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
 
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 fn rename_to_free(_from: &Path, _to: &Path) -> io::Result<()> {
-    // A usual rename may replace what is there.
+    // A plain rename would replace an existing file.
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -117,13 +116,13 @@ fn copy_to_free(from: &Path, to: &Path) -> io::Result<()> {
     let copied = File::open(from).and_then(|mut source| io::copy(&mut source, &mut target));
     let outcome = copied.and_then(|_| target.sync_all());
     if outcome.is_err() {
-        // It is ours, and not whole. That it could not be written is what is told.
+        // The incomplete copy; the error of the copy is the one to return.
         let _ = std::fs::remove_file(to);
     }
     outcome
 }
 
-/// Makes a file that only its owner may read.
+/// Creates a file that only its owner can read.
 fn create_private(file: &Path) -> io::Result<File> {
     File::options().write(true).create_new(true).mode(0o600).open(file)
 }
@@ -135,7 +134,7 @@ fn remove_if_there(file: &Path) -> io::Result<()> {
     }
 }
 
-/// Copies a database beside itself before its schema changes, under a name that no earlier copy has.
+/// Copies a database to the folder `backups` beside it before a migration, under a new name.
 pub(super) fn before_migration(db: &Connection, file: &Path, schema: i64) -> Result<(), BackupError> {
     let above = file.parent().unwrap_or(Path::new("."));
     let folder = above.join("backups");
@@ -157,12 +156,12 @@ fn write(db: &Connection, to: &Path) -> Result<Vec<String>, BackupError> {
         file: to.to_owned(),
         source: "the path is not UTF-8, which SQLite needs".into(),
     })?;
-    // Readable by its owner alone. SQLite takes an empty file for none.
+    // Readable by its owner only. SQLite treats an empty file as a new one.
     let make = || remove_if_there(to).and_then(|()| create_private(to)).map(drop);
     make().map_err(|error| BackupError::Failed { file: to.to_owned(), source: error.into() })?;
     db.execute("VACUUM INTO ?1", [name]).map_err(failed)?;
     let copy = Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
-    // Nobody but this process knows the copy yet, and one that is not finished is made anew.
+    // No other process uses the copy yet, and an unfinished one is written again.
     copy.pragma_update(None, "journal_mode", "OFF").map_err(failed)?;
     file_guard::begin_history(&copy).map_err(failed)?;
     let findings = copy
@@ -176,34 +175,34 @@ fn write(db: &Connection, to: &Path) -> Result<Vec<String>, BackupError> {
 mod tests {
     use super::*;
 
-    /// What a file system says that lacks a way.
+    /// A method that the file system does not have.
     fn lacking(_: &Path, _: &Path) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
     #[test]
-    fn a_copy_gets_its_name_by_what_the_file_system_can_do() {
-        for ways in [WAYS, [lacking, link, copy_to_free], [lacking, lacking, copy_to_free]] {
+    fn copy_is_renamed_by_the_first_method_that_works() {
+        for methods in [RENAME_METHODS, [lacking, link, copy_to_free], [lacking, lacking, copy_to_free]] {
             let home = tempfile::tempdir().unwrap();
             let (from, to) = (home.path().join("from"), home.path().join("to"));
             std::fs::write(&from, "whole").unwrap();
-            put_in_place(&from, &to, &ways).unwrap();
+            put_in_place(&from, &to, &methods).unwrap();
             assert_eq!(std::fs::read(&to).unwrap(), b"whole");
 
             std::fs::write(&from, "another").unwrap();
             let taken = home.path().join("taken");
             std::fs::write(&taken, "theirs").unwrap();
-            let refused = put_in_place(&from, &taken, &ways).unwrap_err();
+            let refused = put_in_place(&from, &taken, &methods).unwrap_err();
             assert!(matches!(refused, BackupError::Exists(_)), "{refused}");
             assert_eq!(std::fs::read(&taken).unwrap(), b"theirs");
         }
     }
 
     #[test]
-    fn what_could_not_be_copied_leaves_nothing() {
+    fn failed_copy_leaves_no_file() {
         let home = tempfile::tempdir().unwrap();
         let to = home.path().join("to");
-        let failed = put_in_place(&home.path().join("nothing"), &to, &WAYS).unwrap_err();
+        let failed = put_in_place(&home.path().join("nothing"), &to, &RENAME_METHODS).unwrap_err();
         assert!(matches!(failed, BackupError::Failed { .. }), "{failed}");
         assert!(!to.exists());
     }

@@ -1,43 +1,38 @@
-//! Whether memory is whole: SQLite's own look at its pages, the references, and what our own rules say.
+//! Integrity checks of memory: SQLite's own, foreign keys, names, and the log.
 
 use std::collections::HashSet;
 
-use quipu_core::memory::{Entity, name_key};
+use quipu_core::memory::name_key;
 use quipu_core::ports::{ChangeNumber, MemoryItem};
 use rusqlite::Connection;
 
 use super::read::list;
 use super::{log, read, rows};
+use crate::sqlite;
 
-/// More than this many findings of a kind say no more.
+/// The most findings of each kind.
 const MAX_FINDINGS: usize = 20;
 
 /// Log entries read at a time.
 const LOG_BATCH: usize = 500;
 
-/// All is asked of one view, which the caller holds: what others write meanwhile would look like damage.
+/// Problems, as sentences. The caller holds a read transaction: concurrent writes would look like damage.
 pub(super) fn findings(db: &Connection) -> Result<Vec<String>, log::LogError> {
-    let text = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
-    let mut findings: Vec<String> = list(db, &format!("PRAGMA integrity_check({MAX_FINDINGS})"), [], text)?;
-    findings.retain(|finding| finding != "ok");
-    if !findings.is_empty() {
-        // Whatever else is asked of such a file means nothing.
-        return Ok(findings.into_iter().map(|finding| format!("The file is damaged: {finding}.")).collect());
+    let damages = sqlite::integrity_check(db)?;
+    if !damages.is_empty() {
+        // Further checks of such a file mean nothing.
+        return Ok(damages.into_iter().map(|damage| format!("The file is damaged: {damage}.")).collect());
     }
     let broken = list(db, "PRAGMA foreign_key_check", [], |row| {
-        Ok(format!(
-            "A row of {} refers to a row of {} that is not there.",
-            row.get::<_, String>(0)?,
-            row.get::<_, String>(2)?
-        ))
+        Ok(format!("A row of {} refers to a missing row of {}.", row.get::<_, String>(0)?, row.get::<_, String>(2)?))
     })?;
-    findings.extend(broken.into_iter().take(MAX_FINDINGS));
+    let mut findings: Vec<String> = broken.into_iter().take(MAX_FINDINGS).collect();
     findings.extend(wrong_keys(db)?);
-    findings.extend(unlike_the_log(db)?);
+    findings.extend(log_mismatches(db)?);
     Ok(findings)
 }
 
-/// Names are compared by a key beside them; the two must agree.
+/// Names are compared by the key stored with them, which must match.
 fn wrong_keys(db: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut wrong = Vec::new();
     for (table, sql) in [
@@ -49,20 +44,20 @@ fn wrong_keys(db: &Connection) -> rusqlite::Result<Vec<String>> {
         while let Some(row) = rows.next()? {
             let (id, name, key): (i64, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
             if name_key(&name) != key && wrong.len() < MAX_FINDINGS {
-                wrong.push(format!("The {table} {id} is called {name:?} but is found under {key:?}."));
+                wrong.push(format!("The {table} {id} has the name {name:?} but the key {key:?}."));
             }
         }
     }
     Ok(wrong)
 }
 
-/// The last step of the log for each thing says what it is now, or that it is gone. What has no step came in by another way.
-fn unlike_the_log(db: &Connection) -> Result<Vec<String>, log::LogError> {
+/// The last log step of each item must match its row, or the row's absence. An item without a step was not written by Quipu.
+fn log_mismatches(db: &Connection) -> Result<Vec<String>, log::LogError> {
     let mut wrong = Vec::new();
     let mut seen = HashSet::new();
     let mut before = ChangeNumber(i64::MAX);
     loop {
-        // All of it: an entry that cannot be read cannot be undone either.
+        // The whole log: an entry that cannot be read cannot be undone either.
         let changes = log::before(db, before, LOG_BATCH)?;
         let Some(oldest) = changes.last() else { break };
         before = oldest.number;
@@ -70,15 +65,15 @@ fn unlike_the_log(db: &Connection) -> Result<Vec<String>, log::LogError> {
             let Some(item) = is.as_ref().or(was.as_ref()) else { continue };
             let (kind, id) = rows::key(item);
             if seen.insert((kind, id)) && !agrees(db, item, is.is_some())? && wrong.len() < MAX_FINDINGS {
-                wrong.push(format!("The {kind} {id} is not what the log says of it."));
+                wrong.push(format!("The {kind} {id} differs from the log."));
             }
         }
     }
-    wrong.extend(unknown_to_the_log(db, &seen)?);
+    wrong.extend(missing_from_the_log(db, &seen)?);
     Ok(wrong)
 }
 
-fn unknown_to_the_log(db: &Connection, seen: &HashSet<(&'static str, i64)>) -> rusqlite::Result<Vec<String>> {
+fn missing_from_the_log(db: &Connection, seen: &HashSet<(&'static str, i64)>) -> rusqlite::Result<Vec<String>> {
     let mut unknown = Vec::new();
     for kind in ["entity", "observation", "relation"] {
         let ids: Vec<i64> = list(db, &format!("SELECT id FROM {kind} ORDER BY id"), [], |row| row.get(0))?;
@@ -88,13 +83,8 @@ fn unknown_to_the_log(db: &Connection, seen: &HashSet<(&'static str, i64)>) -> r
     Ok(unknown)
 }
 
-/// Whether a thing is there as the log has it last, or is not there where it went last.
-fn agrees(db: &Connection, last: &MemoryItem, stays: bool) -> rusqlite::Result<bool> {
-    let now = match last {
-        MemoryItem::Entity(entity) => read::entity(db, entity.id)?
-            .map(|now| MemoryItem::Entity(Entity { observation_count: entity.observation_count, ..now })),
-        MemoryItem::Observation(seen) => read::observation(db, seen.id)?.map(MemoryItem::Observation),
-        MemoryItem::Relation(relation) => read::relation(db, relation.id)?.map(MemoryItem::Relation),
-    };
-    Ok(if stays { now.as_ref() == Some(last) } else { now.is_none() })
+/// Whether an item is as the log has it last, or missing if the log deleted it last.
+fn agrees(db: &Connection, last: &MemoryItem, exists: bool) -> rusqlite::Result<bool> {
+    let now = read::current(db, last)?;
+    Ok(if exists { now.as_ref() == Some(last) } else { now.is_none() })
 }

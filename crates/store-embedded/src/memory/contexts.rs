@@ -1,4 +1,4 @@
-//! What each client took as its context. A change that moves it or takes it away writes that down, for its undo.
+//! The context entity of each client. A change that replaces or deletes it records that, for its undo.
 
 use quipu_core::memory::EntityId;
 use quipu_core::ports::ChangeNumber;
@@ -11,13 +11,13 @@ pub(super) fn of(db: &Connection, client: &str) -> rusqlite::Result<Option<Entit
     find.query_row([client], |row| row.get(0).map(EntityId)).optional()
 }
 
-/// As a client wishes. No undo may put another in place of it from then on.
+/// Sets a client's context. No undo replaces it from then on.
 pub(super) fn set(tx: &Transaction<'_>, client: &str, entity: Option<EntityId>, at_ns: i64) -> rusqlite::Result<()> {
     tx.prepare_cached("DELETE FROM change_context WHERE client = ?1")?.execute([client])?;
     put(tx, client, entity, at_ns)
 }
 
-/// Gives those who have one entity for their context another, or none where it goes.
+/// Replaces an entity as the context of all clients, or removes it where it is deleted.
 pub(super) fn hand_over(
     tx: &Transaction<'_>,
     change: ChangeNumber,
@@ -27,39 +27,48 @@ pub(super) fn hand_over(
     let sql = "SELECT client, set_ns FROM context WHERE entity = ?1 ORDER BY client";
     let clients: Vec<(String, i64)> = list(tx, sql, [from.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
     for (client, set_ns) in clients {
-        replace(tx, change, &Moved { client, before: Some(from), set_ns }, into)?;
+        replace(tx, change, &ReplacedContext { client, before: Some(from), set_ns }, into)?;
     }
     Ok(())
 }
 
-/// A context as it was before a change.
-pub(super) struct Moved {
+/// A client's context before a change.
+pub(super) struct ReplacedContext {
     client: String,
     before: Option<EntityId>,
     set_ns: i64,
 }
 
-/// What a change did to contexts that are still as it left them. To be asked before anything of it is turned round.
-pub(super) fn moved_by(tx: &Transaction<'_>, change: ChangeNumber) -> rusqlite::Result<Vec<Moved>> {
+/// The contexts that a change replaced and that are still as it left them. Call it before the change is undone.
+pub(super) fn replaced_by(tx: &Transaction<'_>, change: ChangeNumber) -> rusqlite::Result<Vec<ReplacedContext>> {
     let sql = "SELECT client, before, set_ns FROM change_context moved WHERE change = ?1 \
                AND after IS (SELECT entity FROM context WHERE context.client = moved.client) ORDER BY client";
     list(tx, sql, [change.0], |row| {
-        Ok(Moved { client: row.get(0)?, before: row.get::<_, Option<i64>>(1)?.map(EntityId), set_ns: row.get(2)? })
+        Ok(ReplacedContext {
+            client: row.get(0)?,
+            before: row.get::<_, Option<i64>>(1)?.map(EntityId),
+            set_ns: row.get(2)?,
+        })
     })
 }
 
-/// Puts contexts back in an undo, when the entities are back.
-pub(super) fn put_back(tx: &Transaction<'_>, undo: ChangeNumber, moved: Vec<Moved>) -> rusqlite::Result<()> {
-    for Moved { client, before, set_ns } in moved {
+/// Restores contexts in an undo, once the entities are restored.
+pub(super) fn put_back(tx: &Transaction<'_>, undo: ChangeNumber, moved: Vec<ReplacedContext>) -> rusqlite::Result<()> {
+    for ReplacedContext { client, before, set_ns } in moved {
         let now = of(tx, &client)?;
-        replace(tx, undo, &Moved { client, before: now, set_ns }, before)?;
+        replace(tx, undo, &ReplacedContext { client, before: now, set_ns }, before)?;
     }
     Ok(())
 }
 
-/// Writes down what becomes of a context, and does it. Of several moves by one change, where it was before the first counts.
-fn replace(tx: &Transaction<'_>, change: ChangeNumber, moved: &Moved, after: Option<EntityId>) -> rusqlite::Result<()> {
-    let Moved { client, before, set_ns } = moved;
+/// Records a replaced context and replaces it. The record of a change keeps the context before its first replacement.
+fn replace(
+    tx: &Transaction<'_>,
+    change: ChangeNumber,
+    moved: &ReplacedContext,
+    after: Option<EntityId>,
+) -> rusqlite::Result<()> {
+    let ReplacedContext { client, before, set_ns } = moved;
     let mut note = tx.prepare_cached(
         "INSERT INTO change_context (change, client, before, after, set_ns) VALUES (?1, ?2, ?3, ?4, ?5) \
          ON CONFLICT (change, client) DO UPDATE SET after = excluded.after",

@@ -13,7 +13,7 @@ use quipu_core::ports::{
 };
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::apply::{StepError, Writing};
+use super::apply::{ChangeWriter, StepError};
 use super::backup::{self, BackupError};
 use super::failure::failed;
 use super::file_guard::FileGuard;
@@ -233,7 +233,7 @@ impl MemoryStore for MemoryDatabase {
             if let Some(applied) = author.request.map(|request| requests::recall(tx, request)).transpose()?.flatten() {
                 return Ok(applied);
             }
-            let mut writing = Writing::start(tx, author, None)?;
+            let mut writing = ChangeWriter::start(tx, author, None)?;
             let mut outcomes = Vec::with_capacity(changes.len());
             for (number, change) in changes.iter().enumerate() {
                 let outcome = writing.apply(change, &outcomes).map_err(|error| Failed { change: number, error })?;

@@ -1,22 +1,21 @@
-//! What a client is told of why memory failed: what it can do something about, without paths or SQL.
+//! The error texts of memory for clients: causes that a user can fix, without paths or SQL.
 
 use std::error::Error;
 
 use quipu_core::ports::MemoryFailure;
 use rusqlite::{ErrorCode, ffi};
 
-/// That something could not be done.
 pub(super) fn failed(action: &'static str, source: impl Into<Box<dyn Error + Send + Sync>>) -> MemoryFailure {
     let source = source.into();
     let advice = match code(&*source) {
-        // In our own words: the file was moved, or written over.
+        // The text of `file_guard`.
         Some((failure, words)) if failure.extended_code == ffi::SQLITE_READONLY_DBMOVED => words.cloned(),
         _ => reason(&*source).map(|reason| format!("{reason}; retry once that is fixed")),
     };
     MemoryFailure { action, advice, source }
 }
 
-/// What the system said, without names of files.
+/// The cause, without file names.
 pub(super) fn reason(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<std::io::Error>() {
         return Some(error.kind().to_string());
@@ -34,7 +33,7 @@ pub(super) fn reason(error: &(dyn Error + 'static)) -> Option<String> {
     Some(reason.to_owned())
 }
 
-/// What the database said, below whatever wraps it.
+/// The error of the database inside other errors.
 fn code<'e>(error: &'e (dyn Error + 'static)) -> Option<(&'e ffi::Error, Option<&'e String>)> {
     let mut chain = std::iter::successors(Some(error), |error: &&'e (dyn Error + 'static)| (*error).source());
     match chain.find_map(|error| error.downcast_ref())? {
@@ -48,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_is_found_below_what_wraps_it() {
+    fn cause_is_found_inside_wrapping_errors() {
         #[derive(Debug, thiserror::Error)]
         #[error("while doing something")]
         struct Wrapped(#[source] rusqlite::Error);
@@ -59,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_do_anything_about_is_left_to_the_log() {
+    fn unexpected_errors_give_clients_no_advice() {
         let misuse = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_MISUSE), Some("in SELECT".to_owned()));
         assert_eq!(failed("read", misuse).advice, None);
         assert_eq!(failed("read", "no error of the database").advice, None);

@@ -1,4 +1,4 @@
-//! The log of changes, read.
+//! Reading the log of changes.
 
 use quipu_core::memory::{EntityId, ObservationId, RelationId};
 use quipu_core::ports::{Author, ChangeNumber, LoggedChange, MemoryItem, TextOwner, Touched};
@@ -7,8 +7,8 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::read::{bounded, list};
 use super::rows::{self, BadLog};
 
-/// Last, by whom a change is undone: by later ones, so the search ends whatever a foreign file says. What undid it may have been undone in its turn, and so on: every second of them brings
-/// it back.
+/// The columns of a change. The last is the change that undid it, which may have been undone in turn, and so on: every second
+/// of them redoes the change. Only later changes count, so that the recursion ends in a corrupt file too.
 const CHANGE: &str = "number, at_ns, client, tool, undoes, (
     WITH RECURSIVE later (number) AS (
         SELECT by.number FROM change by WHERE by.undoes = change.number
@@ -30,7 +30,7 @@ pub(super) fn head(db: &Connection) -> rusqlite::Result<ChangeNumber> {
 }
 
 pub(super) fn touched_since(db: &Connection, change: ChangeNumber) -> rusqlite::Result<Touched> {
-    // Before the steps: what comes in between is found the next time.
+    // Before the steps: a change in between is found the next time.
     let mut touched = Touched { head: head(db)?, ..Touched::default() };
     let sql = "SELECT DISTINCT kind, id FROM change_step WHERE change > ?1 ORDER BY kind, id";
     for (kind, id) in list(db, sql, [change.0], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))? {
@@ -43,7 +43,7 @@ pub(super) fn touched_since(db: &Connection, change: ChangeNumber) -> rusqlite::
     Ok(touched)
 }
 
-/// By an index of just these steps, however long the log is.
+/// Fast for any length of the log: these steps have an index of their own.
 pub(super) fn linking_texts_gone(db: &Connection) -> Result<Vec<(TextOwner, String)>, LogError> {
     let sql = "SELECT kind, id, before FROM change_step WHERE instr(before, '[[') > 0 ORDER BY change, position";
     let steps: Vec<(String, i64, String)> = list(db, sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
@@ -71,7 +71,7 @@ pub(super) fn one(db: &Connection, number: ChangeNumber) -> Result<Option<Logged
     found.map(|change| with_steps(db, change)).transpose()
 }
 
-/// The change that did last what this one did: itself, or what brought it back after an undo.
+/// The last change with the same effect: itself, or the last redo of it.
 pub(super) fn latest_doing(db: &Connection, standing: ChangeNumber) -> rusqlite::Result<ChangeNumber> {
     let sql = "WITH RECURSIVE later (number) AS (
             SELECT ?1 UNION ALL SELECT by.number FROM later JOIN change by ON by.undoes = later.number AND by.number > later.number

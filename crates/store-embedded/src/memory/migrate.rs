@@ -1,4 +1,4 @@
-//! The schema, step by step. A step that has shipped is never edited; a change is the next number.
+//! The schema migrations. A released migration is never edited; a change is a new one.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -13,21 +13,21 @@ const STEPS: [&str; 6] = [
     include_str!("migrations/006_write_marks.sql"),
 ];
 
-/// The schema that this version writes.
+/// The schema version of this program.
 pub(super) const NEWEST: i64 = STEPS.len() as i64;
 
-/// Brings a database to the newest schema, all steps at once or none.
+/// Migrates a database to the newest schema in one transaction.
 pub(super) fn run(db: &mut Connection) -> rusqlite::Result<()> {
     run_until(db, NEWEST)
 }
 
-/// The same, to an older schema, for tests of the way from there.
+/// The same, up to an older schema.
 pub(super) fn run_until(db: &mut Connection, newest: i64) -> rusqlite::Result<()> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been quicker.
+    // Another process may have migrated it meanwhile.
     let found: i64 = tx.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     for step in found..newest {
-        let step = usize::try_from(step).expect("a schema's number is small and not negative");
+        let step = usize::try_from(step).expect("a schema version is small and not negative");
         tx.execute_batch(STEPS[step])?;
     }
     tx.pragma_update(None, "application_id", APPLICATION_ID)?;
@@ -35,7 +35,7 @@ pub(super) fn run_until(db: &mut Connection, newest: i64) -> rusqlite::Result<()
     tx.commit()
 }
 
-/// A file of an older schema, as an earlier version would have left it.
+/// Creates a file as an earlier version would have left it.
 #[cfg(test)]
 pub(super) fn file_of_schema(file: &std::path::Path, schema: i64) -> Connection {
     let mut db = Connection::open(file).unwrap();

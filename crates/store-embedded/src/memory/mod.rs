@@ -1,5 +1,5 @@
-//! Memory in one SQLite file. It is the truth about what agents learned: never started anew, never repaired in silence, and
-//! backed up before its schema changes.
+//! Memory in one SQLite file. It is the only copy of what agents learned: never rebuilt, never repaired silently, and backed
+//! up before a migration.
 
 mod database;
 

@@ -174,7 +174,7 @@ pub(super) fn open(file: &Path) -> Result<Opened, MemoryOpenError> {
     }
     // Only now: the next lines write to the file.
     move_log(&db).map_err(fail)?;
-    let journal = sqlite::use_log(&db).map_err(fail)?;
+    let journal = sqlite::use_wal(&db).map_err(fail)?;
     if !journal.eq_ignore_ascii_case("wal") {
         let reason = format!("journal mode {journal} in place of WAL");
         return Err(MemoryOpenError::NoLocks { file: file.to_owned(), reason });
@@ -406,7 +406,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trouble_with_locks_is_told_from_other_trouble() {
+    fn missing_locks_are_told_from_other_errors() {
         let told = |code| {
             failed(Path::new("memory.db"), rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)).for_client()
         };

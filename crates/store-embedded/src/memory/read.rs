@@ -1,10 +1,10 @@
-//! Questions to the database. Batches come as JSON lists, so that one statement serves any number of ids.
+//! Queries. Batches of ids are JSON lists, so that one statement serves any number of them.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
-use quipu_core::ports::{MemoryCounts, RelationFilter};
+use quipu_core::ports::{MemoryCounts, MemoryItem, RelationFilter};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::rows::{self, ENTITY, OBSERVATION, RELATION};
@@ -29,7 +29,7 @@ pub(super) fn entities_called(db: &Connection, keys: &[String]) -> rusqlite::Res
     for key in keys {
         let ids = find.query_map([key], |row| row.get(0).map(EntityId))?;
         let mut ids: Vec<EntityId> = ids.collect::<Result<_, _>>()?;
-        // Its own name may be among its aliases.
+        // An entity's name may be one of its aliases too.
         let mut seen = std::collections::HashSet::new();
         ids.retain(|id| seen.insert(*id));
         called.push(ids);
@@ -112,7 +112,7 @@ pub(super) fn relations_where(
     offset: u64,
     limit: usize,
 ) -> rusqlite::Result<Vec<Relation>> {
-    // Written out for what is asked, so that an index can be used.
+    // Only the conditions that are needed, so that SQLite can use an index.
     let mut conditions: Vec<&str> = Vec::new();
     if filter.from.is_some() {
         conditions.push("source = ?1");
@@ -165,7 +165,18 @@ pub(super) fn counts(db: &Connection) -> rusqlite::Result<MemoryCounts> {
     })
 }
 
-/// All rows of an answer.
+/// The item with the id of this one, as it is now. Its number of observations is that of this one: the log does not have it.
+pub(super) fn current(db: &Connection, item: &MemoryItem) -> rusqlite::Result<Option<MemoryItem>> {
+    Ok(match item {
+        MemoryItem::Entity(Entity { id, observation_count, .. }) => {
+            entity(db, *id)?.map(|now| MemoryItem::Entity(Entity { observation_count: *observation_count, ..now }))
+        }
+        MemoryItem::Observation(seen) => observation(db, seen.id)?.map(MemoryItem::Observation),
+        MemoryItem::Relation(known) => relation(db, known.id)?.map(MemoryItem::Relation),
+    })
+}
+
+/// All rows of a query.
 pub(super) fn list<T>(
     db: &Connection,
     sql: &str,
@@ -175,7 +186,7 @@ pub(super) fn list<T>(
     db.prepare_cached(sql)?.query_map(values, row)?.collect()
 }
 
-/// A list of numbers as SQLite's `json_each` takes it.
+/// A list of numbers for SQLite's `json_each`.
 pub(super) fn json(ids: impl Iterator<Item = i64>) -> String {
     let ids: Vec<String> = ids.map(|id| id.to_string()).collect();
     format!("[{}]", ids.join(","))

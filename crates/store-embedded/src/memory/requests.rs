@@ -1,4 +1,4 @@
-//! Calls that were carried out, and what they gave: one that is made again is answered from here and changes nothing.
+//! Requests that were carried out, with their results: a repeated request gets the same result and changes nothing.
 
 use quipu_core::RequestKey;
 use quipu_core::ports::{Applied, ChangeNumber, MemoryItem};
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::rows;
 
-/// One outcome. As in the log, and with the one thing that the log leaves out.
+/// One result: an item as in the log, and the field that the log leaves out.
 #[derive(Serialize, Deserialize)]
-struct Outcome {
+struct StoredOutcome {
     kind: String,
     id: i64,
     item: String,
@@ -21,7 +21,7 @@ pub(super) fn is_known(db: &Connection, request: RequestKey) -> rusqlite::Result
     db.prepare_cached("SELECT 1 FROM request WHERE key = ?1")?.exists([request.to_string()])
 }
 
-/// What a request gave when it was carried out.
+/// The result of a request that was carried out.
 pub(super) fn recall(db: &Connection, request: RequestKey) -> rusqlite::Result<Option<Applied>> {
     let mut find = db.prepare_cached("SELECT change, outcomes FROM request WHERE key = ?1")?;
     let found: Option<(i64, String)> =
@@ -30,7 +30,7 @@ pub(super) fn recall(db: &Connection, request: RequestKey) -> rusqlite::Result<O
     let bad = |error: Box<dyn std::error::Error + Send + Sync>| {
         rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, error)
     };
-    let outcomes: Vec<Outcome> = serde_json::from_str(&outcomes).map_err(|error| bad(error.into()))?;
+    let outcomes: Vec<StoredOutcome> = serde_json::from_str(&outcomes).map_err(|error| bad(error.into()))?;
     let items = outcomes.into_iter().map(|outcome| {
         let item = rows::from_json(&outcome.kind, outcome.id, &outcome.item).map_err(|error| bad(error.into()))?;
         Ok(match item {
@@ -45,7 +45,7 @@ pub(super) fn recall(db: &Connection, request: RequestKey) -> rusqlite::Result<O
     Ok(Some(Applied { change: ChangeNumber(change), outcomes }))
 }
 
-/// Remembers what a request gave, and forgets what nobody asks for any more.
+/// Stores the result of a request, and deletes expired ones.
 pub(super) fn remember(
     tx: &Transaction<'_>,
     request: RequestKey,
@@ -58,9 +58,9 @@ pub(super) fn remember(
             MemoryItem::Entity(entity) => entity.observation_count,
             MemoryItem::Observation(_) | MemoryItem::Relation(_) => 0,
         };
-        Outcome { kind: kind.to_owned(), id, item: rows::to_json(item), observation_count }
+        StoredOutcome { kind: kind.to_owned(), id, item: rows::to_json(item), observation_count }
     };
-    let outcomes: Vec<Outcome> = applied.outcomes.iter().map(outcome).collect();
+    let outcomes: Vec<StoredOutcome> = applied.outcomes.iter().map(outcome).collect();
     let outcomes = serde_json::to_string(&outcomes).expect("texts and numbers are always JSON");
     tx.prepare_cached("DELETE FROM request WHERE at_ns < ?1")?.execute([at_ns - RequestKey::REMEMBERED_NS])?;
     tx.prepare_cached("INSERT INTO request (key, at_ns, change, outcomes) VALUES (?1, ?2, ?3, ?4)")?.execute((

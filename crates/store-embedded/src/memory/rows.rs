@@ -1,21 +1,21 @@
-//! Rows as things of memory, and things of memory as JSON for the log.
+//! Items of memory from rows, and as JSON for the log.
 //!
-//! How many observations an entity has is not in the log: adding one is not a change of the entity.
+//! The log does not have an entity's number of observations: adding one does not change the entity.
 
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
-use quipu_core::ports::MemoryItem;
+use quipu_core::ports::{MemoryItem, TextOwner};
 use rusqlite::Row;
 use serde::{Deserialize, Serialize};
 
-/// What [`entity`] reads, from a table `entity` called `e`.
+/// The columns for [`entity`], of a table `entity` with the alias `e`.
 pub(super) const ENTITY: &str = "e.id, e.name, e.type, e.description, e.created_ns, e.updated_ns, \
     (SELECT json_group_array(alias ORDER BY position) FROM alias WHERE alias.entity = e.id), \
     (SELECT count(*) FROM observation WHERE observation.entity = e.id)";
 
-/// What [`observation`] reads.
+/// The columns for [`observation`].
 pub(super) const OBSERVATION: &str = "id, entity, text, created_ns, updated_ns";
 
-/// What [`relation`] reads.
+/// The columns for [`relation`].
 pub(super) const RELATION: &str = "id, source, target, type, created_ns, updated_ns";
 
 pub(super) fn entity(row: &Row<'_>) -> rusqlite::Result<Entity> {
@@ -55,7 +55,7 @@ pub(super) fn relation(row: &Row<'_>) -> rusqlite::Result<Relation> {
     })
 }
 
-/// A thing in the log. These names are in every database there is: they may be added to, never changed.
+/// An item in the log. Every existing database has these names: new ones may be added, none may be changed.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Logged {
@@ -82,13 +82,35 @@ enum Logged {
     },
 }
 
-/// The kind and the number of a thing, as the log has them.
+/// The kind and the id of an item, as the log has them.
 pub(super) fn key(item: &MemoryItem) -> (&'static str, i64) {
     match item {
         MemoryItem::Entity(entity) => ("entity", entity.id.0),
         MemoryItem::Observation(observation) => ("observation", observation.id.0),
         MemoryItem::Relation(relation) => ("relation", relation.id.0),
     }
+}
+
+/// The item with another id.
+pub(super) fn with_id(mut item: MemoryItem, id: i64) -> MemoryItem {
+    match &mut item {
+        MemoryItem::Entity(entity) => entity.id = EntityId(id),
+        MemoryItem::Observation(observation) => observation.id = ObservationId(id),
+        MemoryItem::Relation(relation) => relation.id = RelationId(id),
+    }
+    item
+}
+
+/// The kind and the id of the item that has a text.
+pub(super) fn owner_key(owner: TextOwner) -> (&'static str, i64) {
+    match owner {
+        TextOwner::Entity(id) => ("entity", id.0),
+        TextOwner::Observation(id) => ("observation", id.0),
+    }
+}
+
+pub(super) fn owner(kind: &str, id: i64) -> TextOwner {
+    if kind == "entity" { TextOwner::Entity(EntityId(id)) } else { TextOwner::Observation(ObservationId(id)) }
 }
 
 pub(super) fn to_json(item: &MemoryItem) -> String {
@@ -138,13 +160,13 @@ pub(super) fn from_json(kind: &str, id: i64, json: &str) -> Result<MemoryItem, B
             let (id, from, to) = (RelationId(id), EntityId(from), EntityId(to));
             Ok(MemoryItem::Relation(Relation { id, from, to, relation_type, created_ns, updated_ns }))
         }
-        _ => Err(bad("it is of another kind".to_owned())),
+        _ => Err(bad("it has another kind".to_owned())),
     }
 }
 
-/// A log entry that says nothing we understand.
+/// A log entry that cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the log's entry for {kind} {id} cannot be read: {reason}")]
+#[error("cannot read the log entry of {kind} {id}: {reason}")]
 pub(super) struct BadLog {
     kind: String,
     id: i64,

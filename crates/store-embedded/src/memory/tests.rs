@@ -34,7 +34,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_is_not_ours_is_refused_and_left_as_it_is() {
+fn foreign_file_is_refused_and_unchanged() {
     let home = folder();
     let file = home.path().join("memory.db");
     let refused = |bytes: &[u8]| {
@@ -60,7 +60,7 @@ fn what_is_not_ours_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn a_newer_schema_is_refused_and_left_as_it_is() {
+fn newer_schema_is_refused_and_unchanged() {
     let home = folder();
     let file = home.path().join("memory.db");
     let later = Connection::open(&file).unwrap();
@@ -75,7 +75,7 @@ fn a_newer_schema_is_refused_and_left_as_it_is() {
 
 /// As a program leaves it that is killed, or still runs on another machine.
 #[test]
-fn a_log_beside_what_is_refused_is_left_as_it_is() {
+fn log_of_a_refused_file_is_unchanged() {
     let newer = format!(
         "PRAGMA application_id = {}; PRAGMA user_version = {}",
         super::opening::APPLICATION_ID,
@@ -113,7 +113,7 @@ fn a_link_is_not_followed() {
 }
 
 #[test]
-fn an_older_schema_is_copied_first_and_then_brought_up_to_date() {
+fn older_schema_is_backed_up_and_migrated() {
     for schema in 1..migrate::NEWEST {
         let home = folder();
         let file = home.path().join("memory.db");
@@ -142,7 +142,7 @@ fn an_older_schema_is_copied_first_and_then_brought_up_to_date() {
 
 /// A log of before contexts were written down.
 #[test]
-fn a_change_of_an_older_schema_is_undone() {
+fn change_of_an_older_schema_is_undone() {
     let home = folder();
     let file = home.path().join("memory.db");
     let older = migrate::file_of_schema(&file, 4);
@@ -161,7 +161,7 @@ fn a_change_of_an_older_schema_is_undone() {
 }
 
 #[test]
-fn a_copy_holds_what_was_acknowledged_and_is_never_written_over() {
+fn backup_has_acknowledged_changes_and_is_never_overwritten() {
     let home = folder();
     let store = MemoryDatabase::open(&home.path().join("memory.db")).unwrap();
     store.apply(&[create("a"), observe(1, "x")], &author(1)).unwrap();
@@ -169,7 +169,7 @@ fn a_copy_holds_what_was_acknowledged_and_is_never_written_over() {
     store.backup(&copy).unwrap();
     store.apply(&[create("b")], &author(2)).unwrap();
     let kept = std::fs::read(&copy).unwrap();
-    assert!(store.backup(&copy).unwrap_err().to_string().contains("is there already"));
+    assert!(store.backup(&copy).unwrap_err().to_string().contains("it exists"));
     assert_eq!(std::fs::read(&copy).unwrap(), kept);
     let copied = MemoryDatabase::open(&copy).unwrap();
     assert_eq!(copied.counts().unwrap().entities, 1);
@@ -180,7 +180,7 @@ fn a_copy_holds_what_was_acknowledged_and_is_never_written_over() {
 }
 
 #[test]
-fn one_moment_is_shown_whatever_changes_and_takes_no_changes() {
+fn snapshot_ignores_later_changes_and_is_read_only() {
     let home = folder();
     let store = MemoryDatabase::open(&home.path().join("memory.db")).unwrap();
     store.apply(&[create("a"), observe(1, "x")], &author(1)).unwrap();
@@ -195,7 +195,7 @@ fn one_moment_is_shown_whatever_changes_and_takes_no_changes() {
 }
 
 #[test]
-fn what_disagrees_is_found() {
+fn check_finds_rows_that_differ_from_the_log() {
     let home = folder();
     let file = home.path().join("memory.db");
     let store = MemoryDatabase::open(&file).unwrap();
@@ -204,17 +204,17 @@ fn what_disagrees_is_found() {
     meddler.execute_batch("PRAGMA foreign_keys = off; DELETE FROM entity WHERE id = 2; UPDATE observation SET text = 'z' WHERE id = 1; UPDATE entity SET name_key = 'q' WHERE id = 1").unwrap();
     let findings = store.check().unwrap().join("\n");
     for expected in [
-        "A row of observation refers to a row of entity that is not there.",
-        "The entity 2 is not what the log says of it.",
-        "The observation 1 is not what the log says of it.",
-        "The entity 1 is called \"a\" but is found under \"q\".",
+        "A row of observation refers to a missing row of entity.",
+        "The entity 2 differs from the log.",
+        "The observation 1 differs from the log.",
+        "The entity 1 has the name \"a\" but the key \"q\".",
     ] {
         assert!(findings.contains(expected), "{expected} is not in {findings}");
     }
 }
 
 #[test]
-fn what_was_put_in_behind_the_logs_back_is_found() {
+fn check_finds_rows_missing_from_the_log() {
     let (_home, file, store) = with_ada();
     let meddler = Connection::open(&file).unwrap();
     meddler
@@ -232,7 +232,7 @@ fn what_was_put_in_behind_the_logs_back_is_found() {
 }
 
 #[test]
-fn what_is_written_meanwhile_is_no_damage() {
+fn check_ignores_concurrent_writes() {
     let (_home, file, store) = with_ada();
     let many: Vec<_> = (0..300).map(|number| create(&format!("{number}"))).collect();
     store.apply(&many, &author(1)).unwrap();
@@ -277,7 +277,7 @@ fn two_processes_may_write_at_once() {
 }
 
 #[test]
-fn a_log_without_its_file_is_not_thrown_away() {
+fn log_without_its_file_is_not_deleted() {
     let (home, file, memory) = with_ada();
     // As after a kill: the log is still there when the file is removed.
     let log = std::fs::read(home.path().join("memory.db-wal")).unwrap();
@@ -290,7 +290,7 @@ fn a_log_without_its_file_is_not_thrown_away() {
 }
 
 #[test]
-fn a_file_that_is_moved_away_takes_no_more_writes() {
+fn moved_file_refuses_writes() {
     let (home, file, memory) = with_ada();
     std::fs::rename(&file, home.path().join("elsewhere.db")).unwrap();
     memory.apply(&[create("Bea")], &author(1)).expect_err("nobody would find it again");
@@ -300,7 +300,7 @@ fn a_file_that_is_moved_away_takes_no_more_writes() {
 }
 
 #[test]
-fn a_settled_file_is_whole_by_itself() {
+fn checkpointed_file_is_complete() {
     let (home, file, memory) = with_ada();
     let copy = home.path().join("copy.db");
     memory.settle().unwrap();
@@ -309,7 +309,7 @@ fn a_settled_file_is_whole_by_itself() {
 }
 
 #[test]
-fn a_file_whose_making_was_cut_short_is_made_anew() {
+fn file_whose_creation_was_interrupted_is_recreated() {
     let home = folder();
     let file = home.path().join("memory.db");
     // What a kill leaves right after the first step: a database in the right mode, with nothing in it.
@@ -324,7 +324,7 @@ fn a_file_whose_making_was_cut_short_is_made_anew() {
 }
 
 #[test]
-fn a_log_that_is_removed_takes_no_more_writes() {
+fn file_without_its_log_refuses_writes() {
     let (home, file, store) = with_ada();
     std::fs::remove_file(home.path().join("memory.db-wal")).unwrap();
     let refused = store.apply(&[create("Bo")], &author(2)).unwrap_err();
@@ -337,7 +337,7 @@ fn a_log_that_is_removed_takes_no_more_writes() {
 }
 
 #[test]
-fn a_log_that_is_emptied_or_rewound_takes_no_more_writes() {
+fn emptied_or_rewound_log_refuses_writes() {
     for is_rewound in [true, false] {
         let (home, _, store) = with_ada();
         let log = home.path().join("memory.db-wal");
@@ -352,7 +352,7 @@ fn a_log_that_is_emptied_or_rewound_takes_no_more_writes() {
 
 /// A backup of the first of many changes, made as people do or by us, and copied over the open file.
 #[test]
-fn a_file_that_is_written_over_takes_no_more_writes() {
+fn overwritten_file_refuses_writes() {
     for is_settled in [true, false] {
         let (home, file, store) = with_ada();
         let backup = home.path().join("backup.db");
@@ -377,7 +377,7 @@ fn a_file_that_is_written_over_takes_no_more_writes() {
 }
 
 #[test]
-fn a_file_that_is_cut_off_takes_no_more_writes() {
+fn truncated_file_refuses_writes() {
     let (_home, file, store) = with_ada();
     store.settle().unwrap();
     std::fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(4096).unwrap();
@@ -386,7 +386,7 @@ fn a_file_that_is_cut_off_takes_no_more_writes() {
 
 /// Neither is a change of what is in it.
 #[test]
-fn a_file_that_another_process_settles_or_touches_goes_on() {
+fn file_checkpointed_or_touched_by_another_process_accepts_writes() {
     let home = folder();
     let file = home.path().join("memory.db");
     let (store, other) = (MemoryDatabase::open(&file).unwrap(), MemoryDatabase::open(&file).unwrap());
@@ -403,7 +403,7 @@ fn a_file_that_another_process_settles_or_touches_goes_on() {
 
 /// A file that begins as no database does, beside a log of ours that was left there.
 #[test]
-fn a_log_does_not_make_a_memory_of_somebody_elses_file() {
+fn foreign_file_with_a_valid_log_is_refused() {
     let (home, file, memory) = with_ada();
     let log = std::fs::read(home.path().join("memory.db-wal")).unwrap();
     drop(memory);
@@ -420,7 +420,7 @@ fn a_log_does_not_make_a_memory_of_somebody_elses_file() {
 /// process without its locks is one whose log another may remove.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_file_that_is_opened_once_more_stays_locked() {
+fn file_opened_twice_stays_locked() {
     use std::os::unix::fs::MetadataExt;
 
     let home = folder();
@@ -447,7 +447,7 @@ fn copy_over(from: &Path, to: &Path) {
 }
 
 #[test]
-fn whoever_reads_for_long_keeps_nobody_from_ending() {
+fn long_read_does_not_block_closing() {
     let (_home, file, store) = with_ada();
     let took = store.at_one_moment(|_| {
         store.apply(&[create("Bo")], &author(2)).unwrap();

@@ -1,16 +1,17 @@
-//! Ties of links to notes, in one table.
+//! Ties: the paths of the notes that links in memory mean.
 
-use quipu_core::memory::{EntityId, ObservationId};
+use quipu_core::memory::EntityId;
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{NoteTie, TextOwner};
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row, Transaction};
 
 use super::read::list;
+use super::rows;
 
 pub(super) fn of(db: &Connection, owners: &[TextOwner]) -> rusqlite::Result<Vec<Vec<NoteTie>>> {
     let sql = "SELECT kind, owner, target, path FROM note_tie WHERE kind = ?1 AND owner = ?2 ORDER BY target";
-    owners.iter().map(|owner| list(db, sql, key(*owner), tie)).collect()
+    owners.iter().map(|owner| list(db, sql, rows::owner_key(*owner), tie)).collect()
 }
 
 pub(super) fn to(db: &Connection, path: &VaultPath) -> rusqlite::Result<Vec<NoteTie>> {
@@ -20,7 +21,7 @@ pub(super) fn to(db: &Connection, path: &VaultPath) -> rusqlite::Result<Vec<Note
 
 pub(super) fn retie(tx: &Transaction<'_>, gone: &[NoteTie], made: &[NoteTie]) -> rusqlite::Result<()> {
     for tie in gone {
-        let (kind, id) = key(tie.owner);
+        let (kind, id) = rows::owner_key(tie.owner);
         tx.prepare_cached("DELETE FROM note_tie WHERE kind = ?1 AND owner = ?2 AND target = ?3")?.execute((
             kind,
             id,
@@ -28,16 +29,16 @@ pub(super) fn retie(tx: &Transaction<'_>, gone: &[NoteTie], made: &[NoteTie]) ->
         ))?;
     }
     for tie in made {
-        let (kind, id) = key(tie.owner);
+        let (kind, id) = rows::owner_key(tie.owner);
         tx.prepare_cached("INSERT OR REPLACE INTO note_tie (kind, owner, target, path) VALUES (?1, ?2, ?3, ?4)")?
             .execute((kind, id, &tie.target, tie.path.as_str()))?;
     }
     Ok(())
 }
 
-/// Gives what takes over an entity's description its ties, where it has none of its own.
+/// Copies the ties of an entity to the owner that takes over its description; ties that the owner has stay.
 pub(super) fn hand_over(tx: &Transaction<'_>, from: EntityId, into: TextOwner) -> rusqlite::Result<()> {
-    let (kind, owner) = key(into);
+    let (kind, owner) = rows::owner_key(into);
     tx.execute(
         "INSERT OR IGNORE INTO note_tie (kind, owner, target, path) \
          SELECT ?2, ?3, target, path FROM note_tie WHERE kind = 'entity' AND owner = ?1",
@@ -46,19 +47,10 @@ pub(super) fn hand_over(tx: &Transaction<'_>, from: EntityId, into: TextOwner) -
     Ok(())
 }
 
-fn key(owner: TextOwner) -> (&'static str, i64) {
-    match owner {
-        TextOwner::Entity(id) => ("entity", id.0),
-        TextOwner::Observation(id) => ("observation", id.0),
-    }
-}
-
 fn tie(row: &Row<'_>) -> rusqlite::Result<NoteTie> {
     let (kind, id): (String, i64) = (row.get(0)?, row.get(1)?);
-    let owner =
-        if kind == "entity" { TextOwner::Entity(EntityId(id)) } else { TextOwner::Observation(ObservationId(id)) };
     let path: String = row.get(3)?;
     let path = VaultPath::parse(&path)
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(3, Type::Text, error.into()))?;
-    Ok(NoteTie { owner, target: row.get(2)?, path })
+    Ok(NoteTie { owner: rows::owner(&kind, id), target: row.get(2)?, path })
 }

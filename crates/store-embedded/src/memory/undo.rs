@@ -1,20 +1,20 @@
-//! Taking a change back: its steps, last first, each turned round. Everything it touched must still be as it left it.
+//! Undoing a change: its steps are reversed, last first. Every item must still be as the change left it.
 
 use quipu_core::memory::{Entity, EntityId, name_key};
 use quipu_core::ports::{Author, ChangeNumber, LoggedChange, MemoryItem};
 use rusqlite::{OptionalExtension, Transaction};
 
-use super::apply::Writing;
+use super::apply::ChangeWriter;
 use super::contexts;
 use super::log::{self, LogError};
-use super::read;
+use super::{read, rows};
 
-/// Why a change stays.
+/// Why a change cannot be undone.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UndoFault {
-    #[error("there is no such change")]
+    #[error("unknown change")]
     Unknown,
-    #[error("it is undone")]
+    #[error("it is undone already")]
     Undone(ChangeNumber),
     #[error("{0}")]
     Depended(String),
@@ -33,21 +33,21 @@ pub(super) fn undo(tx: &Transaction<'_>, number: ChangeNumber, author: &Author) 
     if let Some(by) = change.undone_by {
         return Err(UndoFault::Undone(by));
     }
-    // Of a change that was undone and brought back, what brought it back is undone: it did the same last.
+    // A change that was undone and redone is undone by undoing the redo.
     let latest = log::latest_doing(tx, number)?;
     let change = if latest == number { change } else { log::one(tx, latest)?.ok_or(UndoFault::Unknown)? };
-    let contexts = contexts::moved_by(tx, latest)?;
-    let mut writing = Writing::start(tx, author, Some(latest))?;
+    let contexts = contexts::replaced_by(tx, latest)?;
+    let mut writing = ChangeWriter::start(tx, author, Some(latest))?;
     for (before, after) in change.steps.into_iter().rev() {
-        turn_round(&mut writing, before, after)?;
+        reverse(&mut writing, before, after)?;
     }
     let undone = writing.change;
     contexts::put_back(tx, undone, contexts)?;
     log::one(tx, undone)?.ok_or(UndoFault::Unknown)
 }
 
-fn turn_round(
-    writing: &mut Writing<'_>,
+fn reverse(
+    writing: &mut ChangeWriter<'_>,
     before: Option<MemoryItem>,
     after: Option<MemoryItem>,
 ) -> Result<(), UndoFault> {
@@ -71,34 +71,24 @@ fn turn_round(
     Ok(())
 }
 
-/// What the change left must be what is there.
+/// Fails unless an item is as the change left it.
 fn refuse_changed(tx: &Transaction<'_>, left: &MemoryItem) -> Result<(), UndoFault> {
-    let (name, now) = match left {
-        MemoryItem::Entity(entity) => {
-            let now = read::entity(tx, entity.id)?;
-            let now = now.map(|now| MemoryItem::Entity(Entity { observation_count: entity.observation_count, ..now }));
-            (format!("entity {}", entity.id), now)
-        }
-        MemoryItem::Observation(seen) => {
-            (format!("observation {}", seen.id), read::observation(tx, seen.id)?.map(MemoryItem::Observation))
-        }
-        MemoryItem::Relation(relation) => {
-            (format!("relation {}", relation.id), read::relation(tx, relation.id)?.map(MemoryItem::Relation))
-        }
-    };
+    let (kind, id) = rows::key(left);
+    let name = format!("{kind} {id}");
+    let now = read::current(tx, left)?;
     match now {
         Some(now) if now == *left => Ok(()),
-        Some(_) => Err(depended(format!("{name} was changed since; undo that first"))),
-        None => Err(depended(format!("{name} is gone since; undo that first"))),
+        Some(_) => Err(depended(format!("{name} was changed later; undo that first"))),
+        None => Err(depended(format!("{name} was deleted later; undo that first"))),
     }
 }
 
-/// What comes back must find its name free and what it hangs on there.
+/// Fails unless a restored item finds its name free and the entities that it refers to.
 fn refuse_unfit(tx: &Transaction<'_>, back: &MemoryItem) -> Result<(), UndoFault> {
     let needs = |id: EntityId, what: String| -> Result<(), UndoFault> {
         match read::entity(tx, id)? {
             Some(_) => Ok(()),
-            None => Err(depended(format!("{what} needs entity {id}, which is gone"))),
+            None => Err(depended(format!("{what} needs entity {id}, which was deleted"))),
         }
     };
     match back {
@@ -116,14 +106,14 @@ fn refuse_unfit(tx: &Transaction<'_>, back: &MemoryItem) -> Result<(), UndoFault
             needs(relation.from, format!("relation {}", relation.id))?;
             needs(relation.to, format!("relation {}", relation.id))?;
             match read::relation_id(tx, relation.from, relation.to, &relation.relation_type)? {
-                Some(id) if id != relation.id => Err(depended(format!("relation {id} says the same now"))),
+                Some(id) if id != relation.id => Err(depended(format!("relation {id} is equal to it by now"))),
                 _ => Ok(()),
             }
         }
     }
 }
 
-/// An entity that was made goes only with what was made together with it.
+/// Fails if something was added to a created entity later.
 fn refuse_used(tx: &Transaction<'_>, entity: &Entity) -> Result<(), UndoFault> {
     let observations = read::observations_of(tx, entity.id)?.len();
     let relations = read::relations_touching(tx, entity.id)?.len();

@@ -1,5 +1,5 @@
-//! Telling damage from a disk that says no. Tantivy trusts its files, so reading a damaged one may end in an error, in a
-//! panic, or in nonsense: a panic is taken as damage here, and an error asks the files themselves.
+//! Telling damage from errors of the disk. Tantivy trusts its files, so reading a damaged one may return an error, panic, or
+//! return nonsense. A panic counts as damage; after an error the files are checked.
 
 use std::any::Any;
 use std::io::ErrorKind;
@@ -11,24 +11,24 @@ use tantivy::directory::error::OpenReadError;
 /// Why the text index could not be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TextError {
-    /// Its files are not as they were written; starting empty helps.
+    /// Its files are not as they were written; an empty index helps.
     #[error("{0}")]
     Damaged(String),
-    /// Starting empty does not help; trying again may.
+    /// An empty index does not help; a retry may.
     #[error(transparent)]
     Failed(#[from] TantivyError),
 }
 
-/// Runs a piece of tantivy, in which a panic is damage.
+/// Runs code of tantivy; a panic counts as damage.
 pub(super) fn guarded<T>(work: impl FnOnce() -> tantivy::Result<T>) -> Result<T, TextError> {
-    // What a panic leaves half done belongs to tantivy, and all of tantivy is replaced after damage.
+    // A panic leaves only tantivy's state inconsistent, and all of that is replaced after damage.
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(outcome) => outcome.map_err(TextError::Failed),
-        Err(panic) => Err(TextError::Damaged(format!("reading it ended in a panic: {}", panic_text(&*panic)))),
+        Err(panic) => Err(TextError::Damaged(format!("reading it panicked: {}", panic_text(&*panic)))),
     }
 }
 
-/// Whether an error comes from a disk that would not take a new index either.
+/// Whether an error comes from a disk that would refuse a new index too.
 pub(super) fn is_refusal(error: &TantivyError) -> bool {
     let io = match error {
         TantivyError::IoError(error) => error,
@@ -38,7 +38,7 @@ pub(super) fn is_refusal(error: &TantivyError) -> bool {
     matches!(io.kind(), ErrorKind::PermissionDenied | ErrorKind::StorageFull | ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Whether an error says that a file is not there.
+/// Whether an error says that a file is missing.
 pub(super) fn is_absence(error: &TantivyError) -> bool {
     match error {
         TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(_)) => true,
@@ -48,7 +48,7 @@ pub(super) fn is_absence(error: &TantivyError) -> bool {
 }
 
 impl TextError {
-    /// Takes every error as damage that is no refusal: right where nothing is written yet.
+    /// Treats every error as damage unless the disk refused: right while nothing is written yet.
     pub(super) fn or_damage(self) -> Self {
         match self {
             Self::Failed(error) if !is_refusal(&error) => Self::Damaged(error.to_string()),
@@ -59,5 +59,5 @@ impl TextError {
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("not a text")
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }

@@ -1,9 +1,9 @@
-//! The text index's files, written without waiting for the disk: that is most of what a commit takes, a search waits for
-//! the commit, and what is lost can be made again.
+//! The files of the text index, written without syncing: syncing takes most of the time of a commit, a search waits for the
+//! commit, and lost files can be rebuilt.
 //!
-//! The price is that a power cut may leave files that are not what their names say. So `synced.json` is a copy of
-//! tantivy's `meta.json`, made after every file named in it was synced. Where the two are equal the files are whole; where
-//! they are not (a kill, a crash), their checksums are read at the next opening.
+//! A power cut may therefore leave wrong content in files. `synced.json` is a copy of tantivy's `meta.json`, written after
+//! every file named in it was synced. If the two are equal the files are sound; if not (after a kill or a crash), the next
+//! opening verifies their checksums.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, BufWriter, Read, Write};
@@ -24,14 +24,13 @@ use crate::own_folder::OwnFolder;
 const META: &str = "meta.json";
 const SYNCED: &str = "synced.json";
 
-/// A folder of memory-mapped files that never syncs of itself. It is written by its handle: a link that takes the folder's
-/// place leads nowhere. Files to be mapped are opened by their paths.
+/// A folder of memory-mapped files that are synced only on request. Writes go through the handle of the folder, so a link put in
+/// its place is not followed. Files to be mapped are opened by path.
 #[derive(Clone, Debug)]
 pub(super) struct UnsyncedDirectory {
     mapped: MmapDirectory,
     folder: Arc<OwnFolder>,
-    /// Whether another index has taken the folder over. Merges of the one before may still be under way, and must not
-    /// write over its files.
+    /// Whether another index uses the folder by now. Merges of this one may still be running and must not overwrite its files.
     is_abandoned: Arc<RwLock<bool>>,
 }
 
@@ -45,20 +44,20 @@ impl UnsyncedDirectory {
         self.folder.path()
     }
 
-    /// Writes nothing any more.
+    /// Fails every write from now on.
     pub(super) fn abandon(&self) {
         *self.is_abandoned.write() = true;
     }
 
-    /// Has every byte looked at when the folder is next opened.
-    pub(super) fn distrust(&self) -> io::Result<()> {
+    /// Makes the next opening verify all checksums.
+    pub(super) fn forget_sync(&self) -> io::Result<()> {
         self.folder.remove(SYNCED)
     }
 
-    /// Fails once abandoned; not abandoned while the answer is held.
-    fn owned(&self) -> io::Result<RwLockReadGuard<'_, bool>> {
+    /// Fails once abandoned. While the guard is held, it is not abandoned.
+    fn lock_owned(&self) -> io::Result<RwLockReadGuard<'_, bool>> {
         let is_abandoned = self.is_abandoned.read();
-        if *is_abandoned { Err(io::Error::other("the text index was started anew")) } else { Ok(is_abandoned) }
+        if *is_abandoned { Err(io::Error::other("the text index was reset")) } else { Ok(is_abandoned) }
     }
 
     /// Whether the files were synced as they are now.
@@ -75,7 +74,7 @@ impl UnsyncedDirectory {
         for file in index.load_metas()?.list_segment_files() {
             match self.sync_file(&file) {
                 Ok(()) => {}
-                // The list has all that a segment may have, deletions for one.
+                // The list names every file that a segment may have, such as deletions.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error.into()),
             }
@@ -97,7 +96,7 @@ impl UnsyncedDirectory {
     }
 }
 
-/// All files lie flat in the folder.
+/// The folder has no folders in it.
 fn name(path: &Path) -> io::Result<&str> {
     path.to_str().filter(|name| !name.contains('/')).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
@@ -105,7 +104,7 @@ fn name(path: &Path) -> io::Result<&str> {
 impl tantivy::Directory for UnsyncedDirectory {
     fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
         let open = || {
-            let _owned = self.owned()?;
+            let _owned = self.lock_owned()?;
             self.folder.file(name(path)?, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
         };
         match open() {
@@ -118,7 +117,7 @@ impl tantivy::Directory for UnsyncedDirectory {
     }
 
     fn atomic_write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let _owned = self.owned()?;
+        let _owned = self.lock_owned()?;
         let target = name(path)?;
         let draft = format!("{target}.draft");
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
@@ -137,7 +136,7 @@ impl tantivy::Directory for UnsyncedDirectory {
 
     fn delete(&self, path: &Path) -> Result<(), DeleteError> {
         let remove = || {
-            let _owned = self.owned()?;
+            let _owned = self.lock_owned()?;
             self.folder.remove(name(path)?)
         };
         remove()
@@ -169,7 +168,7 @@ impl tantivy::Directory for UnsyncedDirectory {
     }
 }
 
-/// Flushes where tantivy's own writer syncs.
+/// Flushes where tantivy's own writer syncs the file.
 struct UnsyncedWriter(File);
 
 impl Write for UnsyncedWriter {

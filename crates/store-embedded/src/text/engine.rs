@@ -1,4 +1,4 @@
-//! Tantivy itself: one index in a folder or in memory, open for searching. Nothing in here panics, whatever the files are.
+//! An open tantivy index, in a folder or in memory. Nothing here panics, whatever the files contain.
 
 use std::sync::Arc;
 
@@ -11,36 +11,36 @@ use super::damage::{TextError, guarded, is_refusal};
 use super::directory::UnsyncedDirectory;
 use super::files::findings;
 use super::query::QueryWords;
-use super::schema::{self, Fields};
+use super::schema::{self, IndexFields};
 use super::tally;
 use super::tokenizer::{self, WordTokenizer};
-use super::view::View;
-use super::writer::Mark;
+use super::view::IndexView;
+use super::writer::IndexPosition;
 use crate::own_folder::OwnFolder;
 
-/// An index that is read in milliseconds is read at every opening, a larger one only if it was not closed.
+/// Up to this size all checksums are verified at every opening, which takes milliseconds. Those of a larger index are verified
+/// only if it was not closed.
 const SMALL_BYTES: u64 = 16 << 20;
 
 /// The open index.
-pub(super) struct Engine {
+pub(super) struct TantivyEngine {
     pub(super) index: Index,
     reader: IndexReader,
-    /// What the reader has loaded.
-    view: Mutex<Arc<View>>,
-    /// The store's folder and its own; `None` in memory.
+    view: Mutex<Arc<IndexView>>,
+    /// The store's folder and the index's own; `None` in memory.
     directory: Option<(Arc<OwnFolder>, UnsyncedDirectory)>,
 }
 
-/// The index's folder in the store's.
+/// The index's folder inside the store's.
 const FOLDER: &str = "text";
 
-/// Removes the index from the store's folder. It must not be open.
+/// Deletes the index in the store's folder. It must not be open.
 pub(super) fn remove(store: &OwnFolder) -> std::io::Result<()> {
     store.remove_folder(FOLDER)
 }
 
-impl Engine {
-    /// Opens the index in the store's folder; it is made where there is none.
+impl TantivyEngine {
+    /// Opens or creates the index in the store's folder.
     pub(super) fn open(store: &Arc<OwnFolder>) -> Result<Self, TextError> {
         let folder = store.folder(FOLDER).map_err(|error| TextError::Failed(error.into()))?;
         let directory = UnsyncedDirectory::open(folder).map_err(|error| TextError::Failed(error.into()))?;
@@ -54,7 +54,7 @@ impl Engine {
         });
         let index = index.map_err(TextError::or_damage)?;
         if index.schema() != schema {
-            return Err(TextError::Damaged("its fields are those of another version of Quipu".to_owned()));
+            return Err(TextError::Damaged("it was written by another version of Quipu".to_owned()));
         }
         let read_up_to = if directory.is_synced() { SMALL_BYTES } else { u64::MAX };
         let findings = findings(&index, Some(directory.folder()), read_up_to).map_err(TextError::or_damage)?;
@@ -64,7 +64,7 @@ impl Engine {
         Self::over(index, Some((store.clone(), directory))).map_err(TextError::or_damage)
     }
 
-    /// An empty index that lasts as long as it is open.
+    /// An empty index without files.
     pub(super) fn in_memory() -> Result<Self, TextError> {
         Self::over(Index::create(RamDirectory::create(), schema::schema().0, settings())?, None)
     }
@@ -79,93 +79,92 @@ impl Engine {
                 .num_warming_threads(1)
                 .try_into()
         })?;
-        let view = guarded(|| View::new(reader.searcher(), &schema::schema().1, None))?;
+        let view = guarded(|| IndexView::new(reader.searcher(), &schema::schema().1, None))?;
         Ok(Self { reader, view: Mutex::new(Arc::new(view)), index, directory })
     }
 
-    /// An empty index in the place of this one, which is of no use any more.
-    pub(super) fn start_anew(&self) -> Result<Self, TextError> {
+    /// An empty index in place of this damaged one.
+    pub(super) fn reset(&self) -> Result<Self, TextError> {
         let Some((store, directory)) = &self.directory else { return Self::in_memory() };
         directory.abandon();
         remove(store).map_err(|error| TextError::Failed(error.into()))?;
         Self::open(store)
     }
 
-    /// How far the index had come when it was last committed; `None` where that is unknown.
-    pub(super) fn committed(&self) -> Option<Mark> {
+    /// The position of the last commit; `None` if it is unknown.
+    pub(super) fn committed(&self) -> Option<IndexPosition> {
         let metas = guarded(|| self.index.load_metas()).ok()?;
-        Mark::from_payload(&metas.payload?)
+        IndexPosition::from_payload(&metas.payload?)
     }
 
     /// Makes the last commit visible.
     pub(super) fn reload(&self) -> Result<(), TextError> {
         guarded(|| {
             self.reader.reload()?;
-            let view = View::new(self.reader.searcher(), &schema::schema().1, Some(&self.view()))?;
+            let view = IndexView::new(self.reader.searcher(), &schema::schema().1, Some(&self.view()))?;
             *self.view.lock() = Arc::new(view);
             Ok(())
         })
     }
 
-    fn view(&self) -> Arc<View> {
+    fn view(&self) -> Arc<IndexView> {
         Arc::clone(&self.view.lock())
     }
 
-    /// Searches what is visible, level by level.
-    pub(super) fn search(&self, query: &TextQuery, fields: &Fields) -> Result<TextHits, TextError> {
+    /// Searches with the strictest reading of a query that finds anything.
+    pub(super) fn search(&self, query: &TextQuery, fields: &IndexFields) -> Result<TextHits, TextError> {
         let view = self.view();
         if query.limit == 0 || view.sections() == 0 {
             return Ok(TextHits::default());
         }
-        let mut words = QueryWords::understand(&query.text, &view.languages);
+        let mut words = QueryWords::parse(&query.text, &view.languages);
         let most = guarded(|| words.most(&view, fields))?;
         let mut level = words.strictest(fields);
         while let Some(asked) = level {
-            // Who types a name wants the note of that name first.
+            // A query that is a name wants the note of that name first.
             let named = if asked.matched == TextMatch::AnyWord { None } else { words.named(most, fields) };
             let (hits, total) =
                 guarded(|| tally::search(&asked, named.as_deref(), query.limit, query.among.as_deref(), &view))?;
             if !hits.is_empty() {
                 return Ok(TextHits { hits, matched: asked.matched, total });
             }
-            // Looked for once, and only when words as typed find nothing.
+            // Once, and only when the words as typed find nothing.
             if asked.matched == TextMatch::Phrase {
-                guarded(|| words.find_instead(&view, fields).and_then(|()| words.find_common(&view, fields)))?;
+                guarded(|| words.find_similar(&view, fields).and_then(|()| words.find_common(&view, fields)))?;
             }
             level = words.relaxed(asked.matched, fields);
         }
         Ok(TextHits::default())
     }
 
-    /// Ranks what is visible by the words it has.
-    pub(super) fn rank(&self, text: &str, limit: usize, fields: &Fields) -> Result<RankedText, TextError> {
+    /// Ranks all sections by their words.
+    pub(super) fn rank(&self, text: &str, limit: usize, fields: &IndexFields) -> Result<RankedText, TextError> {
         let view = self.view();
         if limit == 0 || view.sections() == 0 {
             return Ok(RankedText::default());
         }
-        let mut words = QueryWords::understand(text, &view.languages);
+        let mut words = QueryWords::parse(text, &view.languages);
         if words.strictest(fields).is_none() {
             return Ok(RankedText::default());
         }
         guarded(|| {
-            words.find_instead(&view, fields)?;
+            words.find_similar(&view, fields)?;
             let most = words.most(&view, fields)?;
             Ok(RankedText { hits: tally::rank(&words, most, limit, &view, fields)?, most })
         })
     }
 
-    /// How many sections are visible.
     pub(super) fn sections(&self) -> u64 {
         self.view().sections()
     }
 
-    /// What is wrong with any byte of the files. Nothing may write to them meanwhile.
+    /// Problems of the files, every byte of which is read. Nothing may write to them meanwhile.
     pub(super) fn findings(&self) -> Result<Vec<String>, TextError> {
         findings(&self.index, self.directory.as_ref().map(|(_, directory)| directory.folder()), u64::MAX)
     }
 
-    /// Whether an error of this index comes from damage: then it is looked at closely at the next opening, too.
-    pub(super) fn judge(&self, error: TextError) -> TextError {
+    /// Finds out whether an error comes from damage. If so, the next opening verifies all checksums.
+    pub(super) fn diagnose(&self, error: TextError) -> TextError {
         let error = match error {
             TextError::Failed(TantivyError::DataCorruption(corruption)) => {
                 TextError::Damaged(format!("{corruption:?}"))
@@ -173,7 +172,7 @@ impl Engine {
             TextError::Failed(error) if !is_refusal(&error) => match self.findings() {
                 Ok(findings) => match findings.into_iter().next() {
                     Some(finding) => TextError::Damaged(finding),
-                    // The files are whole, so it is worth trying again.
+                    // The files are sound, so a retry may help.
                     None => TextError::Failed(error),
                 },
                 Err(TextError::Damaged(reason)) => TextError::Damaged(reason),
@@ -182,20 +181,20 @@ impl Engine {
             error => error,
         };
         if matches!(error, TextError::Damaged(_))
-            && let Some(Err(error)) = self.directory.as_ref().map(|(_, directory)| directory.distrust())
+            && let Some(Err(error)) = self.directory.as_ref().map(|(_, directory)| directory.forget_sync())
         {
-            tracing::warn!("the damaged text index cannot be marked as such: {error}");
+            tracing::warn!("cannot mark the text index as damaged: {error}");
         }
         error
     }
 
-    /// Makes what is committed last through a power cut. Nothing may write meanwhile.
+    /// Syncs what is committed, so that it survives a power cut. Nothing may write meanwhile.
     pub(super) fn sync(&self) -> Result<(), TextError> {
         self.directory.as_ref().map_or(Ok(()), |(_, directory)| guarded(|| directory.sync(&self.index)))
     }
 }
 
 fn settings() -> IndexSettings {
-    // Nothing is stored, so there is nothing to compress on a thread of its own.
+    // Nothing is stored in documents, so no thread is needed to compress them.
     IndexSettings { docstore_compress_dedicated_thread: false, ..IndexSettings::default() }
 }

@@ -1,7 +1,7 @@
-//! Whether the files of the text index are what was written.
+//! Integrity checks of the files of the text index.
 //!
-//! They are first read as plain files, not mapped: a mapped file that was cut short ends the process, and tantivy's own
-//! reader subtracts before it looks at the length.
+//! They are read as plain files first: reading a mapped file that was truncated kills the process, and tantivy's reader
+//! subtracts from the length before it checks it.
 
 #![expect(clippy::disallowed_methods, reason = "reads the text index's own files")]
 
@@ -17,7 +17,7 @@ use tantivy::index::SegmentComponent;
 
 use super::damage::{TextError, guarded, is_absence};
 
-/// What every segment has. Deletions come with the first of them.
+/// The files of every segment. Deletions have a file of their own, if there are any.
 const COMPONENTS: [SegmentComponent; 6] = [
     SegmentComponent::Terms,
     SegmentComponent::Postings,
@@ -26,20 +26,20 @@ const COMPONENTS: [SegmentComponent; 6] = [
     SegmentComponent::FieldNorms,
     SegmentComponent::Store,
 ];
-/// Longer than any footer, which is a line of JSON and two numbers.
+/// More than any footer, which is a line of JSON and two numbers.
 const TAIL_BYTES: u64 = 1024;
-/// The two numbers.
-const TAIL_BYTES_LEAST: usize = 8;
+/// The two numbers alone.
+const MIN_TAIL_BYTES: usize = 8;
 
-/// What is wrong with the index's files, as halves of sentences. `folder` is `None` in memory.
+/// Problems of the index's files, as ends of sentences. `folder` is `None` in memory.
 ///
-/// The end of each file shows what is missing, cut short or something else. Every byte is read, too, where these are no
-/// more than `read_up_to` in all.
+/// The footer of each file shows whether it is missing, truncated or foreign. Checksums are verified if all files together have no
+/// more than `read_up_to` bytes.
 pub(super) fn findings(index: &Index, folder: Option<&Path>, read_up_to: u64) -> Result<Vec<String>, TextError> {
     let files = match guarded(|| segment_files(index)) {
-        // Somebody removed the folder, or the list of what is in it, from under this process.
+        // Another program deleted the folder or its list of segments.
         Err(TextError::Failed(error)) if is_absence(&error) => {
-            return Ok(vec![format!("its files are gone ({error})")]);
+            return Ok(vec![format!("its files are missing ({error})")]);
         }
         files => files?,
     };
@@ -83,14 +83,14 @@ fn segment_files(index: &Index) -> tantivy::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The file's length, where it ends as tantivy's files do.
+/// The file's length, if it ends with a valid footer.
 fn check_footer(path: &Path) -> io::Result<u64> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
     let mut bytes = Vec::new();
     file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
-    if bytes.len() < TAIL_BYTES_LEAST {
+    if bytes.len() < MIN_TAIL_BYTES {
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it is too short"));
     }
     let (footer, _) = Footer::extract_footer(FileSlice::new(Arc::new(OwnedBytes::new(bytes))))?;

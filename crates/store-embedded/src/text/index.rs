@@ -1,5 +1,5 @@
-//! The text index: takes changes at once, feeds them to tantivy as they pile up, and commits when someone looks or when
-//! it is quiet. What a crash takes before that, the catalog knows to be missing.
+//! The text index: queues changes, feeds them to tantivy in batches, and commits before a search or when no changes come. The
+//! catalog knows which texts a crash before the commit took.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,85 +11,85 @@ use quipu_core::model::{Note, NoteKey};
 use quipu_core::ports::{RankedText, TextHits, TextQuery};
 
 use super::damage::TextError;
-use super::engine::{self, Engine};
-use super::schema::{self, Fields};
-use super::writer::{Documents, Mark, TextChange, Writer};
+use super::engine::{self, TantivyEngine};
+use super::schema::{self, IndexFields};
+use super::writer::{Documents, IndexPosition, SectionWriter, TextChange};
 use crate::own_folder::OwnFolder;
 
-/// How long nothing must change before a commit that no one waits for.
+/// A commit in the background waits until nothing has changed for this long.
 const QUIET: Duration = Duration::from_secs(1);
-/// After a failed commit that no one waited for.
+/// The pause after a failed commit in the background.
 const RETRY: Duration = Duration::from_secs(30);
-/// Waiting text that is worth waking the feeder for.
+/// Queued text that the feeder passes on at once.
 const FEED_BYTES: usize = 2 << 20;
-/// Waiting text that makes the one who brings more wait, too.
+/// Queued text at which `push` feeds tantivy itself, so that the queue stays bounded.
 const FULL_BYTES: usize = 16 << 20;
-/// Text that may be lost to a crash, and is held in memory, before a commit is due though it is not quiet.
+/// Uncommitted text, held in memory and lost in a crash, at which a commit no longer waits.
 const COMMIT_BYTES: usize = 48 << 20;
 
-/// The open index, with the thread that feeds and commits.
-pub(crate) struct TextIndex {
-    shared: Arc<Shared>,
+/// The open index, with the thread that feeds tantivy and commits.
+pub(crate) struct SectionIndex {
+    shared: Arc<SectionIndexState>,
     feeder: Option<JoinHandle<()>>,
 }
 
-struct Shared {
-    /// Replaced when its files turn out to be damaged.
-    engine: Mutex<Arc<Engine>>,
-    /// What was found damaged in it.
+struct SectionIndexState {
+    /// Replaced when its files are found damaged.
+    engine: Mutex<Arc<TantivyEngine>>,
+    /// What is damaged in it.
     damage: Mutex<Option<String>>,
-    fields: Fields,
-    /// Held shortly. Taken after `writer` where both are needed.
+    fields: IndexFields,
+    /// Locked for a short time only; after `writer` if both are needed.
     inbox: Mutex<Inbox>,
     /// Wakes the feeder.
-    news: Condvar,
-    writer: Mutex<Writer>,
-    /// The version of the inbox that searches see.
+    pushed: Condvar,
+    writer: Mutex<SectionWriter>,
+    /// The version of the inbox up to which searches see changes.
     visible: AtomicU64,
-    /// The list of changes that is safely committed.
+    /// The last committed list of changes.
     committed_seq: AtomicU64,
 }
 
-/// What waits to be fed.
+/// Queued changes.
 #[derive(Default)]
 struct Inbox {
     changes: Vec<TextChange>,
     bytes: usize,
-    mark: Mark,
-    /// Counts what came in.
+    position: IndexPosition,
+    /// Counts calls of `push`.
     version: u64,
     closing: bool,
 }
 
-/// How far the inbox had come when it was emptied.
-struct Taken {
-    mark: Mark,
+/// The state of the inbox when it was emptied.
+struct DrainedInbox {
+    position: IndexPosition,
     version: u64,
 }
 
-impl TextIndex {
-    /// Opens the index in the store's folder; it is made where there is none.
+impl SectionIndex {
+    /// Opens or creates the index in the store's folder.
     pub(crate) fn open(store: &Arc<OwnFolder>) -> Result<Self, TextError> {
-        Self::start(Engine::open(store)?)
+        Self::start(TantivyEngine::open(store)?)
     }
 
-    /// An empty index that lasts as long as it is open.
+    /// An empty index without files.
     pub(crate) fn in_memory() -> Result<Self, TextError> {
-        Self::start(Engine::in_memory()?)
+        Self::start(TantivyEngine::in_memory()?)
     }
 
-    /// Removes the index from the store's folder. It must not be open.
+    /// Deletes the index in the store's folder. It must not be open.
     pub(crate) fn remove(store: &OwnFolder) -> std::io::Result<()> {
         engine::remove(store)
     }
 
-    fn start(engine: Engine) -> Result<Self, TextError> {
-        let shared = Arc::new(Shared {
+    fn start(engine: TantivyEngine) -> Result<Self, TextError> {
+        let shared = Arc::new(SectionIndexState {
             engine: Mutex::new(Arc::new(engine)),
             damage: Mutex::default(),
             fields: schema::schema().1,
             inbox: Mutex::default(),
-            news: Condvar::new(),
+            pushed: Condvar::new(),
             writer: Mutex::default(),
             visible: AtomicU64::new(0),
             committed_seq: AtomicU64::new(0),
@@ -102,26 +102,26 @@ impl TextIndex {
         Ok(Self { shared, feeder: Some(feeder) })
     }
 
-    /// How far the index had come when it was last committed; `None` where that is unknown.
-    pub(crate) fn committed(&self) -> Option<Mark> {
+    /// The position of the last commit; `None` if it is unknown.
+    pub(crate) fn committed(&self) -> Option<IndexPosition> {
         self.shared.engine().committed()
     }
 
-    /// What was found damaged since the index was opened or started anew.
+    /// Damage found since the index was opened or reset.
     pub(crate) fn damage(&self) -> Option<String> {
         self.shared.damage.lock().clone()
     }
 
-    /// Starts empty in place of a damaged index. Changes that it had not committed are forgotten with it.
-    pub(crate) fn start_anew(&self) -> Result<(), TextError> {
+    /// Replaces a damaged index by an empty one. Uncommitted changes are dropped with it.
+    pub(crate) fn reset(&self) -> Result<(), TextError> {
         let mut writer = self.shared.writer.lock();
         writer.abandon();
-        let taken = self.shared.take_inbox(&mut writer);
+        let drained = self.shared.drain_inbox(&mut writer);
         writer.abandon();
-        let fresh = self.shared.engine().start_anew()?;
+        let fresh = self.shared.engine().reset()?;
         *self.shared.engine.lock() = Arc::new(fresh);
         *self.shared.damage.lock() = None;
-        self.shared.visible.store(taken.version, Ordering::Release);
+        self.shared.visible.store(drained.version, Ordering::Release);
         Ok(())
     }
 
@@ -130,28 +130,28 @@ impl TextIndex {
         self.shared.committed_seq.load(Ordering::Acquire)
     }
 
-    /// The documents for a note. Its ranges must lie in the text.
+    /// The documents of a note, whose ranges must be inside the text.
     pub(crate) fn documents(&self, key: NoteKey, note: &Note, text: &str) -> Documents {
         Documents::new(key, note, text, &self.shared.fields)
     }
 
-    /// Takes changes in order; `mark` is how far the index has come with them. Every later search sees them.
-    pub(crate) fn push(&self, changes: Vec<TextChange>, mark: Mark) {
+    /// Queues changes, which every later search sees; `position` is that of the index once it has them.
+    pub(crate) fn push(&self, changes: Vec<TextChange>, position: IndexPosition) {
         let mut inbox = self.shared.inbox.lock();
         inbox.bytes += changes.iter().map(TextChange::bytes).sum::<usize>();
         inbox.changes.extend(changes);
-        inbox.mark = mark;
+        inbox.position = position;
         inbox.version += 1;
         let is_full = inbox.bytes >= FULL_BYTES;
         drop(inbox);
-        self.shared.news.notify_one();
+        self.shared.pushed.notify_one();
         if is_full && let Err(error) = self.shared.feed() {
-            // Nothing is lost: the changes are kept, and the next commit tries again and says so.
-            tracing::warn!("the text index cannot be written: {error}");
+            // The changes are kept, and the next commit tries again.
+            tracing::warn!("cannot write the text index: {error}; the next commit retries");
         }
     }
 
-    /// Searches, level by level.
+    /// Searches with the strictest reading of a query that finds anything.
     pub(crate) fn search(&self, query: &TextQuery) -> Result<TextHits, TextError> {
         self.ask(|engine| engine.search(query, &self.shared.fields))
     }
@@ -161,14 +161,14 @@ impl TextIndex {
         self.ask(|engine| engine.rank(text, limit, &self.shared.fields))
     }
 
-    fn ask<Answer>(&self, question: impl Fn(&Engine) -> Result<Answer, TextError>) -> Result<Answer, TextError> {
+    fn ask<Answer>(&self, question: impl Fn(&TantivyEngine) -> Result<Answer, TextError>) -> Result<Answer, TextError> {
         self.shared.catch_up()?;
         let engine = self.shared.engine();
         question(&engine).map_err(|error| {
-            // Merges would change the files while they are asked.
+            // A merge would change the files while they are checked.
             let mut writer = self.shared.writer.lock();
             let error = writer.finish().err().filter(|error| matches!(error, TextError::Damaged(_))).unwrap_or(error);
-            self.shared.judge(&engine, error)
+            self.shared.diagnose(&engine, error)
         })
     }
 
@@ -178,11 +178,11 @@ impl TextIndex {
         Ok(self.shared.engine().sections())
     }
 
-    /// What is wrong with the files, as sentences.
+    /// Problems of the files, as sentences.
     pub(crate) fn check(&self) -> Result<Vec<String>, TextError> {
         let outcome = self.shared.catch_up().and_then(|()| {
             let mut writer = self.shared.writer.lock();
-            // Merges would change the files while they are looked at.
+            // A merge would change the files while they are checked.
             writer.finish()?;
             self.shared.engine().findings()
         });
@@ -194,25 +194,25 @@ impl TextIndex {
     }
 }
 
-impl Drop for TextIndex {
+impl Drop for SectionIndex {
     fn drop(&mut self) {
         self.shared.inbox.lock().closing = true;
-        self.shared.news.notify_one();
+        self.shared.pushed.notify_one();
         if self.feeder.take().is_some_and(|feeder| feeder.join().is_err()) {
-            tracing::error!("the text index's thread ended in a panic");
+            tracing::error!("the thread of the text index panicked");
         }
         let finished = self.shared.catch_up().and_then(|()| {
             self.shared.writer.lock().finish()?;
             self.shared.engine().sync()
         });
         if let Err(error) = finished {
-            tracing::warn!("the text index could not be finished and is completed at the next start: {error}");
+            tracing::warn!("cannot finish the text index: {error}; the next start completes it");
         }
     }
 }
 
-impl Shared {
-    /// Makes every change visible that came in before this call.
+impl SectionIndexState {
+    /// Makes every queued change visible.
     fn catch_up(&self) -> Result<(), TextError> {
         self.refuse_damaged()?;
         if self.is_behind(&self.inbox.lock()) { self.commit() } else { Ok(()) }
@@ -224,52 +224,52 @@ impl Shared {
 
     fn feed(&self) -> Result<(), TextError> {
         let mut writer = self.writer.lock();
-        let taken = self.take_inbox(&mut writer);
+        let drained = self.drain_inbox(&mut writer);
         if writer.uncommitted_bytes() >= COMMIT_BYTES {
-            return self.commit_taken(&mut writer, &taken);
+            return self.commit_drained(&mut writer, &drained);
         }
         self.refuse_damaged()?;
         let engine = self.engine();
-        writer.feed(&engine.index, &self.fields).map_err(|error| self.judge(&engine, error))
+        writer.feed(&engine.index, &self.fields).map_err(|error| self.diagnose(&engine, error))
     }
 
     fn commit(&self) -> Result<(), TextError> {
         let mut writer = self.writer.lock();
-        let taken = self.take_inbox(&mut writer);
-        let is_done = self.visible.load(Ordering::Acquire) == taken.version;
-        if is_done { Ok(()) } else { self.commit_taken(&mut writer, &taken) }
+        let drained = self.drain_inbox(&mut writer);
+        let is_done = self.visible.load(Ordering::Acquire) == drained.version;
+        if is_done { Ok(()) } else { self.commit_drained(&mut writer, &drained) }
     }
 
-    fn take_inbox(&self, writer: &mut Writer) -> Taken {
+    fn drain_inbox(&self, writer: &mut SectionWriter) -> DrainedInbox {
         let mut inbox = self.inbox.lock();
         writer.take(&mut inbox.changes);
         inbox.bytes = 0;
-        Taken { mark: inbox.mark.clone(), version: inbox.version }
+        DrainedInbox { position: inbox.position.clone(), version: inbox.version }
     }
 
-    fn commit_taken(&self, writer: &mut Writer, taken: &Taken) -> Result<(), TextError> {
+    fn commit_drained(&self, writer: &mut SectionWriter, drained: &DrainedInbox) -> Result<(), TextError> {
         self.refuse_damaged()?;
         let engine = self.engine();
-        let outcome = writer.commit(&engine.index, &self.fields, &taken.mark).and_then(|()| engine.reload());
-        outcome.map_err(|error| self.judge(&engine, error))?;
-        self.visible.store(taken.version, Ordering::Release);
-        self.committed_seq.store(taken.mark.seq, Ordering::Release);
+        let outcome = writer.commit(&engine.index, &self.fields, &drained.position).and_then(|()| engine.reload());
+        outcome.map_err(|error| self.diagnose(&engine, error))?;
+        self.visible.store(drained.version, Ordering::Release);
+        self.committed_seq.store(drained.position.seq, Ordering::Release);
         Ok(())
     }
 
-    fn engine(&self) -> Arc<Engine> {
+    fn engine(&self) -> Arc<TantivyEngine> {
         Arc::clone(&self.engine.lock())
     }
 
-    /// Nothing is done with an index known to be damaged, until it is started anew.
+    /// Fails while the index is known to be damaged, until it is reset.
     fn refuse_damaged(&self) -> Result<(), TextError> {
         self.damage.lock().clone().map_or(Ok(()), |reason| Err(TextError::Damaged(reason)))
     }
 
-    /// Finds out whether an error comes from damage, and remembers it.
-    fn judge(&self, engine: &Arc<Engine>, error: TextError) -> TextError {
-        let error = engine.judge(error);
-        // Another thread may have started anew meanwhile.
+    /// Finds out whether an error comes from damage, and records the damage.
+    fn diagnose(&self, engine: &Arc<TantivyEngine>, error: TextError) -> TextError {
+        let error = engine.diagnose(error);
+        // Another thread may have reset the index meanwhile.
         if let TextError::Damaged(reason) = &error
             && Arc::ptr_eq(engine, &self.engine.lock())
         {
@@ -278,13 +278,13 @@ impl Shared {
         error
     }
 
-    /// The feeder's life.
+    /// The loop of the feeding thread.
     fn feed_until_closed(&self) {
         let mut patience = QUIET;
         let mut inbox = self.inbox.lock();
         while !inbox.closing {
             if !self.is_behind(&inbox) {
-                self.news.wait(&mut inbox);
+                self.pushed.wait(&mut inbox);
                 continue;
             }
             let outcome = if inbox.bytes >= FEED_BYTES {
@@ -292,7 +292,7 @@ impl Shared {
                 self.feed()
             } else {
                 let version = inbox.version;
-                self.news.wait_for(&mut inbox, patience);
+                self.pushed.wait_for(&mut inbox, patience);
                 if inbox.closing || inbox.version != version {
                     continue;
                 }
@@ -301,7 +301,7 @@ impl Shared {
             };
             patience = QUIET;
             if let Err(error) = outcome {
-                tracing::warn!("the text index cannot be written, trying again later: {error}");
+                tracing::warn!("cannot write the text index: {error}; retrying in {} seconds", RETRY.as_secs());
                 patience = RETRY;
             }
             inbox = self.inbox.lock();

@@ -1,22 +1,22 @@
-//! The language of a note, and the stems of its words. A stem stands beside its word, so that `running` is found by `runs`,
-//! and a phrase still finds words as written.
+//! The language of a note, and the stems of its words. A stem is indexed beside its word, so that `runs` finds `running`, and
+//! a phrase still finds words as written.
 
 use std::borrow::Cow;
 
 use quipu_core::model::{Note, Value};
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// So much of a text tells its language.
+/// The beginning of a text from which its language is detected.
 const SAMPLE_BYTES: usize = 600;
 
-/// Shorter words have no endings worth cutting.
+/// Shorter words are not stemmed.
 const MIN_WORD_CHARS: usize = 3;
 
-/// A language that we have a stemmer for: its place in [`LANGUAGES`].
+/// A language with a stemmer: its index in [`LANGUAGES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Language(usize);
 
-/// In an order that must not change: the place is part of the index.
+/// The order must not change: the index is stored on disk.
 const LANGUAGES: [(&str, whatlang::Lang, Algorithm); 17] = [
     ("en", whatlang::Lang::Eng, Algorithm::English),
     ("de", whatlang::Lang::Deu, Algorithm::German),
@@ -39,25 +39,22 @@ const LANGUAGES: [(&str, whatlang::Lang, Algorithm); 17] = [
 
 const ENGLISH: Language = Language(0);
 
-/// The first of the private characters that mark a text's language. Nobody writes them.
+/// The first of the private-use characters that mark a text's language. Notes do not contain them.
 const FIRST_MARK: u32 = 0xF_0000;
 
 impl Language {
-    /// The language of a note: as its frontmatter says, else as its beginning reads. Latin letters that tell nothing are
-    /// taken for English, whose stemmer does little harm; other scripts without a stemmer have none.
+    /// The language of a note: from its frontmatter, else detected from its beginning. Undetected Latin text counts as English,
+    /// whose stemmer does little harm; other scripts without a stemmer have no language.
     pub(super) fn of(note: &Note, body: &str) -> Option<Self> {
-        let said = ["lang", "language"].into_iter().find_map(|key| match note.property(key) {
+        let declared = ["lang", "language"].into_iter().find_map(|key| match note.property(key) {
             Some(Value::Text(code)) => Self::from_code(code),
             _ => None,
         });
-        said.or_else(|| {
+        declared.or_else(|| {
             let body = body.trim_start();
             let sample = &body[..body.floor_char_boundary(SAMPLE_BYTES)];
             match whatlang::detect(sample) {
-                Some(info) if info.is_reliable() => {
-                    LANGUAGES.iter().position(|(_, lang, _)| *lang == info.lang()).map(Self)
-                }
-                Some(info) if info.script() != whatlang::Script::Latin => {
+                Some(info) if info.is_reliable() || info.script() != whatlang::Script::Latin => {
                     LANGUAGES.iter().position(|(_, lang, _)| *lang == info.lang()).map(Self)
                 }
                 _ => Some(ENGLISH),
@@ -65,7 +62,7 @@ impl Language {
         })
     }
 
-    /// By its code of two letters; a region behind it does not matter.
+    /// By its two-letter code; a region after it is ignored.
     pub(super) fn from_code(code: &str) -> Option<Self> {
         let code = code.trim().to_lowercase();
         let code = code.split(['-', '_']).next().unwrap_or_default();
@@ -76,8 +73,7 @@ impl Language {
         LANGUAGES[self.0].0
     }
 
-    /// The character that stands before a text of this language on its way to the tokenizer, which sees nothing else of
-    /// its document.
+    /// The character put before a text of this language for the tokenizer, which sees nothing else of its document.
     pub(super) fn mark(self) -> char {
         u32::try_from(self.0).ok().and_then(|place| char::from_u32(FIRST_MARK + place)).expect("a private character")
     }
@@ -92,11 +88,11 @@ impl Language {
     }
 }
 
-/// Cuts the endings of one language.
+/// The stemmer of one language.
 pub(super) struct Stems(Stemmer);
 
 impl Stems {
-    /// The stem of a folded word, where it is another word.
+    /// The stem of a folded word; `None` if it equals the word.
     pub(super) fn stem(&self, folded: &str) -> Option<String> {
         if folded.len() < MIN_WORD_CHARS || folded.bytes().any(|byte| byte.is_ascii_digit()) {
             return None;
@@ -114,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_lose_the_endings_of_their_language() {
+    fn words_are_stemmed_in_their_language() {
         let stem = |code, word| Language::from_code(code).unwrap().stemmer().stem(word);
         assert_eq!(stem("en", "running"), Some("run".into()));
         assert_eq!(stem("en-US", "run"), None);
@@ -124,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_tells_its_language() {
+    fn mark_identifies_its_language() {
         for place in 0..LANGUAGES.len() {
             assert_eq!(Language::from_mark(Language(place).mark()), Some(Language(place)));
         }

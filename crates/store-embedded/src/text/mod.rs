@@ -1,6 +1,6 @@
-//! Finding sections by their words: what a word is, how sections become documents, and how a query is relaxed.
+//! Full-text search of sections: how sections become documents of tantivy, and how a query is relaxed.
 //!
-//! Both sides of the index go through [`words`] and [`language`], only the asking side through [`query`] and [`similar`].
+//! Writing and searching share [`quipu_core::search::words`] and [`language`]; only searching uses [`query`] and [`similar`].
 
 mod damage;
 mod directory;
@@ -17,16 +17,16 @@ mod view;
 mod writer;
 
 pub(crate) use damage::TextError;
-pub(crate) use index::TextIndex;
-pub(crate) use writer::{Mark, TextChange};
+pub(crate) use index::SectionIndex;
+pub(crate) use writer::{IndexPosition, TextChange};
 
-/// The fields, for the guard of the format.
+/// The fields, for `format_guard`.
 #[cfg(test)]
 pub(crate) fn schema_json() -> String {
     serde_json::to_string_pretty(&schema::schema().0).expect("a schema is JSON")
 }
 
-/// The words of a text with their positions, for the guard of the format.
+/// The words of a text with their positions, for `format_guard`.
 #[cfg(test)]
 pub(crate) fn words_of(text: &str) -> String {
     use tantivy::tokenizer::{TokenStream, Tokenizer};

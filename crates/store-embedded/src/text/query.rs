@@ -1,4 +1,4 @@
-//! What a query asks for, level by level. Everything typed is text: there is no syntax, so nothing is a mistake.
+//! The readings of a query, from strict to relaxed. There is no query syntax, so no query is invalid.
 
 use std::collections::BTreeMap;
 
@@ -9,35 +9,35 @@ use tantivy::query::{BooleanQuery, BoostQuery, ConstScoreQuery, Occur, PhraseQue
 use tantivy::schema::{Field, IndexRecordOption};
 
 use super::language::{Language, Stems};
-use super::schema::Fields;
+use super::schema::IndexFields;
 use super::similar::similar;
-use super::view::View;
+use super::view::IndexView;
 
-/// For so many words that the index does not have, others are looked for: a pasted page is not full of slips.
+/// Unknown words of a query that are replaced by similar ones: a pasted page is not full of typos.
 const MAX_UNKNOWN: usize = 8;
 
-/// A word that is in this share of all sections tells nothing apart.
+/// A word in this share of all sections is common and does not distinguish them.
 const COMMON_SHARE: f32 = 0.3;
 
-/// In an index of fewer sections nothing can be said of what is common.
+/// With fewer sections no word counts as common.
 const FEW_SECTIONS: u64 = 50;
 
-/// A pasted page is searched by its beginning.
+/// The most terms of a query; the rest of a pasted page is ignored.
 const MAX_TERMS: usize = 64;
 
-/// What a word as written is worth beside its stem, which finds it too.
+/// The weight of a word as written beside its stem, which matches too.
 const EXACT_BONUS: f32 = 0.3;
 
-/// What words standing together as typed are worth beside finding each of them.
+/// The bonus for words that stand together as typed.
 const TOGETHER_BONUS: f32 = 0.5;
 
-/// What having all words in its name is worth to a note, as a share of the most that words could be worth.
+/// The bonus for a note with all words in its name, as a share of the highest possible score.
 const NAME_BONUS: f32 = 0.2;
 
-/// Names are short: more words than this are a question.
+/// A query of more words is not a name.
 const MAX_NAME_WORDS: usize = 6;
 
-/// Tantivy's BM25 gives a word at most so many times its rarity.
+/// The upper limit of tantivy's BM25 for a word, as a multiple of its inverse document frequency.
 const MOST_FOR_RARITY: f32 = 2.2;
 
 /// The words of a query.
@@ -46,16 +46,16 @@ pub(super) struct QueryWords {
     words: Vec<QueryWord>,
 }
 
-/// A form of some word of the query.
+/// A form of a word of the query.
 pub(super) struct ScoredTerm<'w> {
     pub(super) text: &'w str,
-    /// A factor on its BM25.
+    /// The factor on its BM25.
     pub(super) worth: f32,
-    /// What a section with it has; see [`Demand`].
+    /// The bits that a section with it gets; see [`Demand`].
     pub(super) bits: u64,
 }
 
-/// What a section needs to have every word: for each word the ways to have it, each as the bits that it takes.
+/// What a section needs to have every word: for each word the alternatives, each as a set of bits.
 pub(super) struct Demand {
     words: Vec<Vec<u64>>,
 }
@@ -66,24 +66,24 @@ impl Demand {
     }
 }
 
-/// One reading of a query, strict or relaxed.
-pub(super) struct Level {
+/// One reading of a query.
+pub(super) struct QueryLevel {
     pub(super) matched: TextMatch,
-    /// What a section must match; without it, any of the parts.
+    /// What a section must match; `None` for any of the parts.
     pub(super) must: Option<Box<dyn Query>>,
-    /// What a section scores: the sum of the parts that it has.
-    pub(super) parts: Vec<Part>,
+    /// A section's score is the sum of the parts that it has.
+    pub(super) parts: Vec<QueryPart>,
 }
 
-/// A word in one field, or several that stand together there, with a factor on their BM25.
-pub(super) struct Part {
+/// A word or a phrase in one field, with a factor on its BM25.
+pub(super) struct QueryPart {
     terms: Vec<(usize, String)>,
     field: Field,
     pub(super) factor: f32,
 }
 
-impl Part {
-    /// The only word, where it is one.
+impl QueryPart {
+    /// The term of a single word; `None` for a phrase.
     pub(super) fn single(&self) -> Option<Term> {
         match self.terms.as_slice() {
             [(_, only)] => Some(Term::from_field_text(self.field, only)),
@@ -91,42 +91,42 @@ impl Part {
         }
     }
 
-    /// The words standing together, with the factor.
+    /// The query of the word or phrase, with its factor.
     pub(super) fn query(&self) -> Box<dyn Query> {
-        boosted(together(&self.terms, self.field), self.factor)
+        boosted(phrase_query(&self.terms, self.field), self.factor)
     }
 }
 
-/// Words standing in one field as typed.
-pub(super) struct Together {
+/// A phrase in one field that earns a bonus.
+pub(super) struct PhraseBonus {
     pub(super) query: Box<dyn Query>,
     pub(super) terms: Vec<Term>,
-    /// On the BM25 of the terms, as the query has it.
+    /// The factor of the query, on the BM25 of the terms.
     pub(super) factor: f32,
 }
 
 /// One word, or one run of characters without spaces.
 #[derive(Debug, Clone, PartialEq)]
 struct QueryWord {
-    /// With the position of each in the query: one for a word, the pairs of a run.
+    /// With their positions in the query: one term for a word, pairs for a run.
     terms: Vec<(usize, String)>,
-    /// In the languages of the vault, where they are other words.
+    /// Its stems in the languages of the vault that differ from it.
     stems: Vec<String>,
-    /// Of a compound.
+    /// The parts of a compound.
     parts: Vec<String>,
-    /// Words of the index instead, where it has neither this one nor its stems; with how close they are.
+    /// Similar words with their closeness, if the index has neither this word nor its stems.
     instead: Vec<(String, f32)>,
-    /// Whether it touches the word before, as in `a::b`.
+    /// Whether no space separates it from the word before, as in `a::b`.
     joined: bool,
-    /// Whether nearly every section has it.
+    /// See [`COMMON_SHARE`].
     is_common: bool,
 }
 
 impl QueryWords {
-    /// What a query asks for in an index of these languages.
-    pub(super) fn understand(text: &str, languages: &[Language]) -> Self {
+    /// Parses a query for an index of these languages.
+    pub(super) fn parse(text: &str, languages: &[Language]) -> Self {
         let stems: Vec<Stems> = languages.iter().map(|language| language.stemmer()).collect();
-        let mut understood: Vec<QueryWord> = Vec::new();
+        let mut parsed: Vec<QueryWord> = Vec::new();
         let (mut position, mut count, mut end) = (0, 0, 0);
         for word in words(text) {
             if count >= MAX_TERMS {
@@ -148,34 +148,34 @@ impl QueryWords {
                 ),
                 WordKind::Run | WordKind::Emoji => (Vec::new(), Vec::new()),
             };
-            understood.push(QueryWord { terms, stems, parts, instead: Vec::new(), joined, is_common: false });
+            parsed.push(QueryWord { terms, stems, parts, instead: Vec::new(), joined, is_common: false });
         }
-        Self { words: understood }
+        Self { words: parsed }
     }
 
-    /// The first level to try; none for no words.
-    pub(super) fn strictest(&self, fields: &Fields) -> Option<Level> {
+    /// The strictest reading; `None` without words.
+    pub(super) fn strictest(&self, fields: &IndexFields) -> Option<QueryLevel> {
         let phrase = self.phrase();
         let parts = || parts_in(fields, &phrase, 1.0).collect();
-        (!phrase.is_empty()).then(|| Level { matched: TextMatch::Phrase, must: None, parts: parts() })
+        (!phrase.is_empty()).then(|| QueryLevel { matched: TextMatch::Phrase, must: None, parts: parts() })
     }
 
-    /// The next level to try. Levels that could find nothing more are left out.
-    pub(super) fn relaxed(&self, from: TextMatch, fields: &Fields) -> Option<Level> {
+    /// The next reading. Readings that could not find more are skipped.
+    pub(super) fn relaxed(&self, from: TextMatch, fields: &IndexFields) -> Option<QueryLevel> {
         let is_single = self.words.len() == 1 && self.words[0].is_single();
         let has_instead = self.words.iter().any(|word| !word.instead.is_empty());
         match from {
-            // Without a word that is not there, all words cannot be found.
-            TextMatch::Phrase if has_instead => Some(self.telling_words(TextMatch::Similar, fields)),
-            TextMatch::Phrase if !is_single => Some(self.telling_words(TextMatch::AllWords, fields)),
+            // With an unknown word, no section has all words.
+            TextMatch::Phrase if has_instead => Some(self.distinctive_words(TextMatch::Similar, fields)),
+            TextMatch::Phrase if !is_single => Some(self.distinctive_words(TextMatch::AllWords, fields)),
             TextMatch::AllWords | TextMatch::Similar if !is_single => Some(self.any_word(fields)),
             _ => None,
         }
     }
 
-    /// A bonus for notes that have the whole of what was typed in their name; none for more words than a name has. `most`
-    /// is the scale of the scores.
-    pub(super) fn named(&self, most: f32, fields: &Fields) -> Option<Box<dyn Query>> {
+    /// The bonus for notes with all words in their name; `None` for more words than a name has. `most` is the highest possible
+    /// score.
+    pub(super) fn named(&self, most: f32, fields: &IndexFields) -> Option<Box<dyn Query>> {
         if self.words.len() > MAX_NAME_WORDS {
             return None;
         }
@@ -186,21 +186,21 @@ impl QueryWords {
         Some(Box::new(ConstScoreQuery::new(Box::new(BooleanQuery::union(named.into())), NAME_BONUS * most)))
     }
 
-    /// What words standing as typed are worth beside finding each of them: the whole query, and its pieces.
-    pub(super) fn standing_together(&self, fields: &Fields) -> Vec<Together> {
+    /// The bonuses for phrases: the whole query, and its pieces.
+    pub(super) fn phrase_bonuses(&self, fields: &IndexFields) -> Vec<PhraseBonus> {
         let phrase = self.phrase();
         let phrases: Vec<_> = (phrase.len() > 1).then_some(phrase).into_iter().chain(self.pieces()).collect();
         let in_fields = phrases.iter().flat_map(|phrase| {
             fields.words.map(|(field, weight)| {
                 let factor = TOGETHER_BONUS * weight;
                 let terms = phrase.iter().map(|(_, term)| Term::from_field_text(field, term)).collect();
-                Together { query: boosted(together(phrase, field), factor), terms, factor }
+                PhraseBonus { query: boosted(phrase_query(phrase, field), factor), terms, factor }
             })
         });
         in_fields.collect()
     }
 
-    /// Every form of every word once, with what it is worth, and which of them make a section have every word.
+    /// Every form of every word once, with its weight, and which forms a section needs to have every word.
     pub(super) fn terms(&self) -> (Vec<ScoredTerm<'_>>, Demand) {
         let mut scored: BTreeMap<&str, (f32, u64)> = BTreeMap::new();
         for (text, worth) in self.words.iter().flat_map(QueryWord::weighted) {
@@ -212,7 +212,7 @@ impl QueryWords {
         for word in &self.words {
             let mut ways = Vec::new();
             for needed in word.ways() {
-                // A way without bits is no way: of a pasted page no section is expected to have every word.
+                // An alternative beyond the last bit is dropped: no section has every word of a pasted page.
                 ways.extend(needed.iter().try_fold(0, |way, forms| {
                     let bit = bits.next()?;
                     forms.iter().for_each(|form| scored.entry(form).or_default().1 |= bit);
@@ -224,12 +224,12 @@ impl QueryWords {
         (scored.into_iter().map(|(text, (worth, bits))| ScoredTerm { text, worth, bits }).collect(), demand)
     }
 
-    /// What a section that had nothing but the rarest forms of every word could score.
-    pub(super) fn most(&self, view: &View, fields: &Fields) -> tantivy::Result<f32> {
+    /// The highest possible score: that of a section with the rarest form of every word.
+    pub(super) fn most(&self, view: &IndexView, fields: &IndexFields) -> tantivy::Result<f32> {
         let sections = view.sections() as f32;
         let mut most = 0.0;
         for word in &self.words {
-            // The pairs of a run are as many words.
+            // Each pair of a run counts as a word.
             for forms in word.forms() {
                 let rarest = forms.iter().flat_map(|form| fields.words.map(|(field, _)| (field, form)));
                 let counts = rarest.map(|(field, form)| view.count(&Term::from_field_text(field, form)));
@@ -242,8 +242,8 @@ impl QueryWords {
         Ok(most)
     }
 
-    /// Finds words of the index for those it does not have.
-    pub(super) fn find_instead(&mut self, view: &View, fields: &Fields) -> tantivy::Result<()> {
+    /// Finds similar words for those that the index does not have.
+    pub(super) fn find_similar(&mut self, view: &IndexView, fields: &IndexFields) -> tantivy::Result<()> {
         let mut unknown = Vec::new();
         for (place, word) in self.words.iter().enumerate() {
             let [(_, only)] = word.terms.as_slice() else { continue };
@@ -258,8 +258,8 @@ impl QueryWords {
         Ok(())
     }
 
-    /// Finds out which words nearly every section has. Where that is all of them, none counts as such.
-    pub(super) fn find_common(&mut self, view: &View, fields: &Fields) -> tantivy::Result<()> {
+    /// Marks common words. If all words are common, none is marked.
+    pub(super) fn find_common(&mut self, view: &IndexView, fields: &IndexFields) -> tantivy::Result<()> {
         let sections = view.sections();
         if sections < FEW_SECTIONS {
             return Ok(());
@@ -277,12 +277,11 @@ impl QueryWords {
         self.words.iter().flat_map(|word| word.terms.iter().cloned()).collect()
     }
 
-    /// Each word somewhere in the section, but for those that nearly every section has: "how do I deploy" is about deploying,
-    /// and a section that happens to have "how" and "do" as well must not hide all others. Words typed in one piece count
-    /// more when they stand together.
-    fn telling_words(&self, matched: TextMatch, fields: &Fields) -> Level {
+    /// Each word somewhere in the section, except common ones: "how do I deploy" is about deploying, and a section that happens
+    /// to have "how" and "do" must not hide all others. Words typed without spaces score more when they stand together.
+    fn distinctive_words(&self, matched: TextMatch, fields: &IndexFields) -> QueryLevel {
         let mut must: Vec<(Occur, Box<dyn Query>)> = Vec::new();
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<QueryPart> = Vec::new();
         for (index, word) in self.words.iter().enumerate() {
             let seen = self.words[..index].iter().any(|earlier| earlier.is_like(word));
             if !seen {
@@ -293,30 +292,30 @@ impl QueryWords {
             }
         }
         parts.extend(self.pieces().flat_map(|piece| parts_in(fields, &piece, 1.0).collect::<Vec<_>>()));
-        Level { matched, must: Some(Box::new(BooleanQuery::new(must))), parts }
+        QueryLevel { matched, must: Some(Box::new(BooleanQuery::new(must))), parts }
     }
 
-    /// Any word, any pair of a run, any part of a compound.
-    fn any_word(&self, fields: &Fields) -> Level {
+    /// Any word, pair of a run, or part of a compound.
+    fn any_word(&self, fields: &IndexFields) -> QueryLevel {
         let terms = self.terms().0;
         let parts = terms
             .iter()
             .flat_map(|form| parts_in(fields, &[(0, form.text.to_owned())], form.worth).collect::<Vec<_>>());
-        Level { matched: TextMatch::AnyWord, must: None, parts: parts.collect() }
+        QueryLevel { matched: TextMatch::AnyWord, must: None, parts: parts.collect() }
     }
 
-    /// The words typed in one piece, as phrases, where there are more than one: `a::b`, `snake_case`.
+    /// Words typed without spaces between them, as phrases: `a::b`, `snake_case`.
     fn pieces(&self) -> impl Iterator<Item = Vec<(usize, String)>> {
         let several = self.words.chunk_by(|_, next| next.joined).filter(|piece| piece.len() > 1);
-        // The whole query is no piece: standing together would have been found one level up.
+        // The whole query is not a piece: the stricter reading has it as a phrase.
         let several = several.filter(|piece| piece.len() < self.words.len());
         several.map(|piece| piece.iter().flat_map(|word| word.terms.iter().cloned()).collect())
     }
 }
 
 impl QueryWord {
-    /// The word in any field, a stem of it, what stands in for it, or all its parts.
-    fn somewhere(&self, fields: &Fields) -> Box<dyn Query> {
+    /// The word in any field, a stem, a similar word, or all its parts.
+    fn somewhere(&self, fields: &IndexFields) -> Box<dyn Query> {
         let mut ways = vec![in_any_field(&self.terms, fields)];
         ways.extend(self.stems.iter().map(|stem| in_any_field(&[(0, stem.clone())], fields)));
         ways.extend(self.instead.iter().map(|(term, _)| in_any_field(&[(0, term.clone())], fields)));
@@ -330,8 +329,8 @@ impl QueryWord {
         }
     }
 
-    /// What each of these gives.
-    fn parts_somewhere(&self, fields: &Fields) -> Vec<Part> {
+    /// The scores of each of these.
+    fn parts_somewhere(&self, fields: &IndexFields) -> Vec<QueryPart> {
         let others = self.stems.iter().chain(&self.parts).map(|term| (term, 1.0));
         let others = others.chain(self.instead.iter().map(|(term, close)| (term, *close)));
         let others =
@@ -341,12 +340,12 @@ impl QueryWord {
 
     /// The word in one field, or a stem of it.
     fn in_field(&self, field: Field) -> Box<dyn Query> {
-        let mut ways = vec![together(&self.terms, field)];
+        let mut ways = vec![phrase_query(&self.terms, field)];
         ways.extend(self.stems.iter().map(|stem| term_query(field, stem)));
         Box::new(BooleanQuery::union(ways))
     }
 
-    /// Each form of the word that is worth something by itself.
+    /// Each form of the word that scores by itself.
     fn weighted(&self) -> impl Iterator<Item = (&str, f32)> {
         let exact = if self.stems.is_empty() { 1.0 } else { EXACT_BONUS };
         let terms = self.terms.iter().map(move |(_, term)| (term.as_str(), exact));
@@ -354,8 +353,8 @@ impl QueryWord {
         terms.chain(others).chain(self.instead.iter().map(|(term, close)| (term.as_str(), *close)))
     }
 
-    /// In how many sections the most frequent form of a single word is, in whichever field; none for a run.
-    fn most_sections(&self, view: &View, fields: &Fields) -> tantivy::Result<u64> {
+    /// The number of sections with the most frequent form of a word, in any one field; zero for a run.
+    fn most_sections(&self, view: &IndexView, fields: &IndexFields) -> tantivy::Result<u64> {
         let [(_, only)] = self.terms.as_slice() else { return Ok(0) };
         let mut most = 0;
         for form in std::iter::once(only).chain(&self.stems).chain(&self.parts) {
@@ -366,13 +365,13 @@ impl QueryWord {
         Ok(most)
     }
 
-    /// How a text may have the word: as it is, or all parts of a compound. Each way with the words that it takes.
+    /// How a text can have the word: as it is, or as all parts of a compound.
     fn ways(&self) -> Vec<Vec<Vec<&str>>> {
         let parts: Vec<Vec<&str>> = self.parts.iter().map(|part| vec![part.as_str()]).collect();
         [self.forms(), parts].into_iter().filter(|way| !way.is_empty()).collect()
     }
 
-    /// The words that a text should have, each in all its forms.
+    /// The terms that a text needs, each in all its forms.
     fn forms(&self) -> Vec<Vec<&str>> {
         match self.terms.as_slice() {
             [(_, only)] => {
@@ -409,18 +408,22 @@ fn run_terms(run: &str, position: usize) -> (Vec<(usize, String)>, usize) {
     (terms, chars.len())
 }
 
-/// The terms standing together in one field, whichever.
-fn in_any_field(terms: &[(usize, String)], fields: &Fields) -> Box<dyn Query> {
-    Box::new(BooleanQuery::union(fields.words.map(|(field, _)| together(terms, field)).into()))
+/// The terms as a phrase in any one field.
+fn in_any_field(terms: &[(usize, String)], fields: &IndexFields) -> Box<dyn Query> {
+    Box::new(BooleanQuery::union(fields.words.map(|(field, _)| phrase_query(terms, field)).into()))
 }
 
-/// What the terms standing together give in each field.
-fn parts_in(fields: &Fields, terms: &[(usize, String)], factor: f32) -> impl Iterator<Item = Part> {
-    fields.words.into_iter().map(move |(field, weight)| Part { terms: terms.to_vec(), field, factor: factor * weight })
+/// The terms as a phrase in each field, with its weight.
+fn parts_in(fields: &IndexFields, terms: &[(usize, String)], factor: f32) -> impl Iterator<Item = QueryPart> {
+    fields.words.into_iter().map(move |(field, weight)| QueryPart {
+        terms: terms.to_vec(),
+        field,
+        factor: factor * weight,
+    })
 }
 
-/// The terms standing together in one field.
-fn together(terms: &[(usize, String)], field: Field) -> Box<dyn Query> {
+/// The terms as a phrase in one field.
+fn phrase_query(terms: &[(usize, String)], field: Field) -> Box<dyn Query> {
     match terms {
         [(_, only)] => term_query(field, only),
         several => {

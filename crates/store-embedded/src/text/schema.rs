@@ -1,4 +1,4 @@
-//! The fields of a section's document, and what a word in each of them is worth.
+//! The fields of a section's document and their weights.
 
 use quipu_core::model::Note;
 use tantivy::TantivyDocument;
@@ -7,30 +7,29 @@ use tantivy::schema::{FAST, Field, INDEXED, IndexRecordOption, STRING, Schema, T
 use super::language::Language;
 use super::tokenizer;
 
-/// The document fields with words, and the factor on each one's BM25. The only place where ranking by field is tuned.
+/// The text fields and the factor on the BM25 of each. Ranking by field is tuned here only.
 ///
-/// A word in a short field already counts more than one in a long text, since its field is short and it is rare there:
-/// factors above 1 made every judged set worse (`cargo xtask eval`).
+/// BM25 already favours a word in a short field: factors above 1 made every judged set worse (`cargo xtask eval`).
 const WORD_FIELDS: [(&str, f32); 5] = [("title", 0.6), ("alias", 0.6), ("heading", 0.5), ("tag", 0.4), ("body", 1.0)];
 
-/// The fast field that holds a document's place.
+/// The fast field with a document's key and section.
 pub(super) const PLACE: &str = "place";
 
 /// Handles to the fields.
 #[derive(Clone)]
-pub(super) struct Fields {
+pub(super) struct IndexFields {
     /// The note's key, to delete by.
     pub(super) key: Field,
     /// Key and section in one number, which sorts as the two do.
     place: Field,
-    /// The code of the note's language, so that a query knows which languages there are.
+    /// The code of the note's language, from which a query learns the languages of the vault.
     pub(super) language: Field,
-    /// Where words are looked for, with their weight.
+    /// The text fields with their weights.
     pub(super) words: [(Field, f32); 5],
 }
 
 /// The schema and its handles.
-pub(super) fn schema() -> (Schema, Fields) {
+pub(super) fn schema() -> (Schema, IndexFields) {
     let mut builder = Schema::builder();
     let key = builder.add_u64_field("key", INDEXED);
     let place = builder.add_u64_field(PLACE, FAST);
@@ -39,23 +38,23 @@ pub(super) fn schema() -> (Schema, Fields) {
         let indexing = TextFieldIndexing::default()
             .set_tokenizer(tokenizer::NAME)
             .set_index_option(IndexRecordOption::WithFreqsAndPositions);
-        // Nothing is stored: the text is in the vault.
+        // Not stored: the text is in the vault.
         (builder.add_text_field(name, TextOptions::default().set_indexing_options(indexing)), weight)
     });
-    (builder.build(), Fields { key, place, language, words })
+    (builder.build(), IndexFields { key, place, language, words })
 }
 
-impl Fields {
-    /// Where a note's names are.
+impl IndexFields {
+    /// The fields with a note's names.
     pub(super) fn names(&self) -> [Field; 2] {
         let [title, alias, ..] = self.words.map(|(field, _)| field);
         [title, alias]
     }
 
-    /// One document for each section. The note's names and tags are in all of them, so that a section is found by its
-    /// own words together with those of its note.
+    /// One document for each section. All have the note's names and tags, so that a query may combine words of the section
+    /// and of its note.
     ///
-    /// The ranges must lie in the text.
+    /// The ranges must be inside the text.
     pub(super) fn documents(&self, key: u32, note: &Note, text: &str) -> Vec<TantivyDocument> {
         let [title, alias, heading, tag, body] = self.words.map(|(field, _)| field);
         let language = Language::of(note, &text[note.body_start..]);

@@ -1,23 +1,27 @@
-//! Words of the index for a word that it does not have: those that it is a part of, and those it may be a slip for.
+//! Words of the index in place of a word that it does not have: those that contain it, and those with a small edit distance.
 
 use std::collections::BTreeMap;
 
 use quipu_core::search::slips;
 
-use super::schema::Fields;
-use super::view::View;
+use super::schema::IndexFields;
+use super::view::IndexView;
 
-/// Words shorter than this are part of too many, and a slip in them could mean anything.
+/// Shorter words are part of too many, and a typo in them could mean anything.
 const MIN_CHARS: usize = 3;
 
-/// At most so many stand in for a word, the closest first and then the most frequent.
+/// The most replacements of a word: the closest, and among equals the most frequent.
 const MAX_WORDS: usize = 24;
 
-/// Of each word the closest words of the index, and how close each is: 1 would be the word itself.
+/// The closest words of the index for each word, and how close each is: 1 would be the word itself.
 ///
-/// Looks at every word of the index, once for all: some milliseconds for a large vault, so only for words that are not there.
-pub(super) fn similar(view: &View, fields: &Fields, words: &[&str]) -> tantivy::Result<Vec<Vec<(String, f32)>>> {
-    let mut wanted: Vec<Wanted<'_>> = words.iter().map(|word| Wanted::new(word)).collect();
+/// Reads every word of the index, once for all of them: some milliseconds for a large vault, so only for unknown words.
+pub(super) fn similar(
+    view: &IndexView,
+    fields: &IndexFields,
+    words: &[&str],
+) -> tantivy::Result<Vec<Vec<(String, f32)>>> {
+    let mut wanted: Vec<UnknownWord<'_>> = words.iter().map(|word| UnknownWord::new(word)).collect();
     if wanted.iter().all(|wanted| wanted.chars.len() < MIN_CHARS) {
         return Ok(words.iter().map(|_| Vec::new()).collect());
     }
@@ -37,17 +41,17 @@ pub(super) fn similar(view: &View, fields: &Fields, words: &[&str]) -> tantivy::
             }
         }
     }
-    Ok(wanted.into_iter().map(Wanted::closest).collect())
+    Ok(wanted.into_iter().map(UnknownWord::closest).collect())
 }
 
-/// A word that is looked for, and what was found for it: how close that is, and in how many sections.
-struct Wanted<'w> {
+/// An unknown word, and similar words with their closeness and the number of sections that have them.
+struct UnknownWord<'w> {
     word: &'w str,
     chars: Vec<char>,
     found: BTreeMap<String, (f32, u32)>,
 }
 
-impl<'w> Wanted<'w> {
+impl<'w> UnknownWord<'w> {
     fn new(word: &'w str) -> Self {
         Self { word, chars: word.chars().collect(), found: BTreeMap::new() }
     }
@@ -61,28 +65,27 @@ impl<'w> Wanted<'w> {
     }
 }
 
-/// How close a word of the index is, if it is close at all.
+/// How close a word of the index is; `None` if it is not.
 fn closeness(wanted: &[char], word: &str, term: &str) -> Option<f32> {
     if term.len() > word.len() && term.contains(word) {
         return Some(0.5 + 0.4 * word.len() as f32 / term.len() as f32);
     }
     let allowed = if wanted.len() >= 8 { 2 } else { 1 };
-    // A character is at most four bytes: most words are sorted out here.
+    // A character has at most four bytes; this rejects most words.
     if term.len() + 4 * allowed < word.len() || word.len() + 4 * allowed < term.len() {
         return None;
     }
-    let slips = few_slips(wanted, term, allowed)?;
-    Some(0.8 - 0.2 * slips as f32)
+    let distance = small_distance(wanted, term, allowed)?;
+    Some(0.8 - 0.2 * distance as f32)
 }
 
-/// How many slips of the finger make one of the other, if few do. Most slips spare the first letter, and a look at it spares
-/// most of the work.
-fn few_slips(wanted: &[char], term: &str, allowed: usize) -> Option<usize> {
+/// The edit distance, if it is small. Few typos change the first letter, and comparing it saves most of the work.
+fn small_distance(wanted: &[char], term: &str, allowed: usize) -> Option<usize> {
     if term.chars().next() != wanted.first().copied() {
         return None;
     }
     let term: Vec<char> = term.chars().collect();
-    slips(wanted, &term, allowed).filter(|slips| *slips > 0)
+    slips(wanted, &term, allowed).filter(|distance| *distance > 0)
 }
 
 #[cfg(test)]
@@ -90,19 +93,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_slip_in_a_short_word_and_two_in_a_long_one() {
-        let slips_in = |wanted: &str, term: &str| {
+    fn short_words_allow_one_typo_and_long_words_two() {
+        let distance = |wanted: &str, term: &str| {
             let wanted: Vec<char> = wanted.chars().collect();
-            few_slips(&wanted, term, if wanted.len() >= 8 { 2 } else { 1 })
+            small_distance(&wanted, term, if wanted.len() >= 8 { 2 } else { 1 })
         };
-        assert_eq!(slips_in("serach", "search"), Some(1), "neighbours exchanged");
-        assert_eq!(slips_in("serch", "search"), Some(1));
-        assert_eq!(slips_in("kubernets", "kubernetes"), Some(1));
-        assert_eq!(slips_in("kubrnets", "kubernetes"), Some(2));
-        assert_eq!(slips_in("cat", "cart"), Some(1));
-        assert_eq!(slips_in("cat", "cot"), Some(1));
-        assert_eq!(slips_in("cat", "hat"), None, "the first letter stays");
-        assert_eq!(slips_in("cat", "carts"), None);
-        assert_eq!(slips_in("größe", "größen"), Some(1));
+        assert_eq!(distance("serach", "search"), Some(1), "neighbours exchanged");
+        assert_eq!(distance("serch", "search"), Some(1));
+        assert_eq!(distance("kubernets", "kubernetes"), Some(1));
+        assert_eq!(distance("kubrnets", "kubernetes"), Some(2));
+        assert_eq!(distance("cat", "cart"), Some(1));
+        assert_eq!(distance("cat", "cot"), Some(1));
+        assert_eq!(distance("cat", "hat"), None, "the first letter stays");
+        assert_eq!(distance("cat", "carts"), None);
+        assert_eq!(distance("größe", "größen"), Some(1));
     }
 }

@@ -12,18 +12,18 @@ use tantivy::query::{Bm25Weight, EnableScoring, Query, Weight};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, TERMINATED, Term};
 
-use super::query::{Demand, Level, QueryWords, ScoredTerm, Together};
-use super::schema::{Fields, PLACE, key_and_section};
-use super::view::View;
+use super::query::{Demand, PhraseBonus, QueryLevel, QueryWords, ScoredTerm};
+use super::schema::{IndexFields, PLACE, key_and_section};
+use super::view::IndexView;
 
 /// The best sections of one level, and how many match: by score, ties by key and section. What ties with the last of
 /// `limit` is among them.
 pub(super) fn search(
-    level: &Level,
+    level: &QueryLevel,
     named: Option<&dyn Query>,
     limit: usize,
     among: Option<&FxHashSet<NoteKey>>,
-    view: &View,
+    view: &IndexView,
 ) -> tantivy::Result<(Vec<TextHit>, usize)> {
     let (mut single, mut together) = (Vec::new(), Vec::new());
     for part in &level.parts {
@@ -60,8 +60,8 @@ pub(super) fn rank(
     words: &QueryWords,
     most: f32,
     limit: usize,
-    view: &View,
-    fields: &Fields,
+    view: &IndexView,
+    fields: &IndexFields,
 ) -> tantivy::Result<Vec<TextHit>> {
     let (scored, demand) = words.terms();
     let weighted = weighted(&scored, view, fields)?;
@@ -80,7 +80,7 @@ pub(super) fn rank(
         }
     }
     let (mut together, mut most_together) = (Vec::new(), 0.0);
-    for Together { query, terms, factor } in words.standing_together(fields) {
+    for PhraseBonus { query, terms, factor } in words.phrase_bonuses(fields) {
         if are_all_in(view, &terms)? {
             together.push(view.weight(&*query)?);
             most_together += factor * Bm25Weight::for_terms(view, &terms)?.max_score();
@@ -97,7 +97,7 @@ pub(super) fn rank(
     best(&tallies, limit)
 }
 
-fn are_all_in(view: &View, terms: &[Term]) -> tantivy::Result<bool> {
+fn are_all_in(view: &IndexView, terms: &[Term]) -> tantivy::Result<bool> {
     for term in terms {
         if view.count(term)? == 0 {
             return Ok(false);
@@ -114,7 +114,7 @@ struct WeightedTerm {
 }
 
 /// Every term in every field that has it.
-fn weighted(scored: &[ScoredTerm<'_>], view: &View, fields: &Fields) -> tantivy::Result<Vec<WeightedTerm>> {
+fn weighted(scored: &[ScoredTerm<'_>], view: &IndexView, fields: &IndexFields) -> tantivy::Result<Vec<WeightedTerm>> {
     let mut weighted = Vec::new();
     for scored in scored {
         for (field, factor) in fields.words {

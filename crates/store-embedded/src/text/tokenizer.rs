@@ -1,17 +1,17 @@
-//! Words as tantivy wants them, for indexing only: a query is understood in `query`.
+//! The tokenizer for indexing; [`super::query`] parses queries.
 //!
-//! A compound's parts stand at the position of the whole. A run without spaces gives, at each character, that character
-//! and the pair it begins: a query of two characters or more asks for pairs, a query of one for the single character.
-//! (Single characters could be found as a prefix of pairs, but then without a score worth the name.)
+//! The parts of a compound have the position of the whole. A run of characters without spaces yields, at each character, that
+//! character and the pair that it begins: a query of two or more characters searches for pairs, a query of one for the
+//! character. (A single character could be found as a prefix of pairs, but without a useful score.)
 //!
-//! A text may begin with the mark of its language; then the stem of a word stands beside it, too.
+//! A text may begin with the mark of its language; then each word is followed by its stem at the same position.
 
 use quipu_core::search::words::{self, Word, WordKind, folded, parts, run_chars};
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 
 use super::language::{Language, Stems};
 
-/// The name under which the index knows it.
+/// Its name in the schema.
 pub(super) const NAME: &str = "words";
 
 #[derive(Clone, Default)]
@@ -21,7 +21,7 @@ impl Tokenizer for WordTokenizer {
     type TokenStream<'a> = WordStream<'a>;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> Self::TokenStream<'a> {
-        // The mark is no word, so it need not be cut off.
+        // The mark is not a word character, so it need not be removed.
         let stems = text.chars().next().and_then(Language::from_mark).map(Language::stemmer);
         WordStream { words: Box::new(words::words(text)), stems, tokens: Vec::new(), next: 0, position: 0 }
     }
@@ -30,10 +30,10 @@ impl Tokenizer for WordTokenizer {
 pub(super) struct WordStream<'t> {
     words: Box<dyn Iterator<Item = Word<'t>> + 't>,
     stems: Option<Stems>,
-    /// The tokens of the word at hand.
+    /// The tokens of the current word.
     tokens: Vec<Token>,
     next: usize,
-    /// Of the word that comes next.
+    /// The position of the next word.
     position: usize,
 }
 
@@ -112,13 +112,13 @@ mod tests {
     }
 
     #[test]
-    fn parts_stand_where_the_whole_stands() {
+    fn parts_of_a_compound_have_the_position_of_the_whole() {
         let expected = [(0, "getuser"), (0, "get"), (0, "user"), (1, "snake"), (2, "case")];
         assert_eq!(tokens("getUser snake_case"), expected.map(|(position, text)| (position, text.to_owned())));
     }
 
     #[test]
-    fn stems_stand_where_their_words_stand() {
+    fn stems_have_the_position_of_their_word() {
         let text = format!("{}Running HTTPServers fast", Language::from_code("en").unwrap().mark());
         let expected = [(0, "running"), (0, "run"), (1, "httpservers"), (1, "httpserver"), (1, "http"), (1, "servers")];
         let expected = expected.into_iter().chain([(1, "server"), (2, "fast")]);
@@ -126,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn a_run_gives_characters_and_pairs() {
+    fn run_without_spaces_yields_characters_and_pairs() {
         let expected = [(0, "go"), (1, "検"), (1, "検索"), (2, "索"), (3, "x")];
         assert_eq!(tokens("Go検索x"), expected.map(|(position, text)| (position, text.to_owned())));
     }
 
     proptest! {
         #[test]
-        fn tokens_lie_in_the_text_in_order(text in "[a-zA-Z0-9_ .:'é\u{301}日本ｶﾞก็👍🏽\u{200d}\u{0}\\PC]{0,60}") {
+        fn tokens_are_ordered_ranges_of_the_text(text in "[a-zA-Z0-9_ .:'é\u{301}日本ｶﾞก็👍🏽\u{200d}\u{0}\\PC]{0,60}") {
             let mut tokenizer = WordTokenizer;
             let mut stream = tokenizer.token_stream(&text);
             let mut last = 0;

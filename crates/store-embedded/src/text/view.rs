@@ -1,8 +1,8 @@
-//! One state of the index, with what BM25 needs to know of all its sections.
+//! A view of the index with the statistics that BM25 needs.
 //!
-//! Tantivy's own numbers count deleted documents until they are merged away, and estimate lengths when they are: scores
-//! would depend on what was edited before. These numbers count the sections that are there, so they are those of a fresh
-//! index. Lengths are kept by segment, and of a term only postings in segments with deletions are looked at.
+//! Tantivy's own statistics count deleted documents until a merge, and estimate lengths after it: scores would depend on
+//! earlier edits. These count existing sections only, so they equal those of a fresh index. Lengths are cached by segment, and
+//! postings are counted only in segments with deletions.
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -13,34 +13,35 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Searcher, Term};
 
 use super::language::Language;
-use super::schema::Fields;
+use super::schema::IndexFields;
 
-/// Tokens by word field, in the order of [`Fields::words`].
+/// Tokens by word field, in the order of [`IndexFields::words`].
 type Lengths = [u64; 5];
 
-/// A seek in a posting list costs about as much as reading so many postings.
+/// A seek in a posting list costs about as much as reading this many postings.
 const SEEK_COST: usize = 8;
 
-/// Counts of terms that are kept.
+/// Term counts that are cached.
 const MAX_COUNTED: usize = 10_000;
 
-/// What is visible.
-pub(super) struct View {
+/// The committed state of the index.
+pub(super) struct IndexView {
     pub(super) searcher: Searcher,
-    /// Of the sections.
+    /// The languages of the sections.
     pub(super) languages: Vec<Language>,
-    /// By segment, the documents that were deleted, ascending.
+    /// The deleted documents of each segment, ascending.
     deleted: Vec<Vec<DocId>>,
-    /// Tokens of the sections.
+    /// The number of tokens in each field of all sections.
     lengths: FxHashMap<Field, u64>,
-    /// Tokens of all documents of a segment, deleted ones included. A segment never changes, so the next view takes them over.
+    /// The number of tokens of all documents of a segment, deleted ones included. A segment never changes, so the next view
+    /// reuses them.
     of_segments: FxHashMap<SegmentId, Lengths>,
-    /// How many sections have a term, where deletions made it necessary to count.
+    /// How many sections have a term, for terms that had to be counted because of deletions.
     counted: Mutex<FxHashMap<Term, u64>>,
 }
 
-impl View {
-    pub(super) fn new(searcher: Searcher, fields: &Fields, before: Option<&Self>) -> tantivy::Result<Self> {
+impl IndexView {
+    pub(super) fn new(searcher: Searcher, fields: &IndexFields, before: Option<&Self>) -> tantivy::Result<Self> {
         let mut deleted = Vec::new();
         let mut of_segments = FxHashMap::default();
         let mut lengths: FxHashMap<Field, u64> = fields.words.iter().map(|(field, _)| (*field, 0)).collect();
@@ -64,12 +65,11 @@ impl View {
         Ok(view)
     }
 
-    /// How many sections there are.
     pub(super) fn sections(&self) -> u64 {
         self.searcher.num_docs()
     }
 
-    /// Its segments, by their number.
+    /// The segments with their numbers.
     pub(super) fn segments(&self) -> impl Iterator<Item = (usize, &SegmentReader)> {
         self.searcher.segment_readers().iter().enumerate()
     }
@@ -82,7 +82,7 @@ impl View {
             let index = segment.inverted_index(term.field())?;
             let Some(info) = index.get_term_info(term)? else { continue };
             if !self.deleted[place].is_empty() && !is_counted {
-                if let Some(known) = self.counted().get(term) {
+                if let Some(known) = self.counted.lock().get(term) {
                     return Ok(*known);
                 }
                 is_counted = true;
@@ -90,7 +90,7 @@ impl View {
             count += u64::from(self.count_in(place, &index, &info)?);
         }
         if is_counted {
-            let mut counted = self.counted();
+            let mut counted = self.counted.lock();
             if counted.len() >= MAX_COUNTED {
                 counted.clear();
             }
@@ -124,12 +124,12 @@ impl View {
         Ok(count)
     }
 
-    /// What a query gives to sections.
+    /// The weight of a query.
     pub(super) fn weight(&self, query: &dyn Query) -> tantivy::Result<Box<dyn Weight>> {
         query.weight(EnableScoring::enabled_from_statistics_provider(self, &self.searcher))
     }
 
-    /// What a term gives to sections, times a factor; `None` where no section has it.
+    /// The weight of a term, times a factor; `None` if no section has it.
     pub(super) fn weight_of(&self, term: &Term, factor: f32) -> tantivy::Result<Option<Bm25Weight>> {
         let count = self.count(term)?;
         if count == 0 {
@@ -139,7 +139,7 @@ impl View {
         Ok(Some(Bm25Weight::for_one_term_without_explain(count, self.sections(), mean_length).boost_by(factor)))
     }
 
-    fn find_languages(&self, fields: &Fields) -> tantivy::Result<Vec<Language>> {
+    fn find_languages(&self, fields: &IndexFields) -> tantivy::Result<Vec<Language>> {
         let mut languages = Vec::new();
         for (place, segment) in self.segments() {
             let index = segment.inverted_index(fields.language)?;
@@ -154,13 +154,9 @@ impl View {
         }
         Ok(languages)
     }
-
-    fn counted(&self) -> parking_lot::MutexGuard<'_, FxHashMap<Term, u64>> {
-        self.counted.lock()
-    }
 }
 
-impl Bm25StatisticsProvider for View {
+impl Bm25StatisticsProvider for IndexView {
     fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
         Ok(self.lengths.get(&field).copied().unwrap_or_default())
     }
@@ -174,10 +170,10 @@ impl Bm25StatisticsProvider for View {
     }
 }
 
-/// The tokens of some documents, as exact as each document's own length is kept.
+/// The number of tokens of some documents, as exact as tantivy stores each document's length.
 fn lengths_of(
     segment: &SegmentReader,
-    fields: &Fields,
+    fields: &IndexFields,
     documents: &(impl Iterator<Item = DocId> + Clone),
 ) -> tantivy::Result<Lengths> {
     let mut lengths = Lengths::default();

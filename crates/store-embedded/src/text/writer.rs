@@ -1,6 +1,6 @@
-//! The writing side of the text index: changes on their way into tantivy.
+//! Writing to the text index.
 //!
-//! A change is kept until it is committed, so a writer that fails (a full disk) is replaced and fed again.
+//! Changes are kept until they are committed, so that a writer that failed (a full disk) can be replaced and fed again.
 
 use quipu_core::model::{Note, NoteKey};
 use tantivy::directory::{Directory, META_LOCK};
@@ -10,25 +10,25 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, Index, IndexWriter, SegmentReader, TERMINATED, TantivyDocument, TantivyError, Term};
 
 use super::damage::{TextError, guarded};
-use super::schema::Fields;
+use super::schema::IndexFields;
 
-/// For each of tantivy's threads; 15 MB is the least it takes.
+/// Memory of each of tantivy's threads; its minimum is 15 MB.
 const ARENA_BYTES: usize = 32 << 20;
 
-/// How far the text index has come: the catalog's epoch and the last list of changes it has.
+/// The position of the text index: the catalog's epoch and the last list of changes that it has.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Mark {
+pub(crate) struct IndexPosition {
     pub(crate) epoch: String,
     pub(crate) seq: u64,
 }
 
 /// One change for the text index.
 pub(crate) enum TextChange {
-    /// Forget everything.
+    /// Deletes everything.
     Clear,
-    /// Forget a note.
-    Forget(NoteKey),
-    /// A note that is not in the index.
+    /// Deletes a note.
+    Delete(NoteKey),
+    /// Adds a note that is not in the index.
     Add(Documents),
 }
 
@@ -40,57 +40,62 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// The note's ranges must lie in the text.
-    pub(super) fn new(key: NoteKey, note: &Note, text: &str, fields: &Fields) -> Self {
+    /// The note's ranges must be inside the text.
+    pub(super) fn new(key: NoteKey, note: &Note, text: &str, fields: &IndexFields) -> Self {
         Self { key, documents: fields.documents(key.0, note, text), bytes: text.len() }
     }
 }
 
 impl TextChange {
-    /// Of text.
+    /// The length of its text.
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Self::Clear | Self::Forget(_) => 0,
+            Self::Clear | Self::Delete(_) => 0,
             Self::Add(documents) => documents.bytes,
         }
     }
 }
 
-/// What was taken in and is not committed.
+/// Changes that are not committed yet.
 #[derive(Default)]
-pub(super) struct Writer {
-    /// Made at the first change, since it costs threads and memory that a reader has no need of.
+pub(super) struct SectionWriter {
+    /// Created at the first change, since it takes threads and memory.
     writer: Option<IndexWriter>,
     uncommitted: Vec<TextChange>,
-    /// How many of these the writer has.
+    /// How many of them the writer has.
     fed: usize,
-    /// Whether an earlier writer failed with some of these; it is not known which of them it committed.
+    /// Whether an earlier writer failed, which may have committed some of them.
     is_retry: bool,
 }
 
-impl Writer {
-    /// Takes changes in; no more than that.
+impl SectionWriter {
+    /// Takes changes, without feeding them to tantivy.
     pub(super) fn take(&mut self, changes: &mut Vec<TextChange>) {
         self.uncommitted.append(changes);
     }
 
-    /// The text that is held in memory until the next commit.
+    /// Bytes of text held in memory until the next commit.
     pub(super) fn uncommitted_bytes(&self) -> usize {
         self.uncommitted.iter().map(TextChange::bytes).sum()
     }
 
-    /// Gives tantivy what it does not have yet.
-    pub(super) fn feed(&mut self, index: &Index, fields: &Fields) -> Result<(), TextError> {
+    /// Feeds tantivy the changes that it does not have yet.
+    pub(super) fn feed(&mut self, index: &Index, fields: &IndexFields) -> Result<(), TextError> {
         let outcome = guarded(|| self.try_feed(index, fields).map(drop));
         outcome.inspect_err(|_| self.give_up())
     }
 
-    /// Makes everything taken in part of the index, which then has come as far as the mark.
-    pub(super) fn commit(&mut self, index: &Index, fields: &Fields, mark: &Mark) -> Result<(), TextError> {
+    /// Commits all changes; the index is at the position then.
+    pub(super) fn commit(
+        &mut self,
+        index: &Index,
+        fields: &IndexFields,
+        position: &IndexPosition,
+    ) -> Result<(), TextError> {
         let outcome = guarded(|| {
             self.rehearse_deletions(index, fields)?;
             let mut commit = self.try_feed(index, fields)?.prepare_commit()?;
-            commit.set_payload(&mark.to_payload());
+            commit.set_payload(&position.to_payload());
             commit.commit()
         });
         outcome.inspect_err(|_| self.give_up())?;
@@ -99,8 +104,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Waits for merges under way: nothing is written any more when it returns. What was fed and not committed is fed
-    /// again later.
+    /// Waits for running merges; nothing writes to the files afterwards. Changes that were fed and not committed are fed again
+    /// later.
     pub(super) fn finish(&mut self) -> Result<(), TextError> {
         let writer = self.writer.take();
         if self.fed > 0 {
@@ -109,24 +114,24 @@ impl Writer {
         guarded(|| writer.map_or(Ok(()), IndexWriter::wait_merging_threads))
     }
 
-    /// Forgets what was taken in, as well.
+    /// Drops all changes.
     pub(super) fn abandon(&mut self) {
         *self = Self::default();
     }
 
-    /// Reads what a commit will read: each segment, and where in it the notes to forget are.
+    /// Reads what a commit will read: each segment, and the positions of the notes to delete in it.
     ///
-    /// Tantivy does it on a thread on which a panic ends the process. Here a panic can be caught.
-    fn rehearse_deletions(&self, index: &Index, fields: &Fields) -> tantivy::Result<()> {
+    /// Tantivy reads it on a thread where a panic aborts the process. Here a panic can be caught.
+    fn rehearse_deletions(&self, index: &Index, fields: &IndexFields) -> tantivy::Result<()> {
         if self.uncommitted.iter().any(|change| matches!(change, TextChange::Clear)) {
-            // No segment is read any more.
+            // No segment will be read.
             return Ok(());
         }
-        let forgotten: Vec<Term> = self
+        let deleted: Vec<Term> = self
             .uncommitted
             .iter()
             .filter_map(|change| match change {
-                TextChange::Forget(key) => Some(*key),
+                TextChange::Delete(key) => Some(*key),
                 TextChange::Add(Documents { key, .. }) => self.is_retry.then_some(*key),
                 TextChange::Clear => None,
             })
@@ -134,14 +139,14 @@ impl Writer {
             .collect();
         for reader in open_segments(index)? {
             if reader.alive_bitset().is_some_and(|alive| alive.bitset().max_value() != reader.max_doc()) {
-                return Err(corruption("the deletions are not of their segment"));
+                return Err(corruption("the deletions belong to another segment"));
             }
             let keys = reader.inverted_index(fields.key)?;
-            for term in &forgotten {
+            for term in &deleted {
                 let Some(mut postings) = keys.read_postings(term, IndexRecordOption::Basic)? else { continue };
                 while postings.doc() != TERMINATED {
                     if postings.doc() >= reader.max_doc() {
-                        return Err(corruption("a note is where its segment has ended"));
+                        return Err(corruption("a note is beyond the end of its segment"));
                     }
                     postings.advance();
                 }
@@ -150,7 +155,7 @@ impl Writer {
         Ok(())
     }
 
-    fn try_feed(&mut self, index: &Index, fields: &Fields) -> tantivy::Result<&mut IndexWriter> {
+    fn try_feed(&mut self, index: &Index, fields: &IndexFields) -> tantivy::Result<&mut IndexWriter> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
             none => none.insert(new_writer(index)?),
@@ -161,7 +166,7 @@ impl Writer {
                 TextChange::Clear => {
                     writer.delete_all_documents()?;
                 }
-                TextChange::Forget(key) => {
+                TextChange::Delete(key) => {
                     writer.delete_term(by_key(*key));
                 }
                 TextChange::Add(Documents { key, documents, .. }) => {
@@ -182,19 +187,19 @@ impl Writer {
     }
 }
 
-impl Mark {
+impl IndexPosition {
     fn to_payload(&self) -> String {
         format!("{}:{}", self.epoch, self.seq)
     }
 
-    /// The mark of a commit.
+    /// The position of a commit.
     pub(super) fn from_payload(payload: &str) -> Option<Self> {
         let (epoch, seq) = payload.split_once(':')?;
         Some(Self { epoch: epoch.to_owned(), seq: seq.parse().ok()? })
     }
 }
 
-/// Opens every segment. The lock keeps a merge that ends meanwhile from deleting files that are about to be opened.
+/// Opens every segment. The lock keeps a merge that finishes meanwhile from deleting files before they are opened.
 fn open_segments(index: &Index) -> tantivy::Result<Vec<SegmentReader>> {
     let _lock = index.directory().acquire_lock(&META_LOCK)?;
     index.searchable_segments()?.iter().map(SegmentReader::open).collect()
@@ -209,7 +214,7 @@ fn new_writer(index: &Index) -> tantivy::Result<IndexWriter> {
         .build();
     let writer = index.writer_with_options(options)?;
     let mut merge_policy = LogMergePolicy::default();
-    // Deleted sections cost every search a little until they are merged away.
+    // Deleted sections slow down every search until a merge drops them.
     merge_policy.set_del_docs_ratio_before_merge(0.3);
     writer.set_merge_policy(Box::new(merge_policy));
     Ok(writer)

@@ -1,7 +1,7 @@
-//! Vectors on disk, by the text they are of and the space they lie in: one SQLite file beside the catalog.
+//! Vectors on disk, by the hash of their text and by their space: one SQLite file beside the catalog.
 //!
-//! It outlives the catalog: texts that come back, by a rebuild or otherwise, find their vectors again. What no note has
-//! had for [`KEPT_DAYS`] is forgotten.
+//! It outlives the catalog: a text that comes back, by a rebuild or otherwise, finds its vector again. Vectors that no note has
+//! needed for [`KEPT_DAYS`] are deleted.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use crate::sqlite;
 
 const FILE: &str = "vectors.db";
 
-/// The number of the format on disk; a file of another one is started anew.
+/// The format on disk; a file of another format is recreated.
 pub(crate) const FORMAT: i64 = 1;
 
-/// Coarse and fine parts lie apart, so that a scan's memory is filled without reading the fine ones, and what says which
-/// vectors there are is small.
+/// Coarse and fine parts have tables of their own, so that loading the coarse ones does not read the fine ones, and listing
+/// the vectors reads neither.
 pub(crate) const SCHEMA: &str = "
     CREATE TABLE space (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimensions INTEGER NOT NULL);
     CREATE TABLE vector (
@@ -36,15 +36,15 @@ pub(crate) const SCHEMA: &str = "
     CREATE TABLE fine (id INTEGER PRIMARY KEY, numbers BLOB NOT NULL);
 ";
 
-/// How long a vector is kept that no note needs.
+/// How long an unused vector is kept.
 const KEPT_DAYS: i64 = 90;
 
-/// A vector in use is noted as such this often.
+/// How often the day of a vector in use is updated.
 const SEEN_DAYS: i64 = 30;
 
 const TODAY: &str = "unixepoch() / 86400";
 
-/// A connection to the file. One writes; another one reads, so that a search does not wait for a checkpoint.
+/// A connection to the file. One connection writes and another reads, so that a search does not wait for a checkpoint.
 pub(super) struct Cache {
     db: Connection,
 }
@@ -56,38 +56,37 @@ pub(super) struct Space {
     pub(super) dimensions: usize,
 }
 
-/// What a put changed.
+/// The vectors that a call of [`Cache::put`] changed.
 pub(super) struct Put {
     pub(super) changed: Vec<CachedVector>,
-    /// How many of them were not there before.
+    /// How many of them are new.
     pub(super) new: usize,
 }
 
 impl Cache {
-    /// Opens the file, which is made where there is none.
+    /// Opens the file, or creates it.
     pub(super) fn open(folder: &OwnFolder) -> Result<Self, VectorError> {
         let db = catalog::connect(folder, FILE).map_err(|error| match error {
             CatalogError::Foreign(odd) => VectorError::Foreign(odd),
             CatalogError::Sql(error) => error.into(),
             error => error.into(),
         })?;
-        sqlite::use_log(&db)?;
+        sqlite::use_wal(&db)?;
         db.pragma_update(None, "synchronous", "NORMAL")?;
         db.busy_timeout(Duration::from_secs(5))?;
         Self::prepare(db)
     }
 
-    /// Removes the file and what belongs to it. It must not be open.
+    /// Deletes the file and its journals. It must not be open.
     pub(super) fn remove(folder: &OwnFolder) -> std::io::Result<()> {
         catalog::remove(folder, FILE)
     }
 
-    /// Whether there is one.
     pub(super) fn exists(folder: &OwnFolder) -> std::io::Result<bool> {
         folder.check(FILE)
     }
 
-    /// An empty one that lasts as long as it is open.
+    /// An empty cache without a file.
     pub(super) fn in_memory() -> Result<Self, VectorError> {
         Self::prepare(Connection::open_in_memory()?)
     }
@@ -108,19 +107,18 @@ impl Cache {
         Ok(Self { db })
     }
 
-    /// `None` for a space without vectors.
+    /// `None` for an unknown space.
     pub(super) fn space(&self, name: &str) -> Result<Option<Space>, VectorError> {
         find_space(&self.db, name)
     }
 
-    /// How many vectors a space has.
     pub(super) fn count(&self, space: Space) -> Result<usize, VectorError> {
         Ok(self.db.query_row("SELECT count(*) FROM vector WHERE space = ?1", [space.id], |row| row.get(0))?)
     }
 
-    /// Puts every vector of a space, in the order they were made, where its text is.
+    /// Loads the vectors of a space whose text is in memory, oldest first.
     pub(super) fn load_into(&self, resident: &mut Resident, space: Space) -> Result<(), VectorError> {
-        // In step through both tables.
+        // A merge of both tables in the order of their keys.
         let sql = "SELECT hash, id, grade, scale, numbers FROM vector CROSS JOIN coarse USING (id) \
                    WHERE +space = ?1 ORDER BY id";
         let mut statement = self.db.prepare(sql)?;
@@ -133,7 +131,6 @@ impl Cache {
         Ok(())
     }
 
-    /// The vectors that a space has for some texts.
     pub(super) fn find(&self, space: Space, hashes: &[PassageHash]) -> Result<Vec<CachedVector>, VectorError> {
         let sql = "SELECT hash, id, grade, scale, numbers FROM vector JOIN coarse USING (id) \
                    WHERE space = ?1 AND hash = ?2";
@@ -148,31 +145,30 @@ impl Cache {
         Ok(found)
     }
 
-    /// The cosines of a query with vectors in both their parts.
+    /// The exact cosines of a query with vectors.
     pub(super) fn cosines(&self, query: &[f32], ids: impl Iterator<Item = i64>) -> Result<Vec<f32>, VectorError> {
-        // One for all, since each has locks to take and to give back.
+        // One transaction, since each takes and releases locks.
         let tx = self.db.unchecked_transaction()?;
         let sql = "SELECT scale, coarse.numbers, fine.numbers FROM coarse JOIN fine USING (id) WHERE id = ?1";
         let mut statement = tx.prepare_cached(sql)?;
         let cosines = ids.map(|id| {
             let mut rows = statement.query([id])?;
-            let row = rows.next()?.ok_or(VectorError::Spoiled(id))?;
+            let row = rows.next()?.ok_or(VectorError::Corrupt(id))?;
             let numbers = |column| numbers(row, column, id, query.len());
             Ok(cosine(query, row.get(0)?, numbers(1)?, numbers(2)?))
         });
         cosines.collect()
     }
 
-    /// Has a space go on with vectors of so many dimensions. Those of another number are set aside, and are there when that
-    /// number comes back.
-    pub(super) fn turn(&mut self, name: &str, dimensions: usize) -> Result<(), VectorError> {
+    /// Sets the dimensions of a space. Vectors of other dimensions are kept aside, in case these dimensions come back.
+    pub(super) fn set_dimensions(&mut self, name: &str, dimensions: usize) -> Result<(), VectorError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         space_for(&tx, name, dimensions)?;
         tx.commit()?;
         Ok(())
     }
 
-    /// Adds vectors and replaces coarser ones, in one transaction. All are of the same dimensions.
+    /// Adds vectors and replaces those of a lower grade, in one transaction. All have the same dimensions.
     pub(super) fn put(
         &mut self,
         name: &str,
@@ -211,19 +207,18 @@ impl Cache {
         Ok(put)
     }
 
-    /// Notes which vectors of a space are in use, and forgets what no note has had for long: vectors of this space that
-    /// are not in use, and those of spaces that were not asked for.
-    pub(super) fn tidy(
+    /// Updates the day of the vectors of a space that are in use, and deletes those unused for long, in this space and in all
+    /// others. Returns how many were deleted.
+    pub(super) fn delete_unused(
         &mut self,
         space: Option<Space>,
         is_used: impl Fn(PassageHash) -> bool,
     ) -> Result<usize, VectorError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let space = space.map_or(-1, |space| space.id);
-        let (mut seen, mut forgotten) = (Vec::new(), Vec::new());
+        let (mut seen, mut unused) = (Vec::new(), Vec::new());
         {
-            // Days since anything was last used do not count: who comes back after a year, and has the index made anew,
-            // finds all vectors there.
+            // Counted from the last use of any vector: after a year away, a rebuild still finds all vectors.
             let sql = format!(
                 "SELECT hash, id, space, (SELECT max(seen_day) FROM vector) - seen_day FROM vector \
                  WHERE {TODAY} - seen_day >= ?1"
@@ -235,25 +230,23 @@ impl Cache {
                 if of_space == space && is_used(hash_of(row)?) {
                     seen.push(id);
                 } else if days >= KEPT_DAYS {
-                    forgotten.push(id);
+                    unused.push(id);
                 }
             }
-            let mut saw = tx.prepare(&format!("UPDATE vector SET seen_day = {TODAY} WHERE id = ?1"))?;
-            seen.iter().try_for_each(|id| saw.execute([id]).map(drop))?;
+            let mut update = tx.prepare(&format!("UPDATE vector SET seen_day = {TODAY} WHERE id = ?1"))?;
+            seen.iter().try_for_each(|id| update.execute([id]).map(drop))?;
             for table in ["vector", "coarse", "fine"] {
-                let mut forget = tx.prepare(&format!("DELETE FROM {table} WHERE id = ?1"))?;
-                forgotten.iter().try_for_each(|id| forget.execute([id]).map(drop))?;
+                let mut delete = tx.prepare(&format!("DELETE FROM {table} WHERE id = ?1"))?;
+                unused.iter().try_for_each(|id| delete.execute([id]).map(drop))?;
             }
         }
         tx.commit()?;
-        Ok(forgotten.len())
+        Ok(unused.len())
     }
 
-    /// What SQLite and the vectors' own shape find wrong, as sentences.
+    /// Problems that SQLite's check and the lengths of the vectors show, as sentences.
     pub(super) fn check(&self) -> Result<Vec<String>, VectorError> {
-        let mut statement = self.db.prepare("PRAGMA integrity_check")?;
-        let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
-        let damages = lines.into_iter().filter(|line| line != "ok");
+        let damages = sqlite::integrity_check(&self.db)?.into_iter();
         let mut findings: Vec<String> = damages.map(|line| format!("The vectors are damaged: {line}.")).collect();
         if findings.is_empty() {
             let sql = "SELECT count(*) FROM vector \
@@ -264,7 +257,7 @@ impl Cache {
                               AND length(fine.numbers) = dimensions) IS NOT TRUE";
             let odd: u64 = self.db.query_row(sql, [], |row| row.get(0))?;
             if odd > 0 {
-                findings.push(format!("The vectors are damaged: {odd} of them are not of their space's dimensions."));
+                findings.push(format!("The vectors are damaged: {odd} of them do not have their space's dimensions."));
             }
         }
         Ok(findings)
@@ -277,8 +270,8 @@ fn find_space(db: &Connection, name: &str) -> Result<Option<Space>, VectorError>
     Ok(space.optional()?)
 }
 
-/// The space of that name and dimensions, which is made where there is none. One of other dimensions makes way for it: its
-/// name gets them as an ending.
+/// The space of that name and dimensions; a new one is created. A space of other dimensions is renamed: they become the end of
+/// its name.
 fn space_for(tx: &Transaction<'_>, name: &str, dimensions: usize) -> Result<Space, VectorError> {
     match find_space(tx, name)? {
         Some(space) if space.dimensions == dimensions => return Ok(space),
@@ -297,17 +290,16 @@ fn space_for(tx: &Transaction<'_>, name: &str, dimensions: usize) -> Result<Spac
     Ok(Space { id, dimensions })
 }
 
-/// From a row that begins with hash, id, grade, scale and coarse numbers.
+/// Reads a row of hash, id, grade, scale and coarse numbers.
 fn cached_vector(row: &Row<'_>, space: Space) -> Result<CachedVector, VectorError> {
     let (id, scale): (i64, f32) = (row.get(1)?, row.get(3)?);
     if !scale.is_finite() {
-        return Err(VectorError::Spoiled(id));
+        return Err(VectorError::Corrupt(id));
     }
     let coarse = numbers(row, 4, id, space.dimensions)?.iter().map(|byte| byte.cast_signed()).collect();
     Ok(CachedVector { hash: hash_of(row)?, id, grade: Grade(row.get(2)?), scale, coarse })
 }
 
-/// From a row that begins with a hash.
 fn hash_of(row: &Row<'_>) -> Result<PassageHash, VectorError> {
     Ok(PassageHash(row.get(0)?))
 }
@@ -315,7 +307,7 @@ fn hash_of(row: &Row<'_>) -> Result<PassageHash, VectorError> {
 fn numbers<'a>(row: &'a Row<'_>, column: usize, id: i64, dimensions: usize) -> Result<&'a [u8], VectorError> {
     let bytes = row.get_ref(column)?.as_blob().map_err(rusqlite::Error::from)?;
     if bytes.len() != dimensions {
-        return Err(VectorError::Spoiled(id));
+        return Err(VectorError::Corrupt(id));
     }
     Ok(bytes)
 }

@@ -1,7 +1,7 @@
 //! Vectors of passages: a cache on disk that outlives the index, and the vectors of one space in memory.
 //!
-//! Memory is filled at the first question, so that a server that is never asked for meaning never pays. Locks are taken in
-//! one order: catalog, cache, memory. What is in memory is locked for writing only while rows are copied.
+//! The first search by meaning loads the vectors into memory. Locks are taken in this order: catalog, cache, memory. Memory
+//! is locked for writing only while rows are copied.
 
 mod vector_store;
 
@@ -20,7 +20,7 @@ use quipu_core::ports::{Grade, NoteChange, PassageHash};
 
 #[cfg(test)]
 pub(crate) use cache::{FORMAT, SCHEMA};
-pub(crate) use passage_list::{ListedPassage, brought, decode, encode};
+pub(crate) use passage_list::{ListedPassage, decode, encode, passages_of};
 
 use crate::catalog::{Catalog, CatalogError};
 use crate::own_folder::OwnFolder;
@@ -29,13 +29,13 @@ use cache::Cache;
 use fixed_point::FixedPoint;
 use resident::Resident;
 
-/// The vectors of a store.
+/// The vectors of an [`EmbeddedStore`](crate::EmbeddedStore).
 pub(crate) struct Vectors {
     /// `None` in memory.
     folder: Option<Arc<OwnFolder>>,
-    /// Opened when first needed.
+    /// Opened at the first use.
     writer: Mutex<Option<Cache>>,
-    /// Likewise; not used in memory, where nothing makes the writer slow.
+    /// The same; unused without a folder, where the writer is never slow.
     reader: Mutex<Option<Cache>>,
     resident: RwLock<Option<Resident>>,
     notices: Mutex<Vec<String>>,
@@ -44,18 +44,18 @@ pub(crate) struct Vectors {
 /// Why vectors could not be kept or searched.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum VectorError {
-    #[error("vectors of {one} and of {other} dimensions are of no one space")]
+    #[error("vectors of {one} and of {other} dimensions cannot share a space")]
     Dimensions { one: usize, other: usize },
     #[error("a vector has no dimensions")]
     Empty,
-    #[error("a vector holds a number that is not finite")]
+    #[error("a vector has a number that is not finite")]
     NotFinite,
-    #[error("it has format {0}, and this version of Quipu writes format {format}", format = cache::FORMAT)]
+    #[error("its format is {0}, and this version of Quipu needs format {format}", format = cache::FORMAT)]
     Format(i64),
     #[error("it {0}")]
     Foreign(String),
-    #[error("vector {0} is not whole")]
-    Spoiled(i64),
+    #[error("vector {0} is corrupt")]
+    Corrupt(i64),
     #[error(transparent)]
     Sql(#[from] rusqlite::Error),
     #[error(transparent)]
@@ -63,10 +63,10 @@ pub(crate) enum VectorError {
 }
 
 impl VectorError {
-    /// Whether starting the cache anew helps.
+    /// Whether a new cache helps.
     fn is_damage(&self) -> bool {
         match self {
-            Self::Format(_) | Self::Foreign(_) | Self::Spoiled(_) => true,
+            Self::Format(_) | Self::Foreign(_) | Self::Corrupt(_) => true,
             Self::Sql(error) => crate::catalog::is_damage(error),
             Self::Dimensions { .. } | Self::Empty | Self::NotFinite | Self::Catalog(_) => false,
         }
@@ -74,7 +74,7 @@ impl VectorError {
 }
 
 impl Vectors {
-    /// Those in a folder, or in memory where there is none. Touches nothing yet.
+    /// Vectors in a folder, or in memory without one. Opens nothing yet.
     pub(crate) fn new(folder: Option<Arc<OwnFolder>>) -> Self {
         Self {
             folder,
@@ -85,34 +85,34 @@ impl Vectors {
         }
     }
 
-    /// What had to be started anew and why, as sentences for the user.
+    /// What was rebuilt and why, as sentences for the user.
     pub(crate) fn notices(&self) -> Vec<String> {
         self.notices.lock().clone()
     }
 
-    /// Forgets what is in memory, since the catalog was filled anew.
+    /// Drops the vectors in memory; the next search loads them again.
     pub(crate) fn unload(&self) {
         *self.resident.write() = None;
     }
 
-    /// Takes changes of the catalog over, which is held by the caller and has made them, with the passages they brought.
+    /// Applies changes that the catalog, which the caller has locked, has made, each with the passages of its note.
     ///
-    /// Cannot fail: what is in memory is given up rather than wrong, and filled again when it is needed.
-    pub(crate) fn follow(&self, changes: &[NoteChange<'_>], brought: &[Vec<ListedPassage>]) {
+    /// Cannot fail: on an error the vectors in memory are dropped and loaded again at the next search.
+    pub(crate) fn apply(&self, changes: &[NoteChange<'_>], passages: &[Vec<ListedPassage>]) {
         if self.resident.read().is_none() {
             return;
         }
-        if let Err(error) = self.try_follow(changes, brought) {
-            tracing::warn!("the vectors of changed notes could not be looked up: {error}");
+        if let Err(error) = self.try_apply(changes, passages) {
+            tracing::warn!("cannot read the vectors of changed notes: {error}");
             self.unload();
         }
     }
 
-    fn try_follow(&self, changes: &[NoteChange<'_>], brought: &[Vec<ListedPassage>]) -> Result<(), VectorError> {
+    fn try_apply(&self, changes: &[NoteChange<'_>], passages: &[Vec<ListedPassage>]) -> Result<(), VectorError> {
         let mut writer = self.writer.lock();
         let cache = self.opened(&mut writer)?;
         let unknown = |resident: &Resident| -> Option<(String, Vec<PassageHash>)> {
-            let hashes = brought.iter().flatten().map(|passage| passage.hash);
+            let hashes = passages.iter().flatten().map(|passage| passage.hash);
             let unknown = hashes.filter(|hash| !resident.has_text(*hash)).collect();
             resident.has_unused().then(|| (resident.space().to_owned(), unknown))
         };
@@ -124,17 +124,17 @@ impl Vectors {
             },
             None => Vec::new(),
         };
-        // Taken out while it changes: a panic leaves nothing in memory rather than half of a change.
+        // Taken out while it changes, so that a panic leaves nothing in memory rather than half of a change.
         let mut slot = self.resident.write();
         if let Some(mut resident) = slot.take() {
-            resident.follow(changes, brought);
+            resident.apply(changes, passages);
             resident.put_vectors(&found, 0);
             *slot = Some(resident);
         }
         Ok(())
     }
 
-    /// Keeps vectors, on disk first.
+    /// Stores vectors, on disk first.
     fn put(&self, name: &str, grade: Grade, vectors: &[(PassageHash, Vec<f32>)]) -> Result<(), VectorError> {
         let Some((_, first)) = vectors.first() else { return Ok(()) };
         if first.is_empty() {
@@ -148,12 +148,12 @@ impl Vectors {
         }
         let mut writer = self.writer.lock();
         let put = self.opened(&mut writer)?.put(name, grade, fixed)?;
-        // Still with the writer, so that no change of notes comes between. Another space finds them when it is loaded.
+        // The writer is still locked, so that no change of notes comes between. Another space finds them when it is loaded.
         let mut slot = self.resident.write();
         match slot.take() {
             Some(mut resident) if resident.space() == name => {
-                // A space whose dimensions change is left out, and filled again when it is needed.
-                if resident.takes(dimensions) {
+                // A space whose dimensions changed is dropped, and loaded again at the next search.
+                if resident.accepts(dimensions) {
                     resident.put_vectors(&put.changed, put.new);
                     *slot = Some(resident);
                 }
@@ -163,18 +163,18 @@ impl Vectors {
         Ok(())
     }
 
-    /// Has a space go on with vectors of so many dimensions.
-    fn turn(&self, name: &str, dimensions: usize) -> Result<(), VectorError> {
+    /// Sets the dimensions of a space.
+    fn set_dimensions(&self, name: &str, dimensions: usize) -> Result<(), VectorError> {
         let mut writer = self.writer.lock();
-        self.opened(&mut writer)?.turn(name, dimensions)?;
+        self.opened(&mut writer)?.set_dimensions(name, dimensions)?;
         let mut resident = self.resident.write();
-        if resident.as_ref().is_some_and(|resident| resident.space() == name && !resident.takes(dimensions)) {
+        if resident.as_ref().is_some_and(|resident| resident.space() == name && !resident.accepts(dimensions)) {
             *resident = None;
         }
         Ok(())
     }
 
-    /// Works with the vectors of a space in memory, where they are brought if need be, in place of another space's.
+    /// Works with the vectors of a space in memory. They are loaded first where another space is in memory, or none.
     fn with_space<R>(
         &self,
         catalog: &Mutex<Catalog>,
@@ -187,35 +187,35 @@ impl Vectors {
                 return Ok(work(resident));
             }
             drop(resident);
-            self.fill(&catalog.lock(), name)?;
+            self.load(&catalog.lock(), name)?;
         }
     }
 
-    fn fill(&self, catalog: &Catalog, name: &str) -> Result<(), VectorError> {
+    fn load(&self, catalog: &Catalog, name: &str) -> Result<(), VectorError> {
         let mut writer = self.writer.lock();
         let cache = self.opened(&mut writer)?;
         let mut resident = self.resident.write();
         if resident.as_ref().is_some_and(|resident| resident.space() == name) {
             return Ok(());
         }
-        // First, so that two spaces never lie in memory.
+        // First, so that two spaces are never in memory.
         *resident = None;
         let space = cache.space(name)?;
         let cached = space.map_or(Ok(0), |space| cache.count(space))?;
-        let mut filled = Resident::new(name, space.map(|space| space.dimensions), cached);
+        let mut loaded = Resident::new(name, space.map(|space| space.dimensions), cached);
         catalog.passages(|key, modified_ns, passages| {
-            filled.put_note(key, FileStat { modified_ns, size: 0 }.newness(), &passages);
+            loaded.put_note(key, FileStat { modified_ns, size: 0 }.newness(), &passages);
         })?;
-        // A rebuild begins without notes: nothing is out of use then.
-        if filled.has_notes() {
-            let forgotten = cache.tidy(space, |hash| filled.has_text(hash))?;
-            tracing::debug!("{forgotten} vectors were out of use for long and are forgotten");
+        // A rebuild begins without notes: no vector is unused then.
+        if loaded.has_notes() {
+            let deleted = cache.delete_unused(space, |hash| loaded.has_text(hash))?;
+            tracing::debug!("deleted {deleted} vectors that no note has needed for long");
         }
         if let Some(space) = space {
-            cache.load_into(&mut filled, space)?;
+            cache.load_into(&mut loaded, space)?;
         }
-        filled.file_all();
-        *resident = Some(filled);
+        loaded.add_all_to_levels();
+        *resident = Some(loaded);
         Ok(())
     }
 
@@ -225,19 +225,19 @@ impl Vectors {
         work(self.opened(&mut cache)?)
     }
 
-    /// Does what may find the cache damaged; then it is started anew, and the work is done once more.
-    fn healing<R>(&self, work: impl Fn() -> Result<R, VectorError>) -> Result<R, VectorError> {
+    /// Does the work, and once more with a new cache if it finds the cache damaged.
+    fn with_repair<R>(&self, work: impl Fn() -> Result<R, VectorError>) -> Result<R, VectorError> {
         match work() {
             Err(error) if error.is_damage() => {
-                self.start_anew(&error)?;
+                self.recreate(&error)?;
                 work()
             }
             outcome => outcome,
         }
     }
 
-    fn start_anew(&self, error: &VectorError) -> Result<(), VectorError> {
-        tracing::error!("the vectors are damaged and started anew: {error}");
+    fn recreate(&self, error: &VectorError) -> Result<(), VectorError> {
+        tracing::error!("cannot read the stored vectors: {error}; they are rebuilt");
         let mut writer = self.writer.lock();
         let mut reader = self.reader.lock();
         (*writer, *reader) = (None, None);
@@ -245,12 +245,11 @@ impl Vectors {
         if let Some(folder) = &self.folder {
             Cache::remove(folder).map_err(CatalogError::from)?;
         }
-        let notice = format!("The vectors were started anew, since they could not be used: {error}.");
-        self.notices.lock().push(notice);
+        self.notices.lock().push(format!("Cannot read the stored vectors: {error}; they are rebuilt."));
         Ok(())
     }
 
-    /// What is wrong with the cache. One that was never made is sound.
+    /// Problems of the cache, as sentences. A cache that was never created has none.
     pub(crate) fn check(&self) -> Result<Vec<String>, VectorError> {
         let mut writer = self.writer.lock();
         let is_there = self.folder.as_deref().map_or(Ok(false), Cache::exists).map_err(CatalogError::from)?;

@@ -1,42 +1,42 @@
-//! The closest sections: a scan over coarse rows names candidates, and the exact vectors of the best of them decide.
+//! The closest sections: a scan over coarse rows finds candidates, and the exact vectors of the best of them decide.
 //!
-//! Nothing that is close enough is lost to the coarseness: each candidate comes with the most that it could be, and
-//! candidates are looked at until the rest cannot be among the closest.
+//! The coarseness loses no close section: each candidate has an upper bound, and candidates are read until the rest cannot be
+//! among the closest.
 
 use quipu_core::model::NoteKey;
 use quipu_core::ports::{Calibration, EXACT_HITS, Grade, VectorHit};
 use rustc_hash::FxHashMap;
 
 use super::fixed_point::{FixedPoint, unit};
-use super::resident::{Place, Resident};
+use super::resident::{Resident, SectionRef};
 use super::{VectorError, Vectors};
 use crate::store::EmbeddedStore;
 
-/// Candidates whose exact vectors are read between two looks at whether that is enough.
+/// Candidates whose exact vectors are read at a time.
 const BATCH: usize = 32;
 
-/// Fewer candidates are not asked for: where many texts are nearly alike, a second scan would be needed.
+/// The least number of candidates: where many texts are coarse alike, fewer would need a second scan.
 const MIN_CANDIDATES: usize = 1024;
 
 /// The best similarity of each section, and the grade of its vector.
 type Best = FxHashMap<(NoteKey, u32), (f32, Grade)>;
 
-/// A text that may be among the closest, with the places where it is wanted.
+/// A text that may be among the closest, with the admitted sections that contain it.
 struct CandidateText {
-    /// Its similarity is not above this, but for one in a million.
+    /// An upper bound of its similarity, wrong for one text in a million.
     most: f32,
     /// Its similarity by the row in memory.
-    nearly: f32,
+    coarse: f32,
     grade: Grade,
     id: i64,
-    places: Vec<Place>,
+    sections: Vec<SectionRef>,
 }
 
 /// What a scan found.
 struct Shortlist {
     /// By `most`, highest first.
     texts: Vec<CandidateText>,
-    /// The most that any text could be that is not among them; `None` where all are.
+    /// An upper bound of the similarity of all other texts; `None` without others.
     others_most: Option<f32>,
 }
 
@@ -57,22 +57,22 @@ pub(super) fn nearest(
     }
     let mut keep = limit.saturating_mul(2).max(MIN_CANDIDATES);
     loop {
-        // The scan alone holds the vectors in memory: reading from disk may take its time.
+        // Only the scan locks the vectors in memory: reading from disk may be slow.
         let scan = |resident: &Resident| shortlist(resident, &exact_query, &coarse_query, calibration, keep, admits);
         let Some(shortlist) = store.vectors.with_space(&store.catalog, space, scan)? else {
-            // Queries and passages come from one model: it has changed, and passages will follow.
-            store.vectors.turn(space, query.len())?;
+            // Queries and passages come from one model: it has changed, and passages will be embedded again.
+            store.vectors.set_dimensions(space, query.len())?;
             continue;
         };
         if let Some(hits) = rescore(&store.vectors, &exact_query, calibration, limit, &shortlist)? {
             return Ok(hits);
         }
-        // Many candidates shared a section, or are so close to each other that the coarse rows do not tell them apart.
+        // Many candidates share a section, or are too close to each other for the coarse rows to tell them apart.
         keep = keep.saturating_mul(4);
     }
 }
 
-/// What may be closest; `None` where the query has other dimensions.
+/// The texts that may be closest; `None` if the query has other dimensions.
 fn shortlist(
     resident: &Resident,
     exact_query: &[f32],
@@ -81,27 +81,27 @@ fn shortlist(
     keep: usize,
     admits: &(dyn Fn(NoteKey) -> bool + Sync),
 ) -> Option<Shortlist> {
-    if !resident.takes(exact_query.len()) {
+    if !resident.accepts(exact_query.len()) {
         return None;
     }
     let Some(matrix) = resident.matrix() else { return Some(Shortlist { texts: Vec::new(), others_most: None }) };
-    let admitted = |slot| resident.places(slot).filter(|place| admits(place.key));
+    let admitted = |slot| resident.sections(slot).filter(|section| admits(section.key));
     let is_wanted = |slot| admitted(slot).next().is_some();
     let found = matrix.scan(coarse_query, calibration, keep.min(matrix.len().max(1)), &is_wanted);
     let others_most = found.rows.last().filter(|_| !found.are_all).map(|last| last.most);
     let text = |slot| {
-        // The scan had a coarse query too; without that a row says more.
+        // The exact query gives tighter bounds than the coarse one of the scan.
         let row = resident.row(slot);
-        let (grade, (nearly, most)) = (matrix.grade(row), matrix.cosine(row, exact_query));
-        let (nearly, most) = (calibration.apply(grade, nearly), calibration.apply(grade, most));
-        CandidateText { most, nearly, grade, id: resident.id(slot), places: admitted(slot).collect() }
+        let (grade, (coarse, most)) = (matrix.grade(row), matrix.cosine(row, exact_query));
+        let (coarse, most) = (calibration.apply(grade, coarse), calibration.apply(grade, most));
+        CandidateText { most, coarse, grade, id: resident.id(slot), sections: admitted(slot).collect() }
     };
     let mut texts: Vec<CandidateText> = found.rows.iter().map(|row| text(row.slot)).collect();
     texts.sort_unstable_by(|a, b| b.most.total_cmp(&a.most).then(a.id.cmp(&b.id)));
     Some(Shortlist { texts, others_most })
 }
 
-/// The closest sections of a list; `None` where others, too, could be among them.
+/// The closest sections of a shortlist; `None` if a text outside it could be among them.
 fn rescore(
     vectors: &Vectors,
     query: &[f32],
@@ -113,7 +113,7 @@ fn rescore(
     let mut best = Best::default();
     let mut read = 0;
     loop {
-        // What is left is not above the next one, nor above what the scan left out.
+        // An upper bound of everything not read yet, on the list or not.
         let next_most = texts.get(read).map(|next| next.most);
         let Some(rest_most) = next_most.into_iter().chain(*others_most).max_by(f32::total_cmp) else { break };
         if nth_best(&best, limit.min(EXACT_HITS)).is_some_and(|least| rest_most < least) {
@@ -128,7 +128,7 @@ fn rescore(
         batch.iter().zip(cosines).for_each(|(text, cosine)| text.count(similarity(text, cosine), &mut best));
         read += batch.len();
     }
-    texts[read..].iter().for_each(|text| text.count(text.nearly, &mut best));
+    texts[read..].iter().for_each(|text| text.count(text.coarse, &mut best));
     if best.len() < limit && others_most.is_some() {
         return Ok(None);
     }
@@ -142,10 +142,10 @@ fn rescore(
 }
 
 impl CandidateText {
-    /// Counts a similarity for every section that has the text. Of equal ones the finer counts.
+    /// Counts a similarity for every section that contains the text. Between equal ones the higher grade wins.
     fn count(&self, similarity: f32, best: &mut Best) {
-        for place in &self.places {
-            let so_far = best.entry((place.key, place.section)).or_insert((similarity, self.grade));
+        for section in &self.sections {
+            let so_far = best.entry((section.key, section.section)).or_insert((similarity, self.grade));
             if so_far.0.total_cmp(&similarity).then(so_far.1.cmp(&self.grade)).is_lt() {
                 *so_far = (similarity, self.grade);
             }
@@ -153,7 +153,7 @@ impl CandidateText {
     }
 }
 
-/// The similarity that a section must have to be among the first `limit`; `None` while there are fewer.
+/// The similarity of the last of the first `limit` sections; `None` while there are fewer.
 fn nth_best(best: &Best, limit: usize) -> Option<f32> {
     if best.len() < limit {
         return None;

@@ -1,10 +1,9 @@
-//! Which passages a note has, as they are kept in its catalog row: a text's name and its section each.
+//! The list of a note's passages in its catalog row: the hash of each text and its section.
 
 use quipu_core::model::Note;
 use quipu_core::ports::{NoteChange, PassageHash};
 use quipu_core::search::passages;
 
-/// Bytes of one passage in a row.
 const PASSAGE_BYTES: usize = 20;
 
 /// One passage of a note.
@@ -14,8 +13,8 @@ pub(crate) struct ListedPassage {
     pub(crate) hash: PassageHash,
 }
 
-/// The passages that each change brings, in the order of the changes. Their ranges must have been checked.
-pub(crate) fn brought(changes: &[NoteChange<'_>]) -> Vec<Vec<ListedPassage>> {
+/// The passages of the note in each change. The ranges must have been checked.
+pub(crate) fn passages_of(changes: &[NoteChange<'_>]) -> Vec<Vec<ListedPassage>> {
     let of = |change: &NoteChange<'_>| match *change {
         NoteChange::Put { note, text, .. } => list(note, text),
         NoteChange::Touch { .. } | NoteChange::Remove { .. } => Vec::new(),
@@ -25,18 +24,17 @@ pub(crate) fn brought(changes: &[NoteChange<'_>]) -> Vec<Vec<ListedPassage>> {
 
 fn list(note: &Note, text: &str) -> Vec<ListedPassage> {
     let listed = passages(note, text).into_iter().map(|passage| ListedPassage {
-        section: u32::try_from(passage.section).expect("a section is named by its place in a file of less than 4 GiB"),
+        section: u32::try_from(passage.section).expect("a file of less than 4 GiB has fewer than 2^32 sections"),
         hash: passage.hash(),
     });
     listed.collect()
 }
 
-/// As bytes for a row.
 pub(crate) fn encode(passages: &[ListedPassage]) -> Vec<u8> {
     passages.iter().flat_map(|passage| passage.section.to_le_bytes().into_iter().chain(passage.hash.0)).collect()
 }
 
-/// `None` where the bytes are no list of passages.
+/// `None` if the bytes are no list of passages.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<ListedPassage>> {
     let (passages, rest) = bytes.as_chunks::<PASSAGE_BYTES>();
     let passage = |bytes: &[u8; PASSAGE_BYTES]| {

@@ -1,6 +1,6 @@
 //! The passages of all notes and the vectors that one space has for them, in memory.
 //!
-//! A text is held once, however many notes have it. Texts live in slots; notes name them by these.
+//! A text is stored once, however many notes contain it. Texts live in slots; notes refer to slots.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,23 +12,23 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::matrix::Matrix;
 use super::passage_list::ListedPassage;
 
-/// What is in memory of one space.
+/// The part of one space that is in memory.
 pub(super) struct Resident {
     space: String,
-    /// `None` as long as the space has no vector.
+    /// `None` while the space has no vector.
     matrix: Option<Matrix>,
-    /// Vectors of the space in the cache, used or not.
+    /// The number of vectors of the space in the cache, in use or not.
     cached: usize,
     notes: FxHashMap<NoteKey, NoteEntry>,
     texts: Vec<Text>,
     free_slots: Vec<u32>,
     slot_of: FxHashMap<PassageHash, u32>,
-    /// Texts that lost a place and may have none left.
+    /// Slots of texts that a note stopped containing; another note may contain them.
     orphans: Vec<u32>,
     /// Texts with a vector of full grade.
     full: usize,
-    /// Notes by how well the least of their passages is embedded, then newest first.
-    by_level: BTreeMap<Level, BTreeSet<(Reverse<i64>, NoteKey)>>,
+    /// Notes by the lowest level of their passages, then newest first.
+    by_level: BTreeMap<EmbeddingLevel, BTreeSet<(Reverse<i64>, NoteKey)>>,
 }
 
 /// A vector in the cache, as the scan needs it.
@@ -40,52 +40,52 @@ pub(super) struct CachedVector {
     pub(super) coarse: Vec<i8>,
 }
 
-/// Where a text stands.
+/// A section that contains a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SectionRef {
     pub(super) key: NoteKey,
     pub(super) section: u32,
 }
 
-/// Zero without a vector, else one more than the grade.
-type Level = u16;
+/// How well a text is embedded: zero without a vector, else one more than the grade.
+type EmbeddingLevel = u16;
 
-fn level(grade: Grade) -> Level {
-    Level::from(grade.0) + 1
+fn level(grade: Grade) -> EmbeddingLevel {
+    EmbeddingLevel::from(grade.0) + 1
 }
 
-fn is_full(of_text: Level) -> bool {
+fn is_full(of_text: EmbeddingLevel) -> bool {
     of_text >= level(Grade::FULL)
 }
 
 struct NoteEntry {
     /// See [`quipu_core::model::FileStat::newness`].
     newness: i64,
-    /// Under which it is filed; `None` without passages.
-    level: Option<Level>,
+    /// Its key in `by_level`; `None` without passages, or while it is not there.
+    level: Option<EmbeddingLevel>,
     /// Sections and slots.
     passages: Box<[(u32, u32)]>,
 }
 
 struct Text {
     hash: PassageHash,
-    level: Level,
-    /// In the matrix and in the cache; of no meaning at level zero.
+    level: EmbeddingLevel,
+    /// Row in the matrix and id in the cache; unused at level zero.
     row: u32,
     id: i64,
-    /// Most texts stand in one place.
-    first: Option<Place>,
-    others: Vec<Place>,
+    /// Most texts are in one section only.
+    first: Option<SectionRef>,
+    others: Vec<SectionRef>,
 }
 
 impl Text {
-    fn places(&self) -> impl Iterator<Item = Place> {
+    fn sections(&self) -> impl Iterator<Item = SectionRef> {
         self.first.into_iter().chain(self.others.iter().copied())
     }
 }
 
 impl Resident {
-    /// Without any note. `dimensions` and `cached` are those of the space in the cache.
+    /// A space without notes. `dimensions` and `cached` are those of the space in the cache.
     pub(super) fn new(space: &str, dimensions: Option<usize>, cached: usize) -> Self {
         Self {
             space: space.to_owned(),
@@ -109,14 +109,14 @@ impl Resident {
         self.matrix.as_ref()
     }
 
-    /// Whether a vector of so many dimensions can lie among the others.
-    pub(super) fn takes(&self, dimensions: usize) -> bool {
+    /// Whether a vector of so many dimensions fits the space.
+    pub(super) fn accepts(&self, dimensions: usize) -> bool {
         self.matrix.as_ref().is_none_or(|matrix| matrix.dimensions() == dimensions)
     }
 
-    /// Where the text in a slot stands.
-    pub(super) fn places(&self, slot: u32) -> impl Iterator<Item = Place> {
-        self.texts[slot as usize].places()
+    /// The sections that contain the text in a slot.
+    pub(super) fn sections(&self, slot: u32) -> impl Iterator<Item = SectionRef> {
+        self.texts[slot as usize].sections()
     }
 
     /// The row of a slot that has one in the matrix.
@@ -124,7 +124,7 @@ impl Resident {
         self.texts[slot as usize].row
     }
 
-    /// What the vector in a slot is called in the cache.
+    /// The id in the cache of the vector in a slot.
     pub(super) fn id(&self, slot: u32) -> i64 {
         self.texts[slot as usize].id
     }
@@ -133,7 +133,7 @@ impl Resident {
         self.slot_of.contains_key(&hash)
     }
 
-    /// Whether the cache may have vectors of texts that no note has.
+    /// Whether the cache has vectors of texts that no note contains.
     pub(super) fn has_unused(&self) -> bool {
         self.cached > self.embedded()
     }
@@ -150,7 +150,7 @@ impl Resident {
         self.matrix.as_ref().map_or(0, Matrix::len)
     }
 
-    /// Passages below a grade, of the newest notes first. Costs what it finds.
+    /// Passages below a grade, those of the newest notes first. The cost grows with the result, not with the vault.
     pub(super) fn lacking(&self, grade: Grade, limit: usize) -> Vec<Lacking> {
         let mut found = Vec::new();
         let mut named = FxHashSet::default();
@@ -174,15 +174,15 @@ impl Resident {
         found
     }
 
-    /// Puts a note in, or a new version of it. It is not filed yet.
+    /// Adds a note or a new version of it. The caller adds it to its level.
     pub(super) fn put_note(&mut self, key: NoteKey, newness: i64, passages: &[ListedPassage]) {
         let passages = passages.iter().map(|passage| {
             let slot = self.slot(passage.hash);
             let text = &mut self.texts[slot as usize];
-            let place = Place { key, section: passage.section };
+            let section = SectionRef { key, section: passage.section };
             match text.first {
-                None => text.first = Some(place),
-                Some(_) => text.others.push(place),
+                None => text.first = Some(section),
+                Some(_) => text.others.push(section),
             }
             (passage.section, slot)
         });
@@ -191,50 +191,51 @@ impl Resident {
         self.notes.insert(key, entry);
     }
 
-    /// Files all notes, which must not be filed yet.
-    pub(super) fn file_all(&mut self) {
+    /// Adds every note to its level, where none is yet.
+    pub(super) fn add_all_to_levels(&mut self) {
         let keys: Vec<NoteKey> = self.notes.keys().copied().collect();
-        keys.into_iter().for_each(|key| self.file(key));
+        keys.into_iter().for_each(|key| self.add_to_level(key));
     }
 
-    /// Makes changes of the catalog, which brought these passages.
-    pub(super) fn follow(&mut self, changes: &[NoteChange<'_>], brought: &[Vec<ListedPassage>]) {
-        for (change, passages) in changes.iter().zip(brought) {
+    /// Applies changes of the catalog, each with the passages of its note.
+    pub(super) fn apply(&mut self, changes: &[NoteChange<'_>], passages: &[Vec<ListedPassage>]) {
+        for (change, passages) in changes.iter().zip(passages) {
             match *change {
                 NoteChange::Put { key, note, .. } => {
                     self.put_note(key, note.stat.newness(), passages);
-                    self.file(key);
+                    self.add_to_level(key);
                 }
                 NoteChange::Touch { key, stat } => {
-                    self.unfile(key);
+                    self.remove_from_level(key);
                     if let Some(note) = self.notes.get_mut(&key) {
                         note.newness = stat.newness();
                     }
-                    self.file(key);
+                    self.add_to_level(key);
                 }
                 NoteChange::Remove { key } => self.remove_note(key),
             }
         }
-        // Only now: a note that is moved is removed under one key and put under another.
+        // At the end, since a moved note is removed under one key and put under another.
         self.drop_orphans();
     }
 
-    /// Takes vectors in, `new` of which the cache did not have before.
+    /// Adds or replaces vectors, `new` of which the cache did not have before.
     pub(super) fn put_vectors(&mut self, vectors: &[CachedVector], new: usize) {
         self.cached += new;
         let mut changed = BTreeSet::new();
         for vector in vectors {
             if let Some(slot) = self.put_vector(vector) {
-                changed.extend(self.places(slot).map(|place| place.key));
+                changed.extend(self.sections(slot).map(|section| section.key));
             }
         }
         for key in changed {
-            self.unfile(key);
-            self.file(key);
+            self.remove_from_level(key);
+            self.add_to_level(key);
         }
     }
 
-    /// Takes a vector in and says for which slot, unless no note has its text. The notes are not filed anew.
+    /// Adds or replaces a vector and returns its slot; `None` if no note contains its text. The levels of notes stay as they
+    /// are.
     pub(super) fn put_vector(&mut self, vector: &CachedVector) -> Option<u32> {
         let slot = *self.slot_of.get(&vector.hash)?;
         let text = &mut self.texts[slot as usize];
@@ -250,7 +251,7 @@ impl Resident {
         Some(slot)
     }
 
-    /// The slot of a text, which is made where there is none.
+    /// The slot of a text; a new text gets one.
     fn slot(&mut self, hash: PassageHash) -> u32 {
         *self.slot_of.entry(hash).or_insert_with(|| {
             let text = Text { hash, level: 0, row: 0, id: 0, first: None, others: Vec::new() };
@@ -259,20 +260,20 @@ impl Resident {
                 slot
             } else {
                 self.texts.push(text);
-                u32::try_from(self.texts.len() - 1).expect("memory ends before the slots do")
+                u32::try_from(self.texts.len() - 1).expect("fewer than 2^32 texts fit into memory")
             }
         })
     }
 
     fn remove_note(&mut self, key: NoteKey) {
-        self.unfile(key);
+        self.remove_from_level(key);
         let Some(note) = self.notes.remove(&key) else { return };
         for (section, slot) in note.passages {
             let text = &mut self.texts[slot as usize];
-            let place = Some(Place { key, section });
-            if text.first == place {
+            let removed = SectionRef { key, section };
+            if text.first == Some(removed) {
                 text.first = text.others.pop();
-            } else if let Some(at) = text.others.iter().position(|other| Some(*other) == place) {
+            } else if let Some(at) = text.others.iter().position(|other| *other == removed) {
                 text.others.swap_remove(at);
             }
             if text.first.is_none() {
@@ -284,7 +285,7 @@ impl Resident {
     fn drop_orphans(&mut self) {
         for slot in std::mem::take(&mut self.orphans) {
             let text = &mut self.texts[slot as usize];
-            // It may have a place again, or have been dropped before and be free already.
+            // A note may contain it again, or its slot may be free already.
             if text.first.is_some() || self.slot_of.get(&text.hash) != Some(&slot) {
                 continue;
             }
@@ -301,19 +302,18 @@ impl Resident {
         }
     }
 
-    /// Takes a note out of its level.
-    fn unfile(&mut self, key: NoteKey) {
+    fn remove_from_level(&mut self, key: NoteKey) {
         let Some(note) = self.notes.get_mut(&key) else { return };
         let Some(level) = note.level.take() else { return };
-        let Some(filed) = self.by_level.get_mut(&level) else { return };
-        filed.remove(&(Reverse(note.newness), key));
-        if filed.is_empty() {
+        let Some(notes) = self.by_level.get_mut(&level) else { return };
+        notes.remove(&(Reverse(note.newness), key));
+        if notes.is_empty() {
             self.by_level.remove(&level);
         }
     }
 
-    /// Puts a note into the level of the least of its passages.
-    fn file(&mut self, key: NoteKey) {
+    /// Adds a note to the lowest level of its passages.
+    fn add_to_level(&mut self, key: NoteKey) {
         let Some(note) = self.notes.get_mut(&key) else { return };
         note.level = note.passages.iter().map(|(_, slot)| self.texts[*slot as usize].level).min();
         if let Some(level) = note.level {

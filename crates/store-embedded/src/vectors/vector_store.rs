@@ -1,4 +1,4 @@
-//! The port of vectors, as the store offers it.
+//! The [`VectorStore`] of the embedded store.
 
 use quipu_core::model::NoteKey;
 use quipu_core::ports::{Calibration, Coverage, Grade, Lacking, PassageHash, StoreError, VectorHit, VectorStore};
@@ -18,7 +18,7 @@ impl VectorStore for EmbeddedStore {
     }
 
     fn put_vectors(&self, space: &str, grade: Grade, vectors: &[(PassageHash, Vec<f32>)]) -> Result<(), StoreError> {
-        let outcome = self.vectors.healing(|| self.vectors.put(space, grade, vectors));
+        let outcome = self.vectors.with_repair(|| self.vectors.put(space, grade, vectors));
         outcome.map_err(|error| StoreError::new("updated", error))
     }
 
@@ -30,12 +30,12 @@ impl VectorStore for EmbeddedStore {
         limit: usize,
         admits: &(dyn Fn(NoteKey) -> bool + Sync),
     ) -> Result<Vec<VectorHit>, StoreError> {
-        searched(self.vectors.healing(|| nearest(self, space, query, calibration, limit, admits)))
+        searched(self.vectors.with_repair(|| nearest(self, space, query, calibration, limit, admits)))
     }
 }
 
 fn ask<R>(store: &EmbeddedStore, space: &str, question: impl Fn(&Resident) -> R) -> Result<R, StoreError> {
-    searched(store.vectors.healing(|| store.vectors.with_space(&store.catalog, space, &question)))
+    searched(store.vectors.with_repair(|| store.vectors.with_space(&store.catalog, space, &question)))
 }
 
 fn searched<R>(outcome: Result<R, VectorError>) -> Result<R, StoreError> {

@@ -19,13 +19,13 @@ use quipu_core::ports::{
 };
 
 use self::state::State;
-use crate::memory_conformance::MemoryShelf;
+use crate::memory_conformance::MemoryStorage;
 
 /// Keeps memories between runs of a test.
 #[derive(Debug, Default)]
-pub struct MemMemoryShelf(Arc<Mutex<State>>);
+pub struct MemMemoryStorage(Arc<Mutex<State>>);
 
-impl MemoryShelf for MemMemoryShelf {
+impl MemoryStorage for MemMemoryStorage {
     type Store = MemMemory;
 
     fn open(&self) -> MemMemory {
@@ -33,7 +33,7 @@ impl MemoryShelf for MemMemoryShelf {
     }
 }
 
-/// Memory that lives as long as its shelf.
+/// Memory that lives as long as its storage.
 #[derive(Debug, Default)]
 pub struct MemMemory(Arc<Mutex<State>>);
 
@@ -320,5 +320,5 @@ impl MemoryStore for MemMemory {
 
 #[cfg(test)]
 mod tests {
-    crate::memory_conformance!(crate::MemMemoryShelf::default());
+    crate::memory_conformance!(crate::MemMemoryStorage::default());
 }

@@ -14,7 +14,7 @@ use quipu_core::ports::{
     ApplyError, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryStore, NewEntity, RelationFilter, UndoError,
 };
 
-use super::{MemoryShelf, author};
+use super::{MemoryStorage, author};
 use crate::MemMemory;
 
 /// Things done to a memory in one run.
@@ -32,9 +32,9 @@ enum Deed {
 }
 
 /// Most lists break some rule somewhere: then they must be rolled back whole.
-pub fn any_history_gives_what_the_model_gives<S: MemoryShelf>(shelf: &S) {
+pub fn random_memory_changes_match_the_model<S: MemoryStorage>(storage: &S) {
     let model = MemMemory::default();
-    let mut store = shelf.open();
+    let mut store = storage.open();
     let mut runner = TestRunner::deterministic();
     for time in 0..DEEDS {
         let newest = Newest::of(&model);
@@ -48,7 +48,7 @@ pub fn any_history_gives_what_the_model_gives<S: MemoryShelf>(shelf: &S) {
                     (store.set_context(client, entity, time), model.set_context(client, entity, time));
                 assert_eq!(real.is_ok(), expected.is_ok(), "deed {time}: {before}");
             }
-            Deed::Reopen => store = shelf.open(),
+            Deed::Reopen => store = storage.open(),
         }
         assert_eq!(store.head().unwrap(), model.head().unwrap(), "after deed {time}: {before}");
         for client in CLIENTS {

@@ -8,15 +8,15 @@ use quipu_core::ports::{
     Refusal, UndoError,
 };
 
-use super::{MemoryShelf, all_relations, applied, author, create, entity, observe, relate, texts};
+use super::{MemoryStorage, all_relations, applied, author, create, entity, observe, relate, texts};
 
-pub fn every_change_is_in_the_log<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
+pub fn every_change_is_in_the_log<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
     applied(&store, &[create("a"), observe(1, "x")]);
     applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(1) }]);
     let _ = store.apply(&[observe(1, "x")], &author(9));
     drop(store);
-    let store = shelf.open();
+    let store = storage.open();
     let log = store.log_before(ChangeNumber(i64::MAX), 10).unwrap();
     assert_eq!(log.iter().map(|entry| entry.number.0).collect::<Vec<_>>(), [2, 1], "a refused change is not there");
     assert_eq!(log[1].author, author(1));
@@ -29,16 +29,16 @@ pub fn every_change_is_in_the_log<S: MemoryShelf>(shelf: &S) {
 }
 
 /// A call that is made again, because its answer was lost, changes nothing and gives the same answer.
-pub fn a_request_is_carried_out_once<S: MemoryShelf>(shelf: &S) {
+pub fn request_is_carried_out_once<S: MemoryStorage>(storage: &S) {
     let asked = |key, at_ns| Author { request: Some(RequestKey(key)), ..author(at_ns) };
-    let store = shelf.open();
+    let store = storage.open();
     let changes = [create("Ada"), MemoryChange::AddObservation { entity: EntityRef::Made(0), text: "sails".into() }];
     let first = store.apply(&changes, &asked(1, 5)).unwrap();
     store.apply(&[observe(1, "whistles")], &asked(2, 6)).unwrap();
     let last = store.apply(&[MemoryChange::DeleteEntity { id: EntityId(1) }], &asked(3, 7)).unwrap();
     drop(store);
 
-    let store = shelf.open();
+    let store = storage.open();
     let head = store.head().unwrap();
     assert_eq!(store.apply(&changes, &asked(1, 8)).unwrap(), first, "what it gave then, though it is gone now");
     assert_eq!(store.apply(&[MemoryChange::DeleteEntity { id: EntityId(1) }], &asked(3, 9)).unwrap(), last);
@@ -54,8 +54,8 @@ pub fn a_request_is_carried_out_once<S: MemoryShelf>(shelf: &S) {
     assert!(!store.was_applied(RequestKey(1)).unwrap(), "not remembered for ever");
 }
 
-pub fn a_change_is_taken_back<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
+pub fn change_is_undone<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
     applied(&store, &[create("a"), create("b"), observe(1, "x"), relate(1, 2, "r")]);
     let update = EntityUpdate { name: Some("A".into()), ..EntityUpdate::default() };
     applied(&store, &[MemoryChange::UpdateEntity { id: EntityId(1), update }]);
@@ -78,8 +78,8 @@ pub fn a_change_is_taken_back<S: MemoryShelf>(shelf: &S) {
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
-pub fn what_was_brought_back_is_taken_back_again<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
+pub fn redone_change_is_undone_again<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
     applied(&store, &[create("a")]);
     applied(&store, &[create("b")]);
     let undone = |number| match store.undo(ChangeNumber(number), &author(10)) {
@@ -105,8 +105,8 @@ pub fn what_was_brought_back_is_taken_back_again<S: MemoryShelf>(shelf: &S) {
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
-pub fn an_undo_puts_contexts_back<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
+pub fn undo_restores_contexts<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
     applied(&store, &[create("a"), create("b")]);
     let set = |client, entity: Option<i64>| store.set_context(client, entity.map(EntityId), 5).unwrap();
     let contexts = || ["x", "y", "z"].map(|client| store.context(client).unwrap().map(|entity| entity.0));
@@ -130,8 +130,8 @@ pub fn an_undo_puts_contexts_back<S: MemoryShelf>(shelf: &S) {
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
-pub fn what_newer_things_hang_on_is_not_taken_back<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
+pub fn change_that_later_items_depend_on_is_not_undone<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
     let depended = |number| match store.undo(ChangeNumber(number), &author(50)) {
         Err(UndoError::Depended { reason, .. }) => reason,
         other => panic!("{other:?}"),
@@ -154,8 +154,8 @@ pub fn what_newer_things_hang_on_is_not_taken_back<S: MemoryShelf>(shelf: &S) {
     assert_eq!(texts(&store, 1), ["x"]);
 }
 
-pub fn what_changed_since_is_named<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
+pub fn undo_names_what_changed_later<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
     applied(&store, &[create("a"), create("b"), observe(2, "x")]);
     applied(&store, &[observe(1, "y"), relate(1, 2, "r")]);
     applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(2) }]);

@@ -1,7 +1,7 @@
 //! The rules of the `MemoryStore` port as tests. A rule found the hard way becomes a case here.
 //!
-//! A backend runs them all by `memory_conformance!(shelf)` in a test module, where the expression makes a new, empty
-//! [`MemoryShelf`].
+//! A backend runs them all by `memory_conformance!(storage)` in a test module, where the expression makes a new, empty
+//! [`MemoryStorage`].
 
 #![expect(clippy::unwrap_used, reason = "a rule that cannot be asked is broken")]
 
@@ -15,15 +15,14 @@ use quipu_core::ports::{
     NewEntity, NoteTie, Refusal, RelationFilter, StoredVector, TextOwner,
 };
 
-pub use history::{any_history_gives_what_the_model_gives, memory_with_a_past};
+pub use history::{memory_with_a_past, random_memory_changes_match_the_model};
 pub use log::{
-    a_change_is_taken_back, a_request_is_carried_out_once, an_undo_puts_contexts_back, every_change_is_in_the_log,
-    what_changed_since_is_named, what_newer_things_hang_on_is_not_taken_back,
-    what_was_brought_back_is_taken_back_again,
+    change_is_undone, change_that_later_items_depend_on_is_not_undone, every_change_is_in_the_log,
+    redone_change_is_undone_again, request_is_carried_out_once, undo_names_what_changed_later, undo_restores_contexts,
 };
 
 /// Where memory is kept between runs.
-pub trait MemoryShelf {
+pub trait MemoryStorage {
     /// The store under test.
     type Store: MemoryStore;
 
@@ -31,41 +30,41 @@ pub trait MemoryShelf {
     fn open(&self) -> Self::Store;
 }
 
-/// One `#[test]` for each rule, over the shelf that the expression makes.
+/// One `#[test]` for each rule, over the storage that the expression creates.
 #[macro_export]
 macro_rules! memory_conformance {
-    ($shelf:expr) => {
+    ($storage:expr) => {
         $crate::memory_conformance!(
-            $shelf,
-            a_new_memory_is_empty,
-            what_was_made_is_there_and_stays,
-            names_are_unique_without_regard_to_case,
-            an_id_is_never_given_twice,
-            an_entity_goes_with_all_that_hangs_on_it,
-            a_list_is_applied_whole_or_not_at_all,
+            $storage,
+            new_memory_is_empty,
+            created_items_survive_reopening,
+            names_are_unique_ignoring_case,
+            ids_are_never_reused,
+            deleting_an_entity_deletes_its_observations_and_relations,
+            list_of_changes_is_atomic,
             later_changes_see_earlier_ones_of_their_list,
-            what_comes_from_elsewhere_keeps_its_number_and_its_ties,
-            a_relation_is_there_once,
-            two_entities_become_one,
+            imported_items_keep_their_ids_and_ties,
+            equal_relations_are_refused,
+            merge_moves_everything_to_one_entity,
             every_change_is_in_the_log,
-            a_request_is_carried_out_once,
-            a_change_is_taken_back,
-            what_was_brought_back_is_taken_back_again,
-            an_undo_puts_contexts_back,
-            what_newer_things_hang_on_is_not_taken_back,
-            what_changed_since_is_named,
-            lists_come_in_order_and_in_parts,
-            a_context_is_remembered_and_goes_with_its_entity,
-            vectors_are_kept_by_space,
-            a_merge_loses_no_description_and_no_context,
-            ties_stay_through_deletion_and_merge,
-            any_history_gives_what_the_model_gives
+            request_is_carried_out_once,
+            change_is_undone,
+            redone_change_is_undone_again,
+            undo_restores_contexts,
+            change_that_later_items_depend_on_is_not_undone,
+            undo_names_what_changed_later,
+            lists_are_ordered_and_paged,
+            context_is_stored_and_deleted_with_its_entity,
+            vectors_are_stored_by_space,
+            merge_loses_no_description_and_no_context,
+            ties_survive_deletion_and_merge,
+            random_memory_changes_match_the_model
         );
     };
-    ($shelf:expr, $($rule:ident),+) => {
+    ($storage:expr, $($rule:ident),+) => {
         $(#[test]
         fn $rule() {
-            $crate::memory_conformance::$rule(&$shelf);
+            $crate::memory_conformance::$rule(&$storage);
         })+
     };
 }
@@ -117,8 +116,8 @@ fn all_relations(store: &impl MemoryStore) -> Vec<(i64, i64, String)> {
     all.into_iter().map(|relation| (relation.from.0, relation.to.0, relation.relation_type)).collect()
 }
 
-pub fn a_new_memory_is_empty<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
+pub fn new_memory_is_empty<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
     assert_eq!(store.counts().unwrap(), MemoryCounts::default());
     assert_eq!(store.head().unwrap(), ChangeNumber(0));
     assert!(store.log_before(ChangeNumber(i64::MAX), 10).unwrap().is_empty());
@@ -128,9 +127,9 @@ pub fn a_new_memory_is_empty<S: MemoryShelf>(shelf: &S) {
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
-pub fn what_was_made_is_there_and_stays<S: MemoryShelf>(shelf: &S) {
+pub fn created_items_survive_reopening<S: MemoryStorage>(storage: &S) {
     let made = {
-        let store = shelf.open();
+        let store = storage.open();
         let new = NewEntity {
             name: "Große Idee".into(),
             entity_type: "Project".into(),
@@ -141,7 +140,7 @@ pub fn what_was_made_is_there_and_stays<S: MemoryShelf>(shelf: &S) {
         applied(&store, &[observe(1, "first"), observe(1, "first"), create("Other"), relate(1, 2, "part_of")]);
         made
     };
-    let store = shelf.open();
+    let store = storage.open();
     let MemoryItem::Entity(made) = &made[0] else { panic!("{made:?}") };
     assert_eq!(entity(&store, 1).unwrap(), Entity { observation_count: 2, ..made.clone() });
     assert_eq!((made.created_ns, made.updated_ns, made.aliases.len()), (1, 1, 3));
@@ -157,8 +156,8 @@ pub fn what_was_made_is_there_and_stays<S: MemoryShelf>(shelf: &S) {
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
-pub fn names_are_unique_without_regard_to_case<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
+pub fn names_are_unique_ignoring_case<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
     applied(&store, &[create("Café Über"), create("other")]);
     for name in ["Café Über", "CAFÉ ÜBER", "cafe\u{301} u\u{308}ber"] {
         assert_eq!(refused(&store, &[create(name)]), (0, Refusal::NameTaken { by: EntityId(1) }), "{name}");
@@ -176,20 +175,20 @@ pub fn names_are_unique_without_regard_to_case<S: MemoryShelf>(shelf: &S) {
     assert_eq!(called, [vec![EntityId(2), EntityId(1)], vec![EntityId(1)]], "a name before an alias");
 }
 
-pub fn an_id_is_never_given_twice<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
+pub fn ids_are_never_reused<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
     applied(&store, &[create("a"), create("b"), observe(2, "x"), relate(1, 2, "r")]);
     applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(2) }]);
     drop(store);
-    let store = shelf.open();
+    let store = storage.open();
     let made = applied(&store, &[create("b"), observe(3, "x"), relate(1, 3, "r")]);
     assert!(matches!(&made[0], MemoryItem::Entity(Entity { id: EntityId(3), .. })), "{made:?}");
     assert!(matches!(&made[1], MemoryItem::Observation(Observation { id: ObservationId(2), .. })), "{made:?}");
     assert!(matches!(&made[2], MemoryItem::Relation(Relation { id: RelationId(2), .. })), "{made:?}");
 }
 
-pub fn an_entity_goes_with_all_that_hangs_on_it<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
+pub fn deleting_an_entity_deletes_its_observations_and_relations<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
     applied(&store, &[create("a"), create("b"), create("c")]);
     applied(&store, &[observe(1, "x"), observe(2, "y"), relate(1, 2, "r"), relate(3, 1, "r"), relate(2, 3, "r")]);
     let gone = applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(1) }]);
@@ -212,24 +211,24 @@ pub fn an_entity_goes_with_all_that_hangs_on_it<S: MemoryShelf>(shelf: &S) {
     }
 }
 
-pub fn a_list_is_applied_whole_or_not_at_all<S: MemoryShelf>(shelf: &S) {
+pub fn list_of_changes_is_atomic<S: MemoryStorage>(storage: &S) {
     let good = [create("a"), create("b"), observe(1, "x"), relate(1, 2, "r")];
     let bad = observe(77, "x");
     for place in 0..=good.len() {
-        let store = shelf.open();
+        let store = storage.open();
         let mut list = good.to_vec();
         list.insert(place, bad.clone());
         assert_eq!(refused(&store, &list), (place, Refusal::NoEntity(EntityId(77))));
         drop(store);
-        let store = shelf.open();
+        let store = storage.open();
         assert_eq!(store.counts().unwrap(), MemoryCounts::default(), "refused at {place}");
         assert_eq!(store.head().unwrap(), ChangeNumber(0));
     }
-    applied(&shelf.open(), &good);
+    applied(&storage.open(), &good);
 }
 
-pub fn later_changes_see_earlier_ones_of_their_list<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
+pub fn later_changes_see_earlier_ones_of_their_list<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
     let made = EntityRef::Made(0);
     let list = [
         create("a"),
@@ -249,8 +248,8 @@ pub fn later_changes_see_earlier_ones_of_their_list<S: MemoryShelf>(shelf: &S) {
     assert!(matches!(refused(&store, &[nobody]), (0, Refusal::NoEntity(_))), "nothing was made before it");
 }
 
-pub fn what_comes_from_elsewhere_keeps_its_number_and_its_ties<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
+pub fn imported_items_keep_their_ids_and_ties<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
     let numbered = |number, change| MemoryChange::Numbered { number, change: Box::new(change) };
     let seen = MemoryChange::AddObservation { entity: EntityRef::Made(0), text: "Owns [[plan]]".into() };
     let path = VaultPath::parse("Roadmap.md").unwrap();
@@ -267,8 +266,8 @@ pub fn what_comes_from_elsewhere_keeps_its_number_and_its_ties<S: MemoryShelf>(s
     assert_eq!(refused(&store, &[relate(7, 8, "s"), tie(0)]), (1, Refusal::NothingMade(0)), "a relation has no text");
 }
 
-pub fn a_relation_is_there_once<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
+pub fn equal_relations_are_refused<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
     applied(&store, &[create("a"), create("b"), relate(1, 2, "r"), relate(2, 1, "r"), relate(1, 2, "R")]);
     applied(&store, &[relate(1, 1, "r")]);
     assert_eq!(refused(&store, &[relate(1, 2, "r")]), (0, Refusal::RelationExists(RelationId(1))));
@@ -288,8 +287,8 @@ pub fn a_relation_is_there_once<S: MemoryShelf>(shelf: &S) {
     assert_eq!(among.iter().map(|relation| relation.id.0).collect::<Vec<_>>(), [4]);
 }
 
-pub fn two_entities_become_one<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
+pub fn merge_moves_everything_to_one_entity<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
     applied(&store, &[create("Colour"), create("Color"), create("other")]);
     applied(&store, &[observe(1, "a"), observe(2, "b"), relate(2, 3, "r"), relate(1, 3, "r")]);
     applied(&store, &[relate(3, 2, "s"), relate(1, 2, "same_as"), relate(2, 2, "self")]);
@@ -310,8 +309,8 @@ pub fn two_entities_become_one<S: MemoryShelf>(shelf: &S) {
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
-pub fn a_merge_loses_no_description_and_no_context<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
+pub fn merge_loses_no_description_and_no_context<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
     let described = |name: &str, description: &str| {
         let (name, entity_type, description) = (name.into(), "Thing".into(), Some(description.into()));
         MemoryChange::CreateEntity(NewEntity { name, entity_type, description, ..NewEntity::default() })
@@ -338,8 +337,8 @@ pub fn a_merge_loses_no_description_and_no_context<S: MemoryShelf>(shelf: &S) {
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
-pub fn lists_come_in_order_and_in_parts<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
+pub fn lists_are_ordered_and_paged<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
     let changes: Vec<_> = (0..10).map(|number| create(&format!("e{number}"))).collect();
     applied(&store, &changes);
     let mut more: Vec<_> = (1..=5).map(|number| observe(number, &format!("o{number}"))).collect();
@@ -369,8 +368,8 @@ pub fn lists_come_in_order_and_in_parts<S: MemoryShelf>(shelf: &S) {
     assert!(store.observations(&[ObservationId(9)]).unwrap()[0].is_none());
 }
 
-pub fn a_context_is_remembered_and_goes_with_its_entity<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
+pub fn context_is_stored_and_deleted_with_its_entity<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
     applied(&store, &[create("a"), create("b")]);
     store.set_context("x", Some(EntityId(1)), 5).unwrap();
     store.set_context("y", Some(EntityId(2)), 6).unwrap();
@@ -378,7 +377,7 @@ pub fn a_context_is_remembered_and_goes_with_its_entity<S: MemoryShelf>(shelf: &
     store.set_context("z", Some(EntityId(1)), 7).unwrap();
     store.set_context("z", None, 8).unwrap();
     drop(store);
-    let store = shelf.open();
+    let store = storage.open();
     assert_eq!(store.context("x").unwrap(), Some(EntityId(2)));
     assert_eq!((store.context("z").unwrap(), store.context("w").unwrap()), (None, None));
     assert!(store.set_context("w", Some(EntityId(9)), 9).is_err());
@@ -386,18 +385,18 @@ pub fn a_context_is_remembered_and_goes_with_its_entity<S: MemoryShelf>(shelf: &
     assert_eq!((store.context("x").unwrap(), store.context("y").unwrap()), (None, None));
 }
 
-pub fn ties_stay_through_deletion_and_merge<S: MemoryShelf>(shelf: &S) {
+pub fn ties_survive_deletion_and_merge<S: MemoryStorage>(storage: &S) {
     let path = |path: &str| VaultPath::parse(path).unwrap();
     let tie = |owner: TextOwner, target: &str, to: &str| NoteTie { owner, target: target.into(), path: path(to) };
     let (ada, bea) = (TextOwner::Entity(EntityId(1)), TextOwner::Entity(EntityId(2)));
     let seen = TextOwner::Observation(ObservationId(1));
     {
-        let store = shelf.open();
+        let store = storage.open();
         applied(&store, &[create("Ada"), create("Bea"), observe(1, "[[plan]]")]);
         let made = [tie(seen, "plan", "b.md"), tie(ada, "plan", "b.md"), tie(ada, "Old", "c.md")];
         store.retie(&[], &made).unwrap();
     }
-    let store = shelf.open();
+    let store = storage.open();
     let of = |owners: &[TextOwner]| store.ties_of(owners).unwrap();
     assert_eq!(of(&[seen, bea]), [vec![tie(seen, "plan", "b.md")], vec![]]);
     assert_eq!(of(&[ada])[0], [tie(ada, "Old", "c.md"), tie(ada, "plan", "b.md")]);
@@ -416,8 +415,8 @@ pub fn ties_stay_through_deletion_and_merge<S: MemoryShelf>(shelf: &S) {
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
-pub fn vectors_are_kept_by_space<S: MemoryShelf>(shelf: &S) {
-    let store = shelf.open();
+pub fn vectors_are_stored_by_space<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
     applied(&store, &[create("a"), create("b"), observe(1, "x")]);
     let vector = |text_hash, codes: &[i8]| StoredVector { text_hash, scale: 0.25, codes: codes.into() };
     let (first, second) = (TextOwner::Entity(EntityId(1)), TextOwner::Entity(EntityId(2)));
@@ -428,7 +427,7 @@ pub fn vectors_are_kept_by_space<S: MemoryShelf>(shelf: &S) {
     store.put_vectors("m1", &[(second, vector(2, &[5])), (first, vector(i64::MIN, &[6]))]).unwrap();
     store.put_vectors("m2", &[(second, vector(9, &[9]))]).unwrap();
     drop(store);
-    let store = shelf.open();
+    let store = storage.open();
     let all = store.vectors_after("m1", None, 10).unwrap();
     assert_eq!(all, [(first, vector(i64::MIN, &[6])), (second, vector(2, &[5])), (seen, vector(3, &[1]))]);
     assert_eq!(store.vectors_after("m1", None, 1).unwrap(), all[..1]);

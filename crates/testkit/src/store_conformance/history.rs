@@ -6,8 +6,8 @@ use proptest::test_runner::{Config, TestRunner};
 use quipu_core::model::{FileStat, Note, NoteKey};
 use quipu_core::ports::{NoteChange, NoteStore};
 
-use super::{Shelf, found, loaded, note, opened};
-use crate::MemShelf;
+use super::{NoteStorage, found, loaded, note, opened};
+use crate::MemNoteStorage;
 
 /// One step of a random history.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ enum Op {
 const WORDS: [&str; 6] = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta"];
 
 /// Random histories, with the store closed and opened in between.
-pub fn any_list_of_changes_gives_what_the_model_gives<S: Shelf>(shelf: &S) {
+pub fn random_changes_match_the_model<S: NoteStorage>(storage: &S) {
     let op = prop_oneof![
         4 => (0..12_u32, prop::collection::vec(0..WORDS.len(), 0..8)).prop_map(|(key, words)| Op::Put(key, words)),
         1 => any::<i64>().prop_map(Op::Touch),
@@ -40,15 +40,15 @@ pub fn any_list_of_changes_gives_what_the_model_gives<S: Shelf>(shelf: &S) {
     ];
     let mut runner = TestRunner::new(Config { cases: 24, failure_persistence: None, ..Config::default() });
     let outcome = runner.run(&prop::collection::vec(step, 1..16), |steps| {
-        let model_shelf = MemShelf::default();
-        let (mut model, mut store) = (opened(&model_shelf), shelf.open());
+        let model_storage = MemNoteStorage::default();
+        let (mut model, mut store) = (opened(&model_storage), storage.open());
         empty(&store);
         for step in steps {
             match step {
-                Step::Apply(ops) => apply_ops(&ops, &model_shelf, &model, &store),
-                Step::Reopen if shelf.lasts() => {
+                Step::Apply(ops) => apply_ops(&ops, &model_storage, &model, &store),
+                Step::Reopen if storage.lasts() => {
                     drop((model, store));
-                    (model, store) = (model_shelf.open(), shelf.open());
+                    (model, store) = (model_storage.open(), storage.open());
                     prop_assert_eq!(loaded(&store), loaded(&model));
                 }
                 Step::Reopen => {}
@@ -72,8 +72,8 @@ fn empty(store: &impl NoteStore) {
 }
 
 /// Makes a valid list of the operations (what is touched or removed is there) and applies it to both.
-fn apply_ops(ops: &[(Op, Index)], model_shelf: &MemShelf, model: &impl NoteStore, store: &impl NoteStore) {
-    let mut present: Vec<u32> = loaded(&model_shelf.open()).into_keys().map(|key| key.0).collect();
+fn apply_ops(ops: &[(Op, Index)], model_storage: &MemNoteStorage, model: &impl NoteStore, store: &impl NoteStore) {
+    let mut present: Vec<u32> = loaded(&model_storage.open()).into_keys().map(|key| key.0).collect();
     let mut texts = Vec::new();
     for (op, _) in ops {
         if let Op::Put(_, words) = op {

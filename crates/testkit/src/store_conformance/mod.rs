@@ -1,7 +1,7 @@
 //! The rules of the `NoteStore` port as tests. A rule found the hard way becomes a case here.
 //!
-//! A backend runs them all by `store_conformance!(shelf)` in a test module, where the expression makes a new, empty
-//! [`Shelf`].
+//! A backend runs them all by `store_conformance!(storage)` in a test module, where the expression makes a new, empty
+//! [`NoteStorage`].
 
 mod history;
 
@@ -13,10 +13,10 @@ use quipu_core::model::{
 };
 use quipu_core::ports::{Loaded, NoteChange, NoteStore, TextHits, TextMatch, TextQuery};
 
-pub use history::any_list_of_changes_gives_what_the_model_gives;
+pub use history::random_changes_match_the_model;
 
 /// Where a store is kept between runs.
-pub trait Shelf {
+pub trait NoteStorage {
     /// The store under test.
     type Store: NoteStore;
 
@@ -30,35 +30,35 @@ pub trait Shelf {
     fn lose_text(&self, store: &Self::Store) -> bool;
 }
 
-/// One `#[test]` for each rule, over the shelf that the expression makes.
+/// One `#[test]` for each rule, over the storage that the expression creates.
 #[macro_export]
 macro_rules! store_conformance {
-    ($shelf:expr) => {
-        $crate::store_conformance!($shelf,
-            a_new_store_is_empty,
-            what_was_put_is_loaded_again,
+    ($storage:expr) => {
+        $crate::store_conformance!($storage,
+            new_store_is_empty,
+            notes_are_loaded_again_after_reopening,
             another_fingerprint_empties_the_store,
-            a_touch_changes_the_stat_alone,
-            a_slot_is_free_after_its_note_was_removed,
-            a_change_of_an_unknown_note_is_no_change_and_no_error,
-            a_search_sees_every_change_before_it,
-            a_new_version_replaces_the_words_of_the_old,
-            every_field_is_searched_and_names_the_section,
-            a_query_is_relaxed_step_by_step_and_says_so,
-            nothing_typed_is_an_error_and_no_words_find_nothing,
+            touch_changes_only_the_stat,
+            key_is_free_after_its_note_was_removed,
+            change_of_an_unknown_note_is_ignored,
+            search_sees_every_earlier_change,
+            new_version_replaces_the_words_of_the_old,
+            every_field_is_searched_and_hits_have_their_section,
+            query_is_relaxed_step_by_step_and_reports_it,
+            any_query_is_valid_and_no_words_find_nothing,
             hits_are_limited_and_in_order,
-            a_search_among_some_notes_counts_all_of_them,
-            characters_without_spaces_are_found_one_by_one,
-            a_sound_store_has_no_findings,
-            a_text_that_is_lost_is_named_until_it_is_put_again,
-            a_loss_that_is_accepted_is_searched_around,
-            any_list_of_changes_gives_what_the_model_gives
+            search_among_some_notes_counts_all_their_hits,
+            single_characters_of_scripts_without_spaces_are_found,
+            sound_store_has_no_findings,
+            lost_texts_are_reported_until_they_are_put_again,
+            search_works_without_texts_whose_loss_is_accepted,
+            random_changes_match_the_model
         );
     };
-    ($shelf:expr, $($rule:ident),+) => {
+    ($storage:expr, $($rule:ident),+) => {
         $(#[test]
         fn $rule() {
-            $crate::store_conformance::$rule(&$shelf);
+            $crate::store_conformance::$rule(&$storage);
         })+
     };
 }
@@ -140,8 +140,8 @@ pub(crate) fn loaded(store: &impl NoteStore) -> BTreeMap<NoteKey, Note> {
     notes
 }
 
-pub(crate) fn opened<S: Shelf>(shelf: &S) -> S::Store {
-    let store = shelf.open();
+pub(crate) fn opened<S: NoteStorage>(storage: &S) -> S::Store {
+    let store = storage.open();
     loaded(&store);
     store
 }
@@ -169,16 +169,16 @@ fn found(store: &impl NoteStore, text: &str) -> (Vec<(u32, usize)>, TextMatch) {
 }
 
 /// A new store is empty.
-pub fn a_new_store_is_empty(shelf: &impl Shelf) {
-    let store = shelf.open();
+pub fn new_store_is_empty(storage: &impl NoteStorage) {
+    let store = storage.open();
     assert!(loaded(&store).is_empty());
     assert!(found(&store, "anything").0.is_empty());
 }
 
 /// Every field comes back as it was.
-pub fn what_was_put_is_loaded_again(shelf: &impl Shelf) {
+pub fn notes_are_loaded_again_after_reopening(storage: &impl NoteStorage) {
     let (full, text) = full_note();
-    let store = opened(shelf);
+    let store = opened(storage);
     let empty = Note { sections: Vec::new(), ..note("empty.md", "") };
     store
         .apply(&[
@@ -187,45 +187,45 @@ pub fn what_was_put_is_loaded_again(shelf: &impl Shelf) {
         ])
         .expect("changes apply");
     drop(store);
-    if shelf.lasts() {
-        let store = shelf.open();
+    if storage.lasts() {
+        let store = storage.open();
         assert_eq!(loaded(&store), BTreeMap::from([(NoteKey(7), full), (NoteKey(u32::MAX), empty)]));
         assert_eq!(found(&store, "zwei").0, [(7, 1)]);
     }
 }
 
 /// What other settings made is of no use.
-pub fn another_fingerprint_empties_the_store(shelf: &impl Shelf) {
-    let store = opened(shelf);
+pub fn another_fingerprint_empties_the_store(storage: &impl NoteStorage) {
+    let store = opened(storage);
     put_all(&store, &["alpha"]);
     drop(store);
-    let store = shelf.open();
+    let store = storage.open();
     assert!(store.load("parser 2").expect("a store loads").notes.is_empty());
     assert!(found(&store, "alpha").0.is_empty());
     put_all(&store, &["beta"]);
     drop(store);
-    let store = shelf.open();
+    let store = storage.open();
     assert!(loaded(&store).is_empty(), "the first fingerprint's notes do not come back");
     assert!(found(&store, "alpha beta").0.is_empty());
 }
 
 /// Same bytes, another time.
-pub fn a_touch_changes_the_stat_alone(shelf: &impl Shelf) {
-    let store = opened(shelf);
+pub fn touch_changes_only_the_stat(storage: &impl NoteStorage) {
+    let store = opened(storage);
     let mut alpha = note("n0.md", "alpha");
     put_all(&store, &["alpha"]);
     alpha.stat = FileStat { modified_ns: 5, size: 5 };
     store.apply(&[NoteChange::Touch { key: NoteKey(0), stat: alpha.stat }]).expect("changes apply");
     assert_eq!(found(&store, "alpha").0, [(0, 0)]);
     drop(store);
-    if shelf.lasts() {
-        assert_eq!(loaded(&shelf.open()), BTreeMap::from([(NoteKey(0), alpha)]));
+    if storage.lasts() {
+        assert_eq!(loaded(&storage.open()), BTreeMap::from([(NoteKey(0), alpha)]));
     }
 }
 
 /// Also later in the same list.
-pub fn a_slot_is_free_after_its_note_was_removed(shelf: &impl Shelf) {
-    let store = opened(shelf);
+pub fn key_is_free_after_its_note_was_removed(storage: &impl NoteStorage) {
+    let store = opened(storage);
     put_all(&store, &["alpha", "beta"]);
     let gamma = note("c.md", "gamma");
     store
@@ -238,14 +238,14 @@ pub fn a_slot_is_free_after_its_note_was_removed(shelf: &impl Shelf) {
     assert_eq!(found(&store, "gamma").0, [(0, 0)]);
     assert!(found(&store, "alpha beta").0.is_empty());
     drop(store);
-    if shelf.lasts() {
-        assert_eq!(loaded(&shelf.open()), BTreeMap::from([(NoteKey(0), gamma)]));
+    if storage.lasts() {
+        assert_eq!(loaded(&storage.open()), BTreeMap::from([(NoteKey(0), gamma)]));
     }
 }
 
 /// A put that failed before leaves its key unknown; what comes after it in the same list still counts.
-pub fn a_change_of_an_unknown_note_is_no_change_and_no_error(shelf: &impl Shelf) {
-    let store = opened(shelf);
+pub fn change_of_an_unknown_note_is_ignored(storage: &impl NoteStorage) {
+    let store = opened(storage);
     let alpha = note("a.md", "alpha");
     store
         .apply(&[
@@ -257,14 +257,14 @@ pub fn a_change_of_an_unknown_note_is_no_change_and_no_error(shelf: &impl Shelf)
     store.apply(&[NoteChange::Remove { key: NoteKey(5) }]).expect("changes apply");
     assert_eq!(found(&store, "alpha").0, [(0, 0)]);
     drop(store);
-    if shelf.lasts() {
-        assert_eq!(loaded(&shelf.open()), BTreeMap::from([(NoteKey(0), alpha)]));
+    if storage.lasts() {
+        assert_eq!(loaded(&storage.open()), BTreeMap::from([(NoteKey(0), alpha)]));
     }
 }
 
 /// Read your writes.
-pub fn a_search_sees_every_change_before_it(shelf: &impl Shelf) {
-    let store = opened(shelf);
+pub fn search_sees_every_earlier_change(storage: &impl NoteStorage) {
+    let store = opened(storage);
     for round in 0..20_u32 {
         let text = format!("word{round}x");
         let note = note("n.md", &text);
@@ -276,8 +276,8 @@ pub fn a_search_sees_every_change_before_it(shelf: &impl Shelf) {
 }
 
 /// The old words are gone, also when both versions come in one list.
-pub fn a_new_version_replaces_the_words_of_the_old(shelf: &impl Shelf) {
-    let store = opened(shelf);
+pub fn new_version_replaces_the_words_of_the_old(storage: &impl NoteStorage) {
+    let store = opened(storage);
     put_all(&store, &["## One\nalpha\n## Two\nbeta\n"]);
     let (second, third) = (note("n0.md", "gamma"), note("n0.md", "delta"));
     store
@@ -291,8 +291,8 @@ pub fn a_new_version_replaces_the_words_of_the_old(shelf: &impl Shelf) {
 }
 
 /// A note's own words find all its sections, a section's words that section.
-pub fn every_field_is_searched_and_names_the_section(shelf: &impl Shelf) {
-    let store = opened(shelf);
+pub fn every_field_is_searched_and_hits_have_their_section(storage: &impl NoteStorage) {
+    let store = opened(storage);
     let text = "Intro text.\n## Setup steps\nRun cargo.\n";
     let mut note = note("Folder/Guide.md", text);
     note.tags = vec![Tag::new("How/To")];
@@ -313,8 +313,8 @@ pub fn every_field_is_searched_and_names_the_section(shelf: &impl Shelf) {
 }
 
 /// Phrase, all words, any word.
-pub fn a_query_is_relaxed_step_by_step_and_says_so(shelf: &impl Shelf) {
-    let store = opened(shelf);
+pub fn query_is_relaxed_step_by_step_and_reports_it(storage: &impl NoteStorage) {
+    let store = opened(storage);
     put_all(&store, &["the quick brown fox", "brown and quick", "a lazy dog"]);
     assert_eq!(found(&store, "quick brown"), (vec![(0, 0)], TextMatch::Phrase));
     assert_eq!(found(&store, "brown quick"), (vec![(0, 0), (1, 0)], TextMatch::AllWords));
@@ -324,8 +324,8 @@ pub fn a_query_is_relaxed_step_by_step_and_says_so(shelf: &impl Shelf) {
 }
 
 /// There is no syntax.
-pub fn nothing_typed_is_an_error_and_no_words_find_nothing(shelf: &impl Shelf) {
-    let store = opened(shelf);
+pub fn any_query_is_valid_and_no_words_find_nothing(storage: &impl NoteStorage) {
+    let store = opened(storage);
     put_all(&store, &["alpha and beta", "gamma"]);
     for query in ["", "   ", "?!", "\"\"", "*", "\0", "()", "\\", "\u{301}"] {
         assert_eq!(found(&store, query), (vec![], TextMatch::Phrase), "{query:?}");
@@ -336,8 +336,8 @@ pub fn nothing_typed_is_an_error_and_no_words_find_nothing(shelf: &impl Shelf) {
 }
 
 /// Best first, ties by key and section; what ties with the last is not cut off.
-pub fn hits_are_limited_and_in_order(shelf: &impl Shelf) {
-    let store = opened(shelf);
+pub fn hits_are_limited_and_in_order(storage: &impl NoteStorage) {
+    let store = opened(storage);
     let mut texts = vec!["alpha"; 90];
     texts[17] = "alpha alpha";
     for chunk in [30, 90] {
@@ -358,8 +358,8 @@ pub fn hits_are_limited_and_in_order(shelf: &impl Shelf) {
 }
 
 /// A limit to some notes comes before the limit in number, and the total counts all that match.
-pub fn a_search_among_some_notes_counts_all_of_them(shelf: &impl Shelf) {
-    let store = opened(shelf);
+pub fn search_among_some_notes_counts_all_their_hits(storage: &impl NoteStorage) {
+    let store = opened(storage);
     let mut texts = vec!["alpha"; 90];
     texts[5] = "alpha alpha";
     put_all(&store, &texts);
@@ -376,8 +376,8 @@ pub fn a_search_among_some_notes_counts_all_of_them(shelf: &impl Shelf) {
 }
 
 /// Single characters and pairs of Han, Kana and Hangul.
-pub fn characters_without_spaces_are_found_one_by_one(shelf: &impl Shelf) {
-    let store = opened(shelf);
+pub fn single_characters_of_scripts_without_spaces_are_found(storage: &impl NoteStorage) {
+    let store = opened(storage);
     put_all(&store, &["全文検索の設計", "猫が好き", "한국어 검색", "Rustで検索エンジン"]);
     for (query, places) in [
         ("検索", vec![(0, 0), (3, 0)]),
@@ -400,12 +400,12 @@ fn search_fails(store: &impl NoteStore) -> bool {
 }
 
 /// A search tells of the damage rather than finding nothing; once everything is put again it answers.
-pub fn a_text_that_is_lost_is_named_until_it_is_put_again(shelf: &impl Shelf) {
-    let store = opened(shelf);
+pub fn lost_texts_are_reported_until_they_are_put_again(storage: &impl NoteStorage) {
+    let store = opened(storage);
     put_all(&store, &["alpha", "alpha beta"]);
     assert_eq!(found(&store, "alpha").0, [(0, 0), (1, 0)]);
     assert_eq!(store.text_lost().expect("a store knows what it lost"), []);
-    if !shelf.lose_text(&store) {
+    if !storage.lose_text(&store) {
         return;
     }
     assert!(search_fails(&store));
@@ -420,11 +420,11 @@ pub fn a_text_that_is_lost_is_named_until_it_is_put_again(shelf: &impl Shelf) {
 }
 
 /// What cannot be put again does not keep the rest from being found.
-pub fn a_loss_that_is_accepted_is_searched_around(shelf: &impl Shelf) {
-    let store = opened(shelf);
+pub fn search_works_without_texts_whose_loss_is_accepted(storage: &impl NoteStorage) {
+    let store = opened(storage);
     put_all(&store, &["alpha", "alpha beta"]);
     found(&store, "alpha");
-    if !shelf.lose_text(&store) {
+    if !storage.lose_text(&store) {
         return;
     }
     assert!(search_fails(&store));
@@ -435,12 +435,12 @@ pub fn a_loss_that_is_accepted_is_searched_around(shelf: &impl Shelf) {
 }
 
 /// Before and after changes, and after a new opening.
-pub fn a_sound_store_has_no_findings(shelf: &impl Shelf) {
-    let store = opened(shelf);
+pub fn sound_store_has_no_findings(storage: &impl NoteStorage) {
+    let store = opened(storage);
     assert_eq!(store.check().expect("a store checks itself"), [""; 0]);
     put_all(&store, &["## One\nalpha\n## Two\nbeta\n", "gamma"]);
     store.apply(&[NoteChange::Remove { key: NoteKey(1) }]).expect("changes apply");
     assert_eq!(store.check().expect("a store checks itself"), [""; 0]);
     drop(store);
-    assert_eq!(opened(shelf).check().expect("a store checks itself"), [""; 0]);
+    assert_eq!(opened(storage).check().expect("a store checks itself"), [""; 0]);
 }

@@ -1,6 +1,6 @@
 //! The port's rules, over a real folder.
 
-use quipu_testkit::vault_conformance::Place;
+use quipu_testkit::vault_conformance::TestedVault;
 use quipu_vault::FolderVault;
 
 use crate::home::Home;
@@ -17,7 +17,7 @@ impl InFolder {
     }
 }
 
-impl Place for InFolder {
+impl TestedVault for InFolder {
     type Vault = FolderVault;
 
     fn vault(&self) -> &FolderVault {

@@ -7,7 +7,7 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use super::{Computation, GROUP, LANES, Linear, Quantised, Rows, Shape, tiles};
+use super::{Computation, GROUP, LANES, Linear, MatrixRows, Quantised, Shape, tiles};
 
 /// Vectors of four for the sixteen outputs of a block.
 const QUARTERS: usize = LANES / 4;
@@ -109,7 +109,13 @@ fn dot_product(sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
 
 /// Safety: the lengths fit together as [`super::Level::product`] checks.
 #[target_feature(enable = "neon")]
-pub(super) unsafe fn product_dotprod(shape: Shape, a: Rows<'_>, b: Rows<'_>, c: &mut [f32], c_stride: usize) {
+pub(super) unsafe fn product_dotprod(
+    shape: Shape,
+    a: MatrixRows<'_>,
+    b: MatrixRows<'_>,
+    c: &mut [f32],
+    c_stride: usize,
+) {
     for (row, height) in tiles(shape.rows, 4) {
         for column in (0..shape.columns).step_by(LANES) {
             // SAFETY: the tile lies within the rows and columns of the shape, and so within the slices.

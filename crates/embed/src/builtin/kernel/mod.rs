@@ -1,8 +1,7 @@
-//! The two products that an embedding consists of, in the instructions of the processor at hand. All unsafe code of the
-//! program is in this folder.
+//! The two matrix products of an embedding, in the vector instructions of the processor.
 //!
-//! `multiply` is int8, for the model's matrices; `product` is f32, for attention. Everything else is plain loops, which
-//! [`Level::run`] has the compiler turn into the same instructions.
+//! `multiply` is int8, for the model's matrices; `product` is f32, for attention. Both are written in intrinsics: plain loops are
+//! fifteen times slower here. Everything else is plain loops, which [`Level::run`] compiles to the same instructions.
 #![cfg_attr(
     any(target_arch = "x86_64", target_arch = "aarch64"),
     expect(unsafe_code, reason = "calls of functions for processors that have been found to be of that kind")
@@ -16,23 +15,23 @@ mod x86;
 use super::linear::{GROUP, LANES, Linear, Quantised};
 use super::math;
 
-/// What the processor can do. Made by detection only, so that having one proves that its instructions are there.
+/// A level of vector instructions. Created by detection only, so that a value proves that the processor has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Level(Kind);
+pub(super) struct Level(LevelKind);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LevelKind {
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni,
     #[cfg(target_arch = "x86_64")]
     Avx2,
     #[cfg(target_arch = "aarch64")]
     Dotprod,
-    /// Names no instruction; the compiler uses what every processor of the architecture has.
+    /// Instructions that every processor of the architecture has.
     Plain,
 }
 
-/// Something to be compiled for each level. `run` must be `#[inline(always)]`, and what it calls too.
+/// A computation that is compiled for each level. `run` and everything that it calls must be `#[inline(always)]`.
 pub(super) trait Computation {
     type Outcome;
 
@@ -40,9 +39,9 @@ pub(super) trait Computation {
     fn run<const FUSED: bool>(self) -> Self::Outcome;
 }
 
-/// Rows of numbers, `stride` apart.
+/// MatrixRows of numbers, `stride` apart.
 #[derive(Clone, Copy)]
-pub(super) struct Rows<'a> {
+pub(super) struct MatrixRows<'a> {
     pub(super) values: &'a [f32],
     pub(super) stride: usize,
 }
@@ -63,21 +62,21 @@ impl Level {
 
     /// Every level that this processor has, the fastest first.
     pub(super) fn available() -> Vec<Self> {
-        beyond_plain().into_iter().chain([Kind::Plain]).map(Self).collect()
+        detected_levels().into_iter().chain([LevelKind::Plain]).map(Self).collect()
     }
 
     pub(super) fn run<C: Computation>(self, computation: C) -> C::Outcome {
         match self.0 {
             // SAFETY: a level exists only where its instructions do.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512Vnni => unsafe { x86::run_avx512(computation) },
+            LevelKind::Avx512Vnni => unsafe { x86::run_avx512(computation) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { x86::run_avx2(computation) },
+            LevelKind::Avx2 => unsafe { x86::run_avx2(computation) },
             // SAFETY: as above.
             #[cfg(target_arch = "aarch64")]
-            Kind::Dotprod => unsafe { arm::run_dotprod(computation) },
-            Kind::Plain => computation.run::<{ cfg!(target_arch = "aarch64") }>(),
+            LevelKind::Dotprod => unsafe { arm::run_dotprod(computation) },
+            LevelKind::Plain => computation.run::<{ cfg!(target_arch = "aarch64") }>(),
         }
     }
 
@@ -92,19 +91,19 @@ impl Level {
         match self.0 {
             // SAFETY: a level exists only where its instructions do; every length was just checked.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512Vnni => unsafe { x86::multiply_avx512(linear, rows, out) },
+            LevelKind::Avx512Vnni => unsafe { x86::multiply_avx512(linear, rows, out) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { x86::multiply_avx2(linear, rows, out) },
+            LevelKind::Avx2 => unsafe { x86::multiply_avx2(linear, rows, out) },
             // SAFETY: as above.
             #[cfg(target_arch = "aarch64")]
-            Kind::Dotprod => unsafe { arm::multiply_dotprod(linear, rows, out) },
-            Kind::Plain => linear.multiply_plain(rows, out),
+            LevelKind::Dotprod => unsafe { arm::multiply_dotprod(linear, rows, out) },
+            LevelKind::Plain => linear.multiply_plain(rows, out),
         }
     }
 
     /// `c[row][column] = Σ a[row][k] · b[k][column]`. `c` has the stride that is given last.
-    pub(super) fn product(self, shape: Shape, a: Rows<'_>, b: Rows<'_>, c: &mut [f32], c_stride: usize) {
+    pub(super) fn product(self, shape: Shape, a: MatrixRows<'_>, b: MatrixRows<'_>, c: &mut [f32], c_stride: usize) {
         let Shape { rows, depth, columns } = shape;
         let length = |rows: usize, stride: usize, width: usize| (rows - 1) * stride + width;
         assert!(rows > 0 && depth > 0 && columns > 0 && columns.is_multiple_of(32));
@@ -113,20 +112,20 @@ impl Level {
         match self.0 {
             // SAFETY: a level exists only where its instructions do; every length was just checked.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512Vnni => unsafe { x86::product_avx512(shape, a, b, c, c_stride) },
+            LevelKind::Avx512Vnni => unsafe { x86::product_avx512(shape, a, b, c, c_stride) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { x86::product_avx2(shape, a, b, c, c_stride) },
+            LevelKind::Avx2 => unsafe { x86::product_avx2(shape, a, b, c, c_stride) },
             // SAFETY: as above.
             #[cfg(target_arch = "aarch64")]
-            Kind::Dotprod => unsafe { arm::product_dotprod(shape, a, b, c, c_stride) },
-            Kind::Plain => product_plain(shape, a, b, c, c_stride),
+            LevelKind::Dotprod => unsafe { arm::product_dotprod(shape, a, b, c, c_stride) },
+            LevelKind::Plain => product_plain(shape, a, b, c, c_stride),
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-fn beyond_plain() -> Vec<Kind> {
+fn detected_levels() -> Vec<LevelKind> {
     let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
     let avx512 = avx2
         && is_x86_feature_detected!("avx512f")
@@ -134,21 +133,21 @@ fn beyond_plain() -> Vec<Kind> {
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vnni");
-    [avx512.then_some(Kind::Avx512Vnni), avx2.then_some(Kind::Avx2)].into_iter().flatten().collect()
+    [avx512.then_some(LevelKind::Avx512Vnni), avx2.then_some(LevelKind::Avx2)].into_iter().flatten().collect()
 }
 
 #[cfg(target_arch = "aarch64")]
-fn beyond_plain() -> Vec<Kind> {
+fn detected_levels() -> Vec<LevelKind> {
     let dotprod = std::arch::is_aarch64_feature_detected!("neon") && std::arch::is_aarch64_feature_detected!("dotprod");
-    dotprod.then_some(Kind::Dotprod).into_iter().collect()
+    dotprod.then_some(LevelKind::Dotprod).into_iter().collect()
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn beyond_plain() -> Vec<Kind> {
+fn detected_levels() -> Vec<LevelKind> {
     Vec::new()
 }
 
-fn product_plain(shape: Shape, a: Rows<'_>, b: Rows<'_>, c: &mut [f32], c_stride: usize) {
+fn product_plain(shape: Shape, a: MatrixRows<'_>, b: MatrixRows<'_>, c: &mut [f32], c_stride: usize) {
     for row in 0..shape.rows {
         for column in (0..shape.columns).step_by(32) {
             let mut sums = [0.0_f32; 32];
@@ -162,7 +161,7 @@ fn product_plain(shape: Shape, a: Rows<'_>, b: Rows<'_>, c: &mut [f32], c_stride
     }
 }
 
-/// Splits rows into tiles of `most` at most, all of about one height.
+/// Splits rows into tiles of at most `most` rows and similar heights.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn tiles(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
     let tiles = rows.div_ceil(most);
@@ -203,8 +202,8 @@ mod tests {
         let numbers: Vec<f32> = (0..6000).map(|at| (at * 29 % 101) as f32 / 50.0 - 1.0).collect();
         for rows in 1..20 {
             for (depth, columns) in [(1, 32), (32, 96), (45, 32)] {
-                let a = Rows { values: &numbers, stride: 47 };
-                let b = Rows { values: &numbers[7..], stride: 99 };
+                let a = MatrixRows { values: &numbers, stride: 47 };
+                let b = MatrixRows { values: &numbers[7..], stride: 99 };
                 agree(|level| {
                     let mut c = vec![0.0; rows * 100];
                     level.product(Shape { rows, depth, columns }, a, b, &mut c, 100);
@@ -215,7 +214,7 @@ mod tests {
     }
 
     fn agree(compute: impl Fn(Level) -> Vec<f32>) {
-        let plain = compute(Level(Kind::Plain));
+        let plain = compute(Level(LevelKind::Plain));
         assert!(plain.iter().any(|value| *value != 0.0));
         for level in Level::available() {
             for (ours, plain) in compute(level).iter().zip(&plain) {

@@ -6,7 +6,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Computation, GROUP, LANES, Linear, Quantised, Rows, Shape, tiles};
+use super::{Computation, GROUP, LANES, Linear, MatrixRows, Quantised, Shape, tiles};
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma")]
 pub(super) fn run_avx512<C: Computation>(computation: C) -> C::Outcome {
@@ -169,7 +169,13 @@ unsafe fn multiply_tile_avx2<const N: usize>(
 
 /// Safety: the lengths fit together as [`super::Level::product`] checks.
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn product_avx512(shape: Shape, a: Rows<'_>, b: Rows<'_>, c: &mut [f32], c_stride: usize) {
+pub(super) unsafe fn product_avx512(
+    shape: Shape,
+    a: MatrixRows<'_>,
+    b: MatrixRows<'_>,
+    c: &mut [f32],
+    c_stride: usize,
+) {
     for (row, height) in tiles(shape.rows, 8) {
         for column in (0..shape.columns).step_by(32) {
             // SAFETY: the tile lies within the rows and columns of the shape, and so within the slices.
@@ -222,7 +228,7 @@ unsafe fn product_tile_avx512<const N: usize>(depth: usize, a: Tile, b: Tile, c:
 
 /// Safety: the lengths fit together as [`super::Level::product`] checks.
 #[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn product_avx2(shape: Shape, a: Rows<'_>, b: Rows<'_>, c: &mut [f32], c_stride: usize) {
+pub(super) unsafe fn product_avx2(shape: Shape, a: MatrixRows<'_>, b: MatrixRows<'_>, c: &mut [f32], c_stride: usize) {
     for (row, height) in tiles(shape.rows, 4) {
         for column in (0..shape.columns).step_by(16) {
             // SAFETY: the tile lies within the rows and columns of the shape, and so within the slices.
