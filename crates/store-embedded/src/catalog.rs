@@ -11,10 +11,10 @@ use quipu_core::model::{FileStat, Note, NoteKey};
 use quipu_core::ports::NoteChange;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
 
-use crate::own_folder::OwnFolder;
 use crate::row::{self, RowError};
 use crate::sqlite;
 use crate::vectors::{self, ListedPassage};
+use quipu_own_folder::OwnFolder;
 
 /// The format on disk: rows, tables, and the words of the text index. Any change of these needs a new number; a store of
 /// another format starts empty.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use rustix::fs::OFlags;
 
 use crate::catalog::{Catalog, CatalogError};
-use crate::own_folder::OwnFolder;
 use crate::text::{SectionIndex, TextError};
+use quipu_own_folder::OwnFolder;
 
 /// The text index, in a folder of its own.
 const TEXT: &str = "text";

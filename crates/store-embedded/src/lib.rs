@@ -13,7 +13,6 @@ mod folder;
 #[cfg(test)]
 mod format_guard;
 mod memory;
-mod own_folder;
 mod row;
 mod sqlite;
 mod text;
@@ -21,5 +20,4 @@ mod vectors;
 
 pub use folder::StoreOpenError;
 pub use memory::{BackupError, MemoryDatabase, MemoryOpenError};
-pub use own_folder::OwnFolder;
 pub use store::{EmbeddedStore, StoreStats};

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 
 use super::file_guard;
-use crate::own_folder::OwnFolder;
+use quipu_own_folder::OwnFolder;
 
 /// Why there is no copy. An existing file of that name is unchanged.
 #[derive(Debug, thiserror::Error)]

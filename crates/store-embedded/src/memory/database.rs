@@ -20,8 +20,8 @@ use super::file_guard::FileGuard;
 use super::opening::{self, MemoryOpenError, Opened};
 use super::undo::UndoFault;
 use super::{check, contexts, log, migrate, read, requests, ties, undo, vectors};
-use crate::own_folder::OwnFolder;
 use crate::sqlite;
+use quipu_own_folder::OwnFolder;
 
 /// Connections for reading that are kept open.
 const READERS: usize = 4;

@@ -13,8 +13,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::backup::{self, BackupError};
 use super::{failure, file_guard, migrate};
-use crate::own_folder::OwnFolder;
 use crate::sqlite;
+use quipu_own_folder::OwnFolder;
 
 /// Marks the file as ours: "Qipu".
 pub(super) const APPLICATION_ID: i64 = 0x5169_7075;

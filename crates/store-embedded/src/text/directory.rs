@@ -19,7 +19,7 @@ use tantivy::directory::{
     WritePtr,
 };
 
-use crate::own_folder::OwnFolder;
+use quipu_own_folder::OwnFolder;
 
 const META: &str = "meta.json";
 const SYNCED: &str = "synced.json";

@@ -16,7 +16,7 @@ use super::tally;
 use super::tokenizer::{self, WordTokenizer};
 use super::view::IndexView;
 use super::writer::IndexPosition;
-use crate::own_folder::OwnFolder;
+use quipu_own_folder::OwnFolder;
 
 /// Up to this size all checksums are verified at every opening, which takes milliseconds. Those of a larger index are verified
 /// only if it was not closed.

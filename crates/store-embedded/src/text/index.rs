@@ -14,7 +14,7 @@ use super::damage::TextError;
 use super::engine::{self, TantivyEngine};
 use super::schema::{self, IndexFields};
 use super::writer::{Documents, IndexPosition, SectionWriter, TextChange};
-use crate::own_folder::OwnFolder;
+use quipu_own_folder::OwnFolder;
 
 /// A commit in the background waits until nothing has changed for this long.
 const QUIET: Duration = Duration::from_secs(1);

@@ -12,8 +12,8 @@ use super::VectorError;
 use super::fixed_point::{FixedPoint, bytes, cosine};
 use super::resident::{CachedVector, Resident};
 use crate::catalog::{self, CatalogError};
-use crate::own_folder::OwnFolder;
 use crate::sqlite;
+use quipu_own_folder::OwnFolder;
 
 const FILE: &str = "vectors.db";
 

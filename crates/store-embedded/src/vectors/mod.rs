@@ -23,10 +23,10 @@ pub(crate) use cache::{FORMAT, SCHEMA};
 pub(crate) use passage_list::{ListedPassage, decode, encode, passages_of};
 
 use crate::catalog::{Catalog, CatalogError};
-use crate::own_folder::OwnFolder;
 use crate::sqlite;
 use cache::Cache;
 use fixed_point::FixedPoint;
+use quipu_own_folder::OwnFolder;
 use resident::Resident;
 
 /// The vectors of an [`EmbeddedStore`](crate::EmbeddedStore).

@@ -1,0 +1,197 @@
+//! `quipu index`: brings the index up to what the files say, or makes it anew.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use quipu_core::index::{Progress, SyncReport};
+use quipu_core::ports::Coverage;
+use quipu_core::search::{Effort, EmbeddingFailed, Round};
+use quipu_server::engine::{Engine, EngineOptions, FirstPass};
+use quipu_server::sharing::{Claim, Hosted};
+use serde::{Deserialize, Serialize};
+
+use super::output::{Line, Output};
+use super::progress::{Meter, seconds};
+use super::status::meaning;
+use super::{Failure, Outcome, Shared, opened};
+use crate::compose::{IndexPlace, OpenVault, WhyMemory, Wish};
+
+/// Passages embedded at a time: what is lost when this is stopped.
+const ROUND: usize = 64;
+
+/// Update the index with the files that changed.
+///
+/// Every other command does this too before it answers, but does not embed. Run it after a large import, or from a script
+/// that wants the next answer to be quick. Passages get coarse vectors, so that search by meaning works at once; a server
+/// replaces them by those of the full model in the background, or --wait does so now. Other commands can use the index
+/// meanwhile. Nothing but .quipu/ is written.
+#[derive(Debug, Args, Serialize, Deserialize)]
+#[command(after_help = "\
+Examples:
+  quipu index ~/notes            update the index
+  quipu index ~/notes --rebuild  read every file again; vectors are kept
+  quipu index ~/notes --wait     embed every passage with the full model, in minutes
+  quipu index ~/notes --no-embed words and links only
+  quipu index --json | jq .total")]
+pub(crate) struct Index {
+    /// Folder of notes.
+    #[arg(value_name = "VAULT")]
+    pub(super) folder: Option<PathBuf>,
+    /// Delete the index and read every file again; without git, pages then count as fresh.
+    #[arg(long)]
+    rebuild: bool,
+    /// Embed with the full model too before this ends.
+    #[arg(long)]
+    #[serde(default)]
+    wait: bool,
+    /// Do not embed passages now; a server embeds them in the background.
+    #[arg(long, conflicts_with = "wait")]
+    no_embed: bool,
+    /// Print JSON: {added, changed, removed, unreadable, total, ms, index, coarse, embedded}.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    added: usize,
+    changed: usize,
+    removed: usize,
+    unreadable: usize,
+    total: usize,
+    ms: u64,
+    /// Where the index is kept; null when it could not be.
+    index: Option<String>,
+    /// Passages that got a coarse vector now.
+    coarse: usize,
+    /// Passages that were embedded with the full model now.
+    embedded: usize,
+}
+
+impl Index {
+    /// With a claim the vault is this process's: other processes are answered while passages are embedded.
+    pub(super) fn run(self, shared: &Shared, claim: Option<Claim>, output: &mut Output) -> Result<Outcome, Failure> {
+        let wish = if self.rebuild { Wish::Rebuild } else { Wish::Keep };
+        let located = opened::locate(self.folder.as_deref(), shared)?;
+        let in_use = || {
+            Failure::failed("cannot rebuild the index: a running server is using it")
+                .hint("close the clients that use this vault, then run this again")
+        };
+        if self.rebuild && located.is_served() {
+            return Err(in_use());
+        }
+        let is_served = located.is_served();
+        let ready = opened::ready(&located, wish, output)?;
+        if self.rebuild && ready.open.index == IndexPlace::Memory(WhyMemory::Owned) {
+            return Err(in_use());
+        }
+        if let Some(why) = ready.open.why_not_kept() {
+            output.warning(&why, ready.open.advice_on_keeping());
+        }
+        let SyncReport { added, changed, removed, unreadable, .. } = ready.report;
+        let total = ready.notes();
+        if let Some((message, advice)) = ready.unsaved() {
+            return Err(Failure::failed(message).hint(advice));
+        }
+        let index = match &ready.open.index {
+            IndexPlace::Folder(folder) => Some(folder.display().to_string()),
+            IndexPlace::Memory(_) => None,
+        };
+        // Vectors that are not kept are of no use to the next command.
+        let is_kept = matches!(ready.open.index, IndexPlace::Folder(_));
+        let embeds = !self.no_embed && is_kept;
+        let coarse = if embeds { embed_coarse(&ready.open, output)? } else { 0 };
+        // A server embeds in the background, and goes on when this command is over.
+        let in_full = embeds && !is_served && (self.wait || !ready.open.knowledge.has_coarse_encoder());
+        let embedded = if in_full { embed_shared(&ready.open, claim, output)? } else { 0 };
+        if !in_full
+            && (embeds || is_served)
+            && let Some(coverage) = lacking(&ready.open)
+        {
+            output.aside(&Line::new().dim(format!("{}; {}", meaning(&coverage), who_goes_on(is_served))));
+        }
+        if self.json {
+            let ms = u64::try_from(ready.took.as_millis()).unwrap_or(u64::MAX);
+            output.json(&Answer { added, changed, removed, unreadable, total, ms, index, coarse, embedded })?;
+        } else {
+            let line = Line::new()
+                .bold(format!("{total} notes"))
+                .plain(format!(" ({added} added, {changed} changed, {removed} removed) in {}", seconds(ready.took)));
+            output.line(&line)?;
+        }
+        if unreadable > 0 {
+            output.warning(
+                &format!("{unreadable} files could not be read"),
+                Some("`quipu doctor` lists them and says why"),
+            );
+        }
+        Ok(Outcome::Fine)
+    }
+}
+
+/// How far embedding has come; `None` when every passage has a full vector.
+fn lacking(open: &OpenVault) -> Option<Coverage> {
+    open.knowledge.coverage()?.ok().filter(|coverage| coverage.full < coverage.passages)
+}
+
+fn who_goes_on(is_served: bool) -> String {
+    match is_served {
+        true => format!("process {} goes on with the rest", std::process::id()),
+        false => "a server goes on with the rest in the background, or `quipu index --wait`".to_owned(),
+    }
+}
+
+/// Gives every passage without a vector a coarse one.
+fn embed_coarse(open: &OpenVault, output: &Output) -> Result<usize, Failure> {
+    let meter = Meter::start("embedding", "passages have a coarse vector", output);
+    let goes_on = |progress| {
+        meter.update(progress, output);
+        true
+    };
+    let made = open.knowledge.embed_coarse(&goes_on);
+    meter.finish(output);
+    made.map_err(|error| Failure::failed(format!("cannot keep vectors: {error}")))
+}
+
+/// Embeds what lacks full vectors, and lets other processes use the index meanwhile.
+fn embed_shared(open: &Arc<OpenVault>, claim: Option<Claim>, output: &Output) -> Result<usize, Failure> {
+    if lacking(open).is_none() {
+        return Ok(0);
+    }
+    // Read already; passages are embedded here, with every core.
+    let options = EngineOptions { watches: false, background: false, trash_days: 0, first_pass: FirstPass::Done };
+    let host = |claim| Ok::<_, Failure>(Hosted::start(Engine::start(open.clone(), options)?, claim));
+    let hosted = claim.map(host).transpose()?;
+    let embedded = embed(open, output);
+    if let Some(hosted) = hosted {
+        hosted.end();
+    }
+    embedded
+}
+
+/// Embeds all that lacks full vectors, with every core. A provider that fails is told of, and leaves the rest for later.
+fn embed(open: &OpenVault, output: &Output) -> Result<usize, Failure> {
+    let meter = Meter::start("embedding", "passages embedded in full", output);
+    let mut embedded = 0;
+    let outcome = loop {
+        match open.knowledge.embed_some(ROUND, Effort::EveryCore) {
+            Ok(Round::Embedded(count)) => {
+                embedded += count;
+                if let Some(Ok(coverage)) = open.knowledge.coverage() {
+                    meter.update(Progress { done: coverage.full, total: coverage.passages }, output);
+                }
+            }
+            Ok(Round::Idle) => break Ok(embedded),
+            Err(EmbeddingFailed::Embedder(error)) => {
+                output.warning(&error.to_string(), Some("words are indexed; run this again to embed the rest"));
+                break Ok(embedded);
+            }
+            Err(EmbeddingFailed::Store(error)) => {
+                break Err(Failure::from(error).about("vectors cannot be kept"));
+            }
+        }
+    };
+    meter.finish(output);
+    outcome
+}

@@ -1,0 +1,299 @@
+//! The command line: which commands there are, and what they share. One file per command, named as the command.
+//!
+//! Only `output` prints, and only here are errors turned into words and exit codes.
+
+mod output;
+
+mod audit;
+mod backup;
+mod call;
+mod completions;
+mod doctor;
+mod export;
+mod import;
+mod index;
+mod install;
+mod merge;
+mod restore;
+mod search;
+mod serve;
+mod stale;
+mod status;
+mod token;
+mod trust;
+mod undo;
+mod verify;
+
+mod change;
+mod connected;
+mod http_options;
+mod locate;
+mod logging;
+#[cfg(feature = "oauth")]
+mod oauth_options;
+mod opened;
+mod progress;
+mod served;
+mod snippet;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use quipu_server::own_files::own_folder;
+use quipu_server::sharing::{self, Again, Card, Errand, Passed, Printed, Wait};
+use serde::{Deserialize, Serialize};
+
+use output::Output;
+
+use crate::compose::OpenVault;
+use crate::failure::Failure;
+
+/// Gives AI agents a lasting, shared, searchable memory over a folder of Markdown notes.
+#[derive(Debug, Parser)]
+#[command(
+    name = "quipu",
+    version,
+    arg_required_else_help = true,
+    subcommand_required = true,
+    after_help = "\
+Examples:
+  quipu serve ~/notes             serve the notes in ~/notes to an agent
+  quipu install cursor            connect a client to the notes of the current folder
+  quipu search frozen anemometer  search the notes of the current folder
+  quipu doctor                    list broken links and other problems
+  quipu search --help             more about one command, with examples
+
+Exit codes:
+  0  success
+  1  failure, or a negative answer: nothing found, problems with `doctor --check`,
+     stale pages with `stale --fail`
+  2  the command line or the configuration is wrong; nothing was done"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    shared: Shared,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Everywhere")]
+pub(crate) struct Shared {
+    /// Use this folder of notes [env: QUIPU_VAULT] [default: the nearest folder upwards with .quipu/, else this one].
+    #[arg(long, global = true, value_name = "DIR")]
+    vault: Option<PathBuf>,
+    /// Log more to stderr; -vv logs everything. QUIPU_LOG=quipu=debug sets levels by module.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// The vault, where a server runs a command in place of another process.
+    #[arg(skip)]
+    served: Option<Arc<OpenVault>>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    // It has by far the most flags.
+    Serve(Box<serve::Serve>),
+    #[command(flatten)]
+    Asking(Asking),
+    Audit(audit::Audit),
+    Undo(undo::Undo),
+    Merge(merge::Merge),
+    Backup(backup::Backup),
+    Verify(verify::Verify),
+    Import(import::Import),
+    Export(export::Export),
+    Install(install::Install),
+    Token(token::TokenCommand),
+    Trust(trust::Trust),
+    Completions(completions::Completions),
+}
+
+/// Commands that need the index. Where a server has it open, they run there: they find it up to date, with vectors, and
+/// what they write is seen at once.
+#[derive(Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Asking {
+    Index(index::Index),
+    Status(status::Status),
+    Search(search::Search),
+    Call(call::Call),
+    Stale(stale::Stale),
+    Restore(restore::Restore),
+    Doctor(doctor::Doctor),
+}
+
+impl Asking {
+    fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        match self {
+            Self::Index(command) => command.run(shared, None, output),
+            Self::Status(command) => command.run(shared, output),
+            Self::Search(command) => command.run(shared, output),
+            Self::Call(command) => command.run(shared, output),
+            Self::Stale(command) => command.run(shared, output),
+            Self::Restore(command) => command.run(shared, output),
+            Self::Doctor(command) => command.run(shared, output),
+        }
+    }
+
+    /// The command as it can be run elsewhere, without what is only to be had here: the current folder and stdin. Gives the
+    /// folder of notes, if it names one.
+    fn uproot(&mut self) -> Result<Option<PathBuf>, Failure> {
+        match self {
+            Self::Index(command) => Ok(command.folder.take()),
+            Self::Status(command) => Ok(command.folder.take()),
+            Self::Stale(command) => Ok(command.folder.take()),
+            Self::Doctor(command) => Ok(command.folder.take()),
+            Self::Call(command) => {
+                command.read_stdin()?;
+                command.give_key(sharing::new_key());
+                Ok(None)
+            }
+            Self::Search(_) | Self::Restore(_) => Ok(None),
+        }
+    }
+
+    /// Whether nothing happens twice when it is run twice. `call` has a key by which it is carried out once; what `restore`
+    /// brings back may be what it replaced just before.
+    fn again(&self) -> Again {
+        match self {
+            Self::Restore(_) => Again::No,
+            Self::Index(_) | Self::Status(_) | Self::Search(_) | Self::Call(_) | Self::Stale(_) | Self::Doctor(_) => {
+                Again::Yes
+            }
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Index(_) => "index",
+            Self::Status(_) => "status",
+            Self::Search(_) => "search",
+            Self::Call(_) => "call",
+            Self::Stale(_) => "stale",
+            Self::Restore(_) => "restore",
+            Self::Doctor(_) => "doctor",
+        }
+    }
+
+    /// Runs it in the server that has the vault open, or else here.
+    fn run_where_the_index_is(mut self, shared: Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let folder = self.uproot()?;
+        let located = opened::locate(folder.as_deref(), &shared)?;
+        let errand = Errand {
+            name: self.name(),
+            command: serde_json::to_value(&self).map_err(|error| Failure::failed(error.to_string()))?,
+            again: self.again(),
+            wait: if matches!(self, Self::Status(_)) { Wait::Never } else { Wait::UntilFree },
+            looks: output.looks(),
+        };
+        let what = || match Card::read(&own_folder(&located.root)) {
+            Some(holder) => format!("waiting for {holder}, which is using this vault"),
+            None => "waiting for another quipu process, which is using this vault".to_owned(),
+        };
+        let passed = progress::waiting(what, output, || sharing::pass_on(&located.root, errand));
+        let shared = Shared { vault: Some(located.root.clone()), ..shared };
+        match (passed, self) {
+            (Passed::Printed(Printed { stdout, stderr, code }), _) => {
+                output.print_kept(&stdout, &stderr)?;
+                Ok(Outcome::Elsewhere(code))
+            }
+            (Passed::Busy(holder), Self::Status(command)) => command.run_beside(&located, &holder, output),
+            (Passed::Busy(holder), _) => Err(Failure::failed(format!("cannot use the index: {holder} has it open"))
+                .hint("try again when that process has ended")),
+            (Passed::Back(claim), Self::Index(command)) => command.run(&shared, claim, output),
+            (Passed::Back(claim), command) => {
+                let outcome = command.run(&shared, output);
+                // Nobody else opened the index meanwhile.
+                drop(claim);
+                outcome
+            }
+        }
+    }
+}
+
+/// The name under which the command line is in memory's log, and has its context.
+const CLIENT: &str = "quipu";
+
+/// How a command that did not fail ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// All is well.
+    Fine,
+    /// The answer is no: nothing was found, or something is wrong that was asked about. Exit code 1.
+    Negative,
+    /// It was run by a server, which said how it ended.
+    Elsewhere(u8),
+}
+
+/// Runs the command the program was started with.
+pub(crate) fn run() -> ExitCode {
+    let mut output = Output::new();
+    ExitCode::from(match Cli::try_parse() {
+        Ok(cli) => {
+            let outcome = logging::start(cli.shared.verbose).and_then(|()| run_command(cli, &mut output));
+            exit_code(outcome, &mut output)
+        }
+        Err(error) => usage(&error, &mut output),
+    })
+}
+
+/// Says why a command failed, if it did, and gives its exit code.
+fn exit_code(outcome: Result<Outcome, Failure>, output: &mut Output) -> u8 {
+    match outcome.and_then(|outcome| output.finish().map(|()| outcome)) {
+        // Whoever reads has seen enough: `quipu status | head -1` is no error.
+        Ok(Outcome::Fine) | Err(Failure::PipeClosed) => 0,
+        Ok(Outcome::Negative) => 1,
+        Ok(Outcome::Elsewhere(code)) => code,
+        Err(Failure::Told { code, message, hint }) => {
+            output.error(&message, hint.as_deref());
+            code.number()
+        }
+    }
+}
+
+fn run_command(cli: Cli, output: &mut Output) -> Result<Outcome, Failure> {
+    let Cli { command, shared } = cli;
+    match command {
+        Command::Serve(command) => command.run(&shared, output),
+        Command::Asking(command) => command.run_where_the_index_is(shared, output),
+        Command::Audit(command) => command.run(&shared, output),
+        Command::Undo(command) => command.run(&shared, output),
+        Command::Merge(command) => command.run(&shared, output),
+        Command::Backup(command) => command.run(&shared, output),
+        Command::Verify(command) => command.run(&shared, output),
+        Command::Import(command) => command.run(&shared, output),
+        Command::Export(command) => command.run(&shared, output),
+        Command::Install(command) => command.run(&shared, output),
+        Command::Token(command) => command.run(&shared, output),
+        Command::Trust(command) => command.run(&shared, output),
+        Command::Completions(command) => command.run(Cli::command(), output),
+    }
+}
+
+/// Refuses flags with which `serve` would not start, or not for the client that starts it.
+fn check_served(flags: &[String]) -> Result<(), Failure> {
+    let line = ["quipu", "serve", "."].into_iter().chain(flags.iter().map(String::as_str));
+    let hint = "`quipu serve --help` lists the flags";
+    match Cli::try_parse_from(line) {
+        Ok(Cli { command: Command::Serve(serve), .. }) if serve.is_over_http() => {
+            let message = "a client that starts the server speaks to it over standard input, not over HTTP";
+            Err(Failure::usage(message).hint("start `quipu serve --http` by hand, and give the client its address"))
+        }
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let said = error.to_string();
+            let what = said.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            Err(Failure::usage(format!("`quipu serve` would not start: {what}")).hint(hint))
+        }
+    }
+}
+
+/// Help and version go to stdout; a wrong command line, or none, to stderr with exit code 2.
+fn usage(error: &clap::Error, output: &mut Output) -> u8 {
+    output.clap(error);
+    if error.use_stderr() { 2 } else { 0 }
+}

@@ -1,0 +1,316 @@
+//! The only file that prints. Answers go to stdout, everything else to stderr.
+//!
+//! Text from notes passes through [`harmless`] on its way: a note cannot move the cursor or change the window's title.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use quipu_server::sharing::Looks;
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Where a command's words go.
+pub(crate) struct Output {
+    stdout: io::BufWriter<Box<dyn Write + Send + Sync>>,
+    stderr: Stderr,
+    colour_stdout: bool,
+    colour_stderr: bool,
+}
+
+enum Stderr {
+    /// The process's own.
+    Own,
+    /// For another process, which prints it.
+    Kept(Mutex<Vec<u8>>),
+}
+
+/// What was kept of a command's words.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How a piece of a line looks on a terminal. Elsewhere it is plain, so a style never carries meaning of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    Plain,
+    Bold,
+    Dim,
+    Red,
+    Yellow,
+}
+
+/// One line, made of styled pieces.
+#[derive(Debug, Default)]
+pub(crate) struct Line(Vec<(Style, String)>);
+
+impl Line {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn plain(self, text: impl Into<String>) -> Self {
+        self.with(Style::Plain, text)
+    }
+
+    pub(crate) fn bold(self, text: impl Into<String>) -> Self {
+        self.with(Style::Bold, text)
+    }
+
+    pub(crate) fn dim(self, text: impl Into<String>) -> Self {
+        self.with(Style::Dim, text)
+    }
+
+    pub(crate) fn yellow(self, text: impl Into<String>) -> Self {
+        self.with(Style::Yellow, text)
+    }
+
+    fn red(self, text: impl Into<String>) -> Self {
+        self.with(Style::Red, text)
+    }
+
+    fn with(mut self, style: Style, text: impl Into<String>) -> Self {
+        self.0.push((style, text.into()));
+        self
+    }
+
+    fn render(&self, colour: bool) -> String {
+        let mut text = String::new();
+        for (style, piece) in &self.0 {
+            let code = match style {
+                Style::Plain => "",
+                Style::Bold => "1",
+                Style::Dim => "2",
+                Style::Red => "1;31",
+                Style::Yellow => "33",
+            };
+            if colour && !code.is_empty() {
+                let _ = write!(text, "\x1b[{code}m{}\x1b[0m", harmless(piece));
+            } else {
+                text.push_str(&harmless(piece));
+            }
+        }
+        text
+    }
+}
+
+impl Output {
+    /// The process's own streams.
+    pub(crate) fn new() -> Self {
+        Self {
+            stdout: io::BufWriter::new(Box::new(io::stdout())),
+            stderr: Stderr::Own,
+            colour_stdout: io::stdout().is_terminal() && wants_colour(),
+            colour_stderr: io::stderr().is_terminal() && wants_colour(),
+        }
+    }
+
+    /// Runs a command for another process and gives what it would have printed, to stdout and to stderr.
+    pub(crate) fn kept<T>(looks: Looks, command: impl FnOnce(&mut Self) -> T) -> (T, String, String) {
+        let stdout = Kept::default();
+        let mut output = Self {
+            stdout: io::BufWriter::new(Box::new(stdout.clone())),
+            stderr: Stderr::Kept(Mutex::default()),
+            colour_stdout: looks.colour_stdout,
+            colour_stderr: looks.colour_stderr,
+        };
+        let outcome = command(&mut output);
+        let Self { stdout: writer, stderr, .. } = output;
+        drop(writer);
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let stdout = std::mem::take(&mut *stdout.0.lock());
+        let stderr = match stderr {
+            Stderr::Own => Vec::new(),
+            Stderr::Kept(kept) => kept.into_inner(),
+        };
+        (outcome, text(stdout), text(stderr))
+    }
+
+    /// How this looks, for the process that runs a command in its place.
+    pub(crate) fn looks(&self) -> Looks {
+        Looks { colour_stdout: self.colour_stdout, colour_stderr: self.colour_stderr }
+    }
+
+    /// Prints what another process would have printed.
+    pub(crate) fn print_kept(&mut self, stdout: &str, stderr: &str) -> Result<(), Failure> {
+        let _ = io::stderr().lock().write_all(stderr.as_bytes());
+        self.write(stdout)
+    }
+
+    /// Whether a person watches stderr, so that something may move there.
+    pub(crate) fn is_watched(&self) -> bool {
+        matches!(self.stderr, Stderr::Own) && io::stderr().is_terminal()
+    }
+
+    /// A line of the answer.
+    pub(crate) fn line(&mut self, line: &Line) -> Result<(), Failure> {
+        let text = line.render(self.colour_stdout);
+        self.write(&text)?;
+        self.write("\n")
+    }
+
+    /// An empty line of the answer.
+    pub(crate) fn blank(&mut self) -> Result<(), Failure> {
+        self.write("\n")
+    }
+
+    /// The answer as one line of JSON.
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        let text =
+            serde_json::to_string(value).map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))?;
+        self.write(&escape_for_json(&text))?;
+        self.write("\n")
+    }
+
+    /// Text that is already what the reader expects, such as a shell script.
+    pub(crate) fn verbatim(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.stdout.write_all(bytes).map_err(|error| lost(&error))
+    }
+
+    /// Where an answer goes that is too long to be held. JSON only: what a terminal would obey is escaped as JSON does.
+    pub(crate) fn writer(&mut self) -> impl Write + '_ {
+        JsonWriter(&mut self.stdout)
+    }
+
+    /// Makes sure that all of the answer has left. A full disk behind `>` shows here.
+    pub(crate) fn finish(&mut self) -> Result<(), Failure> {
+        self.stdout.flush().map_err(|error| lost(&error))
+    }
+
+    /// A line beside the answer, on stderr.
+    pub(crate) fn aside(&self, line: &Line) {
+        let line = line.render(self.colour_stderr);
+        let _ = match &self.stderr {
+            Stderr::Own => writeln!(io::stderr().lock(), "{line}"),
+            Stderr::Kept(kept) => writeln!(kept.lock(), "{line}"),
+        };
+    }
+
+    /// Something odd that did not stop the command, and what to do.
+    pub(crate) fn warning(&self, message: &str, hint: Option<&str>) {
+        self.aside(&Line::new().yellow("warning: ").plain(message));
+        self.hint(hint);
+    }
+
+    /// Why the command failed, and what to do.
+    pub(crate) fn error(&self, message: &str, hint: Option<&str>) {
+        self.aside(&Line::new().red("error: ").plain(message));
+        self.hint(hint);
+    }
+
+    fn hint(&self, hint: Option<&str>) {
+        if let Some(hint) = hint {
+            self.aside(&Line::new().bold("hint: ").plain(hint));
+        }
+    }
+
+    /// Help, version, or what is wrong with the command line, as clap puts it.
+    pub(crate) fn clap(&self, error: &clap::Error) {
+        // A closed pipe after `quipu --help | head` is fine, and there is nobody to tell of anything else.
+        let _ = error.print();
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
+        self.stdout.write_all(text.as_bytes()).map_err(|error| lost(&error))
+    }
+}
+
+/// Escapes JSON on its way. Whoever writes it gives whole characters at a time, as every JSON library does.
+struct JsonWriter<W>(W);
+
+impl<W: Write> Write for JsonWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.0.write_all(escape_for_json(text).as_bytes())?,
+            Err(_) => self.0.write_all(bytes)?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Whether the person wants colour at all, see <https://no-color.org>.
+pub(crate) fn wants_colour() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+fn lost(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::PipeClosed,
+        _ => Failure::failed(format!("cannot write the answer: {error}")),
+    }
+}
+
+/// Control characters as pictures: `ESC` becomes `␛`. Line ends and tabs become spaces, so a line stays a line.
+fn harmless(text: &str) -> String {
+    let picture = |c: char| match c {
+        '\n' | '\r' | '\t' => ' ',
+        '\0'..='\x1f' => char::from_u32(0x2400 + c as u32).unwrap_or(char::REPLACEMENT_CHARACTER),
+        '\x7f' => '␡',
+        // The last two ranges turn the direction of what stands around them.
+        '\u{80}'..='\u{9f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
+        c => c,
+    };
+    text.chars().map(picture).collect()
+}
+
+/// JSON escapes the first 32 control characters itself; terminals also obey some of those above 127.
+fn escape_for_json(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            // Outside a string there is none of these, so an escape is always in its place.
+            '\x7f'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                let _ = write!(text, "\\u{:04x}", c as u32);
+            }
+            c => text.push(c),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_cannot_speak_to_the_terminal() {
+        let title = "\x1b]0;owned\x07 red\x1b[31m \u{9b}2J bell\x07\r\nnext\ttab";
+        let line = Line::new().bold(title).render(false);
+        assert_eq!(line, "␛]0;owned␇ red␛[31m \u{fffd}2J bell␇  next tab");
+        assert!(!line.chars().any(char::is_control));
+        let coloured = Line::new().bold(title).plain(" x").render(true);
+        assert!(coloured.starts_with("\x1b[1m␛]0;") && coloured.ends_with("tab\x1b[0m x"), "{coloured:?}");
+    }
+
+    #[test]
+    fn right_to_left_text_is_left_alone() {
+        assert_eq!(harmless("שלום \u{200f}日本語 e\u{301}"), "שלום \u{200f}日本語 e\u{301}");
+    }
+
+    #[test]
+    fn json_stays_the_same_value_without_raw_controls() {
+        let value = serde_json::json!({ "a\u{85}": "\u{9b}31m \x1b \x7f ü" });
+        let text = escape_for_json(&value.to_string());
+        assert!(!text.chars().any(char::is_control), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+        let mut streamed = JsonWriter(Vec::new());
+        serde_json::to_writer(&mut streamed, &value).unwrap();
+        assert_eq!(String::from_utf8(streamed.0).unwrap(), text);
+    }
+}

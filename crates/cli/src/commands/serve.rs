@@ -1,0 +1,183 @@
+//! `quipu serve`: opens the vault, keeps its index current, and lets clients in.
+//!
+//! It answers at once; indexing and watching begin beside.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use quipu_server::engine::{EngineOptions, FirstPass};
+use quipu_server::http::Settings;
+use quipu_server::service::Desk;
+use quipu_server::sharing::{Seat, SeatOptions};
+use quipu_server::stdio;
+use quipu_tools::{RegistryOptions, Toolset};
+use serde_json::json;
+
+use super::http_options::HttpOptions;
+use super::output::{Line, Output};
+use super::{Failure, Outcome, Shared, opened};
+use crate::install::CLIENTS;
+
+/// Serve the vault to agents over MCP, on standard input and output or over HTTP.
+///
+/// A client starts this command and speaks to it; `quipu install` connects one. With --http it serves many clients at once.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quipu serve ~/notes                          on a terminal: says how to connect a client
+  claude mcp add quipu -- quipu serve ~/notes  connects Claude Code
+  quipu serve ~/notes --http 127.0.0.1:7777    serves at http://127.0.0.1:7777/mcp
+  quipu serve ~/notes --http 0.0.0.0:7777 --tls-cert cert.pem --tls-key key.pem
+                                               serves other machines, whose clients need tokens
+  quipu serve ~/notes --read-only              offers no tool that changes anything
+  quipu serve ~/notes --toolsets notes         offers one toolset only")]
+pub(crate) struct Serve {
+    /// Folder of notes.
+    #[arg(value_name = "VAULT")]
+    folder: Option<PathBuf>,
+    /// Do not watch the files for changes by other programs; a note that is read is still as it is on disk.
+    #[arg(long)]
+    no_watch: bool,
+    /// Offer only these toolsets, separated by commas [default: all].
+    #[arg(long, value_delimiter = ',', value_parser = toolset_parser())]
+    toolsets: Option<Vec<Toolset>>,
+    /// Offer no tool that changes notes or memory; the index is still kept in .quipu/.
+    #[arg(long)]
+    read_only: bool,
+    #[command(flatten)]
+    http: HttpOptions,
+}
+
+fn toolset_parser() -> impl TypedValueParser<Value = Toolset> {
+    PossibleValuesParser::new(Toolset::ALL.map(Toolset::name))
+        .map(|name| Toolset::from_name(&name).expect("clap lets no other word through"))
+}
+
+impl Serve {
+    pub(super) fn is_over_http(&self) -> bool {
+        self.http.settings().is_some()
+    }
+
+    pub(super) fn run(self, shared: &Shared, output: &Output) -> Result<Outcome, Failure> {
+        let located = opened::locate(self.folder.as_deref(), shared)?;
+        let http = self.http.settings();
+        let on_terminal = match http {
+            None => std::io::stdin().is_terminal(),
+            Some(_) => std::io::stderr().is_terminal(),
+        };
+        let toolsets = self.toolsets.or_else(|| located.config.toolsets.clone());
+        let is_waiting = Arc::<AtomicBool>::default();
+        let options = SeatOptions {
+            engine: EngineOptions {
+                watches: !self.no_watch,
+                background: true,
+                trash_days: if self.read_only { 0 } else { located.config.trash_days },
+                first_pass: if on_terminal { FirstPass::ReportToTerminal } else { FirstPass::ReportToLog },
+            },
+            offer: RegistryOptions {
+                toolsets: toolsets.unwrap_or_else(|| Toolset::ALL.to_vec()),
+                read_only: self.read_only,
+            },
+            is_waiting: is_waiting.clone(),
+        };
+        let root = located.root.clone();
+        let take = move || Seat::take(Box::new(located), options);
+        let seat = match http {
+            None => stdio::prepare(&is_waiting, take)?,
+            Some(_) => Some(take()),
+        };
+        let Some(seat) = seat.transpose()? else { return Ok(Outcome::Fine) };
+        let seat = Arc::new(seat);
+        if on_terminal {
+            greet(&root, seat.offer().tools().count(), seat.owner(), http.as_ref(), output);
+        }
+        let outcome = match http {
+            None => stdio::serve(seat.clone()),
+            Some(settings) => quipu_server::http::serve(seat.clone(), &root, &settings),
+        };
+        seat.leave();
+        outcome?;
+        Ok(Outcome::Fine)
+    }
+}
+
+/// Tells a person at a terminal what is served and how to connect a client.
+fn greet(root: &Path, tools: usize, owner: Option<u32>, http: Option<&Settings>, output: &Output) {
+    let vault = root.display().to_string();
+    let way = match http {
+        None => "over standard input and output".to_owned(),
+        Some(settings) => format!("at {}", settings.url()),
+    };
+    let (claude, server) = match http {
+        None => {
+            let program =
+                std::env::current_exe().map_or_else(|_| "quipu".to_owned(), |path| path.display().to_string());
+            (
+                format!("claude mcp add quipu -- {} serve {}", shell_quoted(&program), shell_quoted(&vault)),
+                json!({ "command": program, "args": ["serve", vault] }),
+            )
+        }
+        Some(settings) => {
+            let url = settings.url();
+            let mut claude = format!("claude mcp add --transport http quipu {url}");
+            let mut server = json!({ "type": "http", "url": url });
+            if settings.needs_token() {
+                claude.push_str(" --header 'Authorization: Bearer TOKEN'");
+                server["headers"] = json!({ "Authorization": "Bearer TOKEN" });
+            }
+            (claude, server)
+        }
+    };
+    let say = |line: Line| output.aside(&line);
+    say(Line::new().plain("serving ").bold(vault.clone()).plain(format!(" {way}, {tools} tools")));
+    if let Some(owner) = owner {
+        say(Line::new().dim(format!("Process {owner} has the vault open already; this one passes calls on to it.")));
+    }
+    say(Line::new().dim("Clients start this command themselves; Ctrl-C ends this one. To connect a client:"));
+    if http.is_none() {
+        say(Line::new().plain(format!("  quipu install CLIENT --vault {}", shell_quoted(&vault))));
+        let names = CLIENTS.iter().map(|client| client.name).collect::<Vec<_>>().join(", ");
+        say(Line::new().dim(format!("where CLIENT is one of {names}; or by hand:")));
+    }
+    say(Line::new().plain(format!("  {claude}")));
+    say(Line::new().dim("or, in the settings of other clients:"));
+    say(Line::new().plain(format!("  {}", json!({ "mcpServers": { "quipu": server } }))));
+}
+
+/// A word as a shell takes it literally.
+pub(super) fn shell_quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quipu_server::sharing::Looks;
+
+    #[test]
+    fn the_greeting_names_the_command_that_connects_a_client() {
+        let greeting = |http: Option<&Settings>| {
+            Output::kept(Looks::default(), |output| greet(Path::new("/my notes"), 42, None, http, output)).2
+        };
+        let said = greeting(None);
+        assert!(said.starts_with("serving /my notes over standard input and output, 42 tools\n"), "{said}");
+        assert!(said.contains("\n  quipu install CLIENT --vault '/my notes'\n"), "{said}");
+        assert!(said.contains("one of claude-code, "), "{said}");
+    }
+
+    #[test]
+    fn a_path_survives_the_shell() {
+        assert_eq!(shell_quoted("/home/me/notes"), "/home/me/notes");
+        assert_eq!(shell_quoted("/home/me/My Notes"), "'/home/me/My Notes'");
+        assert_eq!(shell_quoted("it's $HOME"), r"'it'\''s $HOME'");
+    }
+}

@@ -1,0 +1,109 @@
+//! A vault that this program opened, as the server uses it: with the commands that other processes have it run.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use quipu_core::Knowledge;
+use quipu_core::index::{IndexError, Scope};
+use quipu_core::memory::Memory;
+use quipu_server::engine::{Engine, FirstPass};
+use quipu_server::served_vault::ServedVault;
+use quipu_server::service::Reading;
+use quipu_server::sharing::{Looks, Printed};
+use quipu_tools::Registry;
+use quipu_vault::{WatchEvent, WatchOptions, watch};
+use serde_json::Value;
+
+use super::output::Output;
+use super::{Asking, Failure, Shared, exit_code, opened};
+use crate::compose::{IndexPlace, OpenVault, WhyMemory};
+
+impl ServedVault for OpenVault {
+    fn root(&self) -> &Path {
+        self.vault.root()
+    }
+
+    fn knowledge(&self) -> &Arc<Knowledge> {
+        &self.knowledge
+    }
+
+    fn memory(&self) -> Result<&Arc<Memory>, String> {
+        self.memory.as_ref().map(|open| &open.memory).map_err(ToString::to_string)
+    }
+
+    fn registry(&self) -> Registry {
+        self.registry(None)
+    }
+
+    fn read(&self, first_pass: FirstPass) -> Result<(), IndexError> {
+        match first_pass {
+            FirstPass::Done => Ok(()),
+            FirstPass::ReportToTerminal => opened::read_before_a_person(self),
+            FirstPass::ReportToLog => opened::read_for_a_client(self),
+        }
+    }
+
+    fn is_index_taken(&self) -> bool {
+        self.index == IndexPlace::Memory(WhyMemory::Owned)
+    }
+
+    fn why_not_kept(&self) -> Option<String> {
+        self.why_not_kept()
+    }
+
+    fn watch(&self, on_event: Box<dyn Fn(Result<Scope, String>) + Send>) -> Result<Box<dyn Send>, String> {
+        let on_change = move |event| {
+            on_event(match event {
+                WatchEvent::Changed(paths) => Ok(Scope::Below(paths)),
+                WatchEvent::Rescan => Ok(Scope::Everything),
+                WatchEvent::Warning(message) => Err(message),
+            });
+        };
+        match watch(&self.vault, WatchOptions::default(), on_change) {
+            Ok(watcher) => Ok(Box::new(watcher)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn prune_trash(&self, before_ns: i64) -> io::Result<usize> {
+        self.vault.prune_kept(before_ns)
+    }
+
+    fn save(&self) {
+        self.keep();
+        self.settle_memory();
+    }
+
+    fn run_command(self: Arc<Self>, engine: &Engine, command: Value, looks: Looks) -> Printed {
+        run_for(&self, engine, command, looks)
+    }
+}
+
+/// Runs a command that another process was given, over the vault that this one has open.
+fn run_for(open: &Arc<OpenVault>, engine: &Engine, command: Value, looks: Looks) -> Printed {
+    let shared = Shared { vault: Some(open.vault.root().to_owned()), verbose: 0, served: Some(open.clone()) };
+    let (code, stdout, stderr) = Output::kept(looks, |output| {
+        let outcome = match serde_json::from_value::<Asking>(command) {
+            // It answers at once, whatever else goes on.
+            Ok(Asking::Status(command)) if !engine.reading().is_over => {
+                command.run_while_reading(open, engine.reading().files, output)
+            }
+            Ok(command) => {
+                engine.indexed();
+                match engine.reading() {
+                    Reading { is_over: true, .. } => command.run(&shared, output),
+                    Reading { files, .. } => Err(Failure::failed(format!(
+                        "cannot answer yet: the server (process {}) is still reading the vault, {files} files so far",
+                        std::process::id()
+                    ))
+                    .hint("try again in a minute; `quipu status` shows how far it is")),
+                }
+            }
+            Err(error) => Err(Failure::failed(format!("the running server does not know this command: {error}"))
+                .hint("let all clients of this vault use the same version of quipu")),
+        };
+        exit_code(outcome, output)
+    });
+    Printed { stdout, stderr, code }
+}

@@ -1,0 +1,390 @@
+//! `quipu status`: what the vault and its memory hold, and the state of the index.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use jiff::Timestamp;
+use quipu_core::index::Snapshot;
+use quipu_core::ports::{ChangeNumber, Coverage, MemoryCounts, MemoryFailure, MemoryStore, VaultFiles};
+use quipu_server::sharing::{Card, Hold};
+use quipu_vault::FolderVault;
+use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
+
+use super::output::{Line, Output};
+use super::{Failure, Outcome, Shared, change, opened};
+use crate::compose::{self, IndexPlace, OpenMemory, OpenVault, WhyMemory, Wish};
+use crate::located::Located;
+
+/// Show what the vault and its memory hold, and the state of the index.
+///
+/// Brings the index up to date first, unless another process is doing that: then it answers at once from what is known.
+#[derive(Debug, Args, Serialize, Deserialize)]
+#[command(after_help = "\
+Examples:
+  quipu status
+  quipu status ~/notes --json | jq .links.broken
+
+JSON fields:
+  vault                      the folder of notes
+  notes                      number of notes
+  links.resolved, .broken    links, each target once for each note; attachments are neither
+  links.advice               what to do when there are many links and almost none resolves, else null
+  tags                       different tags
+  index.place                the folder, or null when the index lives in memory
+  index.owner                \"none\", or \"other\" while another process has the index open
+  index.bytes, .written_at   size and time of its files before this command; null when there are none
+  embedding.passages, .embedded, .full   texts to search by meaning, those with a vector, and those
+                             with one by the full model; null without a model
+  memory.entities, .observations, .relations, .changes    what agents remember
+  memory.last_change         {at, client, tool} of the newest change; null before the first
+  memory.health              \"ok\", or why memory cannot be used; `quipu verify` checks every row
+  since.added, .changed, .removed   what this command had to take in to be up to date
+  ms                         how long that took
+  busy                       the process that is updating the index, null when none is; while it is,
+                             notes counts files, and links, tags, embedding and since are null")]
+pub(crate) struct Status {
+    /// Folder of notes.
+    #[arg(value_name = "VAULT")]
+    pub(super) folder: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    vault: String,
+    notes: usize,
+    links: Option<Links>,
+    tags: Option<usize>,
+    index: Index,
+    /// Null without an embedder.
+    embedding: Option<Embedding>,
+    memory: Remembered,
+    since: Option<Since>,
+    ms: u64,
+    busy: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Embedding {
+    passages: usize,
+    embedded: usize,
+    full: usize,
+}
+
+#[derive(Serialize)]
+struct Links {
+    resolved: usize,
+    broken: usize,
+    advice: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Index {
+    place: Option<String>,
+    owner: &'static str,
+    bytes: Option<u64>,
+    written_at: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Since {
+    added: usize,
+    changed: usize,
+    removed: usize,
+}
+
+/// What memory holds.
+#[derive(Serialize)]
+struct Remembered {
+    entities: u64,
+    observations: u64,
+    relations: u64,
+    changes: i64,
+    last_change: Option<LastChange>,
+    health: String,
+}
+
+#[derive(Serialize)]
+struct LastChange {
+    at: String,
+    client: String,
+    tool: String,
+}
+
+impl Status {
+    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let located = opened::locate(self.folder.as_deref(), shared)?;
+        // Looked at first: bringing the index up to date writes to it.
+        let files = files_below(&compose::index_folder(&located.root));
+        let is_served = located.is_served();
+        let ready = opened::ready(&located, Wish::Look, output)?;
+        let snapshot = ready.open.knowledge.snapshot();
+        let is_others = is_served || ready.open.index == IndexPlace::Memory(WhyMemory::Owned);
+        let place = match &ready.open.index {
+            IndexPlace::Folder(folder) => Some(folder.as_path()),
+            IndexPlace::Memory(_) => None,
+        };
+        let answer = Answer {
+            vault: ready.open.vault.root().display().to_string(),
+            notes: ready.notes(),
+            links: Some(count_links(&snapshot)),
+            tags: Some(count_tags(&snapshot)),
+            index: Index::of(place, is_others, files.as_ref()),
+            // Of an index that is not ours to look into nothing is known.
+            embedding: ready
+                .open
+                .knowledge
+                .coverage()
+                .filter(|_| matches!(ready.open.index, IndexPlace::Folder(_)))
+                .and_then(Result::ok)
+                .map(|Coverage { passages, embedded, full }| Embedding { passages, embedded, full }),
+            memory: Remembered::of(ready.open.memory.as_ref().map_err(ToString::to_string)),
+            since: Some(Since {
+                added: ready.report.added,
+                changed: ready.report.changed,
+                removed: ready.report.removed,
+            }),
+            ms: u64::try_from(ready.took.as_millis()).unwrap_or(u64::MAX),
+            busy: None,
+        };
+        self.show(&answer, &ready.open.index, output)
+    }
+
+    /// Answers without the index, which another process has open and is not ready to share.
+    pub(super) fn run_beside(self, located: &Located, holder: &Card, output: &mut Output) -> Result<Outcome, Failure> {
+        let vault = located.files()?;
+        let memory = located.memory(Wish::Look).map_err(|failure| failure.to_string());
+        let busy = match holder.hold {
+            Hold::Passing => format!("{holder} is updating it"),
+            Hold::Shared | Hold::Alone => format!("{holder} has it open and does not answer"),
+        };
+        self.partial(&vault, memory.as_ref().map_err(Clone::clone), busy, output)
+    }
+
+    /// Answers in the server that is still reading the vault.
+    pub(super) fn run_while_reading(
+        self,
+        open: &OpenVault,
+        files: usize,
+        output: &mut Output,
+    ) -> Result<Outcome, Failure> {
+        let busy = format!("the server (process {}) is reading the vault, {files} files so far", std::process::id());
+        self.partial(&open.vault, open.memory.as_ref().map_err(ToString::to_string), busy, output)
+    }
+
+    fn partial(
+        self,
+        vault: &FolderVault,
+        memory: Result<&OpenMemory, String>,
+        busy: String,
+        output: &mut Output,
+    ) -> Result<Outcome, Failure> {
+        let folder = compose::index_folder(vault.root());
+        let files = files_below(&folder);
+        let answer = Answer {
+            vault: vault.root().display().to_string(),
+            notes: vault.list().map_err(|error| Failure::failed(error.to_string()))?.files.len(),
+            links: None,
+            tags: None,
+            index: Index::of(Some(&folder), true, files.as_ref()),
+            embedding: None,
+            memory: Remembered::of(memory),
+            since: None,
+            ms: 0,
+            busy: Some(busy),
+        };
+        self.show(&answer, &IndexPlace::Folder(folder), output)
+    }
+
+    fn show(self, answer: &Answer, place: &IndexPlace, output: &mut Output) -> Result<Outcome, Failure> {
+        if self.json {
+            output.json(answer)?;
+        } else {
+            answer.print(place, output)?;
+        }
+        Ok(Outcome::Fine)
+    }
+}
+
+impl Index {
+    fn of(place: Option<&Path>, is_others: bool, files: Option<&Files>) -> Self {
+        Self {
+            place: place.map(|folder| folder.display().to_string()),
+            owner: if is_others { "other" } else { "none" },
+            bytes: files.map(|files| files.bytes),
+            written_at: files.and_then(|files| files.newest).map(|time| format!("{time:.0}")),
+        }
+    }
+}
+
+impl Remembered {
+    fn of(memory: Result<&OpenMemory, String>) -> Self {
+        let counted = memory.and_then(|open| Self::count(&**open.memory.store()).map_err(|error| error.to_string()));
+        counted.unwrap_or_else(|why| Self {
+            entities: 0,
+            observations: 0,
+            relations: 0,
+            changes: 0,
+            last_change: None,
+            health: why,
+        })
+    }
+
+    fn count(store: &dyn MemoryStore) -> Result<Self, MemoryFailure> {
+        let MemoryCounts { entities, observations, relations } = store.counts()?;
+        let last_change = store.log_before(ChangeNumber(i64::MAX), 1)?.pop().map(|change| LastChange {
+            at: change::at(&change),
+            client: change.author.client,
+            tool: change.author.tool,
+        });
+        let changes = store.head()?.0;
+        Ok(Self { entities, observations, relations, changes, last_change, health: "ok".to_owned() })
+    }
+
+    fn text(&self) -> String {
+        if self.health != "ok" {
+            return format!("cannot be used: {}; `quipu verify` checks it", self.health);
+        }
+        let Self { entities, observations, relations, .. } = self;
+        match &self.last_change {
+            None => "empty".to_owned(),
+            Some(LastChange { at, client, tool }) => {
+                let client = if client.is_empty() { "an unnamed client" } else { client };
+                format!(
+                    "{entities} entities, {observations} observations, {relations} relations; last change {at} by \
+                     {client} ({tool})"
+                )
+            }
+        }
+    }
+}
+
+impl Answer {
+    fn print(&self, place: &IndexPlace, output: &mut Output) -> Result<(), Failure> {
+        let row = |name: &str, value: String| Line::new().dim(format!("{name:<8}")).plain(value);
+        output.line(&Line::new().dim(format!("{:<8}", "vault")).bold(self.vault.clone()))?;
+        let no_notes = "; give another folder with --vault, or put Markdown files here";
+        output.line(&row("notes", format!("{}{}", self.notes, if self.notes == 0 { no_notes } else { "" })))?;
+        if let Some(Links { resolved, broken, advice }) = &self.links {
+            let hint = if *broken > 0 { "; `quipu doctor` lists them" } else { "" };
+            output.line(&row("links", format!("{resolved} resolved, {broken} broken{hint}")))?;
+            if let Some(advice) = advice {
+                output.line(&row("", advice.clone()))?;
+            }
+        }
+        if let Some(tags) = self.tags {
+            output.line(&row("tags", tags.to_string()))?;
+        }
+        let kept = match (self.index.bytes, &self.index.written_at) {
+            (Some(bytes), Some(at)) => format!("{}, last written {at}", size(bytes)),
+            _ => "new".to_owned(),
+        };
+        let index = match (place, &self.busy) {
+            (IndexPlace::Folder(folder), Some(busy)) => format!("{}, {kept}; {busy}", folder.display()),
+            // Run by the process that has it open.
+            (IndexPlace::Folder(folder), None) if self.index.owner == "other" => {
+                format!("{}, {kept}, in use by process {}", folder.display(), std::process::id())
+            }
+            (IndexPlace::Folder(folder), None) => format!("{}, {kept}", folder.display()),
+            (IndexPlace::Memory(WhyMemory::Owned), _) => format!("in use by another quipu process, {kept}"),
+            (IndexPlace::Memory(WhyMemory::Unwritable(reason)), _) => {
+                format!("in memory, its folder cannot be used: {reason}")
+            }
+            (IndexPlace::Memory(WhyMemory::NotYet), _) => "none yet; `quipu index` creates it".to_owned(),
+        };
+        output.line(&row("index", index))?;
+        if let Some(Embedding { passages, embedded, full }) = self.embedding {
+            let hint = match () {
+                () if embedded < passages => "; `quipu index` or a running server embeds the rest",
+                () if full < passages => "; `quipu index --wait` or a running server goes on with the rest",
+                () => "",
+            };
+            let text = meaning(&Coverage { passages, embedded, full });
+            output.line(&row("meaning", format!("{text}{hint}")))?;
+        }
+        output.line(&row("memory", self.memory.text()))?;
+        if let Some(Since { added, changed, removed }) = self.since
+            && matches!(place, IndexPlace::Folder(_))
+            && added + changed + removed > 0
+        {
+            let taken = format!("{added} added, {changed} changed, {removed} removed since then, now taken in");
+            output.line(&row("", taken))?;
+        }
+        Ok(())
+    }
+}
+
+fn count_links(snapshot: &Snapshot) -> Links {
+    let counts = snapshot.link_counts();
+    Links { resolved: counts.resolved, broken: counts.broken, advice: counts.advice() }
+}
+
+fn count_tags(snapshot: &Snapshot) -> usize {
+    let tags = snapshot.files().flat_map(|key| &snapshot.note(key).tags).map(|tag| tag.folded.as_str());
+    tags.collect::<FxHashSet<_>>().len()
+}
+
+/// How far embedding has come, in words.
+pub(super) fn meaning(coverage: &Coverage) -> String {
+    let Coverage { passages, embedded, full } = *coverage;
+    let text = format!("{embedded} of {passages} passages are embedded");
+    if full == embedded {
+        return text;
+    }
+    // Rounded down: it is all of them only when it is.
+    format!("{text}, {full} of them with the full model ({} %)", full * 100 / embedded)
+}
+
+/// What lies in a folder.
+struct Files {
+    bytes: u64,
+    newest: Option<Timestamp>,
+}
+
+/// `None` where there is no such folder. Files that vanish meanwhile are not counted: the index merges its own.
+#[expect(clippy::disallowed_methods, reason = "looks at the index's own folder")]
+fn files_below(folder: &Path) -> Option<Files> {
+    let mut files = Files { bytes: 0, newest: None };
+    for entry in std::fs::read_dir(folder).ok()?.flatten() {
+        let Ok(metadata) = entry.metadata() else { continue };
+        if metadata.is_dir() {
+            let below = files_below(&entry.path());
+            files.bytes += below.as_ref().map_or(0, |below| below.bytes);
+            files.newest = files.newest.max(below.and_then(|below| below.newest));
+        } else {
+            files.bytes += metadata.len();
+            let modified = metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
+            files.newest = files.newest.max(modified);
+        }
+    }
+    Some(files)
+}
+
+/// Bytes for people.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    if bytes < 1000 {
+        return format!("{bytes} bytes");
+    }
+    let mut value = bytes as f64 / 1000.0;
+    let mut unit = 0;
+    while value >= 999.95 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_for_people() {
+        let sizes = [0, 999, 1000, 999_949, 999_950, 1_234_567, 5_000_000_000].map(size);
+        assert_eq!(sizes, ["0 bytes", "999 bytes", "1.0 kB", "999.9 kB", "1.0 MB", "1.2 MB", "5.0 GB"]);
+    }
+}

@@ -1,0 +1,207 @@
+//! `quipu token`: creates, lists and revokes the tokens of clients over HTTP.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
+use jiff::{SignedDuration, Timestamp};
+use quipu_core::ports::{Clock, SystemClock};
+use quipu_server::own_files::own_folder;
+use quipu_server::served_vault::VaultSource;
+use quipu_server::tokens::{Scope, Token, TokenFile};
+use serde_json::{Value, json};
+
+use super::output::{Line, Output};
+use super::{Failure, Outcome, Shared, opened};
+
+/// Create, list and revoke the tokens of clients over HTTP.
+///
+/// A token is shown once, when it is created; only its hash is stored. Running servers accept a new token, and reject a
+/// revoked one, from the next request on.
+#[derive(Debug, Args)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  quipu token new --name laptop                            for an agent that reads and writes
+  quipu token new --name ci --scope read --expires 30d     for one that only reads, for a month
+  quipu token list
+  quipu token revoke laptop
+
+A client sends it with each request: Authorization: Bearer quipu_…
+
+JSON fields:
+  {id, name, scope, created, expires, expired}; `new` adds token; `list` gives a list and adds changed: true
+  for a token that servers reject because its line was changed or made with another key"
+)]
+pub(crate) struct TokenCommand {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Create a token and show it once.
+    New {
+        /// Name the token, here and in memory's log.
+        #[arg(long)]
+        name: String,
+        /// Allow reading tools only, all tools, or all tools and /metrics.
+        #[arg(long, default_value = "write", value_parser = scope_parser())]
+        scope: Scope,
+        /// Expire after 90s, 12h, 90d, 4w, or never.
+        #[arg(long, value_name = "TIME", default_value = "90d", value_parser = lifetime)]
+        expires: Lifetime,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List tokens (secrets are never shown).
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revoke a token.
+    Revoke {
+        /// Name or id of the token.
+        #[arg(value_name = "TOKEN")]
+        which: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Said of a token whose line a server rejects.
+const CHANGED: &str = ", rejected: its line in .quipu/tokens.toml was changed, or made with another key; revoke it";
+
+/// How long a token lasts; without an end, for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Lifetime(Option<SignedDuration>);
+
+fn scope_parser() -> impl TypedValueParser<Value = Scope> {
+    PossibleValuesParser::new(Scope::ALL.map(Scope::name))
+        .map(|name| Scope::from_name(&name).expect("clap lets no other word through"))
+}
+
+fn lifetime(text: &str) -> Result<Lifetime, String> {
+    if text == "never" {
+        return Ok(Lifetime(None));
+    }
+    let seconds = text.char_indices().last().and_then(|(at, unit)| {
+        let number: i64 = text[..at].parse().ok().filter(|number| (1..=36_500).contains(number))?;
+        match unit {
+            's' => Some(number),
+            'h' => Some(number * 60 * 60),
+            'd' => Some(number * 60 * 60 * 24),
+            'w' => Some(number * 60 * 60 * 24 * 7),
+            _ => None,
+        }
+    });
+    let seconds = seconds.ok_or("write it as 90s, 12h, 90d, 4w or never")?;
+    Ok(Lifetime(Some(SignedDuration::from_secs(seconds))))
+}
+
+impl TokenCommand {
+    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let located = opened::locate(None, shared)?;
+        if matches!(self.verb, Verb::New { .. }) && located.own_folder()?.is_none() {
+            let folder = own_folder(&located.root);
+            return Err(Failure::failed(format!("tokens cannot be kept in {}", folder.display()))
+                .hint("it must be a folder, not a link, that you can write"));
+        }
+        let file = TokenFile::of(&located.root);
+        let now = Timestamp::from_nanosecond(SystemClock.now_ns().into());
+        let now = now.expect("64 bits of nanoseconds reach 1677 to 2262");
+        match self.verb {
+            Verb::New { name, scope, expires, json } => {
+                if name.trim().is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
+                    return Err(Failure::usage(
+                        "a token's name has 1 to 64 characters, none of them control characters",
+                    ));
+                }
+                let expires = expires.0.and_then(|lifetime| now.checked_add(lifetime).ok());
+                let (text, token) = file.add(&name, scope, now, expires)?;
+                if json {
+                    let mut shown = to_json(&token, now);
+                    shown["token"] = json!(text);
+                    output.json(&shown)?;
+                } else {
+                    output.line(&Line::new().plain(text))?;
+                    output.aside(&line(&token, now));
+                    output.aside(&Line::new().dim("Keep it now: it is not shown again."));
+                }
+            }
+            Verb::List { json } => {
+                let tokens = file.list()?;
+                let accepted = file.accepted(&tokens)?;
+                if json {
+                    let listed = tokens.iter().zip(accepted).map(|(token, is_accepted)| {
+                        let mut listed = to_json(token, now);
+                        listed["changed"] = json!(!is_accepted);
+                        listed
+                    });
+                    output.json(&listed.collect::<Vec<_>>())?;
+                } else if tokens.is_empty() {
+                    output.aside(&Line::new().plain("there are no tokens; `quipu token new` creates one"));
+                } else {
+                    for (token, is_accepted) in tokens.iter().zip(accepted) {
+                        let line = line(token, now);
+                        output.line(&if is_accepted { line } else { line.yellow(CHANGED) })?;
+                    }
+                }
+            }
+            Verb::Revoke { which, json } => {
+                let revoked = file.revoke(&which)?;
+                if json {
+                    output.json(&to_json(&revoked, now))?;
+                } else {
+                    output.line(&Line::new().plain("revoked ").bold(revoked.name))?;
+                }
+            }
+        }
+        Ok(Outcome::Fine)
+    }
+}
+
+fn line(token: &Token, now: Timestamp) -> Line {
+    let line = Line::new().dim(token.id.clone()).plain("  ").bold(token.name.clone()).plain(format!(
+        "  {}, made {}",
+        token.scope.name(),
+        token.created()
+    ));
+    match token.expires() {
+        None => line.plain(", does not expire"),
+        Some(time) if token.is_expired(now) => line.yellow(format!(", expired {time}")),
+        Some(time) => line.plain(format!(", expires {time}")),
+    }
+}
+
+fn to_json(token: &Token, now: Timestamp) -> Value {
+    json!({
+        "id": token.id,
+        "name": token.name,
+        "scope": token.scope.name(),
+        "created": token.created(),
+        "expires": token.expires(),
+        "expired": token.is_expired(now),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lifetime_is_a_number_and_a_unit() {
+        let hours = |text| lifetime(text).map(|lifetime| lifetime.0.map(|time| time.as_hours()));
+        assert_eq!(lifetime("90s"), Ok(Lifetime(Some(SignedDuration::from_secs(90)))));
+        assert_eq!(hours("12h"), Ok(Some(12)));
+        assert_eq!(hours("90d"), Ok(Some(2160)));
+        assert_eq!(hours("4w"), Ok(Some(672)));
+        assert_eq!(hours("never"), Ok(None));
+        for wrong in ["", "d", "0d", "-1d", "90", "9m", "99999d", "1.5d", "９d"] {
+            assert!(hours(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! A client's file of settings: read, changed in one step, with what was there kept beside it.
+#![expect(clippy::disallowed_methods, reason = "other programs' settings, changed because the user asked for it")]
+
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use quipu_server::own_files;
+use similar::{ChangeTag, TextDiff};
+use tempfile::NamedTempFile;
+
+use super::{Client, Launch};
+
+/// The byte order mark.
+const MARK: &str = "\u{feff}";
+
+/// A client's settings as they are.
+pub(crate) struct ConfigFile {
+    client: &'static Client,
+    path: PathBuf,
+    /// None where there is no file.
+    text: Option<String>,
+}
+
+/// A change that has not been made yet.
+pub(crate) struct Change<'a> {
+    file: &'a ConfigFile,
+    /// The file itself, where people have put a link to it.
+    place: PathBuf,
+    pub(crate) after: String,
+}
+
+/// Held while settings are read and changed, whichever client's: of two commands at once, one would lose what the other
+/// put in.
+pub(crate) fn lock() -> anyhow::Result<File> {
+    own_files::lock(&own_files::user_folder()?)
+}
+
+impl ConfigFile {
+    pub(crate) fn read(client: &'static Client, path: PathBuf) -> anyhow::Result<Self> {
+        let text = own_files::text(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Self { client, path, text })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it says, without the mark that some editors put in front.
+    pub(crate) fn before(&self) -> &str {
+        let text = self.text.as_deref().unwrap_or_default();
+        text.strip_prefix(MARK).unwrap_or(text)
+    }
+
+    /// The byte order mark, where there is one: the program that wrote it may need it.
+    fn mark(&self) -> &'static str {
+        if self.text.as_deref().is_some_and(|text| text.starts_with(MARK)) { MARK } else { "" }
+    }
+
+    /// The server of this name, where it starts another program, or none that can be told.
+    pub(crate) fn stranger(&self, name: &str) -> anyhow::Result<Option<String>> {
+        let known = self.servers()?.into_iter().find(|(known, _)| known == name);
+        Ok(known.and_then(|(_, launch)| match launch {
+            Some(launch) if launch.is_quipu() => None,
+            Some(Launch { program, arguments }) => Some([vec![program], arguments].concat().join(" ")),
+            None => Some("something else".to_owned()),
+        }))
+    }
+
+    /// The servers in it, and how each is started.
+    pub(crate) fn servers(&self) -> anyhow::Result<Vec<(String, Option<Launch>)>> {
+        self.client.format.servers(self.before()).with_context(|| format!("cannot read {}", self.path.display()))
+    }
+
+    /// Puts a server in; `None` when it is there just so. What people have added to the one of that name stays.
+    pub(crate) fn with(&self, name: &str, launch: &Launch) -> anyhow::Result<Option<Change<'_>>> {
+        let is_there = |known: &(String, Option<Launch>)| known.0 == name && known.1.as_ref() == Some(launch);
+        if self.servers()?.iter().any(is_there) {
+            return Ok(None);
+        }
+        let after = self.client.format.with(self.before(), name, launch);
+        self.change(after.with_context(|| self.as_it_is())?).map(Some)
+    }
+
+    /// Puts a server in the place of whatever has that name; `None` when it is there just so.
+    pub(crate) fn with_instead(&self, name: &str, launch: &Launch) -> anyhow::Result<Option<Change<'_>>> {
+        let format = self.client.format;
+        let before = format.without(self.before(), name).with_context(|| self.as_it_is())?;
+        let before = before.as_deref().unwrap_or(self.before());
+        let after = format.with(before, name, launch).with_context(|| self.as_it_is())?;
+        if after == self.before() { Ok(None) } else { self.change(after).map(Some) }
+    }
+
+    /// Takes a server out; `None` when there is none.
+    pub(crate) fn without(&self, name: &str) -> anyhow::Result<Option<Change<'_>>> {
+        let after = self.client.format.without(self.before(), name);
+        after.with_context(|| self.as_it_is())?.map(|after| self.change(after)).transpose()
+    }
+
+    fn change(&self, mut after: String) -> anyhow::Result<Change<'_>> {
+        if self.text.is_none() && !after.ends_with('\n') {
+            after.push('\n');
+        }
+        Ok(Change { file: self, place: self.place()?, after: with_line_ends_of(self.before(), after) })
+    }
+
+    fn as_it_is(&self) -> String {
+        format!("cannot change {}, which is left as it is", self.path.display())
+    }
+
+    /// Where it is written. A link that leads nowhere is left: nobody knows what is to come at its end.
+    fn place(&self) -> anyhow::Result<PathBuf> {
+        match self.path.canonicalize() {
+            Ok(place) => Ok(place),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match std::fs::read_link(&self.path) {
+                Ok(end) => bail!(
+                    "{} is a link to {}, where there is nothing: make that file, or remove the link",
+                    self.path.display(),
+                    end.display()
+                ),
+                Err(_) => Ok(self.path.clone()),
+            },
+            Err(error) => Err(error).with_context(|| format!("cannot read {}", self.path.display())),
+        }
+    }
+}
+
+impl Change<'_> {
+    /// Makes it. Says where what was there is kept, if there was anything.
+    ///
+    /// Settings of a project are for everybody who has it, and its copies are kept with the user: beside the file they
+    /// would be committed.
+    pub(crate) fn make(&self, now: Timestamp, is_project: bool) -> anyhow::Result<Option<PathBuf>> {
+        let Self { file, place, after } = self;
+        let folder = place.parent().context("a file is in a folder")?;
+        std::fs::create_dir_all(folder).with_context(|| format!("while making {}", folder.display()))?;
+        let mode =
+            place.metadata().map_or(if is_project { 0o644 } else { 0o600 }, |metadata| metadata.permissions().mode());
+        let new = beside(folder, &[file.mark(), after].concat(), mode)
+            .with_context(|| format!("while writing {}", place.display()))?;
+        let copies = if is_project { own_files::user_folder()?.join("backups") } else { folder.to_owned() };
+        let backup = file.text.as_ref().map(|text| keep(place, &copies, text, mode, now)).transpose()?;
+        // As late as can be: the program whose settings these are takes no lock of ours.
+        let current = own_files::text(place).with_context(|| format!("cannot read {}", place.display()))?;
+        if current != file.text {
+            if let Some(backup) = &backup {
+                std::fs::remove_file(backup).with_context(|| format!("while removing {}", backup.display()))?;
+            }
+            bail!("{} was changed by another program at this moment; run this again", place.display());
+        }
+        let replace = || {
+            new.persist(place)?;
+            File::open(folder)?.sync_all()
+        };
+        replace().with_context(|| format!("while writing {}", place.display()))?;
+        Ok(backup)
+    }
+}
+
+/// A text in a new file of no name yet, on the disk.
+fn beside(folder: &Path, text: &str, mode: u32) -> io::Result<NamedTempFile> {
+    let mut new = NamedTempFile::new_in(folder)?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().set_permissions(Permissions::from_mode(mode))?;
+    new.as_file().sync_all()?;
+    Ok(new)
+}
+
+/// Keeps what a file says in a folder, under a name that is free.
+fn keep(path: &Path, folder: &Path, text: &str, mode: u32, now: Timestamp) -> anyhow::Result<PathBuf> {
+    let name = path.file_name().context("a file has a name")?.to_string_lossy().into_owned();
+    let stamp = now.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%S%3fZ").to_string();
+    let context = || format!("while keeping a copy of {}", path.display());
+    std::fs::create_dir_all(folder).with_context(context)?;
+    let mut copy = beside(folder, text, mode).with_context(context)?;
+    for number in 1.. {
+        let number = if number == 1 { String::new() } else { format!("-{number}") };
+        let backup = folder.join(format!("{name}.{stamp}{number}.bak"));
+        match copy.persist_noclobber(&backup) {
+            Ok(_) => return Ok(backup),
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => copy = error.file,
+            Err(error) => return Err(error.error).with_context(context),
+        }
+    }
+    unreachable!("some number is free")
+}
+
+/// Gives lines that were there the ends they had, and new ones that of the first: not every writer knows both kinds.
+fn with_line_ends_of(before: &str, after: String) -> String {
+    if !before.contains("\r\n") {
+        return after;
+    }
+    let ends: Vec<&str> =
+        before.split_inclusive('\n').map(|line| if line.ends_with("\r\n") { "\r\n" } else { "\n" }).collect();
+    let (old, new) = (before.replace("\r\n", "\n"), after.replace("\r\n", "\n"));
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
+    let mut text = String::with_capacity(after.len());
+    for line in TextDiff::from_slices(&old, &new).iter_all_changes() {
+        let end = match (line.tag(), line.old_index()) {
+            (ChangeTag::Delete, _) => continue,
+            (ChangeTag::Equal, Some(number)) => ends[number],
+            _ => ends[0],
+        };
+        match line.value().strip_suffix('\n') {
+            Some(line) => text.extend([line, end]),
+            None => text.push_str(line.value()),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_keep_their_ends() {
+        let given = |before: &str, after: &str| with_line_ends_of(before, after.to_owned());
+        assert_eq!(given("a\r\nb\r\n", "a\nx\nb\n"), "a\r\nx\r\nb\r\n");
+        assert_eq!(given("a\r\nb\nc\r\n", "a\nb\nc\nx\n"), "a\r\nb\nc\r\nx\r\n", "each its own");
+        assert_eq!(given("a\r\nb", "a\r\nb"), "a\r\nb");
+        assert_eq!(given("a\nb\n", "a\nx\n"), "a\nx\n");
+    }
+}

@@ -1,0 +1,232 @@
+//! Many clients over HTTP, at `/mcp`. On loopback anybody on this machine may come in, unless told otherwise; where other
+//! machines can come from, by address, by a name or through a proxy, nobody may without a token.
+
+mod auth;
+mod connection_table;
+mod connections;
+mod counters;
+mod door;
+mod hosts;
+mod limits;
+mod line_ends;
+#[cfg(feature = "oauth")]
+mod oauth;
+mod stream;
+mod tls;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
+use rustix::process::{Resource, getrlimit, setrlimit};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::mcp::{self, Server};
+use crate::service::Desk;
+use crate::shutdown;
+use crate::tokens::{TokenFile, Tokens};
+
+use auth::Auth;
+use connections::Connections;
+use counters::Counters;
+use door::Door;
+use hosts::Hosts;
+use limits::Clients;
+#[cfg(feature = "oauth")]
+pub use oauth::{KeySource, OAuthSettings};
+use tls::Tls;
+
+/// How long answers may still take once the server is told to stop.
+const STOP_GRACE: Duration = Duration::from_millis(800);
+
+/// Requests a second of one client, from other machines.
+const RATE: u32 = 100;
+
+/// How the server is reached, and by whom.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub address: SocketAddr,
+    /// Also where only programs of this machine come from.
+    pub require_token: bool,
+    pub allowed_hosts: Vec<String>,
+    pub allowed_origins: Vec<String>,
+    /// Certificates and their key.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    pub max_connections: usize,
+    /// Requests a second of one client.
+    pub rate: Option<u32>,
+    #[cfg(feature = "oauth")]
+    pub oauth: Option<OAuthSettings>,
+}
+
+impl Settings {
+    /// Where clients find it.
+    pub fn url(&self) -> String {
+        format!("{}://{}/mcp", if self.tls.is_some() { "https" } else { "http" }, self.address)
+    }
+
+    pub fn needs_token(&self) -> bool {
+        self.why_tokens().is_some()
+    }
+
+    /// Why nobody may come in without a token. A proxy in front of loopback shows in no address: all that it passes on comes
+    /// from this machine. It shows in the name by which its clients come, and in who gives out their tokens.
+    fn why_tokens(&self) -> Option<&'static str> {
+        if self.require_token {
+            Some("--require-token is set")
+        } else if !self.address.ip().is_loopback() {
+            Some("other machines can reach it")
+        } else if !self.allowed_hosts.is_empty() {
+            Some("--allowed-host is set, so other machines may reach it through a proxy")
+        } else if self.has_oauth() {
+            Some("--oauth-issuer is set")
+        } else {
+            None
+        }
+    }
+
+    fn has_oauth(&self) -> bool {
+        #[cfg(feature = "oauth")]
+        return self.oauth.is_some();
+        #[cfg(not(feature = "oauth"))]
+        false
+    }
+}
+
+/// Serves until the process is asked to end. A client that keeps its connection open is not waited for.
+pub fn serve(desk: Arc<dyn Desk>, vault: &Path, settings: &Settings) -> anyhow::Result<()> {
+    let tokens = Tokens::new(TokenFile::of(vault));
+    if let Some(why) = settings.why_tokens().filter(|_| !settings.has_oauth()) {
+        tokens.ensure_some().with_context(|| format!("cannot listen at {} without tokens: {why}", settings.address))?;
+    }
+    if !settings.address.ip().is_loopback() && settings.tls.is_none() {
+        tracing::warn!("tokens and notes are sent unencrypted; use --tls-cert and --tls-key, or a proxy with TLS");
+    }
+    let front = shutdown::front_runtime()?;
+    let runtime = tokio::runtime::Runtime::new().context("while starting the server's threads")?;
+    let outcome = front.block_on(async {
+        let stop = shutdown::stop_signal()?;
+        let (stopping, stopped) = watch::channel(false);
+        let listening = listen(Server::new(desk), tokens, settings.clone(), stopped);
+        let mut serving = runtime.spawn(listening);
+        tokio::select! {
+            served = &mut serving => return served?,
+            () = stop => {}
+        }
+        stopping.send_replace(true);
+        tokio::time::timeout(STOP_GRACE, serving).await.unwrap_or_else(|_| {
+            tracing::warn!("stopped while clients were still connected");
+            Ok(Ok(()))
+        })?
+    });
+    // Not waited for: a call that still runs has nobody left to answer.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn listen(server: Server, tokens: Tokens, settings: Settings, stop: watch::Receiver<bool>) -> anyhow::Result<()> {
+    raise_file_limit(settings.max_connections);
+    let tls = settings.tls.clone().map(|(certificates, key)| Tls::new(certificates, key)).transpose()?.map(Arc::new);
+    let address = settings.address;
+    let listener = TcpListener::bind(address).await.with_context(|| format!("while listening at {address}"))?;
+    let bound = listener.local_addr()?;
+    let counters = Arc::<Counters>::default();
+    let waited_for = server.clone();
+    let is_short = Arc::new(move || waited_for.is_short_of_room());
+    let connections = Connections::new(settings.max_connections, counters.clone(), is_short);
+    // Programs of this machine could use it up anyway, and share one address.
+    let rate = settings.rate.or((!address.ip().is_loopback()).then_some(RATE));
+    let auth = Auth::new(tokens, settings.needs_token());
+    #[cfg(feature = "oauth")]
+    let auth = auth.with_oauth(settings.oauth.as_ref().map(oauth::Validator::new).transpose()?);
+    #[cfg(feature = "oauth")]
+    let resource_metadata = settings.oauth.as_ref().map(OAuthSettings::metadata_url);
+    #[cfg(not(feature = "oauth"))]
+    let resource_metadata = None;
+    let door = Arc::new(Door {
+        hosts: Hosts::new(bound, tls.is_some(), &settings.allowed_hosts, &settings.allowed_origins)?,
+        auth,
+        clients: Clients::new(server.clone(), rate),
+        server: server.clone(),
+        counters,
+        connections: connections.clone(),
+        resource_metadata,
+    });
+    let pages: Router = Router::new()
+        .route("/metrics", get(door::metrics))
+        .route("/healthz", get(door::health))
+        .with_state(door.clone());
+    #[cfg(feature = "oauth")]
+    let pages = oauth::with_metadata(pages, settings.oauth.as_ref());
+    let router = mcp::http_routes(server)
+        .layer(from_fn_with_state(door.clone(), door::admit))
+        .merge(pages)
+        .layer(from_fn_with_state(door.clone(), door::enter));
+    let url = Settings { address: bound, ..settings.clone() }.url();
+    tracing::info!(target: "quipu::listening", "listening at {url}");
+    tokio::select! {
+        () = connections.serve(listener, tls, router, stop) => {}
+        () = door::close_revoked_streams(&door) => {}
+    }
+    Ok(())
+}
+
+/// Every connection is an open file, and the usual limit was set when nobody had many.
+fn raise_file_limit(connections: usize) {
+    // Besides connections: the index, memory, the watched folders.
+    let wanted = connections as u64 + 512;
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return;
+    }
+    limit.current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::debug!(%error, "the limit on open files stays as it is");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(address: &str) -> Settings {
+        Settings {
+            address: address.parse().unwrap(),
+            require_token: false,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            tls: None,
+            max_connections: 1,
+            rate: None,
+            #[cfg(feature = "oauth")]
+            oauth: None,
+        }
+    }
+
+    #[test]
+    fn whoever_may_come_from_another_machine_needs_a_token() {
+        assert!(!settings("127.0.0.1:7777").needs_token());
+        assert!(!settings("[::1]:7777").needs_token());
+        assert!(settings("0.0.0.0:7777").needs_token());
+        assert!(Settings { require_token: true, ..settings("127.0.0.1:7777") }.needs_token());
+        let hosts = vec!["notes.example.org".to_owned()];
+        assert!(Settings { allowed_hosts: hosts, ..settings("127.0.0.1:7777") }.needs_token(), "a proxy has that name");
+    }
+
+    #[cfg(feature = "oauth")]
+    #[test]
+    fn with_oauth_nobody_comes_in_without_a_token() {
+        let oauth = OAuthSettings {
+            issuer: "https://login.example.org".into(),
+            resource: "https://notes.example.org/mcp".into(),
+            keys: KeySource::File("keys.json".into()),
+        };
+        assert!(Settings { oauth: Some(oauth), ..settings("127.0.0.1:7777") }.needs_token());
+    }
+}

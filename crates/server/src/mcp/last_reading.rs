@@ -1,0 +1,77 @@
+//! How far the vault has been read, for those who must not wait to know it.
+//!
+//! In a process that does not own the vault another one is asked, which may be stopped or about to be replaced. So the
+//! question is asked beside, by one thread for all, and whoever is not answered soon makes do with what was known last.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::service::Reading;
+
+/// How long an answer is waited for: it usually takes well under a millisecond.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+#[derive(Default)]
+pub(super) struct LastReading(Arc<Last>);
+
+struct Last {
+    known: Mutex<Reading>,
+    is_asking: AtomicBool,
+}
+
+impl Default for Last {
+    fn default() -> Self {
+        Self { known: Mutex::new(Reading { files: 0, is_over: false }), is_asking: AtomicBool::new(false) }
+    }
+}
+
+/// That it is being asked.
+struct Asking(Arc<Last>);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.is_asking.store(false, Ordering::SeqCst);
+    }
+}
+
+impl LastReading {
+    /// What asking says, or what was known last where that takes too long or is under way already.
+    pub(super) async fn or(&self, ask: impl FnOnce() -> Reading + Send + 'static) -> Reading {
+        if !self.0.is_asking.swap(true, Ordering::SeqCst) {
+            let asking = Asking(self.0.clone());
+            let asked = tokio::task::spawn_blocking(move || {
+                let reading = ask();
+                *asking.0.known.lock() = reading;
+            });
+            // Late or never: then what was known last.
+            drop(tokio::time::timeout(PATIENCE, asked).await);
+        }
+        *self.0.known.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_waits_for_an_answer_that_does_not_come() {
+        let read = Reading { files: 7, is_over: true };
+        let last = LastReading::default();
+        assert_eq!(last.or(move || read).await, read);
+        let started = Instant::now();
+        for _ in 0..50 {
+            let stuck = || {
+                std::thread::sleep(10 * PATIENCE);
+                Reading { files: 8, is_over: true }
+            };
+            assert_eq!(last.or(stuck).await, read);
+        }
+        assert!(started.elapsed() < 5 * PATIENCE, "one waits, the others make do");
+    }
+}

@@ -1,0 +1,184 @@
+//! What changed in the vault, on its way to the clients that want to know: one sender, a queue for each that listens.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use quipu_core::model::NoteId;
+use quipu_tools::{Registry, echoed};
+use rmcp::RoleServer;
+use rmcp::model::{ErrorData, ResourceUpdatedNotificationParam};
+use rmcp::service::{Peer, SubscriptionSink};
+use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::time::Instant;
+
+use crate::service::Change;
+
+/// Changes a slow listener may be behind. Then it is told that anything may have changed.
+const QUEUED: usize = 64;
+
+/// How long further changes are waited for, so that a checkout of a thousand files is not a thousand notices.
+const GATHER: Duration = Duration::from_millis(100);
+
+/// Notes that one client may follow.
+const MAX_FOLLOWED: usize = 1000;
+
+/// Tells everyone.
+pub(super) struct Notices(broadcast::Sender<Arc<Change>>);
+
+impl Default for Notices {
+    fn default() -> Self {
+        Self(broadcast::Sender::new(QUEUED))
+    }
+}
+
+impl Notices {
+    /// Passes a change on, if anybody listens.
+    pub(super) fn tell(&self, change: Change) {
+        // An error is that nobody listens.
+        drop(self.0.send(Arc::new(change)));
+    }
+
+    pub(super) fn listen(&self) -> Listening {
+        Listening(self.0.subscribe())
+    }
+}
+
+/// The notes a client follows, under the addresses it gave for them.
+#[derive(Default)]
+pub(super) struct Followed(Mutex<HashMap<NoteId, Vec<String>>>);
+
+impl Followed {
+    /// Those of some addresses that can be followed together.
+    pub(super) fn acceptable(uris: Vec<String>) -> Vec<String> {
+        uris.into_iter().filter(|uri| Registry::note_of_resource(uri).is_some()).take(MAX_FOLLOWED).collect()
+    }
+
+    /// Follows what an address means, also where there is nothing yet.
+    pub(super) fn add(&self, uri: &str) -> Result<(), ErrorData> {
+        let Some(note) = Registry::note_of_resource(uri) else {
+            return Err(ErrorData::invalid_params(format!("{} is not the URI of a note", echoed(uri)), None));
+        };
+        let mut followed = self.0.lock();
+        if followed.values().map(Vec::len).sum::<usize>() >= MAX_FOLLOWED {
+            let message = format!("cannot subscribe to more than {MAX_FOLLOWED} notes; unsubscribe from one first");
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let uris = followed.entry(note).or_default();
+        if !uris.iter().any(|known| known == uri) {
+            uris.push(uri.to_owned());
+        }
+        Ok(())
+    }
+
+    /// No longer follows what an address means.
+    pub(super) fn remove(&self, uri: &str) {
+        let mut followed = self.0.lock();
+        followed.retain(|_, uris| {
+            uris.retain(|known| known != uri);
+            !uris.is_empty()
+        });
+    }
+
+    fn among(&self, gathered: &Change) -> Vec<String> {
+        let followed = self.0.lock();
+        let mut uris: Vec<String> = match &gathered.notes {
+            None => followed.values().flatten().cloned().collect(),
+            Some(notes) => notes.iter().filter_map(|note| followed.get(note)).flatten().cloned().collect(),
+        };
+        uris.sort();
+        uris.dedup();
+        uris
+    }
+}
+
+/// What a listener has not been told yet.
+pub(super) struct Listening(broadcast::Receiver<Arc<Change>>);
+
+impl Listening {
+    /// Tells a client of the older generation: of the lists in any case, of notes that it follows.
+    pub(super) async fn tell_peer(mut self, peer: Peer<RoleServer>, followed: Arc<Followed>) {
+        while let Some(gathered) = self.gather().await {
+            let mut told = Ok(());
+            if gathered.tools {
+                told = peer.notify_tool_list_changed().await;
+            }
+            if gathered.listing {
+                told = told.and(peer.notify_resource_list_changed().await);
+            }
+            for uri in followed.among(&gathered) {
+                told = told.and(peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await);
+            }
+            if told.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Tells a client of the newer generation what it asked to be told.
+    pub(super) async fn tell_sink(mut self, sink: &SubscriptionSink, followed: &Followed) {
+        let wants_list = sink.accepted().resources_list_changed == Some(true);
+        let wants_tools = sink.accepted().tools_list_changed == Some(true);
+        while let Some(gathered) = self.gather().await {
+            let mut told = Ok(());
+            if gathered.tools && wants_tools {
+                told = sink.notify_tool_list_changed().await;
+            }
+            if gathered.listing && wants_list {
+                told = told.and(sink.notify_resource_list_changed().await);
+            }
+            for uri in followed.among(&gathered) {
+                told = told.and(sink.notify_resource_updated(uri).await);
+            }
+            if told.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// The next change and those soon behind it; `None` when there will be none. Changes that never pause are told in parts.
+    async fn gather(&mut self) -> Option<Change> {
+        let mut gathered = Change::NONE;
+        let mut next = self.0.recv().await;
+        let until = Instant::now() + GATHER;
+        loop {
+            match next {
+                Ok(notice) => {
+                    gathered.listing |= notice.listing;
+                    gathered.tools |= notice.tools;
+                    match (&mut gathered.notes, &notice.notes) {
+                        (Some(notes), Some(more)) => notes.extend_from_slice(more),
+                        (notes, _) => *notes = None,
+                    }
+                }
+                Err(RecvError::Lagged(_)) => gathered = Change { tools: true, ..Change::ANY },
+                Err(RecvError::Closed) => return None,
+            }
+            match tokio::time::timeout_at(until, self.0.recv()).await {
+                Ok(more) => next = more,
+                Err(_) => return Some(gathered),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn changes_that_never_pause_are_told_all_the_same() {
+        let notices = Arc::<Notices>::default();
+        let mut listening = notices.listen();
+        let busy = tokio::spawn(async move {
+            loop {
+                notices.tell(Change { notes: Some(vec![NoteId::new("a.md")]), ..Change::NONE });
+                tokio::time::sleep(GATHER / 5).await;
+            }
+        });
+        let told = tokio::time::timeout(50 * GATHER, listening.gather()).await;
+        assert!(told.expect("before it pauses").is_some());
+        busy.abort();
+    }
+}

@@ -1,0 +1,83 @@
+//! Notes as MCP resources. What they are and how they are addressed is the registry's; this is how MCP words it.
+
+use quipu_core::Session;
+use quipu_tools::{Registry, echoed};
+use rmcp::model::{
+    CompleteRequestParams, CompletionInfo, ErrorData, ListResourcesResult, ReadResourceResult, Reference, Resource,
+    ResourceContents, ResourceTemplate,
+};
+
+use crate::service::Desk;
+
+/// Enough that a small vault is one page, and a page of long titles still is no burden.
+const PAGE_SIZE: usize = 200;
+
+/// The one argument of the one template.
+const ARGUMENT: &str = "id";
+
+pub(super) fn list(desk: &dyn Desk, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
+    let page = desk.resources(cursor, PAGE_SIZE);
+    let page = page.map_err(|fault| ErrorData::invalid_params(fault.message, None))?;
+    let resources = page.resources.into_iter().map(|note| {
+        Resource::new(note.uri, note.name)
+            .with_title(note.title)
+            .with_mime_type(Registry::RESOURCE_MIME_TYPE)
+            .with_size(note.size)
+    });
+    let listed = ListResourcesResult::with_all_items(resources.collect());
+    Ok(ListResourcesResult { next_cursor: page.next_cursor, ..listed })
+}
+
+pub(super) fn template() -> ResourceTemplate {
+    ResourceTemplate::new(Registry::RESOURCE_TEMPLATE, "note")
+        .with_title("A note")
+        .with_description("The whole file of one Markdown note, by its id: the path from the vault's root, lowercased.")
+        .with_mime_type(Registry::RESOURCE_MIME_TYPE)
+}
+
+pub(super) fn read(desk: &dyn Desk, session: &Session, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let found = desk.read_resource(session, uri).map_err(|fault| {
+        tracing::error!(?fault, uri, "cannot read a resource");
+        ErrorData::internal_error(format!("{} cannot be read", echoed(uri)), None)
+    })?;
+    let Some(note) = found else {
+        let uri = echoed(uri);
+        let data = serde_json::json!({ "uri": uri });
+        return Err(ErrorData::resource_not_found(format!("there is no resource {uri}"), Some(data)));
+    };
+    // Under the name it was asked for, not under the one it is listed with: clients match the two.
+    let contents = ResourceContents::text(note.text, uri).with_mime_type(Registry::RESOURCE_MIME_TYPE);
+    Ok(ReadResourceResult::new(vec![contents]))
+}
+
+/// How many bytes a note is on its way out, about.
+pub(super) fn weight(read: &Result<ReadResourceResult, ErrorData>) -> usize {
+    let Ok(read) = read else { return 0 };
+    let texts = read.contents.iter().map(|contents| match contents {
+        ResourceContents::TextResourceContents { text, .. } => text.len(),
+        _ => 0,
+    });
+    texts.sum()
+}
+
+pub(super) fn complete(desk: &dyn Desk, request: &CompleteRequestParams) -> Result<CompletionInfo, ErrorData> {
+    match &request.r#ref {
+        Reference::Resource(template) if template.uri == Registry::RESOURCE_TEMPLATE => {}
+        Reference::Resource(template) => {
+            return Err(ErrorData::invalid_params(
+                format!("there is no resource template {}", echoed(&template.uri)),
+                None,
+            ));
+        }
+        _ => return Err(ErrorData::invalid_params("there are no prompts", None)),
+    }
+    if request.argument.name != ARGUMENT {
+        let name = echoed(&request.argument.name);
+        let message = format!("the template's only argument is `{ARGUMENT}`, not `{name}`");
+        return Err(ErrorData::invalid_params(message, None));
+    }
+    let found = desk.complete_note_id(&request.argument.value, CompletionInfo::MAX_VALUES);
+    let has_more = found.total > found.values.len();
+    CompletionInfo::with_pagination(found.values, u32::try_from(found.total).ok(), has_more)
+        .map_err(|error| ErrorData::internal_error(error, None))
+}

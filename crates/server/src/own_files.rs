@@ -1,0 +1,156 @@
+//! Small files of the program's own: replaced whole, so that nobody reads half of one, and readable by their owner alone.
+//!
+//! Two places: a vault's `.quipu/`, which may have come with a copied or cloned vault, and the user's own folder, which
+//! no vault can bring along. What decides whom to trust lies in the second.
+#![expect(clippy::disallowed_methods, reason = "none of these files is a note or an index")]
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use quipu_own_folder::OwnFolder;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+/// Its name in the folder whose files it guards.
+const LOCK: &str = "own-files.lock";
+
+/// What is ours in a vault.
+pub fn own_folder(root: &Path) -> PathBuf {
+    root.join(".quipu")
+}
+
+/// Where the user's own folder is; `XDG_STATE_HOME` moves it.
+pub fn user_folder() -> anyhow::Result<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")));
+    Ok(state.context("there is no home folder to keep anything in; set HOME or XDG_STATE_HOME")?.join("quipu"))
+}
+
+/// Takes from `.quipu`, and from what an earlier version left in it, the rights of accounts that it is not for. Fails where it
+/// is another account's folder.
+pub fn tighten(own_folder: &Path) -> io::Result<()> {
+    let folder = OwnFolder::open(own_folder)?;
+    let vault = own_folder.parent().unwrap_or(Path::new(".")).metadata()?;
+    folder.check_owner(vault.uid())?;
+    // Versions in the trash have the rights of their notes, and are given back with them.
+    let faults = folder.tighten(&|name| ["index", "text", "backups", "share"].contains(&name))?;
+    faults.into_iter().for_each(|fault| tracing::warn!("{fault}"));
+    Ok(())
+}
+
+/// Opens a folder of ours, which is made where there is none. The user's own may be a link, one in a vault may not.
+fn open_folder(folder: &Path) -> io::Result<OwnFolder> {
+    std::fs::create_dir_all(folder)?;
+    let is_in_vault = folder.file_name().is_some_and(|name| name == ".quipu");
+    if is_in_vault { OwnFolder::open(folder) } else { OwnFolder::open(&folder.canonicalize()?) }
+}
+
+/// Opens what must be a file. Anything else that lies in its place, a pipe or a device, would be waited for without end: it
+/// is refused. A link is followed unless the flags say otherwise.
+pub fn open(path: &Path, options: &mut OpenOptions, flags: OFlags) -> io::Result<File> {
+    let refused =
+        || io::Error::new(io::ErrorKind::InvalidInput, "it is not a file: put one in its place, or remove it");
+    let file = match options.custom_flags((flags | OFlags::NONBLOCK).bits().cast_signed()).open(path) {
+        // A socket, or a pipe at whose other end there is nobody.
+        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => return Err(refused()),
+        // A link where none is followed.
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Err(refused()),
+        file => file?,
+    };
+    if file.metadata()?.is_file() { Ok(file) } else { Err(refused()) }
+}
+
+/// The text of a file, whoever it belongs to; `None` where there is none.
+pub fn text(file: &Path) -> io::Result<Option<String>> {
+    let mut text = String::new();
+    match open(file, File::options().read(true), OFlags::empty())
+        .and_then(|mut opened| opened.read_to_string(&mut text))
+    {
+        Ok(_) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The text of one of our files; `None` where there is none.
+pub fn read(file: &Path) -> anyhow::Result<Option<String>> {
+    text(file).with_context(|| format!("while reading {}", file.display()))
+}
+
+/// Puts a text in a file's place, in one step. Its folder is made where there is none.
+pub fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
+    let write = || {
+        let name = file.file_name().and_then(|name| name.to_str()).ok_or(io::ErrorKind::InvalidInput)?;
+        let folder = open_folder(file.parent().unwrap_or(Path::new(".")))?;
+        let draft = format!(".{name}.{}", crate::sharing::new_key());
+        let put = || {
+            let mut new = folder.file(&draft, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
+            // Also in a folder that a group shares.
+            new.set_permissions(Permissions::from_mode(0o600))?;
+            new.write_all(text.as_bytes())?;
+            new.sync_all()?;
+            folder.rename(&draft, name)
+        };
+        put().inspect_err(|_| drop(folder.remove(&draft)))?;
+        folder.sync()
+    };
+    write().with_context(|| format!("while writing {}", file.display()))
+}
+
+/// Held while a file is read and replaced; another process waits.
+pub fn lock(folder: &Path) -> anyhow::Result<File> {
+    let take = || {
+        let file = open_folder(folder)?.file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
+        file.lock()?;
+        Ok::<_, io::Error>(file)
+    };
+    take().with_context(|| format!("while locking {}", folder.join(LOCK).display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each would be waited for without end, but for the folder.
+    #[test]
+    fn what_is_no_file_is_refused_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name| folder.path().join(name);
+        assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", at("device")).unwrap();
+        std::fs::create_dir(at("folder")).unwrap();
+        for name in ["pipe", "socket", "device", "folder"] {
+            let error = text(&at(name)).unwrap_err();
+            assert!(error.to_string().starts_with("it is not a file"), "{name}: {error}");
+        }
+        assert_eq!(text(&at("nothing")).unwrap(), None);
+        std::fs::write(at("file"), "x").unwrap();
+        assert_eq!(text(&at("file")).unwrap().as_deref(), Some("x"));
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_lock_is_refused_and_nothing_is_made_where_it_leads() {
+        let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let target = elsewhere.path().join("made");
+        std::os::unix::fs::symlink(&target, folder.path().join(LOCK)).unwrap();
+        for is_there in [false, true] {
+            assert_eq!(target.exists(), is_there);
+            let error = format!("{:#}", lock(folder.path()).unwrap_err());
+            assert!(error.contains(LOCK) && error.contains("is a link"), "{error}");
+            assert_eq!(target.exists(), is_there);
+            std::fs::write(&target, "x").unwrap();
+        }
+    }
+
+    #[test]
+    fn a_pipe_in_place_of_the_lock_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(folder.path().join(LOCK)).status().unwrap().success());
+        let error = format!("{:#}", lock(folder.path()).unwrap_err());
+        assert!(error.contains(LOCK) && error.contains("not a file"), "{error}");
+    }
+}

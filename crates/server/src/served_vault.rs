@@ -1,0 +1,59 @@
+//! An open vault as the server uses it. The composition root implements this over the files and stores it chose.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quipu_core::Knowledge;
+use quipu_core::index::{IndexError, Scope};
+use quipu_core::memory::Memory;
+use quipu_tools::Registry;
+use serde_json::Value;
+
+use crate::engine::{Engine, FirstPass};
+use crate::sharing::{Looks, Printed};
+
+/// Finds and opens one vault.
+pub trait VaultSource: Send + Sync {
+    /// The vault's `.quipu/` folder, made where it can be. `None` where it cannot: then the vault is not shared.
+    fn own_folder(&self) -> anyhow::Result<Option<PathBuf>>;
+
+    /// Opens the vault without reading it.
+    fn open(&self) -> anyhow::Result<Arc<dyn ServedVault>>;
+}
+
+/// An open vault.
+pub trait ServedVault: Send + Sync {
+    /// The folder of notes.
+    fn root(&self) -> &Path;
+
+    /// What tools ask.
+    fn knowledge(&self) -> &Arc<Knowledge>;
+
+    /// What agents remember, or why it cannot be used, for the log.
+    fn memory(&self) -> Result<&Arc<Memory>, String>;
+
+    /// Every tool over this vault.
+    fn registry(&self) -> Registry;
+
+    /// Reads every file that the index does not know.
+    fn read(&self, first_pass: FirstPass) -> Result<(), IndexError>;
+
+    /// Whether another process has the index open, so that this one keeps its own in memory.
+    fn is_index_taken(&self) -> bool;
+
+    /// Why the index is not kept on disk, where that is a surprise.
+    fn why_not_kept(&self) -> Option<String>;
+
+    /// Reports changes by other programs until the returned value is dropped: what to look at, or a warning.
+    fn watch(&self, on_event: Box<dyn Fn(Result<Scope, String>) + Send>) -> Result<Box<dyn Send>, String>;
+
+    /// Deletes versions from the trash that are older than this. Gives how many.
+    fn prune_trash(&self, before_ns: i64) -> io::Result<usize>;
+
+    /// Saves what the next start would have to find out again.
+    fn save(&self);
+
+    /// Runs a command of the command line for another process.
+    fn run_command(self: Arc<Self>, engine: &Engine, command: Value, looks: Looks) -> Printed;
+}

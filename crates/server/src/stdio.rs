@@ -1,0 +1,99 @@
+//! One client over standard input and output. Standard output carries the protocol and nothing else.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use tokio::sync::watch;
+
+use crate::hang_up;
+use crate::mcp::{self, Server};
+use crate::service::Desk;
+use crate::shutdown;
+
+/// How long a client that has asked something and left is still worth an answer, while another process is waited for.
+const LEFT_GRACE: Duration = Duration::from_millis(700);
+
+/// How often it is looked whether that process came.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Does what must be done before a client can be served, unless it leaves meanwhile: then `None`. `is_waiting` says whether
+/// the work only waits for another process, which may never come.
+pub fn prepare<T: Send + 'static>(
+    is_waiting: &AtomicBool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> anyhow::Result<Option<T>> {
+    let (done, outcome) = tokio::sync::oneshot::channel();
+    let begin = move || {
+        // Nobody wants it any more if this fails.
+        let _ = done.send(work());
+    };
+    std::thread::Builder::new().name("prepare".into()).spawn(begin).context("while starting to open the vault")?;
+    shutdown::front_runtime()?.block_on(async {
+        tokio::select! {
+            biased;
+            outcome = outcome => Ok(Some(outcome.context("opening the vault failed; the log says why")?)),
+            () = client_gone(is_waiting) => Ok(None),
+            () = shutdown::parent_gone() => Ok(None),
+        }
+    })
+}
+
+/// Ready when the client has closed its side, and there is nothing to answer or nobody who could.
+async fn client_gone(is_waiting: &AtomicBool) {
+    input_closed().await;
+    let closed = Instant::now();
+    loop {
+        let asks = rustix::io::ioctl_fionread(std::io::stdin()).is_ok_and(|bytes| bytes > 0);
+        if !asks || (is_waiting.load(Ordering::SeqCst) && closed.elapsed() > LEFT_GRACE) {
+            return tracing::info!("the client left before it could be served");
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Whether the other end of standard input is closed, whatever lies in it still: watched from the first question on, by one
+/// thread for the whole process. Beside reading, since whoever reads the same input has its readiness told only once. A file
+/// has no other end.
+static INPUT_CLOSED: LazyLock<watch::Receiver<bool>> = LazyLock::new(|| {
+    let (tell, told) = watch::channel(false);
+    let look = move || match hang_up::wait(std::io::stdin()) {
+        Ok(()) => drop(tell.send_replace(true)),
+        Err(error) => tracing::debug!(%error, "standard input cannot be watched"),
+    };
+    if let Err(error) = std::thread::Builder::new().name("input".into()).spawn(look) {
+        tracing::debug!(%error, "standard input is not watched");
+    }
+    told
+});
+
+/// Ready when the client has closed its side; never where that cannot be watched.
+async fn input_closed() {
+    if INPUT_CLOSED.clone().wait_for(|is_closed| *is_closed).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Serves until the client closes its side or the process is asked to end, and answers what is in flight first.
+pub fn serve(desk: Arc<dyn Desk>) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("while starting the server's threads")?;
+    let outcome = runtime.block_on(async {
+        let asked = shutdown::stop_signal()?;
+        let stop = async {
+            tokio::select! {
+                () = asked => {}
+                () = shutdown::parent_gone() => {}
+            }
+        };
+        let (reader, writer) = mcp::stdio_pipes();
+        mcp::converse(Server::new(desk), reader, writer, input_closed(), stop).await
+    });
+    // Not waited for: where standard input is no pipe, a thread is still blocked in reading it.
+    runtime.shutdown_background();
+    outcome
+}
