@@ -1,9 +1,9 @@
-//! Folders of Quipu's own in a vault, held open: `.quipu` and those below it. The vault may be shared or come from elsewhere,
-//! so every step is one name in an open folder, no link is followed, nothing is deleted through one, and what is opened must
-//! be a regular file of a trusted account.
+//! Quipu's own folders in a vault, held open: `.quipu` and those below it. The vault may be shared or come from elsewhere, so
+//! every step is one name in an open folder, no link is followed or deleted through, and only regular files of a trusted account
+//! are opened.
 //!
-//! Folders are made for their owner alone (0700, files 0600). A folder that has the set-group-ID bit and may be written by
-//! its group was shared on purpose: what is made in it is for the group too (2770, files 0660).
+//! Folders are created for their owner only (0700, files 0600). A folder with the set-group-ID bit that its group may write was
+//! shared on purpose: what is created in it is for the group too (2770, files 0660).
 
 use std::fs::File;
 use std::io;
@@ -24,24 +24,24 @@ pub struct OwnFolder {
 }
 
 impl OwnFolder {
-    /// Opens a folder that is there. The folders above it may be reached by links, it may not be one.
+    /// Opens an existing folder. Folders above it may be links; the folder itself may not.
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let dir = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| not_a_folder(path, error))?;
         Self::of(dir, path.to_owned())
     }
 
-    /// Opens a folder in this one, which is made where there is none, for whom this one is for.
+    /// Opens or creates a folder in this one, for the same accounts.
     pub fn folder(&self, name: &str) -> io::Result<Self> {
-        self.open_or_make(name, if self.is_shared { 0o2770 } else { 0o700 })
+        self.open_or_create(name, if self.is_shared { 0o2770 } else { 0o700 })
     }
 
-    /// The same; where it is made, it is for its owner alone.
+    /// The same, but a new folder is for its owner only.
     pub fn private_folder(&self, name: &str) -> io::Result<Self> {
-        self.open_or_make(name, 0o700)
+        self.open_or_create(name, 0o700)
     }
 
-    fn open_or_make(&self, name: &str, mode: RawMode) -> io::Result<Self> {
+    fn open_or_create(&self, name: &str, mode: RawMode) -> io::Result<Self> {
         let mode = Mode::from_raw_mode(mode);
         let is_new = match rustix::fs::mkdirat(&self.dir, name, mode) {
             Err(Errno::EXIST) => false,
@@ -52,7 +52,7 @@ impl OwnFolder {
         let dir =
             rustix::fs::openat(&self.dir, name, flags, Mode::empty()).map_err(|error| not_a_folder(&path, error))?;
         if is_new {
-            // Whatever the process masks.
+            // Whatever the umask is.
             rustix::fs::fchmod(&dir, mode)?;
         }
         Self::of(dir, path)
@@ -64,23 +64,23 @@ impl OwnFolder {
         Ok(Self { dir, path, is_shared, owner: stat.st_uid })
     }
 
-    /// Where it was opened. Other programs may have put something else there since: see [`OwnFolder::check_place`].
+    /// The path that was opened. Another program may have replaced it: see [`OwnFolder::check_place`].
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Fails where its path leads to another folder by now. For what can only be reached by a path.
+    /// Fails if its path leads to another folder by now. For libraries that open files by path only.
     pub fn check_place(&self) -> io::Result<()> {
         let there = rustix::fs::stat(&self.path)?;
         let own = rustix::fs::fstat(&self.dir)?;
         if (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino) {
             return Ok(());
         }
-        Err(refused(&self.path, "is another folder than the one that was opened"))
+        Err(refused(&self.path, "was replaced by another folder"))
     }
 
-    /// Fails where the folder was made by another account than this one, root or `trusted`: who owns a folder can replace all
-    /// that is in it at any time.
+    /// Fails if the folder belongs to another account than this one, root or `trusted`: its owner can replace everything in
+    /// it at any time.
     pub fn check_owner(&self, trusted: u32) -> io::Result<()> {
         if self.is_shared || [0, trusted, rustix::process::geteuid().as_raw()].contains(&self.owner) {
             return Ok(());
@@ -88,12 +88,12 @@ impl OwnFolder {
         Err(refused(&self.path, "belongs to another account"))
     }
 
-    /// Opens a regular file; nothing else is waited for. It is made for whom the folder is for, where the flags say so.
+    /// Opens a regular file, and nothing else. A new one is created for the same accounts as the folder, if the flags say so.
     pub fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
         let path = self.path.join(name);
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match rustix::fs::openat(&self.dir, name, flags, self.file_mode()) {
-            // A link, a socket, or a pipe at whose other end there is nobody.
+            // A link, a socket, or a pipe without a reader.
             Err(Errno::LOOP) => return Err(refused(&path, "is a link")),
             Err(Errno::NXIO) => return Err(refused(&path, "is not a file")),
             file => File::from(file?),
@@ -106,22 +106,22 @@ impl OwnFolder {
         Ok(file)
     }
 
-    /// Opens a new file to the group of a shared folder, whatever the process masks.
+    /// Lets the group of a shared folder use a new file, whatever the umask is.
     fn share(&self, file: impl AsFd) -> io::Result<()> {
         if self.is_shared { Ok(rustix::fs::fchmod(file, self.file_mode())?) } else { Ok(()) }
     }
 
-    /// Makes a file where there is none, for whom the folder is for. One that is there must be a regular file of ours.
-    pub fn make_file(&self, name: &str) -> io::Result<()> {
+    /// Creates a file for the same accounts as the folder. An existing one must be a regular file of a trusted account.
+    pub fn create_file(&self, name: &str) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match rustix::fs::openat(&self.dir, name, flags, self.file_mode()) {
-            // It is not opened: closing it would let go of the locks that this process has on it.
+            // It is not opened: closing it would release the locks that this process has on it.
             Err(Errno::EXIST) => self.check(name).map(drop),
             made => self.share(made?),
         }
     }
 
-    /// Whether there is a file of that name, which must be a regular file of a trusted account.
+    /// Whether the file exists. It must be a regular file of a trusted account.
     pub fn check(&self, name: &str) -> io::Result<bool> {
         match rustix::fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => self.check_stat(&stat, name).map(|()| true),
@@ -142,7 +142,7 @@ impl OwnFolder {
         if is_trusted { Ok(()) } else { Err(refused(&path, "belongs to another account")) }
     }
 
-    /// Every name in the folder, in no order.
+    /// Every name in the folder, unordered.
     pub fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in rustix::fs::Dir::read_from(&self.dir)? {
@@ -155,7 +155,7 @@ impl OwnFolder {
         Ok(names)
     }
 
-    /// Removes a file of any kind; a link itself, not what it leads to.
+    /// Deletes a file of any kind; a link itself, not its target.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         match rustix::fs::unlinkat(&self.dir, name, AtFlags::empty()) {
             Err(Errno::NOENT) => Ok(()),
@@ -163,7 +163,7 @@ impl OwnFolder {
         }
     }
 
-    /// Removes a folder of files, and a link or a file that has its name.
+    /// Deletes a folder of files, or a link or file of that name.
     pub fn remove_folder(&self, name: &str) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match rustix::fs::openat(&self.dir, name, flags, Mode::empty()) {
@@ -179,18 +179,18 @@ impl OwnFolder {
         Ok(rustix::fs::unlinkat(&self.dir, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// Puts a file in the place of another.
+    /// Renames a file; an existing one is replaced.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         Ok(rustix::fs::renameat(&self.dir, from, &self.dir, to)?)
     }
 
-    /// Makes the names of files last.
+    /// Syncs the names of files.
     pub fn sync(&self) -> io::Result<()> {
         Ok(rustix::fs::fsync(&self.dir)?)
     }
 
-    /// Takes away what accounts may do that the folder is not for: with the folder itself, its files, and those of the
-    /// folders in it that `enter` names. Says what could not be changed, as sentences.
+    /// Removes permissions of other accounts: from the folder, its files, and recursively from the folders that `enter` accepts.
+    /// Returns failures, as sentences.
     pub fn tighten(&self, enter: &dyn Fn(&str) -> bool) -> io::Result<Vec<String>> {
         let mut faults = Vec::new();
         let own = rustix::fs::fstat(&self.dir)?;
@@ -230,17 +230,17 @@ fn is_shared(stat: &Stat) -> bool {
     stat.st_mode & 0o2020 == 0o2020
 }
 
-/// The mode without what is not allowed; `None` where nothing is to be taken away. Nobody gets more than before.
+/// The mode without forbidden permissions; `None` if it has none. No permission is added.
 fn narrower(mode: RawMode, allowed: RawMode) -> Option<Mode> {
     let mode = mode & 0o7777;
     let kept = mode & allowed;
-    // A set-group-ID bit that a folder inherited gives nobody anything.
+    // A set-group-ID bit that a folder inherited permits nothing.
     let has_more = mode & !allowed & 0o5777 != 0;
     has_more.then(|| Mode::from_raw_mode(kept))
 }
 
-/// Changes what a name stands for now, and no link that takes its place. The file is not opened: closing it would let go of
-/// the locks that SQLite has on it.
+/// Changes the mode of a file, and not of a link that replaces it. The file is not opened: closing it would release SQLite's
+/// locks on it.
 #[cfg(target_os = "linux")]
 fn change_mode(dir: &OwnedFd, name: &str, mode: Mode, kind: FileType) -> Result<(), Errno> {
     let handle = rustix::fs::openat(dir, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
@@ -257,7 +257,7 @@ fn change_mode(dir: &OwnedFd, name: &str, mode: Mode, _: FileType) -> Result<(),
 
 fn loose(path: &Path, error: Errno) -> String {
     format!(
-        "cannot take the rights of other accounts from {0}: {error}; run `chmod go= {0}` as its owner",
+        "cannot remove the permissions of other accounts from {0}: {error}; run `chmod go= {0}` as its owner",
         path.display()
     )
 }

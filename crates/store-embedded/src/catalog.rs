@@ -115,7 +115,7 @@ pub(crate) fn connect(folder: &OwnFolder, name: &str) -> Result<Connection, Cata
             return Err(CatalogError::Foreign("has a rollback journal beside it, which Quipu never writes".to_owned()));
         }
     }
-    folder.make_file(name)?;
+    folder.create_file(name)?;
     let db = sqlite::connect(&folder.path().join(name), OpenFlags::empty())?;
     // SQLite opens files by path only.
     folder.check_place()?;

@@ -1,43 +1,43 @@
 //! A small MCP client for the built binary: JSON lines over its stdin and stdout, nothing else.
 //!
-//! Written by hand rather than with the library the server uses, so that a fault the two would share still shows.
+//! Written by hand rather than with the server's library, so that a bug in the library shows.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// A running server and the wire to it.
+/// A running server and the connection to it.
 pub struct Client {
     child: Child,
     wire: Wire,
 }
 
-/// Both directions of the wire. Requests may be sent ahead of the answers.
+/// Both directions of a connection. Requests may be sent before earlier responses arrive.
 pub struct Wire {
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
     last_id: u64,
 }
 
-/// What came back for one request.
+/// The response to one request.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// Which request.
+    /// The id of the request.
     pub id: u64,
-    /// The result or the JSON-RPC error, whole.
+    /// The result or the JSON-RPC error.
     pub message: Value,
 }
 
 impl Client {
-    /// Starts a server and shakes hands.
+    /// Starts a server and initialises the connection.
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
         let mut client = Self::start(command)?;
         client.wire.shake_hands()?;
         Ok(client)
     }
 
-    /// Starts a server and says nothing yet.
+    /// Starts a server and sends nothing yet.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let requests = child.stdin.take().expect("stdin was piped");
@@ -45,7 +45,7 @@ impl Client {
         Ok(Self { child, wire: Wire { requests, answers, last_id: 0 } })
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for its response.
     pub fn request(&mut self, method: &str, params: &Value) -> io::Result<Answer> {
         let id = self.wire.send(method, params)?;
         let answer = self.wire.receive()?;
@@ -56,7 +56,7 @@ impl Client {
         }
     }
 
-    /// Calls a tool and waits for its answer.
+    /// Calls a tool and waits for its response.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> io::Result<Answer> {
         self.request("tools/call", &json!({ "name": tool, "arguments": arguments }))
     }
@@ -66,12 +66,12 @@ impl Client {
         self.child.id()
     }
 
-    /// The process and the wire apart, so that one thread may end the process while another talks.
+    /// The process and the connection, so that one thread can kill the process while another uses the connection.
     pub fn into_parts(self) -> (Child, Wire) {
         (self.child, self.wire)
     }
 
-    /// Closes the wire, as a client that leaves does, and waits for the server to end by itself.
+    /// Closes the connection, as a client does, and waits for the server to exit.
     pub fn close(self) -> io::Result<std::process::ExitStatus> {
         let (mut child, wire) = self.into_parts();
         drop(wire);
@@ -110,7 +110,7 @@ impl Wire {
         Ok(self.last_id)
     }
 
-    /// Waits for the next answer; notifications are passed over. `UnexpectedEof` when the server is gone.
+    /// Waits for the next response; notifications are skipped. `UnexpectedEof` when the server has exited.
     pub fn receive(&mut self) -> io::Result<Answer> {
         loop {
             let mut line = String::new();
@@ -132,7 +132,7 @@ impl Wire {
 }
 
 impl Answer {
-    /// The value a tool answered with: the JSON of the first text block. `None` for an error of any kind.
+    /// A tool's result: the JSON of the first text block. `None` for an error of any kind.
     pub fn value(&self) -> Option<Value> {
         let result = &self.message["result"];
         if result["isError"] == json!(true) {
@@ -141,10 +141,10 @@ impl Answer {
         serde_json::from_str(result["content"][0]["text"].as_str()?).ok()
     }
 
-    /// The value a tool answered with.
+    /// A tool's result.
     ///
     /// # Panics
-    /// When the answer is an error; the message says which.
+    /// When the response is an error; the message has it.
     #[track_caller]
     pub fn expect_value(&self) -> Value {
         self.value().unwrap_or_else(|| panic!("the call failed: {}", self.message))

@@ -1,10 +1,10 @@
-//! A clock that stands still until a test moves it.
+//! A clock that only a test changes.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use quipu_core::ports::Clock;
 
-/// Tells the time it was last set to.
+/// A clock with a fixed time.
 #[derive(Debug)]
 pub struct FixedClock(AtomicI64);
 
@@ -14,7 +14,7 @@ impl FixedClock {
         Self(AtomicI64::new(now_ns))
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn advance(&self, by_ns: i64) {
         self.0.fetch_add(by_ns, Ordering::Relaxed);
     }

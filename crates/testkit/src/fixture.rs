@@ -1,9 +1,9 @@
-//! A vault in one string: `//- notes/a.md` starts a file, what follows is its text.
+//! A vault in one string: `//- notes/a.md` starts a file, whose text follows.
 
-/// The files of a fixture, in the order written. A line that is only a header belongs to no file's text.
+/// The files of a fixture in order. Headers are not part of a file's text.
 ///
 /// # Panics
-/// When text comes before the first header: such a fixture would say less than its author thinks.
+/// If text comes before the first header, since it would be lost.
 pub fn files(fixture: &str) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = Vec::new();
     for line in fixture.split_inclusive('\n') {

@@ -1,4 +1,4 @@
-//! Big vaults for benchmarks, made from nothing: the same seed gives the same bytes on every machine.
+//! Generated vaults for benchmarks: the same seed gives the same bytes on every machine.
 //!
 //! Words follow Zipf's law and links prefer notes that have links already, since an index that is fast on uniform text and
 //! even graphs may still be slow on what people write. Every seventh note is Japanese.
@@ -14,7 +14,7 @@ const WORDS: usize = 20_000;
 const TAGS: usize = 150;
 const NOTES_A_FOLDER: usize = 50;
 
-/// Writes `notes` files below `dir`; returns their paths from there, in the order they were made.
+/// Writes `notes` files below `dir`; returns their relative paths, oldest first.
 pub fn vault(dir: &Path, notes: usize, seed: u64) -> io::Result<Vec<String>> {
     let words = Vocabulary::get();
     let mut random = Random(seed);
@@ -37,7 +37,7 @@ pub fn word(rank: usize) -> String {
 
 /// The tag at a rank: 0 is the most used.
 pub fn tag(rank: usize) -> String {
-    // Some are nested, as people do.
+    // Some are nested, as in real vaults.
     if rank % 4 == 3 { format!("area{}/topic{rank}", rank % 7) } else { format!("topic{rank}") }
 }
 
@@ -102,7 +102,7 @@ fn note(index: usize, names: &[Name], links: &[usize], words: &Vocabulary, rando
         } else {
             words.paragraph(&mut text, random);
         }
-        // The last paragraph takes what is left, so that no link is lost.
+        // The last paragraph takes the remaining links.
         let here = if paragraph + 1 == paragraphs { usize::MAX } else { 1 };
         for target in links.by_ref().take(here) {
             link(&mut text, &names[*target], random);
@@ -230,7 +230,7 @@ fn japanese_word(random: &mut Random) -> String {
     (0..1 + random.below(3)).map(|_| letter(random)).collect()
 }
 
-/// SplitMix64: small, and the same everywhere, which no library promises across its versions.
+/// SplitMix64: small, and the same everywhere, which libraries do not promise across versions.
 pub struct Random(pub u64);
 
 impl Random {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 pub use jsonwebtoken::Algorithm;
 
-/// The provider, as it calls itself.
+/// The provider's issuer.
 pub const ISSUER: &str = "https://login.example";
 
 /// The server that its tokens are for.
@@ -13,7 +13,7 @@ pub const RESOURCE: &str = "https://notes.example/mcp";
 
 const PUBLIC: &str = "RiANuVxtSv7ytg7EQPGIFC7bpkukD8rag6Bn7_uubbE";
 
-/// PKCS #8 of an Ed25519 key that is used nowhere but in tests.
+/// PKCS #8 of an Ed25519 key for tests only.
 const PRIVATE: [u8; 48] = [
     0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20, 0x51, 0x3a, 0xa9,
     0x94, 0xc5, 0xe0, 0x46, 0x26, 0xe1, 0x83, 0x30, 0x77, 0x70, 0x82, 0xb8, 0xa0, 0x93, 0x0f, 0xab, 0x02, 0x37, 0xd6,
@@ -31,12 +31,12 @@ pub fn token() -> String {
     token_with("sub", json!("ada"))
 }
 
-/// The same but for one claim.
+/// The same with another value of one claim.
 pub fn token_with(claim: &str, value: Value) -> String {
     signed(claim, value, Algorithm::EdDSA, "one")
 }
 
-/// The same, and signed in some other way or by some other key, by name.
+/// The same, signed with another algorithm or key, by name.
 ///
 /// # Panics
 /// If the algorithm is neither `EdDSA` nor one with a shared secret.
@@ -48,7 +48,7 @@ pub fn signed(claim: &str, value: Value, algorithm: Algorithm, key: &str) -> Str
     let header = Header { kid: Some(key.to_owned()), ..Header::new(algorithm) };
     let key = match algorithm {
         Algorithm::EdDSA => EncodingKey::from_ed_der(&PRIVATE),
-        // What a server that mistook the public key for a secret would take.
+        // A server that uses the public key as a secret would accept it.
         _ => EncodingKey::from_secret(PUBLIC.as_bytes()),
     };
     encode(&header, &claims, &key).expect("claims are JSON, and the key is one for the algorithm")

@@ -1,7 +1,5 @@
-//! What tests of several crates share: strict implementations of the ports in memory, vaults written as one string or made
-//! from a seed, suites that every implementation of a port must pass, a client for the built binary, and an identity
-//! provider. For development
-//! only; nothing that ships depends on it.
+//! Test helpers of several crates: strict implementations of the ports in memory, vaults from one string or generated from a
+//! seed, conformance suites for implementations of the ports, a client for the built binary, and an identity provider.
 
 pub mod fixture;
 pub mod identity_provider;

@@ -1,4 +1,4 @@
-//! Sources in memory, without history: what notes are about, for a test to change behind them.
+//! Source files of notes in memory, without history, which a test can change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use quipu_core::staleness::{SourceRef, since_remembered};
 
 use crate::FixedClock;
 
-/// Files in memory. References are files and folders; patterns name nothing.
+/// Files in memory. References are files and folders; patterns match nothing.
 #[derive(Default)]
 pub struct MemSources {
     clock: Arc<FixedClock>,

@@ -1,5 +1,4 @@
-//! A store in plain maps: the model that real stores are compared with. Panics where a caller breaks the port's contract,
-//! so that tests catch it.
+//! A store in plain maps: the model that real stores are compared with. It panics when a caller breaks the port's contract.
 //!
 //! Words are found by a plain scan. Compounds such as `camelCase` have no parts here; everything else is as in the port.
 
@@ -15,30 +14,30 @@ use quipu_core::ports::{
 use crate::mem_vectors::SpaceVectors;
 use crate::store_conformance::NoteStorage;
 
-/// The storage a [`MemStore`] is taken from: what is put back stays, as on a disk.
+/// The storage of a [`MemStore`], which survives reopening as a disk does.
 #[derive(Default, Clone)]
-pub struct MemNoteStorage(Arc<Mutex<Kept>>);
+pub struct MemNoteStorage(Arc<Mutex<StoredNotes>>);
 
-/// See the module.
+/// The store; see the module.
 pub struct MemStore {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<StoredNotes>>,
     loaded: Mutex<bool>,
-    lost: Mutex<Lost>,
+    lost: Mutex<LostTexts>,
 }
 
-/// Notes whose text is lost while the store is open; see [`MemStore::lose_text`].
+/// Notes whose text was lost while the store is open; see [`MemStore::lose_text`].
 #[derive(Default)]
-struct Lost {
+struct LostTexts {
     keys: BTreeSet<NoteKey>,
     is_accepted: bool,
 }
 
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct StoredNotes {
     fingerprint: String,
     pub(crate) notes: BTreeMap<NoteKey, (Note, String)>,
     links: Option<Vec<u8>>,
-    /// By space. They outlive the notes.
+    /// By space. They survive the deletion of notes.
     pub(crate) vectors: BTreeMap<String, SpaceVectors>,
 }
 
@@ -60,29 +59,29 @@ impl NoteStorage for MemNoteStorage {
 }
 
 impl MemNoteStorage {
-    /// What [`NoteStore::keep_links`] was last given.
+    /// The last links given to [`NoteStore::keep_links`].
     pub fn links(&self) -> Option<Vec<u8>> {
         self.0.lock().links.clone()
     }
 
-    /// Puts other bytes in its place, as a fault of the disk might.
+    /// Replaces them by other bytes, as a disk error might.
     pub fn put_links(&self, links: &[u8]) {
         self.0.lock().links = Some(links.to_vec());
     }
 }
 
 impl MemStore {
-    /// Does as if the text index had turned out to be damaged.
+    /// Simulates a damaged text index.
     pub fn lose_text(&self) {
         let keys = self.kept().notes.keys().copied().collect();
-        *self.lost() = Lost { keys, is_accepted: false };
+        *self.lost() = LostTexts { keys, is_accepted: false };
     }
 
-    fn lost(&self) -> MutexGuard<'_, Lost> {
+    fn lost(&self) -> MutexGuard<'_, LostTexts> {
         self.lost.lock()
     }
 
-    pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
+    pub(crate) fn kept(&self) -> MutexGuard<'_, StoredNotes> {
         assert!(*self.loaded.lock(), "a store is loaded before anything else");
         self.kept.lock()
     }
@@ -97,7 +96,7 @@ impl NoteStore for MemStore {
         let mut kept = self.kept();
         if kept.fingerprint != fingerprint {
             let vectors = std::mem::take(&mut kept.vectors);
-            *kept = Kept { fingerprint: fingerprint.to_owned(), vectors, ..Kept::default() };
+            *kept = StoredNotes { fingerprint: fingerprint.to_owned(), vectors, ..StoredNotes::default() };
         }
         let notes = kept.notes.iter().map(|(key, (note, _))| (*key, note.clone())).collect();
         Ok(Loaded { notes, text_missing: Vec::new(), links: kept.links.clone() })
@@ -142,7 +141,7 @@ impl NoteStore for MemStore {
         let kept = self.kept();
         let lost = self.lost();
         if !lost.keys.is_empty() && !lost.is_accepted {
-            return Err(StoreError::new("searched", "its text is lost"));
+            return Err(StoreError::new("searched", "its texts are lost"));
         }
         let query_words = words(&query.text);
         if query_words.is_empty() {
@@ -202,7 +201,7 @@ impl NoteStore for MemStore {
     }
 }
 
-/// The words of each field of a section; its note's names and tags are among them.
+/// The words of each field of a section, its note's names and tags included.
 fn fields(note: &Note, text: &str, section: usize) -> Vec<Vec<String>> {
     let section = &note.sections[section];
     let names = note.aliases.iter().chain([&note.title]).chain(section.heading.as_ref()).map(|name| words(name));
@@ -223,7 +222,7 @@ fn score(fields: &[Vec<String>], query: &[String], matched: TextMatch) -> f32 {
     }
 }
 
-/// Folded runs of letters and digits; each character of a script without spaces is a word of its own.
+/// Folded runs of letters and digits; each character of a script without spaces is a word.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -246,7 +245,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Leaves the best of some sorted hits, and what ties with the last of them.
+/// Keeps the best of sorted hits, and those that tie with the last of them.
 fn cut(hits: &mut Vec<TextHit>, limit: usize) {
     let Some(last) = limit.checked_sub(1).and_then(|last| hits.get(last)) else {
         return hits.truncate(limit);

@@ -1,4 +1,4 @@
-//! A vault in memory that keeps every promise of the port, and lets a test play the user who edits beside the program.
+//! A vault in memory that follows the port, and lets a test edit files as the user would.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -55,18 +55,18 @@ impl MemVault {
         vault
     }
 
-    /// Writes a file as another program would, whatever is there.
+    /// Writes a file as another program would; an existing one is replaced.
     pub fn put(&self, path: &str, text: impl AsRef<[u8]>) {
         let file = File { bytes: text.as_ref().to_vec(), modified_ns: self.clock.now_ns() };
         self.state().files.insert(parse(path), file);
     }
 
-    /// Removes a file as another program would.
+    /// Deletes a file as another program would.
     pub fn remove(&self, path: &str) {
         assert!(self.state().files.remove(&parse(path)).is_some(), "{path} is not there");
     }
 
-    /// The text of a file, if it is there, spelled just so.
+    /// The text of a file with exactly this path.
     pub fn text(&self, path: &str) -> Option<String> {
         self.state().files.get(&parse(path)).map(|file| String::from_utf8_lossy(&file.bytes).into_owned())
     }
@@ -76,17 +76,17 @@ impl MemVault {
         self.state().files.keys().map(VaultPath::to_string).collect()
     }
 
-    /// From now on no write succeeds, as on a full or read-only disk.
+    /// Makes all writes fail from now on, as on a full or read-only disk.
     pub fn refuse_writes(&self) {
         self.state().read_only = true;
     }
 
-    /// From now on this file or folder cannot be read, as without permission.
+    /// Makes a file or folder unreadable from now on, as without permission.
     pub fn refuse_reading(&self, path: &str) {
         self.state().unreadable = Some(parse(path));
     }
 
-    /// From now on everything can be read.
+    /// Makes everything readable again.
     pub fn allow_reading(&self) {
         self.state().unreadable = None;
     }
@@ -139,7 +139,7 @@ impl VaultFiles for MemVault {
     ) -> Result<Vec<Option<FileStat>>, WriteError> {
         refuse_twice(changes)?;
         let mut state = self.state();
-        // All or none: the changes are made to a copy.
+        // The changes are made to a copy, so that they are atomic.
         let mut next = state.clone();
         let now_ns = self.clock.now_ns();
         let stats = changes.iter().map(|change| next.change(change, now_ns)).collect::<Result<Vec<_>, _>>()?;
@@ -167,7 +167,7 @@ impl VaultFiles for MemVault {
         let change = match state.files.get(&path) {
             Some(current) if current.bytes == bytes => return Ok(current.stat()),
             Some(current) => FileChange::Replace { path, expected: ContentHash::of(&current.bytes), bytes },
-            // A note in other capitals gives way, if it is the only one.
+            // A note that differs only in case is replaced, if it is the only one.
             None => match state.in_other_case(&path).as_slice() {
                 [(from, expected)] => FileChange::Move { from: from.clone(), to: path, expected: *expected, bytes },
                 _ => FileChange::Create { path, bytes },
@@ -230,13 +230,13 @@ impl State {
         existing.map_or(Ok(()), |existing| Err(WriteError::Exists { existing }))
     }
 
-    /// Files whose path differs in case alone.
+    /// Files whose path differs only in case.
     fn in_other_case(&self, path: &VaultPath) -> Vec<(VaultPath, ContentHash)> {
         let others = self.files.iter().filter(|(other, _)| *other != path && other.note_id() == path.note_id());
         others.map(|(other, file)| (other.clone(), ContentHash::of(&file.bytes))).collect()
     }
 
-    /// Whatever files and folders are there when case is ignored, an exact match first.
+    /// Files and folders of that path ignoring case, an exact match first.
     fn find_any_case(&self, path: &VaultPath) -> Vec<VaultPath> {
         let (id, depth) = (path.note_id(), path.depth());
         let places = self.files.keys().filter_map(|file| ancestor(file, depth));
@@ -271,7 +271,7 @@ impl State {
     }
 }
 
-/// No two changes of one list may be about the same file, or make files that differ only in case.
+/// Two changes of one list must not be about the same file, or create files that differ only in case.
 fn refuse_twice(changes: &[FileChange]) -> Result<(), WriteError> {
     let (mut touched, mut made) = (BTreeSet::new(), BTreeSet::new());
     for change in changes {
@@ -299,7 +299,7 @@ fn is_below(file: &VaultPath, folder: &VaultPath) -> bool {
     file.as_str().strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// The file or folder on the way to a file that lies at a depth.
+/// The ancestor of a file at a depth.
 fn ancestor(file: &VaultPath, depth: usize) -> Option<VaultPath> {
     let parts: Vec<&str> = file.as_str().split('/').collect();
     (parts.len() > depth).then(|| parse(&parts[..=depth].join("/")))

@@ -8,9 +8,9 @@ use quipu_core::ports::{Calibration, Coverage, Grade, Lacking, PassageHash, Stor
 use quipu_core::search::passages;
 
 use crate::MemStore;
-use crate::mem_store::Kept;
+use crate::mem_store::StoredNotes;
 
-/// The vectors of one space, with their grades, under each number of dimensions; one of these counts.
+/// The vectors of one space with their grades, by their dimensions; only the current dimensions count.
 #[derive(Default, Clone)]
 pub(crate) struct SpaceVectors {
     dimensions: usize,
@@ -103,7 +103,7 @@ struct PlacedPassage {
     hash: PassageHash,
 }
 
-fn all_passages(kept: &Kept) -> Vec<PlacedPassage> {
+fn all_passages(kept: &StoredNotes) -> Vec<PlacedPassage> {
     let of_note = |(key, (note, text)): (&NoteKey, &(_, String))| {
         let key = *key;
         let placed = passages(note, text).into_iter().enumerate();

@@ -1,6 +1,6 @@
-//! The calls a benchmark times: every tool that reads, with arguments that make it work.
+//! The calls that benchmarks time: every read tool, with typical arguments.
 //!
-//! Given the same ids, the calls are the same in every process, so that times over the wire and inside compare.
+//! The same ids give the same calls in every process, so that times over a connection and in the process can be compared.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::generate::{Random, tag, word};
 
 /// One kind of call, and the calls of that kind.
 pub struct Kind {
-    /// What it is called in a table.
+    /// Its name in tables.
     pub label: &'static str,
     /// The tool.
     pub tool: &'static str,
@@ -26,7 +26,7 @@ pub fn kinds(ids: &[String], calls_a_kind: usize) -> Vec<Kind> {
     };
     let id = |random: &mut Random| &ids[random.below(ids.len())];
     let some_tag = |random: &mut Random| tag(random.below(20));
-    // From the middle of the ranks: neither in every note nor in none.
+    // Words in some notes: neither in all nor in none.
     let some_word = |random: &mut Random| word(100 + random.below(2000));
     vec![
         kind("get_node", "get_node", &|r| json!({ "id": id(r) })),
@@ -60,7 +60,7 @@ pub fn kinds(ids: &[String], calls_a_kind: usize) -> Vec<Kind> {
     ]
 }
 
-/// The middle and the 95th of a hundred, by sorted rank.
+/// The median and the 95th percentile.
 pub fn percentiles(mut times: Vec<f64>) -> (f64, f64) {
     times.sort_by(f64::total_cmp);
     let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize];
@@ -71,7 +71,7 @@ fn stem(id: &str) -> &str {
     id.rsplit('/').next().unwrap_or(id).trim_end_matches(".md")
 }
 
-/// With the third letter left out.
+/// The name without its third letter.
 fn mistyped(name: &str) -> String {
     name.chars().enumerate().filter(|(at, _)| *at != 2).map(|(_, letter)| letter).collect()
 }

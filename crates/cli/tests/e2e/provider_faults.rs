@@ -101,7 +101,7 @@ fn a_provider_that_talks_nonsense() {
     let server = Server::start();
     let mut client = embedded_by(&server);
     for (mood, why) in [
-        (Mood::Says("<html>Welcome to the hotel's network</html>"), "not an answer of the ollama protocol"),
+        (Mood::Says("<html>Welcome to the hotel's network</html>"), "not a response of the ollama protocol"),
         (Mood::Status(500, "", "{}"), "answered 500"),
     ] {
         server.be(mood);

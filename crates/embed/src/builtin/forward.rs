@@ -11,7 +11,7 @@ const LAYERS: usize = 6;
 const INNER: usize = 1536;
 /// RoBERTa counts positions from two.
 const FIRST_POSITION: usize = 2;
-/// Rows that go through the feed-forward part together: what lies between its two matrices then stays in the cache.
+/// Rows that go through the feed-forward part together, so that its intermediate values stay in the cache.
 const FED_ROWS: usize = 48;
 
 pub(super) struct Forward {
@@ -49,7 +49,7 @@ impl Forward {
         let mut buffers = Buffers::default();
         let mut states = self.level.run(Embed { model: self, tokens });
         for (number, layer) in self.layers.iter().enumerate() {
-            // Only the first token's state is used in the end, so the last layer asks nothing of the others.
+            // Only the first token's state is used, so the last layer computes no other.
             let wanted = if number + 1 == LAYERS { 1 } else { tokens.len() };
             self.attend(layer, &mut states, wanted, &mut buffers);
             for states in states.chunks_mut(FED_ROWS * DIMENSIONS) {
@@ -60,7 +60,7 @@ impl Forward {
         states.iter().map(|value| value / length).collect()
     }
 
-    /// Replaces the first `wanted` states by what attention makes of them, and drops the others.
+    /// Applies attention to the first `wanted` states and drops the others.
     fn attend(&self, layer: &Layer, states: &mut Vec<f32>, wanted: usize, buffers: &mut Buffers) {
         let level = self.level;
         let quantised = buffers.quantiser.quantise(level, states, DIMENSIONS);
@@ -179,7 +179,7 @@ impl Computation for Gelu<'_> {
 mod tests {
     use super::*;
 
-    /// The same text gives the same vector on every processor, but for rounding.
+    /// The same text has the same vector on every processor, except for rounding.
     #[test]
     fn all_levels_give_the_same_vector() {
         let asset = Asset::model();

@@ -1,7 +1,7 @@
-//! A matrix of the model with its bias, and the rows it is multiplied with: int8 on both sides.
+//! A matrix of the model with its bias, and the rows that it is multiplied with: int8 on both sides.
 //!
-//! Both sides have one scale for every 64 numbers. One scale for a whole row of activations would cost ten times as much
-//! exactness (docs/embedding.md), since a few inputs of each row are far larger than the others.
+//! Both sides have one scale for every 64 numbers. One scale for a whole row of activations would have ten times the error
+//! (docs/embedding.md), since a few inputs of each row are far larger than the others.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use super::math;
 /// Inputs that share a scale.
 pub(super) const GROUP: usize = 64;
 
-/// Outputs computed side by side.
+/// Outputs computed in parallel.
 pub(super) const LANES: usize = 16;
 
 /// Weights as published, packed so that one VNNI instruction multiplies four inputs with four weights of each of sixteen outputs.
@@ -22,7 +22,7 @@ pub(super) struct Linear {
     pub(super) values: &'static [i8],
     /// `[outputs / 16][inputs / 64][16]`
     pub(super) scales: &'static [f32],
-    /// The same shape: what the 128 added to every input adds to a group's sum, negated.
+    /// Of the same shape: corrects a group's sum for the 128 that is added to every input.
     pub(super) offsets: &'static [i32],
     pub(super) bias: &'static [f32],
     pub(super) inputs: usize,
@@ -34,7 +34,7 @@ pub(super) struct Quantised<'a> {
     pub(super) count: usize,
     /// Each value plus 128, row after row.
     pub(super) values: &'a [u8],
-    /// What one unit of each group of 64 is worth, row after row.
+    /// The scale of each group of 64, row after row.
     pub(super) scales: &'a [f32],
 }
 
@@ -52,7 +52,7 @@ impl Linear {
         }
     }
 
-    /// The matrix for some of the outputs; the range begins and ends at multiples of sixteen.
+    /// The matrix of some of the outputs; the range begins and ends at multiples of sixteen.
     pub(super) fn part(&self, outputs: Range<usize>) -> Self {
         let groups = self.inputs / GROUP;
         Self {
@@ -65,7 +65,7 @@ impl Linear {
         }
     }
 
-    /// What [`Level::multiply`] does, in plain loops.
+    /// [`Level::multiply`] in plain loops.
     pub(super) fn multiply_plain(&self, rows: &Quantised<'_>, out: &mut [f32]) {
         let groups = self.inputs / GROUP;
         for block in 0..self.outputs / LANES {
@@ -91,8 +91,8 @@ impl Linear {
     }
 }
 
-/// A group's inputs times the weights of sixteen outputs. The four products of each output are added last, and eight are made at
-/// a time: of the forms tried this is the one that compilers turn into vector instructions, five times as fast as the others.
+/// A group's inputs times the weights of sixteen outputs. The four products of each output are added last, and eight are computed
+/// at a time: of the forms tried, compilers turn this one into vector instructions, five times as fast as the others.
 fn dot_products(input: &[u8], weights: &[i8]) -> [i32; LANES] {
     let mut sums = [[0_i32; 8]; 4 * LANES / 8];
     for (four, weights) in input.as_chunks::<4>().0.iter().zip(weights.as_chunks::<{ 4 * LANES }>().0) {
@@ -107,7 +107,7 @@ fn dot_products(input: &[u8], weights: &[i8]) -> [i32; LANES] {
     std::array::from_fn(|lane| sums.as_flattened()[4 * lane..][..4].iter().sum())
 }
 
-/// Rows being quantised, with memory that is used again.
+/// Quantises rows, with buffers that are reused.
 #[derive(Default)]
 pub(super) struct Quantiser {
     values: Vec<u8>,

@@ -195,7 +195,7 @@ impl MemoryDatabase {
     fn mark_as_started(&self) {
         if let (Some(folder), Some(file), false) =
             (&self.folder, &self.file, self.is_marked.swap(true, Ordering::Relaxed))
-            && let Err(error) = folder.make_file(&opening::marker_of(file))
+            && let Err(error) = folder.create_file(&opening::marker_of(file))
         {
             tracing::debug!(%error, "an empty memory file will be taken for a new one");
         }

@@ -155,7 +155,7 @@ pub(super) fn open(file: &Path) -> Result<Opened, MemoryOpenError> {
     let fail = |error| failed(file, error);
     let has_log = beside(file, "-wal").exists();
     let opened = |source: std::io::Error| MemoryOpenError::Failed { file: file.to_owned(), source: source.into() };
-    folder.make_file(&name_of(file)).map_err(opened)?;
+    folder.create_file(&name_of(file)).map_err(opened)?;
     let mut db = sqlite::connect(file, OpenFlags::empty()).map_err(fail)?;
     // SQLite knows files by their paths alone.
     folder.check_place().map_err(opened)?;

@@ -1,5 +1,4 @@
-//! Memory in plain maps: the rules of the port, written for reading rather than for speed. It is the model against which
-//! real stores are held.
+//! Memory in plain maps, written to be read rather than to be fast: the model that real stores are compared with.
 
 mod state;
 
@@ -21,7 +20,7 @@ use quipu_core::ports::{
 use self::state::State;
 use crate::memory_conformance::MemoryStorage;
 
-/// Keeps memories between runs of a test.
+/// The storage of a [`MemMemory`], which survives reopening as a disk does.
 #[derive(Debug, Default)]
 pub struct MemMemoryStorage(Arc<Mutex<State>>);
 
@@ -33,7 +32,7 @@ impl MemoryStorage for MemMemoryStorage {
     }
 }
 
-/// Memory that lives as long as its storage.
+/// A memory store; see the module.
 #[derive(Debug, Default)]
 pub struct MemMemory(Arc<Mutex<State>>);
 
@@ -49,7 +48,7 @@ pub fn mem_memory(clock: Arc<dyn Clock>) -> Memory {
 }
 
 impl MemMemory {
-    /// The greatest ids given so far: of entities, observations and relations.
+    /// The greatest ids so far: of entities, observations and relations.
     pub fn last_ids(&self) -> (i64, i64, i64) {
         self.state().last
     }
@@ -76,7 +75,7 @@ impl MemoryStore for MemMemory {
         }
         let change = ChangeNumber(next.log.len() as i64 + 1);
         next.note_moved(change, &state.contexts);
-        // The log does not name the call.
+        // The log does not have the request.
         let logged = Author { request: None, ..author.clone() };
         next.log.push(LoggedChange { number: change, author: logged, undoes: None, undone_by: None, steps });
         let applied = Applied { change, outcomes };

@@ -1,4 +1,4 @@
-//! What plain maps make of each change, and of taking one back: the rules themselves.
+//! Applying and undoing changes in plain maps.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ pub(super) struct State {
     pub(super) observations: BTreeMap<ObservationId, Observation>,
     pub(super) relations: BTreeMap<RelationId, Relation>,
     pub(super) last: (i64, i64, i64),
-    /// Who is undone is not kept, but told from who undoes.
+    /// Which changes are undone follows from `undoes`.
     pub(super) log: Vec<LoggedChange>,
     pub(super) contexts: BTreeMap<String, EntityId>,
-    /// Contexts that a change moved or took away: what they were and what they became.
+    /// Contexts that a change replaced or removed, before and after it.
     pub(super) moved: BTreeMap<(ChangeNumber, String), (Option<EntityId>, Option<EntityId>)>,
     pub(super) vectors: BTreeMap<(String, TextOwner), StoredVector>,
     pub(super) ties: BTreeMap<(TextOwner, String), VaultPath>,
     pub(super) requests: BTreeMap<RequestKey, (i64, Applied)>,
 }
 
-/// What a thing was, and what it became.
+/// An item before and after a change.
 pub(super) type Step = (Option<MemoryItem>, Option<MemoryItem>);
 
 impl State {
@@ -252,7 +252,7 @@ impl State {
         }
     }
 
-    /// Writes down what a change did to contexts, which were otherwise before it.
+    /// Records the contexts that a change replaced.
     pub(super) fn note_moved(&mut self, change: ChangeNumber, before: &BTreeMap<String, EntityId>) {
         for client in before.keys().chain(self.contexts.keys()) {
             let (was, is) = (before.get(client).copied(), self.contexts.get(client).copied());
@@ -262,7 +262,7 @@ impl State {
         }
     }
 
-    /// The contexts that are still as a change left them, as they were before it.
+    /// The contexts that are still as a change left them, with their values before it.
     pub(super) fn moved_by(&self, change: ChangeNumber) -> Vec<(String, Option<EntityId>)> {
         let moved = self.moved.iter().filter(|((by, _), _)| *by == change);
         let still = moved.filter(|((_, client), (_, after))| self.contexts.get(client) == after.as_ref());
@@ -273,12 +273,12 @@ impl State {
         self.log.iter().find(|entry| entry.undoes == Some(number)).map(|entry| entry.number)
     }
 
-    /// What undid a change, unless that was undone itself.
+    /// The change that undid a change, unless it was undone itself.
     pub(super) fn standing_undo(&self, number: ChangeNumber) -> Option<ChangeNumber> {
         self.undo_of(number).filter(|by| self.standing_undo(*by).is_none())
     }
 
-    /// The change that did last what this one did: itself, or what brought it back after an undo.
+    /// The last change with the same effect: itself, or the last redo of it.
     pub(super) fn latest_doing(&self, standing: ChangeNumber) -> &LoggedChange {
         let brought_back = self.undo_of(standing).and_then(|undo| self.undo_of(undo));
         match brought_back {
@@ -287,7 +287,7 @@ impl State {
         }
     }
 
-    /// Turns one step round, or says what is in the way.
+    /// Reverses one step, or says why it cannot.
     pub(super) fn turn_round(
         &mut self,
         before: Option<MemoryItem>,
