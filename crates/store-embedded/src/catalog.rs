@@ -4,13 +4,13 @@
 //! change it; [`OWED`] marks a note whose text is missing from the text index.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use quipu_core::model::{FileStat, Note, NoteKey};
 use quipu_core::ports::NoteChange;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
+use crate::index_database::{self, IndexError};
 use crate::row::{self, RowError};
 use crate::sqlite;
 use crate::vectors::{self, ListedPassage};
@@ -21,9 +21,6 @@ use quipu_own_folder::OwnFolder;
 pub(crate) const FORMAT: i64 = 6;
 
 const FILE: &str = "catalog.db";
-
-/// The files of a database: itself and those that SQLite creates beside it.
-const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
 /// The `seq` of a row whose text is missing from the text index: later than any, until the note is put again.
 const OWED: i64 = i64::MAX;
@@ -62,71 +59,6 @@ pub(crate) struct Catalog {
     seq: u64,
 }
 
-/// Why the catalog failed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CatalogError {
-    #[error("its format is {0}, and this version of Quipu needs format {FORMAT}")]
-    Format(i64),
-    #[error(transparent)]
-    Sql(#[from] rusqlite::Error),
-    #[error(transparent)]
-    Row(#[from] RowError),
-    #[error("cannot read the passages of note {0}; run `quipu index --rebuild`")]
-    Passages(u32),
-    #[error("it {0}")]
-    Foreign(String),
-    #[error(transparent)]
-    File(#[from] std::io::Error),
-}
-
-impl CatalogError {
-    /// Whether starting empty helps. It does not help against a full disk or a missing permission.
-    pub(crate) fn is_damage(&self) -> bool {
-        match self {
-            Self::Format(_) | Self::Row(_) | Self::Passages(_) | Self::Foreign(_) => true,
-            Self::Sql(error) => is_damage(error),
-            Self::File(_) => false,
-        }
-    }
-}
-
-/// Whether an error of SQLite comes from the content of the file.
-pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
-    match error {
-        rusqlite::Error::SqliteFailure(error, _) => matches!(
-            error.code,
-            // `Unknown` is SQLite's "logic error", such as a table that is not there.
-            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown | ErrorCode::TypeMismatch
-        ),
-        rusqlite::Error::SqlInputError { .. }
-        | rusqlite::Error::InvalidColumnType(..)
-        | rusqlite::Error::FromSqlConversionFailure(..)
-        | rusqlite::Error::IntegralValueOutOfRange(..)
-        | rusqlite::Error::QueryReturnedNoRows => true,
-        _ => false,
-    }
-}
-
-/// Opens or creates a database of the index. Links and rollback journals, which may have come with a cloned vault, are refused.
-pub(crate) fn connect(folder: &OwnFolder, name: &str) -> Result<Connection, CatalogError> {
-    for suffix in SUFFIXES {
-        // SQLite would roll such a journal back, which may name any file.
-        if folder.check(&format!("{name}{suffix}"))? && suffix == "-journal" {
-            return Err(CatalogError::Foreign("has a rollback journal beside it, which Quipu never writes".to_owned()));
-        }
-    }
-    folder.create_file(name)?;
-    let db = sqlite::connect(&folder.path().join(name), OpenFlags::empty())?;
-    // SQLite opens files by path only.
-    folder.check_place()?;
-    Ok(db)
-}
-
-/// Deletes a database of the index and the files beside it.
-pub(crate) fn remove(folder: &OwnFolder, name: &str) -> std::io::Result<()> {
-    SUFFIXES.iter().try_for_each(|suffix| folder.remove(&format!("{name}{suffix}")))
-}
-
 pub(crate) struct LoadedRows {
     pub(crate) notes: Vec<(NoteKey, Note)>,
     /// The notes whose text is missing from the text index.
@@ -135,40 +67,24 @@ pub(crate) struct LoadedRows {
 
 impl Catalog {
     /// Opens the file, or creates it.
-    pub(crate) fn open(folder: &Arc<OwnFolder>) -> Result<Self, CatalogError> {
-        let db = connect(folder, FILE)?;
-        // The folder has one owner, so no other connection reads the write-ahead log, and no shared memory file is needed.
-        db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-        sqlite::use_wal(&db)?;
-        db.pragma_update(None, "synchronous", "NORMAL")?;
-        db.busy_timeout(Duration::from_secs(5))?;
-        Self::prepare(db, Some(folder.clone()))
+    pub(crate) fn open(folder: &Arc<OwnFolder>) -> Result<Self, IndexError> {
+        // The folder has one owner, so no other connection reads the write-ahead log.
+        Self::prepare(index_database::open(folder, FILE, true)?, Some(folder.clone()))
     }
 
     /// An empty catalog without a file.
-    pub(crate) fn in_memory() -> Result<Self, CatalogError> {
+    pub(crate) fn in_memory() -> Result<Self, IndexError> {
         Self::prepare(Connection::open_in_memory()?, None)
     }
 
     /// Deletes the file and those beside it. It must not be open.
-    pub(crate) fn remove_file(folder: &OwnFolder) -> Result<(), CatalogError> {
-        Ok(remove(folder, FILE)?)
+    pub(crate) fn remove_file(folder: &OwnFolder) -> Result<(), IndexError> {
+        Ok(index_database::remove(folder, FILE)?)
     }
 
-    fn prepare(mut db: Connection, folder: Option<Arc<OwnFolder>>) -> Result<Self, CatalogError> {
-        let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let format: i64 = tx.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-        let is_new = format == 0 && tx.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))?;
-        if is_new {
-            tx.execute_batch(SCHEMA)?;
-            tx.pragma_update(None, "user_version", FORMAT)?;
-        } else if format != FORMAT {
-            return Err(CatalogError::Format(format));
-        } else if let Some(odd) = sqlite::unknown_object(&tx, |fresh| fresh.execute_batch(SCHEMA))? {
-            return Err(CatalogError::Foreign(odd));
-        }
-        let (epoch, seq) = tx.query_row("SELECT epoch, seq FROM meta", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        tx.commit()?;
+    fn prepare(mut db: Connection, folder: Option<Arc<OwnFolder>>) -> Result<Self, IndexError> {
+        index_database::prepare(&mut db, SCHEMA, FORMAT)?;
+        let (epoch, seq) = db.query_row("SELECT epoch, seq FROM meta", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(Self { db, folder, epoch, seq })
     }
 
@@ -183,7 +99,7 @@ impl Catalog {
     }
 
     /// Replaces a damaged file by a new one.
-    pub(crate) fn recreate(&mut self) -> Result<(), CatalogError> {
+    pub(crate) fn recreate(&mut self) -> Result<(), IndexError> {
         let folder = self.folder.take();
         // Closes the damaged file before it is deleted.
         *self = Self::in_memory()?;
@@ -195,7 +111,7 @@ impl Catalog {
     }
 
     /// Empties the catalog unless its notes were indexed under this fingerprint.
-    pub(crate) fn keep_only(&mut self, fingerprint: &str) -> Result<(), CatalogError> {
+    pub(crate) fn keep_only(&mut self, fingerprint: &str) -> Result<(), IndexError> {
         let known: String = self.db.query_row("SELECT fingerprint FROM meta", [], |row| row.get(0))?;
         if known == fingerprint {
             return Ok(());
@@ -216,7 +132,7 @@ impl Catalog {
     /// nothing. Returns the keys that the text index must delete.
     ///
     /// Afterwards the text index may claim to be at [`Catalog::seq`], since the catalog knows what it is missing.
-    pub(crate) fn mark_missing_texts(&mut self, text_seq: Option<u64>) -> Result<Vec<NoteKey>, CatalogError> {
+    pub(crate) fn mark_missing_texts(&mut self, text_seq: Option<u64>) -> Result<Vec<NoteKey>, IndexError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let outdated = match text_seq {
             Some(seq) => keys_after(&tx, seq)?,
@@ -240,10 +156,10 @@ impl Catalog {
     }
 
     /// Every note. Missing texts must have been marked.
-    pub(crate) fn load(&self) -> Result<LoadedRows, CatalogError> {
+    pub(crate) fn load(&self) -> Result<LoadedRows, IndexError> {
         let mut owed = Vec::new();
         let decoded = Mutex::new(Ok(Vec::new()));
-        rayon::in_place_scope(|scope| -> Result<(), CatalogError> {
+        rayon::in_place_scope(|scope| -> Result<(), IndexError> {
             let mut statement = self.db.prepare("SELECT key, seq, modified_ns, size, hash, row FROM note")?;
             let mut rows = statement.query([])?;
             let mut batch = RawRows::default();
@@ -269,13 +185,13 @@ impl Catalog {
     }
 
     /// Calls `take` with the passages of every note and the modification time of its file.
-    pub(crate) fn passages(&self, mut take: impl FnMut(NoteKey, i64, Vec<ListedPassage>)) -> Result<(), CatalogError> {
+    pub(crate) fn passages(&self, mut take: impl FnMut(NoteKey, i64, Vec<ListedPassage>)) -> Result<(), IndexError> {
         let mut statement = self.db.prepare("SELECT key, modified_ns, passages FROM note")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let key = NoteKey(row.get(0)?);
             let bytes = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
-            take(key, row.get(1)?, vectors::decode(bytes).ok_or(CatalogError::Passages(key.0))?);
+            take(key, row.get(1)?, vectors::decode(bytes).ok_or(IndexError::Passages(key.0))?);
         }
         Ok(())
     }
@@ -288,7 +204,7 @@ impl Catalog {
         changes: &[NoteChange<'_>],
         passages: &[Vec<ListedPassage>],
         text_seq: u64,
-    ) -> Result<Vec<bool>, CatalogError> {
+    ) -> Result<Vec<bool>, IndexError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let seq = tx.query_row("UPDATE meta SET seq = seq + 1 RETURNING seq", [], |row| row.get(0))?;
         tx.prepare_cached("DELETE FROM removed WHERE seq <= ?1")?.execute([text_seq])?;
@@ -301,31 +217,31 @@ impl Catalog {
     }
 
     /// Stores the resolved links, replacing earlier ones.
-    pub(crate) fn keep_links(&self, links: &[u8]) -> Result<(), CatalogError> {
+    pub(crate) fn keep_links(&self, links: &[u8]) -> Result<(), IndexError> {
         self.db.execute("INSERT OR REPLACE INTO links VALUES (1, ?1)", [links])?;
         Ok(())
     }
 
     /// The resolved links that were stored last.
-    pub(crate) fn links(&self) -> Result<Option<Vec<u8>>, CatalogError> {
+    pub(crate) fn links(&self) -> Result<Option<Vec<u8>>, IndexError> {
         Ok(self.db.query_row("SELECT bytes FROM links", [], |row| row.get(0)).optional()?)
     }
 
     /// The numbers of notes and of sections.
-    pub(crate) fn counts(&self) -> Result<(u64, u64), CatalogError> {
+    pub(crate) fn counts(&self) -> Result<(u64, u64), IndexError> {
         let sql = "SELECT count(*), coalesce(sum(sections), 0) FROM note";
         Ok(self.db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
     }
 
     /// The notes whose texts are missing from the text index.
-    pub(crate) fn owed(&self) -> Result<Vec<NoteKey>, CatalogError> {
+    pub(crate) fn owed(&self) -> Result<Vec<NoteKey>, IndexError> {
         let mut statement = self.db.prepare_cached("SELECT key FROM note WHERE seq = ?1 ORDER BY key")?;
         let keys = statement.query_map([OWED], |row| row.get(0).map(NoteKey))?;
         Ok(keys.collect::<Result<_, _>>()?)
     }
 
     /// Problems that SQLite's check and reading every row show, as sentences.
-    pub(crate) fn check(&self) -> Result<Vec<String>, CatalogError> {
+    pub(crate) fn check(&self) -> Result<Vec<String>, IndexError> {
         let damages = sqlite::integrity_check(&self.db)?.into_iter();
         let mut findings: Vec<String> = damages.map(|line| format!("The catalog is damaged: {line}.")).collect();
         if findings.is_empty()
@@ -338,7 +254,7 @@ impl Catalog {
 }
 
 /// The keys of notes that were put or removed after the list `seq`.
-fn keys_after(tx: &Transaction<'_>, seq: u64) -> Result<Vec<NoteKey>, CatalogError> {
+fn keys_after(tx: &Transaction<'_>, seq: u64) -> Result<Vec<NoteKey>, IndexError> {
     let sql = "SELECT key FROM note WHERE seq > ?1 UNION SELECT key FROM removed WHERE seq > ?1";
     let mut statement = tx.prepare(sql)?;
     let keys = statement.query_map([seq], |row| row.get(0).map(NoteKey))?;
@@ -351,7 +267,7 @@ fn apply_one(
     change: &NoteChange<'_>,
     passages: &[ListedPassage],
     seq: u64,
-) -> Result<bool, CatalogError> {
+) -> Result<bool, IndexError> {
     let was_there = match *change {
         NoteChange::Put { key, note, .. } => {
             let replaced = tx.prepare_cached("DELETE FROM note WHERE key = ?1")?.execute([key.0])? > 0;

@@ -12,6 +12,7 @@ mod catalog;
 mod folder;
 #[cfg(test)]
 mod format_guard;
+mod index_database;
 mod memory;
 mod row;
 mod sqlite;

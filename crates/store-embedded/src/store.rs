@@ -10,11 +10,12 @@ use quipu_core::model::NoteKey;
 use quipu_core::ports::{Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHits, TextQuery};
 use quipu_core::search::PASSAGES_VERSION;
 
-use crate::catalog::{Catalog, CatalogError};
+use crate::catalog::Catalog;
 use crate::folder::{self, StoreOpenError};
+use crate::index_database::IndexError;
 use crate::sqlite;
 use crate::text::{IndexPosition, SectionIndex, TextChange, TextError};
-use crate::vectors::{VectorError, Vectors, passages_of};
+use crate::vectors::{Vectors, passages_of};
 
 /// The default store. The crate's documentation says how its parts stay consistent.
 pub struct EmbeddedStore {
@@ -185,7 +186,7 @@ impl EmbeddedStore {
     }
 
     /// Loads the catalog and makes the text index agree with it.
-    fn load_catalog(&self, catalog: &mut Catalog, fingerprint: &str) -> Result<Loaded, CatalogError> {
+    fn load_catalog(&self, catalog: &mut Catalog, fingerprint: &str) -> Result<Loaded, IndexError> {
         catalog.keep_only(&format!("{fingerprint}, passages {PASSAGES_VERSION}"))?;
         self.vectors.unload();
         // A text index of another epoch has other notes. One that is ahead has changes that the catalog lost in a power cut.
@@ -257,11 +258,9 @@ impl NoteStore for EmbeddedStore {
 #[derive(Debug, thiserror::Error)]
 enum StoreFault {
     #[error(transparent)]
-    Catalog(#[from] CatalogError),
+    Index(#[from] IndexError),
     #[error(transparent)]
     Text(#[from] TextError),
-    #[error(transparent)]
-    Vectors(#[from] VectorError),
     #[error("the text index is damaged: {0}; a running server rebuilds it, and so does `quipu index --rebuild`")]
     TextDamaged(String),
     #[error(

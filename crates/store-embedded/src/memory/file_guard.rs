@@ -196,7 +196,7 @@ fn is_damage(error: &rusqlite::Error) -> bool {
         Some(ErrorCode::SystemIoFailure) => {
             error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHORT_READ)
         }
-        Some(_) => crate::catalog::is_damage(error),
+        Some(_) => crate::index_database::is_damage(error),
         None => true,
     }
 }

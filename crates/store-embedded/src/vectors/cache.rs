@@ -3,15 +3,12 @@
 //! It outlives the catalog: a text that comes back, by a rebuild or otherwise, finds its vector again. Vectors that no note has
 //! needed for [`KEPT_DAYS`] are deleted.
 
-use std::time::Duration;
-
 use quipu_core::ports::{Grade, PassageHash};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior};
 
-use super::VectorError;
 use super::fixed_point::{FixedPoint, bytes, cosine};
 use super::resident::{CachedVector, Resident};
-use crate::catalog::{self, CatalogError};
+use crate::index_database::{self, IndexError};
 use crate::sqlite;
 use quipu_own_folder::OwnFolder;
 
@@ -65,21 +62,13 @@ pub(super) struct Put {
 
 impl Cache {
     /// Opens the file, or creates it.
-    pub(super) fn open(folder: &OwnFolder) -> Result<Self, VectorError> {
-        let db = catalog::connect(folder, FILE).map_err(|error| match error {
-            CatalogError::Foreign(odd) => VectorError::Foreign(odd),
-            CatalogError::Sql(error) => error.into(),
-            error => error.into(),
-        })?;
-        sqlite::use_wal(&db)?;
-        db.pragma_update(None, "synchronous", "NORMAL")?;
-        db.busy_timeout(Duration::from_secs(5))?;
-        Self::prepare(db)
+    pub(super) fn open(folder: &OwnFolder) -> Result<Self, IndexError> {
+        Self::prepare(index_database::open(folder, FILE, false)?)
     }
 
     /// Deletes the file and its journals. It must not be open.
     pub(super) fn remove(folder: &OwnFolder) -> std::io::Result<()> {
-        catalog::remove(folder, FILE)
+        index_database::remove(folder, FILE)
     }
 
     pub(super) fn exists(folder: &OwnFolder) -> std::io::Result<bool> {
@@ -87,37 +76,26 @@ impl Cache {
     }
 
     /// An empty cache without a file.
-    pub(super) fn in_memory() -> Result<Self, VectorError> {
+    pub(super) fn in_memory() -> Result<Self, IndexError> {
         Self::prepare(Connection::open_in_memory()?)
     }
 
-    fn prepare(mut db: Connection) -> Result<Self, VectorError> {
-        let format: i64 = db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-        if format != FORMAT {
-            let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            if format != 0 || tx.query_row("SELECT count(*) > 0 FROM sqlite_schema", [], |row| row.get(0))? {
-                return Err(VectorError::Format(format));
-            }
-            tx.execute_batch(SCHEMA)?;
-            tx.pragma_update(None, "user_version", FORMAT)?;
-            tx.commit()?;
-        } else if let Some(odd) = sqlite::unknown_object(&db, |fresh| fresh.execute_batch(SCHEMA))? {
-            return Err(VectorError::Foreign(odd));
-        }
+    fn prepare(mut db: Connection) -> Result<Self, IndexError> {
+        index_database::prepare(&mut db, SCHEMA, FORMAT)?;
         Ok(Self { db })
     }
 
     /// `None` for an unknown space.
-    pub(super) fn space(&self, name: &str) -> Result<Option<Space>, VectorError> {
+    pub(super) fn space(&self, name: &str) -> Result<Option<Space>, IndexError> {
         find_space(&self.db, name)
     }
 
-    pub(super) fn count(&self, space: Space) -> Result<usize, VectorError> {
+    pub(super) fn count(&self, space: Space) -> Result<usize, IndexError> {
         Ok(self.db.query_row("SELECT count(*) FROM vector WHERE space = ?1", [space.id], |row| row.get(0))?)
     }
 
     /// Loads the vectors of a space whose text is in memory, oldest first.
-    pub(super) fn load_into(&self, resident: &mut Resident, space: Space) -> Result<(), VectorError> {
+    pub(super) fn load_into(&self, resident: &mut Resident, space: Space) -> Result<(), IndexError> {
         // A merge of both tables in the order of their keys.
         let sql = "SELECT hash, id, grade, scale, numbers FROM vector CROSS JOIN coarse USING (id) \
                    WHERE +space = ?1 ORDER BY id";
@@ -131,7 +109,7 @@ impl Cache {
         Ok(())
     }
 
-    pub(super) fn find(&self, space: Space, hashes: &[PassageHash]) -> Result<Vec<CachedVector>, VectorError> {
+    pub(super) fn find(&self, space: Space, hashes: &[PassageHash]) -> Result<Vec<CachedVector>, IndexError> {
         let sql = "SELECT hash, id, grade, scale, numbers FROM vector JOIN coarse USING (id) \
                    WHERE space = ?1 AND hash = ?2";
         let mut statement = self.db.prepare_cached(sql)?;
@@ -146,14 +124,14 @@ impl Cache {
     }
 
     /// The exact cosines of a query with vectors.
-    pub(super) fn cosines(&self, query: &[f32], ids: impl Iterator<Item = i64>) -> Result<Vec<f32>, VectorError> {
+    pub(super) fn cosines(&self, query: &[f32], ids: impl Iterator<Item = i64>) -> Result<Vec<f32>, IndexError> {
         // One transaction, since each takes and releases locks.
         let tx = self.db.unchecked_transaction()?;
         let sql = "SELECT scale, coarse.numbers, fine.numbers FROM coarse JOIN fine USING (id) WHERE id = ?1";
         let mut statement = tx.prepare_cached(sql)?;
         let cosines = ids.map(|id| {
             let mut rows = statement.query([id])?;
-            let row = rows.next()?.ok_or(VectorError::Corrupt(id))?;
+            let row = rows.next()?.ok_or(IndexError::Vector(id))?;
             let numbers = |column| numbers(row, column, id, query.len());
             Ok(cosine(query, row.get(0)?, numbers(1)?, numbers(2)?))
         });
@@ -161,7 +139,7 @@ impl Cache {
     }
 
     /// Sets the dimensions of a space. Vectors of other dimensions are kept aside, in case these dimensions come back.
-    pub(super) fn set_dimensions(&mut self, name: &str, dimensions: usize) -> Result<(), VectorError> {
+    pub(super) fn set_dimensions(&mut self, name: &str, dimensions: usize) -> Result<(), IndexError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         space_for(&tx, name, dimensions)?;
         tx.commit()?;
@@ -174,7 +152,7 @@ impl Cache {
         name: &str,
         grade: Grade,
         vectors: Vec<(PassageHash, FixedPoint)>,
-    ) -> Result<Put, VectorError> {
+    ) -> Result<Put, IndexError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut put = Put { changed: Vec::new(), new: 0 };
         for (hash, vector) in vectors {
@@ -213,7 +191,7 @@ impl Cache {
         &mut self,
         space: Option<Space>,
         is_used: impl Fn(PassageHash) -> bool,
-    ) -> Result<usize, VectorError> {
+    ) -> Result<usize, IndexError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let space = space.map_or(-1, |space| space.id);
         let (mut seen, mut unused) = (Vec::new(), Vec::new());
@@ -245,7 +223,7 @@ impl Cache {
     }
 
     /// Problems that SQLite's check and the lengths of the vectors show, as sentences.
-    pub(super) fn check(&self) -> Result<Vec<String>, VectorError> {
+    pub(super) fn check(&self) -> Result<Vec<String>, IndexError> {
         let damages = sqlite::integrity_check(&self.db)?.into_iter();
         let mut findings: Vec<String> = damages.map(|line| format!("The vectors are damaged: {line}.")).collect();
         if findings.is_empty() {
@@ -264,7 +242,7 @@ impl Cache {
     }
 }
 
-fn find_space(db: &Connection, name: &str) -> Result<Option<Space>, VectorError> {
+fn find_space(db: &Connection, name: &str) -> Result<Option<Space>, IndexError> {
     let mut statement = db.prepare_cached("SELECT id, dimensions FROM space WHERE name = ?1")?;
     let space = statement.query_row([name], |row| Ok(Space { id: row.get(0)?, dimensions: row.get(1)? }));
     Ok(space.optional()?)
@@ -272,7 +250,7 @@ fn find_space(db: &Connection, name: &str) -> Result<Option<Space>, VectorError>
 
 /// The space of that name and dimensions; a new one is created. A space of other dimensions is renamed: they become the end of
 /// its name.
-fn space_for(tx: &Transaction<'_>, name: &str, dimensions: usize) -> Result<Space, VectorError> {
+fn space_for(tx: &Transaction<'_>, name: &str, dimensions: usize) -> Result<Space, IndexError> {
     match find_space(tx, name)? {
         Some(space) if space.dimensions == dimensions => return Ok(space),
         Some(space) => {
@@ -291,23 +269,23 @@ fn space_for(tx: &Transaction<'_>, name: &str, dimensions: usize) -> Result<Spac
 }
 
 /// Reads a row of hash, id, grade, scale and coarse numbers.
-fn cached_vector(row: &Row<'_>, space: Space) -> Result<CachedVector, VectorError> {
+fn cached_vector(row: &Row<'_>, space: Space) -> Result<CachedVector, IndexError> {
     let (id, scale): (i64, f32) = (row.get(1)?, row.get(3)?);
     if !scale.is_finite() {
-        return Err(VectorError::Corrupt(id));
+        return Err(IndexError::Vector(id));
     }
     let coarse = numbers(row, 4, id, space.dimensions)?.iter().map(|byte| byte.cast_signed()).collect();
     Ok(CachedVector { hash: hash_of(row)?, id, grade: Grade(row.get(2)?), scale, coarse })
 }
 
-fn hash_of(row: &Row<'_>) -> Result<PassageHash, VectorError> {
+fn hash_of(row: &Row<'_>) -> Result<PassageHash, IndexError> {
     Ok(PassageHash(row.get(0)?))
 }
 
-fn numbers<'a>(row: &'a Row<'_>, column: usize, id: i64, dimensions: usize) -> Result<&'a [u8], VectorError> {
+fn numbers<'a>(row: &'a Row<'_>, column: usize, id: i64, dimensions: usize) -> Result<&'a [u8], IndexError> {
     let bytes = row.get_ref(column)?.as_blob().map_err(rusqlite::Error::from)?;
     if bytes.len() != dimensions {
-        return Err(VectorError::Corrupt(id));
+        return Err(IndexError::Vector(id));
     }
     Ok(bytes)
 }

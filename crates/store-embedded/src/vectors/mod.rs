@@ -22,7 +22,8 @@ use quipu_core::ports::{Grade, NoteChange, PassageHash};
 pub(crate) use cache::{FORMAT, SCHEMA};
 pub(crate) use passage_list::{ListedPassage, decode, encode, passages_of};
 
-use crate::catalog::{Catalog, CatalogError};
+use crate::catalog::Catalog;
+use crate::index_database::IndexError;
 use crate::sqlite;
 use cache::Cache;
 use fixed_point::FixedPoint;
@@ -39,38 +40,6 @@ pub(crate) struct Vectors {
     reader: Mutex<Option<Cache>>,
     resident: RwLock<Option<Resident>>,
     notices: Mutex<Vec<String>>,
-}
-
-/// Why vectors could not be kept or searched.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum VectorError {
-    #[error("vectors of {one} and of {other} dimensions cannot share a space")]
-    Dimensions { one: usize, other: usize },
-    #[error("a vector has no dimensions")]
-    Empty,
-    #[error("a vector has a number that is not finite")]
-    NotFinite,
-    #[error("its format is {0}, and this version of Quipu needs format {format}", format = cache::FORMAT)]
-    Format(i64),
-    #[error("it {0}")]
-    Foreign(String),
-    #[error("vector {0} is corrupt")]
-    Corrupt(i64),
-    #[error(transparent)]
-    Sql(#[from] rusqlite::Error),
-    #[error(transparent)]
-    Catalog(#[from] CatalogError),
-}
-
-impl VectorError {
-    /// Whether a new cache helps.
-    fn is_damage(&self) -> bool {
-        match self {
-            Self::Format(_) | Self::Foreign(_) | Self::Corrupt(_) => true,
-            Self::Sql(error) => crate::catalog::is_damage(error),
-            Self::Dimensions { .. } | Self::Empty | Self::NotFinite | Self::Catalog(_) => false,
-        }
-    }
 }
 
 impl Vectors {
@@ -108,7 +77,7 @@ impl Vectors {
         }
     }
 
-    fn try_apply(&self, changes: &[NoteChange<'_>], passages: &[Vec<ListedPassage>]) -> Result<(), VectorError> {
+    fn try_apply(&self, changes: &[NoteChange<'_>], passages: &[Vec<ListedPassage>]) -> Result<(), IndexError> {
         let mut writer = self.writer.lock();
         let cache = self.opened(&mut writer)?;
         let unknown = |resident: &Resident| -> Option<(String, Vec<PassageHash>)> {
@@ -135,16 +104,16 @@ impl Vectors {
     }
 
     /// Stores vectors, on disk first.
-    fn put(&self, name: &str, grade: Grade, vectors: &[(PassageHash, Vec<f32>)]) -> Result<(), VectorError> {
+    fn put(&self, name: &str, grade: Grade, vectors: &[(PassageHash, Vec<f32>)]) -> Result<(), IndexError> {
         let Some((_, first)) = vectors.first() else { return Ok(()) };
         if first.is_empty() {
-            return Err(VectorError::Empty);
+            return Err(IndexError::Empty);
         }
         let fixed = vectors.iter().map(|(hash, vector)| Some((*hash, FixedPoint::new(vector)?)));
-        let fixed: Vec<_> = fixed.collect::<Option<_>>().ok_or(VectorError::NotFinite)?;
+        let fixed: Vec<_> = fixed.collect::<Option<_>>().ok_or(IndexError::NotFinite)?;
         let dimensions = first.len();
         if let Some((_, other)) = vectors.iter().find(|(_, vector)| vector.len() != dimensions) {
-            return Err(VectorError::Dimensions { one: dimensions, other: other.len() });
+            return Err(IndexError::Dimensions { one: dimensions, other: other.len() });
         }
         let mut writer = self.writer.lock();
         let put = self.opened(&mut writer)?.put(name, grade, fixed)?;
@@ -164,7 +133,7 @@ impl Vectors {
     }
 
     /// Sets the dimensions of a space.
-    fn set_dimensions(&self, name: &str, dimensions: usize) -> Result<(), VectorError> {
+    fn set_dimensions(&self, name: &str, dimensions: usize) -> Result<(), IndexError> {
         let mut writer = self.writer.lock();
         self.opened(&mut writer)?.set_dimensions(name, dimensions)?;
         let mut resident = self.resident.write();
@@ -180,7 +149,7 @@ impl Vectors {
         catalog: &Mutex<Catalog>,
         name: &str,
         work: impl FnOnce(&Resident) -> R,
-    ) -> Result<R, VectorError> {
+    ) -> Result<R, IndexError> {
         loop {
             let resident = self.resident.read();
             if let Some(resident) = resident.as_ref().filter(|resident| resident.space() == name) {
@@ -191,7 +160,7 @@ impl Vectors {
         }
     }
 
-    fn load(&self, catalog: &Catalog, name: &str) -> Result<(), VectorError> {
+    fn load(&self, catalog: &Catalog, name: &str) -> Result<(), IndexError> {
         let mut writer = self.writer.lock();
         let cache = self.opened(&mut writer)?;
         let mut resident = self.resident.write();
@@ -203,9 +172,10 @@ impl Vectors {
         let space = cache.space(name)?;
         let cached = space.map_or(Ok(0), |space| cache.count(space))?;
         let mut loaded = Resident::new(name, space.map(|space| space.dimensions), cached);
-        catalog.passages(|key, modified_ns, passages| {
+        let read = catalog.passages(|key, modified_ns, passages| {
             loaded.put_note(key, FileStat { modified_ns, size: 0 }.newness(), &passages);
-        })?;
+        });
+        read.map_err(|error| IndexError::Catalog(error.into()))?;
         // A rebuild begins without notes: no vector is unused then.
         if loaded.has_notes() {
             let deleted = cache.delete_unused(space, |hash| loaded.has_text(hash))?;
@@ -220,13 +190,13 @@ impl Vectors {
     }
 
     /// Reads from the cache without waiting for its writer.
-    fn read<R>(&self, work: impl FnOnce(&Cache) -> Result<R, VectorError>) -> Result<R, VectorError> {
+    fn read<R>(&self, work: impl FnOnce(&Cache) -> Result<R, IndexError>) -> Result<R, IndexError> {
         let mut cache = if self.folder.is_some() { &self.reader } else { &self.writer }.lock();
         work(self.opened(&mut cache)?)
     }
 
     /// Does the work, and once more with a new cache if it finds the cache damaged.
-    fn with_repair<R>(&self, work: impl Fn() -> Result<R, VectorError>) -> Result<R, VectorError> {
+    fn with_repair<R>(&self, work: impl Fn() -> Result<R, IndexError>) -> Result<R, IndexError> {
         match work() {
             Err(error) if error.is_damage() => {
                 self.recreate(&error)?;
@@ -236,23 +206,23 @@ impl Vectors {
         }
     }
 
-    fn recreate(&self, error: &VectorError) -> Result<(), VectorError> {
+    fn recreate(&self, error: &IndexError) -> Result<(), IndexError> {
         tracing::error!("cannot read the stored vectors: {error}; they are rebuilt");
         let mut writer = self.writer.lock();
         let mut reader = self.reader.lock();
         (*writer, *reader) = (None, None);
         *self.resident.write() = None;
         if let Some(folder) = &self.folder {
-            Cache::remove(folder).map_err(CatalogError::from)?;
+            Cache::remove(folder)?;
         }
         self.notices.lock().push(format!("Cannot read the stored vectors: {error}; they are rebuilt."));
         Ok(())
     }
 
     /// Problems of the cache, as sentences. A cache that was never created has none.
-    pub(crate) fn check(&self) -> Result<Vec<String>, VectorError> {
+    pub(crate) fn check(&self) -> Result<Vec<String>, IndexError> {
         let mut writer = self.writer.lock();
-        let is_there = self.folder.as_deref().map_or(Ok(false), Cache::exists).map_err(CatalogError::from)?;
+        let is_there = self.folder.as_deref().map_or(Ok(false), Cache::exists)?;
         if writer.is_none() && !is_there {
             return Ok(Vec::new());
         }
@@ -262,7 +232,7 @@ impl Vectors {
         }
     }
 
-    fn opened<'a>(&self, cache: &'a mut Option<Cache>) -> Result<&'a mut Cache, VectorError> {
+    fn opened<'a>(&self, cache: &'a mut Option<Cache>) -> Result<&'a mut Cache, IndexError> {
         sqlite::start_operation();
         Ok(match cache {
             Some(cache) => cache,

@@ -7,9 +7,10 @@ use quipu_core::model::NoteKey;
 use quipu_core::ports::{Calibration, EXACT_HITS, Grade, VectorHit};
 use rustc_hash::FxHashMap;
 
+use super::Vectors;
 use super::fixed_point::{FixedPoint, unit};
 use super::resident::{Resident, SectionRef};
-use super::{VectorError, Vectors};
+use crate::index_database::IndexError;
 use crate::store::EmbeddedStore;
 
 /// Candidates whose exact vectors are read at a time.
@@ -48,9 +49,9 @@ pub(super) fn nearest(
     calibration: Calibration,
     limit: usize,
     admits: &(dyn Fn(NoteKey) -> bool + Sync),
-) -> Result<Vec<VectorHit>, VectorError> {
+) -> Result<Vec<VectorHit>, IndexError> {
     let (Some(exact_query), Some(coarse_query)) = (unit(query), FixedPoint::new(query)) else {
-        return Err(VectorError::NotFinite);
+        return Err(IndexError::NotFinite);
     };
     if limit == 0 {
         return Ok(Vec::new());
@@ -108,7 +109,7 @@ fn rescore(
     calibration: Calibration,
     limit: usize,
     shortlist: &Shortlist,
-) -> Result<Option<Vec<VectorHit>>, VectorError> {
+) -> Result<Option<Vec<VectorHit>>, IndexError> {
     let Shortlist { texts, others_most } = shortlist;
     let mut best = Best::default();
     let mut read = 0;

@@ -3,9 +3,9 @@
 use quipu_core::model::NoteKey;
 use quipu_core::ports::{Calibration, Coverage, Grade, Lacking, PassageHash, StoreError, VectorHit, VectorStore};
 
-use super::VectorError;
 use super::nearest::nearest;
 use super::resident::Resident;
+use crate::index_database::IndexError;
 use crate::store::EmbeddedStore;
 
 impl VectorStore for EmbeddedStore {
@@ -38,6 +38,6 @@ fn ask<R>(store: &EmbeddedStore, space: &str, question: impl Fn(&Resident) -> R)
     searched(store.vectors.with_repair(|| store.vectors.with_space(&store.catalog, space, &question)))
 }
 
-fn searched<R>(outcome: Result<R, VectorError>) -> Result<R, StoreError> {
+fn searched<R>(outcome: Result<R, IndexError>) -> Result<R, StoreError> {
     outcome.map_err(|error| StoreError::new("searched", error))
 }
