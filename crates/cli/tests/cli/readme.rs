@@ -25,7 +25,9 @@ fn readme_example_shows_the_real_output() {
         shell.args(["-c", &line]).current_dir(vault.root()).stdin(Stdio::null());
         shell.env_clear().env("HOME", vault.root().parent().unwrap());
         let ran = vault.ran(shell.output().unwrap()).expect(0);
-        assert_eq!(comparable(&ran.stdout), comparable(expected), "{command}\n{ran}");
+        // A terminal shows warnings too. They come before the answer.
+        let shown = format!("{}{}", ran.stderr, ran.stdout);
+        assert_eq!(comparable(&shown), comparable(expected), "{command}\n{ran}");
         commands += 1;
     }
     assert!(commands >= 4, "the example has {commands} commands");
