@@ -34,9 +34,9 @@ pub(crate) trait Tool: 'static {
     /// What it may do to the vault.
     const ACCESS: Access;
     /// Whether repeating a call with the same arguments changes nothing further.
-    const IDEMPOTENT: bool;
-    /// Whether its answers show notes, so that the vault must be indexed first.
-    const SHOWS_NOTES: bool = true;
+    const IDEMPOTENT: bool = matches!(Self::ACCESS, Access::Read);
+    /// Whether a memory tool also shows notes, so that the vault must be indexed first. The tools of other toolsets do.
+    const SHOWS_NOTES: bool = false;
 
     /// The error text for a missing required argument, where the contract fixes one.
     const MISSING_ARGUMENT: Option<&'static str> = None;
@@ -129,7 +129,7 @@ impl ToolInfo {
             description: T::DESCRIPTION.into(),
             access: T::ACCESS,
             idempotent: T::IDEMPOTENT,
-            shows_notes: T::SHOWS_NOTES,
+            shows_notes: toolset != Toolset::Memory || T::SHOWS_NOTES,
             input_schema: input_schema::<T::Params>(),
             answers_object: output_schema.get("type").and_then(Value::as_str) == Some("object"),
             output_schema,

@@ -2,31 +2,12 @@
 #![expect(clippy::disallowed_methods, reason = "compares a page of the repository")]
 
 use std::path::Path;
-use std::sync::Arc;
 
-use quipu_core::parse::TitleRule;
-use quipu_core::search::Meaning;
-use quipu_core::{Knowledge, Parts};
-use quipu_embed::Builtin;
-use quipu_testkit::store_conformance::NoteStorage;
-use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault, mem_memory};
-use quipu_tools::{Registry, RegistryOptions, reference};
+use quipu_tools::reference;
 
 #[test]
 fn the_page_of_tools_is_up_to_date() {
-    let clock = Arc::new(FixedClock::default());
-    let store = Arc::new(MemNoteStorage::default().open());
-    let knowledge = Knowledge::new(Parts {
-        vault: Arc::new(MemVault::new(clock.clone())),
-        store: store.clone(),
-        clock: clock.clone(),
-        sources: Arc::new(MemSources::default()),
-        title_rule: TitleRule::default(),
-        stale_after: Knowledge::STALE_AFTER,
-    });
-    let knowledge = knowledge.with_meaning(Meaning::new(Arc::new(Builtin::new()), store));
-    let page =
-        reference(&Registry::with_memory(Arc::new(knowledge), Arc::new(mem_memory(clock)), RegistryOptions::default()));
+    let page = reference();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md");
     if std::env::var_os("QUIPU_WRITE_DOCS").is_some() {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();

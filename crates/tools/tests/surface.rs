@@ -1,34 +1,11 @@
 //! What clients see of each tool: one snapshot file per tool, so that a review shows every change.
 
-use std::sync::Arc;
-
-use quipu_core::parse::TitleRule;
-use quipu_core::search::Meaning;
-use quipu_core::{Knowledge, Parts};
-use quipu_embed::Builtin;
-use quipu_testkit::store_conformance::NoteStorage;
-use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault, mem_memory};
-use quipu_tools::{Registry, RegistryOptions, ToolInfo, Toolset, reference};
+use quipu_tools::{ToolInfo, Toolset, every_tool, reference};
 use serde_json::{Value, json};
-
-fn registry() -> Registry {
-    let clock = Arc::new(FixedClock::default());
-    let store = Arc::new(MemNoteStorage::default().open());
-    let knowledge = Knowledge::new(Parts {
-        vault: Arc::new(MemVault::new(clock.clone())),
-        store: store.clone(),
-        clock: clock.clone(),
-        sources: Arc::new(MemSources::default()),
-        title_rule: TitleRule::default(),
-        stale_after: Knowledge::STALE_AFTER,
-    });
-    let knowledge = knowledge.with_meaning(Meaning::new(Arc::new(Builtin::new()), store));
-    Registry::with_memory(Arc::new(knowledge), Arc::new(mem_memory(clock)), RegistryOptions::default())
-}
 
 #[test]
 fn every_tool_matches_its_snapshot() {
-    for tool in registry().tools() {
+    for tool in every_tool() {
         let shown = json!({
             "name": tool.name,
             "toolset": tool.toolset.name(),
@@ -45,9 +22,8 @@ fn every_tool_matches_its_snapshot() {
 
 #[test]
 fn of_the_memory_tools_only_get_entity_shows_notes() {
-    let registry = registry();
     let (remembering, others): (Vec<&ToolInfo>, Vec<&ToolInfo>) =
-        registry.tools().partition(|tool| tool.toolset == Toolset::Memory);
+        every_tool().iter().partition(|tool| tool.toolset == Toolset::Memory);
     let showing = remembering.iter().filter(|tool| tool.shows_notes).map(|tool| tool.name);
     assert_eq!(showing.collect::<Vec<_>>(), ["get_entity"]);
     assert!(others.iter().all(|tool| tool.shows_notes));
@@ -56,11 +32,10 @@ fn of_the_memory_tools_only_get_entity_shows_notes() {
 #[test]
 fn the_list_without_output_schemas_is_short() {
     // Clients put it into the model's context.
-    let registry = registry();
     let listed = |tool: &ToolInfo| {
         json!({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}).to_string().len()
     };
-    let sizes: Vec<(usize, &str)> = registry.tools().map(|tool| (listed(tool), tool.name)).collect();
+    let sizes: Vec<(usize, &str)> = every_tool().iter().map(|tool| (listed(tool), tool.name)).collect();
     let total: usize = sizes.iter().map(|(size, _)| size).sum();
     assert!(total <= 600 * sizes.len(), "{total} bytes: {sizes:?}");
 }
@@ -95,7 +70,7 @@ fn input_schemas_use_only_keywords_that_are_checked() {
             }
         }
     }
-    for tool in registry().tools() {
+    for tool in every_tool() {
         walk(tool.name, &tool.input_schema);
         for (name, property) in tool.input_schema["properties"].as_object().expect("every tool lists its arguments") {
             assert!(property["description"].is_string(), "{}: {name} has no description", tool.name);
@@ -109,9 +84,8 @@ fn input_schemas_use_only_keywords_that_are_checked() {
 
 #[test]
 fn the_reference_page_names_everything() {
-    let registry = registry();
-    let page = reference(&registry);
-    for tool in registry.tools() {
+    let page = reference();
+    for tool in every_tool() {
         let heading = format!("\n### `{}`\n\n{}\n", tool.name, tool.description);
         let (_, part) = page.split_once(&heading).unwrap_or_else(|| panic!("{} is not on the page", tool.name));
         let part = part.split("\n### ").next().unwrap_or(part);

@@ -45,7 +45,6 @@ impl Tool for GetDocument {
     const DESCRIPTION: &'static str =
         "Read the whole text of one document by path, without its links; offset and max_chars read a part.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
     const MISSING_ARGUMENT: Option<&'static str> = Some(PATH_REQUIRED);
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

@@ -46,7 +46,6 @@ impl Tool for ListDocuments {
     const DESCRIPTION: &'static str =
         "List documents by path with section, tags and description. To search their text use search_docs.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let snapshot = call.knowledge.snapshot();

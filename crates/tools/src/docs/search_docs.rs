@@ -53,7 +53,6 @@ impl Tool for SearchDocs {
     const DESCRIPTION: &'static str = "Find documents whose title, tag or line contains all given words or parts of \
         words, and return the lines. Use it for identifiers and exact terms; for a topic use ubp_search.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
     const MISSING_ARGUMENT: Option<&'static str> = Some(QUERY_REQUIRED);
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

@@ -114,8 +114,6 @@ impl Tool for BulkUpdate {
     const DESCRIPTION: &'static str = "Create entities, observations and relations in one call: 1 to 50 in all, all \
         or nothing. An entity id can also be the name of an entity in this call.";
     const ACCESS: Access = Access::Write;
-    const IDEMPOTENT: bool = false;
-    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let entity = |new: NewEntity| BulkEntity {

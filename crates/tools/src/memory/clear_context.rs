@@ -25,7 +25,6 @@ impl Tool for ClearContext {
     const DESCRIPTION: &'static str = "End the project context: searches rank all entities alike again.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = true;
-    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, _params: Params) -> Result<Output, ToolError> {
         call.memory()?.clear_context(call.session)?;

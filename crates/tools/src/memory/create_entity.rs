@@ -78,8 +78,6 @@ impl Tool for CreateEntity {
     const DESCRIPTION: &'static str = "Create an entity in memory. If the same name, alias or meaning exists, \
         nothing is created and existing_entity is returned: add to it, or pass force. For several use bulk_update.";
     const ACCESS: Access = Access::Write;
-    const IDEMPOTENT: bool = false;
-    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let wish = EntityWish {

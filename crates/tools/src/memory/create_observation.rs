@@ -26,8 +26,6 @@ impl Tool for CreateObservation {
     const NAME: &'static str = "create_observation";
     const DESCRIPTION: &'static str = "Add one fact to an entity. For several use bulk_update.";
     const ACCESS: Access = Access::Write;
-    const IDEMPOTENT: bool = false;
-    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<ObservationOutput, ToolError> {
         let author = call.author(Self::NAME)?;

@@ -29,8 +29,6 @@ impl Tool for CreateRelation {
     const DESCRIPTION: &'static str =
         "Relate two entities. part_of adds an entity to a project. A relation that exists is an error.";
     const ACCESS: Access = Access::Write;
-    const IDEMPOTENT: bool = false;
-    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<RelationOutput, ToolError> {
         let (from, to) = (EntityId(params.from_entity_id), EntityId(params.to_entity_id));

@@ -31,8 +31,6 @@ impl Tool for DeleteEntity {
     const DESCRIPTION: &'static str =
         "Delete an entity with its observations and relations; only the user can undo it.";
     const ACCESS: Access = Access::Destroy;
-    const IDEMPOTENT: bool = false;
-    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let author = call.author(Self::NAME)?;

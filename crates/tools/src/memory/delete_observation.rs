@@ -30,8 +30,6 @@ impl Tool for DeleteObservation {
     const NAME: &'static str = "delete_observation";
     const DESCRIPTION: &'static str = "Delete one observation, for example an outdated one.";
     const ACCESS: Access = Access::Destroy;
-    const IDEMPOTENT: bool = false;
-    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let author = call.author(Self::NAME)?;

@@ -30,8 +30,6 @@ impl Tool for DeleteRelation {
     const NAME: &'static str = "delete_relation";
     const DESCRIPTION: &'static str = "Delete one relation; its entities stay.";
     const ACCESS: Access = Access::Destroy;
-    const IDEMPOTENT: bool = false;
-    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let author = call.author(Self::NAME)?;

@@ -37,8 +37,6 @@ impl Tool for FindRelations {
     const NAME: &'static str = "find_relations";
     const DESCRIPTION: &'static str = "List relations by source, target or type, oldest first.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
-    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<RelationOutput>, ToolError> {
         let filter = RelationFilter {

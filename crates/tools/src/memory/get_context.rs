@@ -33,8 +33,6 @@ impl Tool for GetContext {
     const NAME: &'static str = "get_context";
     const DESCRIPTION: &'static str = "Get the project you work in, if any. It is set with set_context.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
-    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, _params: Params) -> Result<Output, ToolError> {
         Ok(match call.memory()?.context(call.session)? {

@@ -26,7 +26,6 @@ impl Tool for GetCurrentTime {
     const DESCRIPTION: &'static str = "Get the current time, to date what you record.";
     const ACCESS: Access = Access::Read;
     const IDEMPOTENT: bool = false;
-    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, _params: Params) -> Result<Output, ToolError> {
         Ok(Output { timestamp: iso_utc(call.knowledge.now_ns()) })

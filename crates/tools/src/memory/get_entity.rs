@@ -94,7 +94,7 @@ impl Tool for GetEntity {
     const DESCRIPTION: &'static str =
         "Read one entity with its observations and relations. To find its id use search_entities.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
+    const SHOWS_NOTES: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let memory = call.memory()?;

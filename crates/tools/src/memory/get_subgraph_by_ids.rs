@@ -32,8 +32,6 @@ impl Tool for GetSubgraphByIds {
     const DESCRIPTION: &'static str =
         "Read entities by id with their observations and the relations among them. Unknown ids are left out.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
-    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let ids: Vec<EntityId> = params.entity_ids.into_iter().map(EntityId).collect();

@@ -23,8 +23,6 @@ impl Tool for GetVersion {
     const NAME: &'static str = "get_version";
     const DESCRIPTION: &'static str = "Get the version of this server.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
-    const SHOWS_NOTES: bool = false;
 
     fn call(_call: &Call<'_>, _params: Params) -> Result<Output, ToolError> {
         Ok(Output { version: env!("CARGO_PKG_VERSION") })

@@ -35,8 +35,6 @@ impl Tool for ListEntities {
     const NAME: &'static str = "list_entities";
     const DESCRIPTION: &'static str = "List all entities in pages, oldest first. To find one use search_entities.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
-    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let page = Page { number: params.page, size: params.per_page };

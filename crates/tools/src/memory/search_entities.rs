@@ -61,8 +61,6 @@ impl Tool for SearchEntities {
     const DESCRIPTION: &'static str = "Find entities by words and meaning in all their fields, best first. Search \
         before you create. For their facts use search_subgraph.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
-    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Hit>, ToolError> {
         let query = SearchQuery {

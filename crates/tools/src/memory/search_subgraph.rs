@@ -59,8 +59,6 @@ impl Tool for SearchSubgraph {
     const DESCRIPTION: &'static str = "Find entities with their observations and the relations among them, best \
         first: all that memory has on a topic in one call.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
-    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let wanted = [

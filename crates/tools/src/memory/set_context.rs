@@ -33,7 +33,6 @@ impl Tool for SetContext {
         searches, also in later sessions. To end it use clear_context.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = true;
-    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let project = call.memory()?.set_context(call.session, EntityId(params.project_id))?;

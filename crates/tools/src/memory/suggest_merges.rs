@@ -52,8 +52,6 @@ impl Tool for SuggestMerges {
     const DESCRIPTION: &'static str = "List pairs of entities that may be duplicates, closest first. To merge a pair, ask \
         the user to run `quipu merge FROM INTO` with their ids.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
-    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Suggestion>, ToolError> {
         let wanted = params.entity_type.as_deref();

@@ -38,7 +38,6 @@ impl Tool for UpdateEntity {
         To add a fact use create_observation.";
     const ACCESS: Access = Access::Destroy;
     const IDEMPOTENT: bool = true;
-    const SHOWS_NOTES: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<EntityOutput, ToolError> {
         let update = EntityUpdate {

@@ -33,7 +33,6 @@ impl Tool for CreateNode {
     const DESCRIPTION: &'static str = "Create a note and return it; NODE_EXISTS if the id exists in any case. Check \
         for an existing note with resolve_nodes first; to change one use update_node.";
     const ACCESS: Access = Access::Write;
-    const IDEMPOTENT: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Node, ToolError> {
         let Params { id, content, title, tags } = &params;

@@ -49,7 +49,6 @@ impl Tool for GetHubs {
     const NAME: &'static str = "get_hubs";
     const DESCRIPTION: &'static str = "List the most linked notes: an overview of an unknown vault.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Hub>, ToolError> {
         let snapshot = call.knowledge.snapshot();

@@ -64,7 +64,6 @@ impl Tool for GetNode {
     const DESCRIPTION: &'static str = "Read one note by id: text (first 10,000 characters; continue with offset), \
         tags, links, properties; null if there is none. For a name use resolve_nodes first.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Option<Output>, ToolError> {
         let Some(read) = call.read(&params.id)? else {

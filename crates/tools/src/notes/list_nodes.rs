@@ -47,7 +47,6 @@ impl Tool for ListNodes {
     const DESCRIPTION: &'static str =
         "List ids and titles in order of id, by folder or tag, with the total. It does not look at the text.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let snapshot = call.knowledge.snapshot();

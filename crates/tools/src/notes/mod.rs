@@ -1,31 +1,17 @@
 //! The toolset `notes`: a note is a node of a graph, identified by its id.
 
-mod create_node;
-mod delete_node;
-mod find_path;
-mod get_hubs;
-mod get_neighbors;
-mod get_node;
-mod list_nodes;
-mod nodes_exist;
-mod random_node;
-mod resolve_nodes;
-mod search;
-mod search_by_tags;
-mod update_node;
+pub(crate) mod create_node;
+pub(crate) mod delete_node;
+pub(crate) mod find_path;
+pub(crate) mod get_hubs;
+pub(crate) mod get_neighbors;
+pub(crate) mod get_node;
+pub(crate) mod list_nodes;
+pub(crate) mod nodes_exist;
+pub(crate) mod random_node;
+pub(crate) mod resolve_nodes;
+pub(crate) mod search;
+pub(crate) mod search_by_tags;
+pub(crate) mod update_node;
 
 mod node;
-
-pub(crate) use create_node::CreateNode;
-pub(crate) use delete_node::DeleteNode;
-pub(crate) use find_path::FindPath;
-pub(crate) use get_hubs::GetHubs;
-pub(crate) use get_neighbors::GetNeighbors;
-pub(crate) use get_node::GetNode;
-pub(crate) use list_nodes::ListNodes;
-pub(crate) use nodes_exist::NodesExist;
-pub(crate) use random_node::RandomNode;
-pub(crate) use resolve_nodes::ResolveNodes;
-pub(crate) use search::Search;
-pub(crate) use search_by_tags::SearchByTags;
-pub(crate) use update_node::UpdateNode;

@@ -26,7 +26,6 @@ impl Tool for NodesExist {
     const DESCRIPTION: &'static str =
         "Check which ids exist; the answer maps each lowercased id to true or false. For names use resolve_nodes.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Self::Output, ToolError> {
         let snapshot = call.knowledge.snapshot();

@@ -27,7 +27,6 @@ impl Tool for RandomNode {
     const NAME: &'static str = "random_node";
     const DESCRIPTION: &'static str = "Read a random note, for inspiration or review; null if there is none.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Option<Node>, ToolError> {
         let snapshot = call.knowledge.snapshot();

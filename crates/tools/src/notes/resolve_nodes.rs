@@ -59,7 +59,6 @@ impl Tool for ResolveNodes {
     const DESCRIPTION: &'static str = "Turn names into note ids, one result per name; match is null if no name is \
         similar enough. Use it before you create or link notes. To check ids use nodes_exist.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Resolved>, ToolError> {
         let snapshot = call.knowledge.snapshot();

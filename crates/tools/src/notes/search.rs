@@ -54,7 +54,6 @@ impl Tool for Search {
     const DESCRIPTION: &'static str = "Find notes about a topic or question by meaning and words. Returns tags, \
         links, properties and an excerpt; for the text of matching sections use ubp_search.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
 
     fn is_available(knowledge: &Knowledge) -> bool {
         knowledge.has_meaning()

@@ -45,7 +45,6 @@ impl Tool for SearchByTags {
     const DESCRIPTION: &'static str =
         "Find notes by tag, each with its first 500 characters. For ids and a count use list_nodes.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Node>, ToolError> {
         let snapshot = call.knowledge.snapshot();

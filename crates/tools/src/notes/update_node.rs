@@ -36,7 +36,6 @@ impl Tool for UpdateNode {
     const DESCRIPTION: &'static str = "Change a note's title, text or tags (at least one) and return it. Fails if \
         the note changed since you read it; the replaced version can be restored.";
     const ACCESS: Access = Access::Destroy;
-    const IDEMPOTENT: bool = false;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Node, ToolError> {
         let update = NoteUpdate {

@@ -2,10 +2,11 @@
 
 use quipu_core::ReadNote;
 use quipu_core::index::Snapshot;
-use quipu_core::model::{self, Note, NoteKey, Warning};
-use quipu_core::staleness::{self, Freshness};
+use quipu_core::model::{DocType, LinkType, Note, NoteKey, Warning};
+use quipu_core::staleness::Freshness;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::missing::missing;
@@ -37,95 +38,6 @@ pub(super) fn not_found(snapshot: &Snapshot, given: &str) -> ToolError {
     ToolError::new(ToolErrorKind::NotFound, missing(snapshot, "no page has the path", given, |note| note.path.as_str()))
 }
 
-/// The type of a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum DocType {
-    Spec,
-    Design,
-    Adr,
-    Guide,
-    Api,
-    Meeting,
-    Todo,
-    Other,
-    DbSchema,
-    Config,
-}
-
-impl DocType {
-    pub(super) fn of(note: &Note) -> Self {
-        match model::DocType::of(note) {
-            model::DocType::Spec => Self::Spec,
-            model::DocType::Design => Self::Design,
-            model::DocType::Adr => Self::Adr,
-            model::DocType::Guide => Self::Guide,
-            model::DocType::Api => Self::Api,
-            model::DocType::Meeting => Self::Meeting,
-            model::DocType::Todo => Self::Todo,
-            model::DocType::Other => Self::Other,
-            model::DocType::DbSchema => Self::DbSchema,
-            model::DocType::Config => Self::Config,
-        }
-    }
-}
-
-/// The type of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum LinkType {
-    References,
-    DependsOn,
-    Implements,
-    Extends,
-    ConflictsWith,
-}
-
-impl From<model::LinkType> for LinkType {
-    fn from(link_type: model::LinkType) -> Self {
-        match link_type {
-            model::LinkType::References => Self::References,
-            model::LinkType::DependsOn => Self::DependsOn,
-            model::LinkType::Implements => Self::Implements,
-            model::LinkType::Extends => Self::Extends,
-            model::LinkType::ConflictsWith => Self::ConflictsWith,
-        }
-    }
-}
-
-impl From<LinkType> for model::LinkType {
-    fn from(link_type: LinkType) -> Self {
-        match link_type {
-            LinkType::References => Self::References,
-            LinkType::DependsOn => Self::DependsOn,
-            LinkType::Implements => Self::Implements,
-            LinkType::Extends => Self::Extends,
-            LinkType::ConflictsWith => Self::ConflictsWith,
-        }
-    }
-}
-
-/// Whether the sources of a page changed since.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Staleness {
-    Fresh,
-    PossiblyStale,
-    Stale,
-    Untracked,
-}
-
-impl From<staleness::Staleness> for Staleness {
-    fn from(level: staleness::Staleness) -> Self {
-        match level {
-            staleness::Staleness::Fresh => Self::Fresh,
-            staleness::Staleness::PossiblyStale => Self::PossiblyStale,
-            staleness::Staleness::Stale => Self::Stale,
-            staleness::Staleness::Untracked => Self::Untracked,
-        }
-    }
-}
-
 /// The staleness of some pages. What prevented the check is a warning to each client, once.
 pub(super) fn freshness(call: &Call<'_>, snapshot: &Snapshot, keys: &[NoteKey]) -> Vec<Freshness> {
     let (judged, warnings) = call.knowledge.freshness(snapshot, keys);
@@ -135,24 +47,34 @@ pub(super) fn freshness(call: &Call<'_>, snapshot: &Snapshot, keys: &[NoteKey]) 
     judged
 }
 
+/// The values of a `doc_type` argument.
+pub(super) fn doc_types() -> Value {
+    DocType::ALL.map(DocType::name).as_slice().into()
+}
+
+/// The schema of an item of a `link_types` argument.
+pub(super) fn link_type() -> Value {
+    json!({"type": "string", "enum": LinkType::ALL.map(LinkType::name)})
+}
+
 /// A page at the other end of a link.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct LinkedPage {
     pub(super) doc_id: String,
     pub(super) filepath: String,
     pub(super) title: String,
-    pub(super) link_type: LinkType,
+    pub(super) link_type: &'static str,
 }
 
 /// The pages at the other ends of links.
-pub(super) fn linked(snapshot: &Snapshot, links: &[(NoteKey, model::LinkType)]) -> Vec<LinkedPage> {
-    let page = |(key, link_type): &(NoteKey, model::LinkType)| {
+pub(super) fn linked(snapshot: &Snapshot, links: &[(NoteKey, LinkType)]) -> Vec<LinkedPage> {
+    let page = |(key, link_type): &(NoteKey, LinkType)| {
         let note = snapshot.note(*key);
         LinkedPage {
             doc_id: doc_id(note),
             filepath: note.path.to_string(),
             title: note.title.clone(),
-            link_type: (*link_type).into(),
+            link_type: link_type.name(),
         }
     };
     links.iter().map(page).collect()

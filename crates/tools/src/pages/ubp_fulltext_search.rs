@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use quipu_core::model::DocType;
 use quipu_core::ports::{TextMatch, TextQuery};
 use quipu_core::search::{has_match, snippet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::page::{DocType, doc_id};
+use super::page::{doc_id, doc_types};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 
@@ -26,8 +27,8 @@ pub(crate) struct Params {
     #[schemars(range(min = 1, max = 50))]
     limit: usize,
     /// Only pages of this type.
-    #[serde(default)]
-    doc_type: Option<DocType>,
+    #[schemars(extend("enum" = doc_types()))]
+    doc_type: Option<String>,
 }
 
 fn default_limit() -> usize {
@@ -64,7 +65,6 @@ impl Tool for FulltextSearch {
     const DESCRIPTION: &'static str = "Find sections that contain given words in any of their forms, in any \
         language, with a highlighted snippet. For parts of words use search_docs; for a topic use ubp_search.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         if params.query.trim().is_empty() {
@@ -72,7 +72,7 @@ impl Tool for FulltextSearch {
         }
         let snapshot = call.knowledge.snapshot();
         let among = params.doc_type.map(|wanted| {
-            let of_type = snapshot.files().filter(|key| DocType::of(snapshot.note(*key)) == wanted);
+            let of_type = snapshot.files().filter(|key| DocType::of(snapshot.note(*key)).name() == wanted);
             Arc::new(of_type.collect())
         });
         let (text, limit) = (params.query.clone(), params.limit);

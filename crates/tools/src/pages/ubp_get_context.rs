@@ -8,7 +8,7 @@ use quipu_core::quoted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::page::{LinkType, doc_id, read_page, summaries};
+use super::page::{doc_id, read_page, summaries};
 use crate::answer_size::{LIST_ROOM, json_chars};
 use crate::entities::{EntityName, MAX_ENTITIES, speaking_of};
 use crate::tool::{Access, Call, Tool};
@@ -74,7 +74,7 @@ struct RelatedPage {
     filepath: String,
     title: String,
     /// Type of the last link on the path.
-    link_type: LinkType,
+    link_type: &'static str,
     direction: Direction,
     /// The first 500 characters.
     summary: String,
@@ -98,7 +98,6 @@ impl Tool for GetContext {
     const DESCRIPTION: &'static str = "Read a page and summaries of the pages around it, most useful first, within \
         max_size characters. Use it to prepare work on a topic.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let read = read_page(call, &params.filepath)?;
@@ -154,7 +153,7 @@ fn fitting(call: &Call<'_>, snapshot: &Snapshot, around: &[Related], mut room: R
                 doc_id: doc_id(note),
                 filepath: note.path.to_string(),
                 title: note.title.clone(),
-                link_type: related.link_type.into(),
+                link_type: related.link_type.name(),
                 direction: if related.is_outgoing { Direction::Outlink } else { Direction::Backlink },
                 summary,
                 depth: related.depth,

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use quipu_core::index::{Related, Snapshot};
-use quipu_core::model::{self, NoteKey};
+use quipu_core::model::{DocType, LinkType, NoteKey};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::page::{DocType, LinkType, doc_id, find_doc_id, not_found};
+use super::page::{doc_id, find_doc_id, not_found};
 use crate::answer_size::{LIST_ROOM, json_chars};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
@@ -50,7 +50,7 @@ struct GraphNode {
     id: String,
     filepath: String,
     title: String,
-    doc_type: DocType,
+    doc_type: &'static str,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -58,7 +58,7 @@ struct Edge {
     source: String,
     target: String,
     #[serde(rename = "type")]
-    link_type: LinkType,
+    link_type: &'static str,
 }
 
 pub(crate) struct GetGraph;
@@ -71,7 +71,6 @@ impl Tool for GetGraph {
     const DESCRIPTION: &'static str = "Get pages as nodes and typed links as edges, around a center or for the whole \
         vault. Use it to see what depends on what; for texts use ubp_get_context.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let snapshot = call.knowledge.snapshot();
@@ -110,7 +109,7 @@ fn most_linked(snapshot: &Snapshot, keys: impl Iterator<Item = NoteKey>) -> Vec<
 struct Graph<'s> {
     snapshot: &'s Snapshot,
     keys: &'s [NoteKey],
-    edges: Vec<(usize, usize, model::LinkType)>,
+    edges: Vec<(usize, usize, LinkType)>,
 }
 
 impl<'s> Graph<'s> {
@@ -144,9 +143,9 @@ impl<'s> Graph<'s> {
     /// The first pages, and the links between them.
     fn first(&self, count: usize) -> Output {
         let nodes: Vec<GraphNode> = self.keys[..count].iter().map(|key| self.node(*key)).collect();
-        let edge = |(source, target, link_type): &(usize, usize, model::LinkType)| {
+        let edge = |(source, target, link_type): &(usize, usize, LinkType)| {
             let (source, target) = (nodes.get(*source)?.id.clone(), nodes.get(*target)?.id.clone());
-            Some(Edge { source, target, link_type: (*link_type).into() })
+            Some(Edge { source, target, link_type: link_type.name() })
         };
         let edges = self.edges.iter().filter_map(edge).collect();
         Output { nodes, edges, total_nodes: self.keys.len(), total_edges: self.edges.len() }
@@ -155,7 +154,7 @@ impl<'s> Graph<'s> {
     fn node(&self, key: NoteKey) -> GraphNode {
         let note = self.snapshot.note(key);
         let (filepath, title) = (note.path.to_string(), note.title.clone());
-        GraphNode { id: doc_id(note), filepath, title, doc_type: DocType::of(note) }
+        GraphNode { id: doc_id(note), filepath, title, doc_type: DocType::of(note).name() }
     }
 }
 

@@ -1,10 +1,11 @@
 //! `ubp_get_page`: one page with its sections, links and staleness.
 
+use quipu_core::model::DocType;
 use quipu_core::{ReadNote, quoted};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::page::{DocType, LinkedPage, PageSection, Staleness, doc_id, freshness, linked, read_page, sections};
+use super::page::{LinkedPage, PageSection, doc_id, freshness, linked, read_page, sections};
 use crate::answer_size::{LIST_ROOM, fitting, json_chars};
 use crate::parts::{Truncated, part};
 use crate::time::iso_utc;
@@ -35,7 +36,7 @@ pub(crate) struct Output {
     doc_id: String,
     filepath: String,
     title: String,
-    doc_type: DocType,
+    doc_type: &'static str,
     /// The text without frontmatter; its beginning if it is over 20,000 characters.
     content: String,
     /// Present when content is a part of the text.
@@ -51,7 +52,7 @@ pub(crate) struct Output {
     /// Present when not all are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     backlinks_total: Option<usize>,
-    staleness: Staleness,
+    staleness: &'static str,
     /// Sources that changed after the page, or were deleted.
     stale_refs: Vec<String>,
     updated_at: String,
@@ -68,7 +69,6 @@ impl Tool for GetPage {
         (whether its source files changed since). For the text alone use get_document; with neighbours use \
         ubp_get_context.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let read = read_page(call, &params.filepath)?;
@@ -101,7 +101,7 @@ impl Tool for GetPage {
             doc_id: doc_id(note),
             filepath: note.path.to_string(),
             title: note.title.clone(),
-            doc_type: DocType::of(note),
+            doc_type: DocType::of(note).name(),
             content,
             truncated,
             sections,
@@ -109,7 +109,7 @@ impl Tool for GetPage {
             outlinks_total,
             backlinks,
             backlinks_total,
-            staleness: freshness.staleness.into(),
+            staleness: freshness.staleness.name(),
             stale_refs,
             updated_at: iso_utc(note.stat.modified_ns),
         })

@@ -1,10 +1,10 @@
 //! `ubp_list_pages`: pages, sorted and in pages.
 
-use quipu_core::model::{Note, fold};
+use quipu_core::model::{DocType, Note, fold};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::page::{DocType, doc_id};
+use super::page::{doc_id, doc_types};
 use crate::answer_size::{self, Wanted};
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
@@ -13,8 +13,8 @@ use crate::tool_error::ToolError;
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
     /// Only pages of this type.
-    #[serde(default)]
-    doc_type: Option<DocType>,
+    #[schemars(extend("enum" = doc_types()))]
+    doc_type: Option<String>,
     /// Sort key.
     #[serde(default)]
     sort: Sort,
@@ -60,7 +60,7 @@ struct Page {
     doc_id: String,
     filepath: String,
     title: String,
-    doc_type: DocType,
+    doc_type: &'static str,
     /// Resolved outgoing links.
     link_count: usize,
     updated_at: String,
@@ -76,11 +76,10 @@ impl Tool for ListPages {
     const DESCRIPTION: &'static str = "List pages with type, number of links and last change, for example the latest \
         changes. To search their text use ubp_fulltext_search.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let snapshot = call.knowledge.snapshot();
-        let admits = |note: &Note| params.doc_type.is_none_or(|wanted| DocType::of(note) == wanted);
+        let admits = |note: &Note| params.doc_type.as_ref().is_none_or(|wanted| DocType::of(note).name() == wanted);
         let mut found: Vec<_> =
             snapshot.files().map(|key| (key, snapshot.note(key))).filter(|(_, note)| admits(note)).collect();
         // The sorts below are stable, so ties stay in order of path.
@@ -98,7 +97,7 @@ impl Tool for ListPages {
             doc_id: doc_id(note),
             filepath: note.path.to_string(),
             title: note.title.clone(),
-            doc_type: DocType::of(note),
+            doc_type: DocType::of(note).name(),
             link_count: snapshot.typed_links(*key).len(),
             updated_at: iso_utc(note.stat.modified_ns),
         };

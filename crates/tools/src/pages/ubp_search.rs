@@ -1,11 +1,11 @@
 //! `ubp_search`: finds pages by meaning, words and links, with the reason and the staleness of each.
 
-use quipu_core::model::{self, fold};
+use quipu_core::model::{self, LinkType, fold};
 use quipu_core::search::{Found, Search};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::page::{LinkType, LinkedPage, Staleness, doc_id, freshness, linked, summaries};
+use super::page::{LinkedPage, doc_id, freshness, link_type, linked, summaries};
 use crate::answer_size::{LIST_ROOM, json_chars};
 use crate::score::{rounded, shown};
 use crate::tool::{Access, Call, Tool};
@@ -35,8 +35,8 @@ pub(crate) struct Params {
     depth: usize,
     /// Count and add only links of these types.
     #[serde(default)]
-    #[schemars(length(max = 5))]
-    link_types: Vec<LinkType>,
+    #[schemars(length(max = 5), extend("items" = link_type()))]
+    link_types: Vec<String>,
 }
 
 fn default_limit() -> usize {
@@ -74,7 +74,7 @@ struct Page {
     score: f64,
     score_breakdown: Breakdown,
     relevance_reason: String,
-    staleness: Staleness,
+    staleness: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     linked_pages: Option<Vec<Linked>>,
 }
@@ -119,13 +119,12 @@ impl Tool for SearchPages {
     const DESCRIPTION: &'static str = "Find pages about a topic or question by meaning, words and links. Returns the \
         text of the matching sections, why they match, and staleness: the first choice to answer a question.";
     const ACCESS: Access = Access::Read;
-    const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         if params.query.trim().is_empty() {
             return Err(ToolError::invalid("`query` is empty; it must have at least one word"));
         }
-        let link_types: Vec<model::LinkType> = params.link_types.iter().map(|link_type| (*link_type).into()).collect();
+        let link_types: Vec<LinkType> = params.link_types.iter().filter_map(|name| LinkType::from_name(name)).collect();
         let search =
             Search { depth: params.depth, link_types: &link_types, ..Search::new(&params.query, params.limit) };
         let findings = call.knowledge.search(&search)?;
@@ -160,7 +159,7 @@ impl Tool for SearchPages {
                 score: shown(found.score()),
                 relevance_reason: reason(found, note, &params.query),
                 score_breakdown: breakdown,
-                staleness: fresh.staleness.into(),
+                staleness: fresh.staleness.name(),
                 linked_pages: params.include_linked.then(|| linked_pages(call, snapshot, found, &link_types)),
                 doc_id: id,
             }
@@ -184,7 +183,7 @@ fn linked_pages(
     call: &Call<'_>,
     snapshot: &quipu_core::index::Snapshot,
     found: &Found,
-    link_types: &[model::LinkType],
+    link_types: &[LinkType],
 ) -> Vec<Linked> {
     let mut links = snapshot.typed_links(found.key);
     links.retain(|(_, link_type)| link_types.is_empty() || link_types.contains(link_type));
