@@ -1,4 +1,4 @@
-//! A write that fails, or is killed, at every one of its steps: nothing lost, nothing half there.
+//! Writes that fail or crash at each of their fail points lose nothing and are never applied in part.
 #![expect(clippy::disallowed_methods, reason = "tests play the user, who edits files directly")]
 
 use std::cell::{Cell, RefCell};
@@ -11,7 +11,7 @@ use quipu_core::RequestKey;
 use quipu_core::model::{ContentHash, VaultPath};
 use quipu_core::ports::{FileChange, VaultFiles, WriteError};
 
-use crate::step::fault::with_steps;
+use crate::failpoint::fault::with_hook;
 use crate::{FolderVault, VaultOptions};
 
 mod copies;
@@ -26,9 +26,9 @@ const REQUEST: RequestKey = RequestKey(7);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
-    /// The step fails.
+    /// The operation fails.
     Error,
-    /// The program ends there.
+    /// The process ends.
     Crash,
 }
 
@@ -39,7 +39,7 @@ thread_local! {
 /// `Err(None)` is a crash.
 fn run(vault: &FolderVault, changes: &[FileChange], fault: Fault, n: usize) -> Result<(), Option<WriteError>> {
     let fired = Rc::new(Cell::new(false));
-    let result = with_steps(nth(n, fault, &fired), || vault.apply_for(changes, Some(REQUEST)));
+    let result = with_hook(nth(n, fault, &fired), || vault.apply_for(changes, Some(REQUEST)));
     LAST_FIRED.set(fired.get());
     match result {
         Ok(outcome) => outcome.map(drop).map_err(Some),
@@ -62,7 +62,8 @@ fn nth(n: usize, fault: Fault, fired: &Rc<Cell<bool>>) -> impl FnMut(&'static st
     }
 }
 
-/// The files are all as before or all as after, nothing of ours lies about, and every version can be had.
+/// Checks that the files are all as before or all as after, that no temporary file is left, and that the trash has every
+/// displaced version.
 fn check_all_or_nothing(root: &Path, changes: &[FileChange], is_done: Option<bool>) {
     let mut after = files(&BEFORE);
     let mut displaced = Vec::new();
@@ -92,13 +93,13 @@ fn check_all_or_nothing(root: &Path, changes: &[FileChange], is_done: Option<boo
         .iter()
         .map(|kept| std::fs::read_to_string(root.join(".quipu/trash").join(&kept.version)).unwrap())
         .collect();
-    // What was to be seen before it was undone may be kept as well.
+    // A version that was visible before it was undone may be in the trash too.
     let (undone, kept): (Vec<String>, Vec<String>) = kept.into_iter().partition(|text| new.contains(&text));
     assert!(undone.len() <= 2 * new.len(), "{undone:?}");
     assert_eq!(kept, if found_done { displaced } else { Vec::new() });
 }
 
-/// Every file and every empty folder but our own. A leftover of ours is a file too, and would be seen.
+/// Every file and every empty folder except `.quipu`. Temporary files are included.
 fn tree(root: &Path) -> BTreeMap<String, String> {
     let found = RefCell::new(BTreeMap::new());
     collect(root, root, &found);
@@ -123,7 +124,7 @@ fn collect(root: &Path, folder: &Path, found: &RefCell<BTreeMap<String, String>>
 }
 
 fn folder() -> tempfile::TempDir {
-    // Thousands of syncs: a memory disk, where there is one, makes them quick and changes nothing else.
+    // A memory disk, if there is one, makes the thousands of syncs fast.
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
 }

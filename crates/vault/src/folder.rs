@@ -1,6 +1,6 @@
-//! A folder of the vault as reached from the root, and the way from a path to what lies there.
+//! Folders of the vault, and the resolution of a path to the file at it.
 //!
-//! A folder has two paths: the one it was reached by, which the rules judge, and the real one, which differs behind a link.
+//! A folder has two paths: the one from the root, to which the rules apply, and the real one, which differs behind a link.
 
 use std::ffi::OsStr;
 use std::io;
@@ -9,77 +9,75 @@ use std::sync::Arc;
 
 use quipu_core::model::VaultPath;
 
-use crate::beneath::{Dir, Kind, Seen, is_no_folder};
+use crate::dir::{Dir, FileKind, Metadata, is_no_folder};
 use crate::folder_vault::FolderVault;
 use crate::rules::{Patterns, Reason, Unread};
 
-/// An open folder that the rules admit.
+/// An open folder that the rules include.
 #[derive(Debug)]
 pub(crate) struct Folder {
     pub(crate) dir: Dir,
-    /// As reached, from the root; empty for the root.
+    /// From the root; empty for the root.
     pub(crate) path: String,
-    /// Without links, from the root.
+    /// The real path, from the root.
     pub(crate) real: String,
     pub(crate) patterns: Patterns,
     pub(crate) unread: Unread,
-    /// Whether a link is on the way to it.
+    /// Whether its path contains a link.
     is_behind_link: bool,
 }
 
-/// A folder that the rules have admitted and that is not open yet. It holds no handle: a walk may know of any number.
+/// A folder that the rules include and that is not open yet: a walk may collect any number without running out of handles.
 #[derive(Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct UnopenedFolder {
     pub(crate) path: String,
     pub(crate) real: String,
-    above: Patterns,
+    parent_patterns: Patterns,
     is_behind_link: bool,
 }
 
-/// What lies at a path.
-pub(crate) enum Found {
-    /// A note file.
-    Note(Spot),
-    /// A folder.
+/// What a path leads to.
+pub(crate) enum Resolved {
+    Note(FileLocation),
     Folder(Arc<Folder>),
-    /// Nothing, and a note may be made there.
-    Absent(Spot),
-    /// Something that the rules leave out, or nothing where they admit nothing.
-    LeftOut(Reason),
+    /// Nothing exists there, and a note may be created.
+    Absent(FileLocation),
+    /// The rules exclude the path.
+    Excluded(Reason),
 }
 
-/// Where a file really lies.
+/// The real location of a file.
 #[derive(Debug)]
-pub(crate) struct Spot {
-    /// The real folder from the root; empty for the root.
+pub(crate) struct FileLocation {
+    /// The real folder, from the root; empty for the root.
     pub(crate) folder: String,
     pub(crate) name: String,
-    /// The folders on the way that are not there yet, outermost first, each from the root.
-    pub(crate) missing: Vec<String>,
-    /// Whether the path itself is a link to the file.
+    /// The folders of the path that do not exist, outermost first, each from the root.
+    pub(crate) missing_folders: Vec<String>,
+    /// Whether the path itself is a symbolic link to the file.
     pub(crate) is_link: bool,
 }
 
-/// Where a link leads.
-pub(crate) struct Target {
-    /// From the root, without links.
+/// The target of a symbolic link.
+pub(crate) struct LinkTarget {
+    /// The real path, from the root.
     pub(crate) real: String,
-    pub(crate) seen: Seen,
+    pub(crate) metadata: Metadata,
 }
 
-pub(crate) const LEADS_OUT: Reason = "a link leads out of the vault";
-pub(crate) const LEADS_TO_RESERVED: Reason = "a link leads into a .git or .quipu folder";
-pub(crate) const LEADS_NOWHERE: Reason = "a link leads nowhere";
-pub(crate) const LEADS_IN_CIRCLES: Reason = "a link leads back to a folder it lies in";
-pub(crate) const BEHIND_A_LINK: Reason = "a link to a folder is not followed behind another one";
+pub(crate) const LEADS_OUT: Reason = "a symbolic link leads out of the vault";
+pub(crate) const LEADS_TO_RESERVED: Reason = "a symbolic link leads into a .git or .quipu folder";
+pub(crate) const TARGET_MISSING: Reason = "the target of a symbolic link does not exist";
+pub(crate) const LINK_CYCLE: Reason = "a symbolic link leads to a folder that contains it";
+pub(crate) const SECOND_LINK: Reason = "only one symbolic link to a folder is followed in a path";
 pub(crate) const NOT_REGULAR: Reason = "it is not a regular file";
 pub(crate) const BELOW_A_FILE: Reason = "a part of its path is a file";
 
-/// As many links the kernel follows before it takes them for a circle.
-const MAX_LINKS_ON_WAY: usize = 40;
+/// The number of links in a path after which the kernel reports a cycle.
+const MAX_LINKS: usize = 40;
 
 impl Folder {
-    /// The root, opened anew each time: it may have been unmounted or replaced since.
+    /// The root, opened again each time: it may have been unmounted or replaced.
     pub(crate) fn root(vault: &FolderVault) -> io::Result<Self> {
         let dir = vault.open_root()?;
         let (patterns, unread) = vault.rules().root_patterns(&dir)?;
@@ -91,178 +89,177 @@ impl Folder {
         join(&self.path, name)
     }
 
-    /// A folder in this one, whose name the rules have admitted; `target` says where it leads if it is a link.
-    pub(crate) fn ahead(&self, name: &str, target: Option<&Target>) -> Ahead {
-        Ahead {
+    /// A folder in this one that the rules include; `target` is given if it is a link.
+    pub(crate) fn child(&self, name: &str, target: Option<&LinkTarget>) -> UnopenedFolder {
+        UnopenedFolder {
             path: self.path_of(name),
             real: target.map_or_else(|| join(&self.real, name), |target| target.real.clone()),
-            above: self.patterns.clone(),
+            parent_patterns: self.patterns.clone(),
             is_behind_link: self.is_behind_link || target.is_some(),
         }
     }
 
-    /// Finds out where a link in this folder leads. `Err` inside says why it is not followed.
-    pub(crate) fn follow(&self, vault: &FolderVault, name: &OsStr) -> io::Result<Result<Target, Reason>> {
+    /// The target of a symbolic link in this folder; the inner `Err` is the reason why it is not followed.
+    pub(crate) fn follow(&self, vault: &FolderVault, name: &OsStr) -> io::Result<Result<LinkTarget, Reason>> {
         let link = vault.root().join(&self.real).join(name);
         let real = match std::fs::canonicalize(&link) {
             Ok(real) => real,
-            Err(error) if is_no_folder(&error) => return Ok(Err(LEADS_NOWHERE)),
+            Err(error) if is_no_folder(&error) => return Ok(Err(TARGET_MISSING)),
             Err(error) => return Err(error),
         };
-        // A target without a UTF-8 name cannot be told from one outside; both are left alone.
+        // A target whose path is not UTF-8 cannot be part of the vault either.
         let Some(real) = real.strip_prefix(vault.root()).ok().and_then(|real| real.to_str()) else {
             return Ok(Err(LEADS_OUT));
         };
-        if real.split('/').any(|part| part == ".git" || part == crate::rules::OWN_FOLDER) {
+        if real.split('/').any(|part| part == ".git" || part == crate::own_folder::OWN_FOLDER) {
             return Ok(Err(LEADS_TO_RESERVED));
         }
         let (folder, name) = split(real);
         let root = vault.open_root()?;
-        let seen = if name.is_empty() { Some(root.see_self()?) } else { root.open_below(folder)?.see(name)? };
-        let Some(seen) = seen else { return Ok(Err(LEADS_NOWHERE)) };
-        Ok(match seen.kind {
-            Kind::Folder if self.lies_in(real) => Err(LEADS_IN_CIRCLES),
-            // Links to folders full of links would multiply without end. That a path passes through one at most is
-            // seen from the path alone, so a walk and a single path cannot disagree about it.
-            Kind::Folder if self.is_behind_link => Err(BEHIND_A_LINK),
-            Kind::Folder | Kind::File => Ok(Target { real: real.to_owned(), seen }),
-            Kind::Link | Kind::Other => Err(NOT_REGULAR),
+        let metadata =
+            if name.is_empty() { Some(Metadata::of(&root)?) } else { root.open_below(folder)?.metadata(name)? };
+        let Some(metadata) = metadata else { return Ok(Err(TARGET_MISSING)) };
+        Ok(match metadata.kind {
+            FileKind::Folder if self.lies_in(real) => Err(LINK_CYCLE),
+            // Links to folders full of links would multiply without end. One link at most is a rule about the path alone, so
+            // a walk and the resolution of a single path agree.
+            FileKind::Folder if self.is_behind_link => Err(SECOND_LINK),
+            FileKind::Folder | FileKind::File => Ok(LinkTarget { real: real.to_owned(), metadata }),
+            FileKind::Link | FileKind::Other => Err(NOT_REGULAR),
         })
     }
 
-    /// The real paths below the root that lead from a link in this folder to its target: every folder, link and file on
-    /// the way, up to the first that is not there. When one of them comes, goes or is replaced, the link may mean
-    /// something else.
-    pub(crate) fn way_of(&self, vault: &FolderVault, name: &OsStr) -> Vec<String> {
-        let mut way = Vec::new();
+    /// The real paths below the root between a link in this folder and its target: every folder, link and file, up to the
+    /// first that does not exist. If one of them is created, removed or replaced, the link may lead elsewhere.
+    pub(crate) fn paths_to_target(&self, vault: &FolderVault, name: &OsStr) -> Vec<String> {
+        let mut paths = Vec::new();
         let mut at = vault.root().join(&self.real);
-        let mut ahead = vec![name.to_owned()];
+        let mut remaining = vec![name.to_owned()];
         let mut links = 0;
-        while let Some(part) = ahead.pop() {
+        while let Some(part) = remaining.pop() {
             if part == ".." {
                 at.pop();
                 continue;
             }
-            // An absolute part, `/`, replaces all before it.
+            // The absolute part `/` replaces everything before it.
             let next = at.join(&part);
-            way.extend(below_root(vault, &next));
+            paths.extend(below_root(vault, &next));
             match std::fs::symlink_metadata(&next) {
-                Ok(seen) if !seen.is_symlink() => at = next,
-                Ok(_) if links < MAX_LINKS_ON_WAY => {
+                Ok(metadata) if !metadata.is_symlink() => at = next,
+                Ok(_) if links < MAX_LINKS => {
                     links += 1;
                     let Ok(target) = std::fs::read_link(&next) else { break };
                     let parts = target.components().filter(|part| *part != Component::CurDir).rev();
-                    ahead.extend(parts.map(|part| part.as_os_str().to_owned()));
+                    remaining.extend(parts.map(|part| part.as_os_str().to_owned()));
                 }
                 Ok(_) | Err(_) => break,
             }
         }
-        way
+        paths
     }
 
-    /// Whether this is a real folder, or lies in it.
+    /// Whether this folder is, or lies in, the folder with a real path.
     fn lies_in(&self, real: &str) -> bool {
         let below = self.real.strip_prefix(real);
         real.is_empty() || below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
     }
 }
 
-impl Ahead {
-    /// Enters the folder, which `dir` is.
-    pub(crate) fn enter(self, vault: &FolderVault, dir: Dir) -> io::Result<Folder> {
-        let Self { path, real, above, is_behind_link } = self;
-        let (patterns, unread) = vault.rules().patterns_in(&dir, &path, above.as_ref())?;
+impl UnopenedFolder {
+    /// Continues with the opened folder.
+    pub(crate) fn opened(self, vault: &FolderVault, dir: Dir) -> io::Result<Folder> {
+        let Self { path, real, parent_patterns, is_behind_link } = self;
+        let (patterns, unread) = vault.rules().patterns_in(&dir, &path, parent_patterns.as_ref())?;
         Ok(Folder { dir, path, real, patterns, unread, is_behind_link })
     }
 }
 
-/// Goes to a path from the root, judging every part of it as the walk does.
-pub(crate) fn find(vault: &FolderVault, path: &VaultPath) -> io::Result<Found> {
+/// Resolves a path from the root. The rules apply to every part, as in a walk.
+pub(crate) fn resolve(vault: &FolderVault, path: &VaultPath) -> io::Result<Resolved> {
     let rules = vault.rules();
     let mut folder = Arc::new(Folder::root(vault)?);
     let parts: Vec<&str> = path.as_str().split('/').collect();
     for (depth, part) in parts.iter().enumerate() {
         let is_last = depth + 1 == parts.len();
         let part_path = folder.path_of(part);
-        let Some(seen) = folder.dir.see(part)? else {
-            return absent(vault, &folder, &parts[depth..]);
+        let Some(metadata) = folder.dir.metadata(part)? else {
+            return resolve_absent(vault, &folder, &parts[depth..]);
         };
-        // What the name alone decides comes first, so that a link is not looked at in vain.
-        let target = if seen.kind == Kind::Link && !part.starts_with('.') {
+        // A hidden name is excluded whatever it leads to.
+        let target = if metadata.kind == FileKind::Link && !part.starts_with('.') {
             match folder.follow(vault, OsStr::new(part))? {
                 Ok(target) => Some(target),
-                Err(reason) => return Ok(Found::LeftOut(reason)),
+                Err(reason) => return Ok(Resolved::Excluded(reason)),
             }
         } else {
             None
         };
-        let kind = target.as_ref().map_or(seen.kind, |target| target.seen.kind);
-        let stands_for_folder = kind == Kind::Folder || !is_last;
-        if let Err(reason) = rules.judge(&folder.patterns, &part_path, stands_for_folder) {
-            return Ok(Found::LeftOut(reason));
+        let kind = target.as_ref().map_or(metadata.kind, |target| target.metadata.kind);
+        let is_folder = kind == FileKind::Folder || !is_last;
+        if let Err(reason) = rules.check(&folder.patterns, &part_path, is_folder) {
+            return Ok(Resolved::Excluded(reason));
         }
         match kind {
-            Kind::Folder => {
+            FileKind::Folder => {
                 let dir = match &target {
                     Some(target) => vault.open_root()?.open_below(&target.real)?,
                     None => folder.dir.open(part)?,
                 };
-                folder = Arc::new(folder.ahead(part, target.as_ref()).enter(vault, dir)?);
+                folder = Arc::new(folder.child(part, target.as_ref()).opened(vault, dir)?);
             }
-            Kind::File if is_last => {
+            FileKind::File if is_last => {
                 let real = target.as_ref().map_or_else(|| join(&folder.real, part), |target| target.real.clone());
                 let (real_folder, name) = split(&real);
-                return Ok(Found::Note(Spot {
+                return Ok(Resolved::Note(FileLocation {
                     folder: real_folder.to_owned(),
                     name: name.to_owned(),
-                    missing: Vec::new(),
+                    missing_folders: Vec::new(),
                     is_link: target.is_some(),
                 }));
             }
-            Kind::File => return Ok(Found::LeftOut(BELOW_A_FILE)),
-            Kind::Link | Kind::Other => return Ok(Found::LeftOut(NOT_REGULAR)),
+            FileKind::File => return Ok(Resolved::Excluded(BELOW_A_FILE)),
+            FileKind::Link | FileKind::Other => return Ok(Resolved::Excluded(NOT_REGULAR)),
         }
     }
-    Ok(Found::Folder(folder))
+    Ok(Resolved::Folder(folder))
 }
 
-/// Judges the rest of a path of which nothing is there.
-fn absent(vault: &FolderVault, folder: &Folder, rest: &[&str]) -> io::Result<Found> {
+/// Applies the rules to the rest of a path, which does not exist.
+fn resolve_absent(vault: &FolderVault, folder: &Folder, rest: &[&str]) -> io::Result<Resolved> {
     let (name, folders) = rest.split_last().expect("a path has a last part");
     let (mut path, mut real) = (folder.path.clone(), folder.real.clone());
-    let mut missing = Vec::new();
+    let mut missing_folders = Vec::new();
     for part in folders {
         path = join(&path, part);
         real = join(&real, part);
-        if let Err(reason) = vault.rules().judge(&folder.patterns, &path, true) {
-            return Ok(Found::LeftOut(reason));
+        if let Err(reason) = vault.rules().check(&folder.patterns, &path, true) {
+            return Ok(Resolved::Excluded(reason));
         }
-        missing.push(real.clone());
+        missing_folders.push(real.clone());
     }
-    if let Err(reason) = vault.rules().judge(&folder.patterns, &join(&path, name), false) {
-        return Ok(Found::LeftOut(reason));
+    if let Err(reason) = vault.rules().check(&folder.patterns, &join(&path, name), false) {
+        return Ok(Resolved::Excluded(reason));
     }
-    Ok(Found::Absent(Spot { folder: real, name: (*name).to_owned(), missing, is_link: false }))
+    Ok(Resolved::Absent(FileLocation { folder: real, name: (*name).to_owned(), missing_folders, is_link: false }))
 }
 
-/// A path from the root; `None` outside the vault and for the root itself.
+/// The path from the root; `None` outside the vault and for the root itself.
 fn below_root(vault: &FolderVault, path: &Path) -> Option<String> {
     let path = path.strip_prefix(vault.root()).ok()?.to_str()?;
     (!path.is_empty()).then(|| path.to_owned())
 }
 
-/// A name below a folder; the root's path is empty.
+/// The path of a name in a folder; the root's path is empty.
 pub(crate) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-/// A path's folder and name.
+/// The folder and the name of a path.
 pub(crate) fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// Whether a path is left out for what lies there, not for its name: it may have been a note before.
-pub(crate) fn is_about_kind(reason: Reason) -> bool {
-    [LEADS_OUT, LEADS_TO_RESERVED, LEADS_NOWHERE, LEADS_IN_CIRCLES, BEHIND_A_LINK, NOT_REGULAR, BELOW_A_FILE]
-        .contains(&reason)
+/// Whether a path is excluded for the file at it, not for its name: it may have been a note before.
+pub(crate) fn is_about_file(reason: Reason) -> bool {
+    [LEADS_OUT, LEADS_TO_RESERVED, TARGET_MISSING, LINK_CYCLE, SECOND_LINK, NOT_REGULAR, BELOW_A_FILE].contains(&reason)
 }

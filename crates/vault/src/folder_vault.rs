@@ -1,6 +1,6 @@
-//! One vault in one folder: opening it, and the port's methods, each handed to the room that does it.
+//! A vault in a folder. Each method of the port calls the module that implements it.
 //!
-//! The root is opened anew for every call, so a folder that went away is an error and never an empty vault.
+//! Every call opens the root again, so a removed folder is an error and never an empty vault.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,116 +11,121 @@ use quipu_core::RequestKey;
 use quipu_core::model::{FileStat, VaultPath, Warning};
 use quipu_core::ports::{FileChange, FileContent, Kept, Listing, VaultError, VaultFiles, WriteError};
 
-use crate::beneath::{Dir, is_no_folder};
-use crate::folder::{Found, find, join};
-use crate::rules::{OWN_FOLDER, Rules};
-use crate::write_lock::{Turns, explain_closed};
-use crate::{journal, read, requests, trash, walk, write};
+use crate::dir::{Dir, Metadata, is_no_folder};
+use crate::folder::{Resolved, join, resolve};
+use crate::own_folder::{self, OWN_FOLDER, explain_denied};
+use crate::rules::Rules;
+use crate::{read, recovery, requests, trash, walk, write};
 
 /// A folder of Markdown notes.
 #[derive(Debug)]
 pub struct FolderVault {
     root: PathBuf,
-    /// The device the root was on when it was opened.
+    /// The device of the root when the vault was opened.
     device: u64,
     rules: Rules,
     read_only: bool,
-    /// Which thread of this process may write; the lock file does the same between processes.
-    turns: Turns,
-    /// Temporary files that a walk came across, to be removed by the next write.
+    /// Held by the thread of this process that writes; the lock file does the same between processes.
+    writing_threads: Mutex<()>,
+    /// Temporary files that a walk found; the next write removes them.
     leftovers: Mutex<BTreeSet<String>>,
-    /// What a person should know and no walk can see; part of every listing.
+    /// Warnings that do not come from a walk; part of every listing.
     notices: Mutex<BTreeSet<Warning>>,
 }
 
 /// How a vault is opened.
 #[derive(Debug, Clone, Default)]
 pub struct VaultOptions {
-    /// Globs from the root; when there are any, only files that match one, or lie in a folder that does, are notes.
-    /// `*` stays in one folder, `**` goes down.
+    /// Globs from the root; if there are any, only files that match one, or lie in a folder that does, are notes. `*` matches
+    /// within one folder, `**` across folders.
     pub include: Vec<String>,
-    /// Globs from the root; files and folders that match one are left out.
+    /// Globs from the root; files and folders that match one are excluded.
     pub exclude: Vec<String>,
-    /// Refuses every write, and leaves what a crash left unfinished as it is.
+    /// Refuses every write, and does not recover an interrupted one.
     pub read_only: bool,
 }
 
 /// Why a vault could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Nothing is there.
-    #[error("there is no folder {path}")]
+    /// The path does not exist.
+    #[error("cannot open {path}: there is no such folder")]
     Missing {
-        /// What was to be opened.
+        /// The vault.
         path: PathBuf,
     },
-    /// Something else is there.
-    #[error("{path} is not a folder")]
+    /// The path is not a folder.
+    #[error("cannot open {path}: it is not a folder")]
     NotAFolder {
-        /// What was to be opened.
+        /// The vault.
         path: PathBuf,
     },
-    /// It may not be read, or another trouble.
+    /// The folder cannot be read.
     #[error("cannot open {path}: {source}")]
     Unreadable {
-        /// What was to be opened.
+        /// The vault.
         path: PathBuf,
-        /// What the file system said.
+        /// The cause.
         source: io::Error,
     },
-    /// An include or exclude pattern that is none.
-    #[error("not a pattern for include or exclude: {source}")]
+    /// An include or exclude pattern is not valid.
+    #[error("invalid include or exclude pattern: {source}")]
     Pattern {
-        /// Which, and why.
+        /// The pattern and the cause.
         source: globset::Error,
     },
-    /// A write that a crash left unfinished could not be finished.
-    #[error("an unfinished write in {path} could not be finished: {source}")]
+    /// An interrupted write cannot be recovered.
+    #[error("cannot recover an interrupted write in {path}: {source}")]
     Unfinished {
         /// The vault.
         path: PathBuf,
-        /// What the file system said.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl FolderVault {
-    /// Opens a folder. Writes nothing, unless a crash left a write of several files half done, which is then finished
-    /// or undone.
+    /// Opens a folder. Writes nothing, unless a crash interrupted a write, which is then completed or undone.
     pub fn open(root: &Path, options: VaultOptions) -> Result<Self, OpenError> {
-        let refuse = |source: io::Error| match source.kind() {
+        let fail = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => OpenError::Missing { path: root.to_owned() },
             io::ErrorKind::NotADirectory => OpenError::NotAFolder { path: root.to_owned() },
             _ => OpenError::Unreadable { path: root.to_owned(), source },
         };
-        let real = std::fs::canonicalize(root).map_err(refuse)?;
-        let dir = Dir::open_root(&real).map_err(refuse)?;
-        dir.entries().map_err(refuse)?;
+        let real = std::fs::canonicalize(root).map_err(fail)?;
+        let dir = Dir::open_root(&real).map_err(fail)?;
+        dir.entries().map_err(fail)?;
         let VaultOptions { include, exclude, read_only } = options;
         let vault = Self {
-            device: dir.see_self().map_err(refuse)?.device,
+            device: Metadata::of(&dir).map_err(fail)?.device,
             rules: Rules::new(&real, &include, &exclude).map_err(|source| OpenError::Pattern { source })?,
             root: real,
             read_only,
-            turns: Turns::default(),
+            writing_threads: Mutex::default(),
             leftovers: Mutex::default(),
             notices: Mutex::default(),
         };
-        match journal::is_pending(&dir).map_err(refuse)? && !read_only {
-            true => write::finish_pending(&vault),
-            false => Ok(()),
+        if !read_only && recovery::is_needed(&dir).map_err(fail)? {
+            vault.recover().map_err(|source| OpenError::Unfinished { path: root.to_owned(), source })?;
         }
-        .or_else(|source| match source.kind() {
-            // On a disk that cannot be written the notes can still be read.
-            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => Ok(()),
-            // The write is not left over: the process that does it is there, and stopped or slow.
-            io::ErrorKind::TimedOut => {
-                tracing::warn!("{source}");
+        Ok(vault)
+    }
+
+    fn recover(&self) -> io::Result<()> {
+        match write::lock(self).map(drop) {
+            // The notes on a read-only disk can still be read.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied) =>
+            {
                 Ok(())
             }
-            _ => Err(OpenError::Unfinished { path: root.to_owned(), source }),
-        })?;
-        Ok(vault)
+            // Not interrupted: its process is stopped or slow.
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                tracing::warn!("{error}");
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     /// The folder's real path.
@@ -128,20 +133,18 @@ impl FolderVault {
         &self.root
     }
 
-    /// Makes the folder `.quipu`, where an index may be kept beside the notes, unless it is there already. A vault that
-    /// refuses writes to notes may still have one.
+    /// Creates the folder `.quipu` for files other than notes, unless it exists. Also for a vault that refuses writes.
     pub fn make_own_folder(&self) -> io::Result<()> {
-        write::open_own_folder(&self.open_root()?).map(drop)
+        own_folder::open_or_create(&self.open_root()?).map(drop)
     }
 
-    /// Removes for good the versions in the trash that were put aside before a moment, and says how many. Refused like any
-    /// write where the vault cannot be written or an unfinished write cannot be finished.
+    /// Deletes the versions in the trash that are older than a time, and returns their number. Refused like a write if the
+    /// vault cannot be written or an interrupted write cannot be recovered.
     pub fn prune_kept(&self, before_ns: i64) -> io::Result<usize> {
         trash::prune(self, before_ns)
     }
 
-    /// Temporary files of ours that the last walk came across while nobody wrote: left by a crash, and removed by the
-    /// next write. Paths from the root, sorted.
+    /// Temporary files that a crash left, as found by the last walk; the next write removes them. Paths from the root, sorted.
     pub fn leftovers(&self) -> Vec<String> {
         self.leftovers.lock().iter().cloned().collect()
     }
@@ -154,17 +157,17 @@ impl FolderVault {
         self.read_only
     }
 
-    /// Opens the root. Where a volume was unmounted an empty folder is left: that is not the vault.
+    /// Opens the root. An empty folder on another device is the mount point of an unmounted volume, not the vault.
     pub(crate) fn open_root(&self) -> io::Result<Dir> {
         let dir = Dir::open_root(&self.root)?;
-        if dir.see_self()?.device != self.device && dir.entries()?.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "the vault's volume is not mounted"));
+        if Metadata::of(&dir)?.device != self.device && dir.entries()?.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the volume of the vault is not mounted"));
         }
         Ok(dir)
     }
 
-    pub(crate) fn turns(&self) -> &Turns {
-        &self.turns
+    pub(crate) fn writing_threads(&self) -> &Mutex<()> {
+        &self.writing_threads
     }
 
     pub(crate) fn remember_leftovers(&self, paths: &[String]) {
@@ -202,9 +205,9 @@ impl VaultFiles for FolderVault {
     }
 
     fn real_path(&self, path: &VaultPath) -> Result<VaultPath, VaultError> {
-        match find(self, path) {
-            Ok(Found::Note(spot)) => {
-                Ok(VaultPath::parse(&join(&spot.folder, &spot.name)).unwrap_or_else(|_| path.clone()))
+        match resolve(self, path) {
+            Ok(Resolved::Note(location)) => {
+                Ok(VaultPath::parse(&join(&location.folder, &location.name)).unwrap_or_else(|_| path.clone()))
             }
             Ok(_) => Ok(path.clone()),
             Err(source) => Err(VaultError::Read { path: path.to_string(), source }),
@@ -216,23 +219,23 @@ impl VaultFiles for FolderVault {
         changes: &[FileChange],
         request: Option<RequestKey>,
     ) -> Result<Vec<Option<FileStat>>, WriteError> {
-        write::apply(self, changes, request)
+        write::apply(self, changes, request, None)
     }
 
     fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
-        let recall = || {
+        let find = || {
             let root = self.open_root()?;
             match root.open(OWN_FOLDER) {
                 Err(error) if is_no_folder(&error) => Ok(None),
-                Err(error) => Err(explain_closed(error, &root, OWN_FOLDER)),
-                Ok(own) => requests::recall(&own, request),
+                Err(error) => Err(explain_denied(error, &root, OWN_FOLDER)),
+                Ok(own) => requests::find(&own, request),
             }
         };
-        recall().map_err(|source| VaultError::Read { path: OWN_FOLDER.to_owned(), source })
+        find().map_err(|source| VaultError::Read { path: OWN_FOLDER.to_owned(), source })
     }
 
     fn kept(&self) -> Result<Vec<Kept>, VaultError> {
-        trash::kept(self)
+        trash::list(self)
     }
 
     fn restore(&self, kept: &Kept) -> Result<FileStat, WriteError> {

@@ -1,116 +1,103 @@
-//! What a write is about to do, told to whoever comes after a crash.
+//! The write-ahead journal: what a write is about to do, for recovery after a crash (see [`crate::recovery`]).
 //!
-//! Written before the first file is touched and given another name when the last one is in place: several effects that a
-//! crash cut short are undone before that moment, unless all of them took place, and tidied up after it. One effect alone is
-//! a single rename, done or not: its journal is only for tidying up, is never synced, and so must never undo.
+//! It is written before the first file is touched and renamed when the last one is in place. Recovery undoes a write of
+//! several files before that rename, unless all of its operations took place, and cleans up after it. A write of one file is
+//! a single rename, done or not: its journal only serves to clean up and is never synced, so it must never undo.
 //!
-//! A write that failed gets a third name before it is undone: its caller is told that it failed, so where the undo fails too,
-//! or is cut short, recovery undoes the write, even if all of its effects took place.
-//!
-//! A vault that was cloned or unpacked can hold a journal that somebody else wrote, and another account of this machine may
-//! be able to write `.quipu`. So a journal must have the owner and mode that this user's Quipu gives it, and it names the
-//! folders and the machine it was written in. One that names others, or that reaches for anything but notes, is set aside
-//! and never carried out.
+//! A write that failed gets a third name before it is undone: its caller is told that it failed, so if the undo fails too, or
+//! is interrupted, recovery undoes the write even if all of its operations took place.
 
-#![expect(clippy::disallowed_methods, reason = "the machine's id is no note")]
+#![expect(clippy::disallowed_methods, reason = "/etc/machine-id is not a note")]
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::sync::OnceLock;
 
 use quipu_core::RequestKey;
 use quipu_core::model::VaultPath;
-use quipu_core::ports::{Clock, SystemClock};
 use serde::{Deserialize, Serialize};
 
-use crate::adopt;
-use crate::beneath::{Dir, Kind, Seen, is_no_folder, see_open};
-use crate::effect::{Effect, is_among_notes, remove_made};
-use crate::folder::join;
-use crate::folder_vault::FolderVault;
+use crate::dir::{Dir, Metadata};
+use crate::failpoint;
+use crate::file_op::{JournalEntry, is_among_notes, remove_created_folders};
 use crate::requests;
-use crate::rules::OWN_FOLDER;
-use crate::step;
-use crate::trash::stamp;
+use crate::write_lock::WriteLock;
 
-const NAME: &str = "journal.json";
-const DONE_NAME: &str = "journal.done.json";
-const UNDO_NAME: &str = "journal.undo.json";
-const UNSYNCED_NAME: &str = "journal.json.new";
-/// Far above what any write needs.
-const MAX_BYTES: u64 = 256 << 20;
+pub(crate) const NAME: &str = "journal.json";
+pub(crate) const DONE_NAME: &str = "journal.done.json";
+pub(crate) const UNDO_NAME: &str = "journal.undo.json";
+pub(crate) const UNSYNCED_NAME: &str = "journal.json.new";
+
+pub(crate) const FORMAT: u32 = 2;
 
 /// One write.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Journal {
     format: u32,
-    home: Home,
-    pub(crate) effects: Vec<Effect>,
-    /// Folders that are made on the way, outermost first, by real path.
-    pub(crate) made: Vec<String>,
-    /// The request it is made for, which may come again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    asked: Option<Asked>,
+    #[serde(rename = "home")]
+    origin: Origin,
+    #[serde(rename = "effects")]
+    pub(crate) entries: Vec<JournalEntry>,
+    /// The folders that the write creates, outermost first, by real path.
+    #[serde(rename = "made")]
+    pub(crate) created_folders: Vec<String>,
+    #[serde(default, rename = "asked", skip_serializing_if = "Option::is_none")]
+    request: Option<JournaledRequest>,
 }
 
-/// A request, and where it leaves its first file.
+/// The request that a write belongs to, which a client may retry.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Asked {
-    request: String,
-    place: String,
+pub(crate) struct JournaledRequest {
+    #[serde(rename = "request")]
+    key: String,
+    /// The path of the first change.
+    #[serde(rename = "place")]
+    path: String,
 }
 
-impl Asked {
-    pub(crate) fn new(request: RequestKey, place: &VaultPath) -> Self {
-        Self { request: request.to_string(), place: place.to_string() }
+impl JournaledRequest {
+    pub(crate) fn new(key: RequestKey, path: &VaultPath) -> Self {
+        Self { key: key.to_string(), path: path.to_string() }
     }
 
-    /// Notes that it was carried out.
-    pub(crate) fn remember(&self, own: &Dir) -> io::Result<()> {
-        match self.request.parse() {
-            Ok(request) => requests::remember(own, request, &self.place),
-            // A journal that somebody else wrote.
+    /// Records that the request was applied.
+    pub(crate) fn record(&self, own: &Dir) -> io::Result<()> {
+        match self.key.parse() {
+            Ok(key) => requests::record(own, key, &self.path),
+            // Quipu did not write this journal.
             Err(_) => Ok(()),
         }
     }
 }
 
-const FORMAT: u32 = 2;
-
-/// What every format tells, so that a newer one can be told from a foreign one.
-#[derive(Deserialize)]
-struct Header {
-    format: u32,
-    home: Home,
-}
-
-/// The vault that a journal was written in: the inodes of its root and of our folder in it, and the machine. Devices are
-/// left out: their numbers may change when the machine starts anew, and a journal must outlast that.
+/// Where a journal was written: the inodes of the vault's root and of `.quipu`, and the machine. Device numbers are left out:
+/// they may change when the machine restarts, and a journal must outlast that.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Home {
+pub(crate) struct Origin {
     root: u64,
     own: u64,
-    /// Inodes may change too: of a network drive that is mounted again, of a vault that is copied or comes out of a backup.
-    /// Then the journal is still good on the machine that wrote it, since it knows files by their content.
+    /// Inodes change too: of a network drive that is mounted again, of a vault that is copied or restored from a backup. The
+    /// journal is still valid on the machine that wrote it, since it identifies files by their content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     machine: Option<String>,
 }
 
-impl Home {
-    fn of(root: &Dir, own: &Dir) -> io::Result<Self> {
-        Ok(Self { root: root.see_self()?.inode, own: own.see_self()?.inode, machine: machine() })
+impl Origin {
+    pub(crate) fn here(lock: &WriteLock<'_>) -> io::Result<Self> {
+        let (root, own) = (Metadata::of(&lock.root)?.inode, Metadata::of(&lock.own)?.inode);
+        Ok(Self { root, own, machine: machine() })
     }
 
-    fn has_inodes_of(&self, other: &Self) -> bool {
+    pub(crate) fn has_inodes_of(&self, other: &Self) -> bool {
         (self.root, self.own) == (other.root, other.own)
     }
 
-    fn is_on_machine_of(&self, other: &Self) -> bool {
+    pub(crate) fn is_on_machine_of(&self, other: &Self) -> bool {
         self.machine.is_some() && self.machine == other.machine
     }
 }
 
-/// What tells this machine from others, where the system has such a thing. Whoever made a vault elsewhere does not know it.
-/// Hashed: the id itself is to be kept on the machine.
+/// Identifies this machine, if the system has an id: the creator of a vault from elsewhere does not know it. Hashed, since the
+/// id itself must not leave the machine.
 fn machine() -> Option<String> {
     static MACHINE: OnceLock<Option<String>> = OnceLock::new();
     let read = || {
@@ -124,248 +111,113 @@ fn machine() -> Option<String> {
     MACHINE.get_or_init(read).clone()
 }
 
-/// Whether a write was left unfinished.
-pub(crate) fn is_pending(root: &Dir) -> io::Result<bool> {
-    match root.open(OWN_FOLDER) {
-        Ok(own) => Ok(own.see(NAME)?.is_some() || own.see(DONE_NAME)?.is_some() || own.see(UNDO_NAME)?.is_some()),
-        // A file of that name holds no journal. The notes can still be read; the first write says what is wrong.
-        Err(error) if is_no_folder(&error) => Ok(false),
-        // So it is with a folder that is closed to this account.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-/// Finishes or undoes what the last writer left. The caller holds the lock.
-pub(crate) fn recover(vault: &FolderVault, root: &Dir, own: &Dir) -> io::Result<()> {
-    // First: a copy made in the middle of a write can hold the same journal under two names, and a failed write is undone.
-    if let Some(failed) = read_or_refuse(vault, root, own, UNDO_NAME)? {
-        failed.undo_effects(root)?;
-        remove_made(root, &failed.made)?;
-    }
-    if let Some(done) = read_or_refuse(vault, root, own, DONE_NAME)? {
-        done.effects.iter().try_for_each(|effect| effect.drop_displaced(root))?;
-        done.remember(own)?;
-    }
-    if let Some(journal) = read_or_refuse(vault, root, own, NAME)? {
-        match journal.effects.as_slice() {
-            [only] => {
-                if only.took_place(root)? {
-                    journal.remember(own)?;
-                }
-                only.finish(root)?;
-            }
-            effects if adopt::is_complete(effects, root)? => {
-                journal.remember(own)?;
-                for effect in effects {
-                    effect.drop_displaced(root)?;
-                    root.open_below(&effect.folder)?.sync()?;
-                }
-            }
-            _ => journal.undo_effects(root)?,
-        }
-        remove_made(root, &journal.made)?;
-    }
-    // The mark goes last: cut short before, the journal is still that of a failed write.
-    for name in [DONE_NAME, NAME, UNDO_NAME] {
-        if own.see(name)?.is_some() {
-            own.remove_file(name)?;
-            own.sync()?;
-        }
-    }
-    Ok(())
-}
-
 /// Why a failed write could not be undone.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("undoing the write failed too ({source}); {consequence}")]
 pub(crate) struct UndoError {
     source: io::Error,
-    is_marked: bool,
+    consequence: &'static str,
 }
 
-impl UndoError {
-    /// What the caller of the failed write has to know.
-    pub(crate) fn told_with(&self, failure: &io::Error) -> io::Error {
-        let later = if self.is_marked {
-            "the next write undoes it first"
-        } else {
-            "the next write undoes or completes it; then read the notes again"
+impl Journal {
+    pub(crate) fn new(
+        lock: &WriteLock<'_>,
+        entries: Vec<JournalEntry>,
+        created_folders: Vec<String>,
+        request: Option<JournaledRequest>,
+    ) -> io::Result<Self> {
+        Ok(Self { format: FORMAT, origin: Origin::here(lock)?, entries, created_folders, request })
+    }
+
+    /// Whether it touches only notes, temporary files and the trash.
+    pub(crate) fn is_confined(&self) -> bool {
+        self.entries.iter().all(JournalEntry::is_confined)
+            && self.created_folders.iter().all(|folder| is_among_notes(folder))
+    }
+
+    /// Writes the journal before the write touches a file.
+    pub(crate) fn begin(&self, own: &Dir) -> io::Result<()> {
+        failpoint::hit("journal")?;
+        own.remove_file(UNSYNCED_NAME)?;
+        let mut file = own.create_private_file(UNSYNCED_NAME)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        if self.has_several_files() {
+            file.sync_all()?;
+        }
+        failpoint::hit("journal in place")?;
+        own.rename(UNSYNCED_NAME, NAME)?;
+        if self.has_several_files() {
+            own.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Commits the write: once this returns, or the process is killed after it, nothing is undone.
+    pub(crate) fn commit(&self, lock: &WriteLock<'_>) -> io::Result<()> {
+        let own = &lock.own;
+        failpoint::hit("commit")?;
+        if self.has_several_files() {
+            own.rename(NAME, DONE_NAME)?;
+            // If this fails, the write failed: the name for failed writes then replaces this one.
+            failpoint::hit("sync the commit")?;
+            own.sync()?;
+        }
+        // If this fails, a retry finds the journal of the done write, or that the path is taken.
+        let _ = self.record_request(own);
+        // The write is done. If the cleanup fails, the journal stays and the next writer repeats the cleanup.
+        let cleaned = self.entries.iter().try_for_each(|entry| entry.remove_displaced(&lock.root));
+        let _ = cleaned.and_then(|()| own.remove_file(if self.has_several_files() { DONE_NAME } else { NAME }));
+        Ok(())
+    }
+
+    /// Undoes the write at any stage. If that fails, the next writer undoes it.
+    pub(crate) fn undo(&self, lock: &WriteLock<'_>) -> Result<(), UndoError> {
+        let own = &lock.own;
+        let marked = mark_failed(own);
+        let consequence = match marked {
+            Ok(()) => "the next write undoes it first",
+            Err(_) => "the next write undoes or completes it; then read the notes again",
         };
-        io::Error::new(failure.kind(), format!("{failure}; undoing the write failed too ({}); {later}", self.source))
+        if let Err(source) = marked
+            && !matches!(own.metadata(DONE_NAME), Ok(None))
+        {
+            // Recovery completes a write of that name, so it must not be undone in part.
+            return Err(UndoError { source, consequence });
+        }
+        // Done even without the mark: recovery undoes the rest of an incomplete write.
+        let remove_journal = || {
+            failpoint::hit("remove the journal")?;
+            [UNSYNCED_NAME, DONE_NAME, NAME, UNDO_NAME].into_iter().try_for_each(|name| own.remove_file(name))?;
+            own.sync()
+        };
+        let undone = self.undo_entries(&lock.root).and_then(|()| remove_journal());
+        undone.map_err(|source| UndoError { source, consequence })
+    }
+
+    pub(crate) fn undo_entries(&self, root: &Dir) -> io::Result<()> {
+        self.entries.iter().rev().try_for_each(|entry| entry.undo(root))?;
+        remove_created_folders(root, &self.created_folders)
+    }
+
+    pub(crate) fn record_request(&self, own: &Dir) -> io::Result<()> {
+        self.request.as_ref().map_or(Ok(()), |request| request.record(own))
+    }
+
+    fn has_several_files(&self) -> bool {
+        self.entries.len() > 1
     }
 }
 
-/// Marks the journal, if it is there, as that of a write that failed. From here on no crash makes the write count as done.
+/// Marks the journal, if it exists, as that of a failed write. After this, no crash makes the write count as done.
 fn mark_failed(own: &Dir) -> io::Result<()> {
-    step::before("mark")?;
+    failpoint::hit("mark")?;
     for name in [NAME, DONE_NAME] {
-        if own.see(name)?.is_some() {
-            // The journal of a single effect was not synced yet, and an incomplete one would undo nothing.
+        if own.metadata(name)?.is_some() {
+            // The journal of a single operation is not synced yet, and an incomplete one would undo nothing.
             own.open_file(name)?.sync_all()?;
             own.rename(name, UNDO_NAME)?;
             own.sync()?;
         }
     }
     Ok(())
-}
-
-/// What lies under a journal's name.
-enum Record {
-    Journal(Journal),
-    /// The trace of a single effect, cut short. One that must be heeded was synced before it got its name.
-    Torn,
-    /// Not written by us in this vault, or not as we write.
-    Foreign,
-}
-
-fn read_or_refuse(vault: &FolderVault, root: &Dir, own: &Dir, name: &str) -> io::Result<Option<Journal>> {
-    match read(root, own, name)? {
-        Record::Journal(journal) => Ok(Some(journal)),
-        Record::Torn => Ok(None),
-        Record::Foreign => {
-            let refused = format!("journal.refused-{}.json", stamp(SystemClock.now_ns()));
-            own.rename(name, &refused)?;
-            own.sync()?;
-            let message = format!(
-                "this was {name}, the record of an unfinished write, but not of one in this folder; nothing of it was \
-                 carried out. If the vault was copied or moved in the middle of a write, look at the notes it names; \
-                 else delete it"
-            );
-            vault.notice(join(OWN_FOLDER, &refused), message);
-            Ok(None)
-        }
-    }
-}
-
-fn read(root: &Dir, own: &Dir, name: &str) -> io::Result<Record> {
-    let Some(seen) = own.see(name)? else { return Ok(Record::Torn) };
-    if seen.kind != Kind::File || seen.stat.size > MAX_BYTES {
-        return Ok(Record::Foreign);
-    }
-    let file = match own.open_file(name) {
-        // Another account's, in a folder that both may write: it is not trusted, read or not.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(Record::Foreign),
-        file => file?,
-    };
-    if !is_as_we_write(own, &see_open(&file)?)? {
-        return Ok(Record::Foreign);
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_BYTES).read_to_end(&mut bytes)?;
-    let is_torn = |error: serde_json::Error| if error.is_data() { Record::Foreign } else { Record::Torn };
-    let here = Home::of(root, own)?;
-    let Header { format, home } = match serde_json::from_slice::<Header>(&bytes) {
-        Ok(header) if header.home.has_inodes_of(&here) || header.home.is_on_machine_of(&here) => header,
-        Ok(_) => return Ok(Record::Foreign),
-        Err(error) => return Ok(is_torn(error)),
-    };
-    if format > FORMAT {
-        let message = format!("the journal has format {format}; a newer Quipu must finish it");
-        return Err(io::Error::new(io::ErrorKind::Unsupported, message));
-    }
-    let journal = match serde_json::from_slice::<Journal>(&bytes) {
-        Ok(journal) if journal.is_confined() => journal,
-        Ok(_) => return Ok(Record::Foreign),
-        Err(error) => return Ok(is_torn(error)),
-    };
-    // Nothing of a finished write is undone, so it needs no preparation.
-    let is_finished = name == DONE_NAME;
-    if !is_finished && !home.has_inodes_of(&here) && !adopt::adopt(&journal.effects, root)? {
-        return Ok(Record::Foreign);
-    }
-    Ok(Record::Journal(journal))
-}
-
-/// Whether a file in our folder has the owner and the mode that this user's Quipu gives it. Compared with a new file, since
-/// not every file system keeps owners and modes. Root is trusted; root itself trusts whose folder it is.
-fn is_as_we_write(own: &Dir, seen: &Seen) -> io::Result<bool> {
-    own.remove_file(UNSYNCED_NAME)?;
-    let ours = see_open(&own.create_private_file(UNSYNCED_NAME)?)?;
-    own.remove_file(UNSYNCED_NAME)?;
-    let (user, us) = (seen.owner.0, ours.owner.0);
-    let is_trusted = user == us || user == 0 || us == 0 && user == own.see_self()?.owner.0;
-    Ok(is_trusted && seen.mode & 0o777 == ours.mode & 0o777)
-}
-
-impl Journal {
-    pub(crate) fn new(
-        root: &Dir,
-        own: &Dir,
-        effects: Vec<Effect>,
-        made: Vec<String>,
-        asked: Option<Asked>,
-    ) -> io::Result<Self> {
-        Ok(Self { format: FORMAT, home: Home::of(root, own)?, effects, made, asked })
-    }
-
-    /// Whether all of it stays among the notes.
-    fn is_confined(&self) -> bool {
-        self.effects.iter().all(Effect::is_confined) && self.made.iter().all(|folder| is_among_notes(folder))
-    }
-
-    /// Says what is about to happen.
-    pub(crate) fn write(&self, own: &Dir) -> io::Result<()> {
-        step::before("journal")?;
-        own.remove_file(UNSYNCED_NAME)?;
-        let mut file = own.create_private_file(UNSYNCED_NAME)?;
-        file.write_all(&serde_json::to_vec(self)?)?;
-        if self.must_be_undone() {
-            file.sync_all()?;
-        }
-        step::before("journal in place")?;
-        own.rename(UNSYNCED_NAME, NAME)?;
-        if self.must_be_undone() {
-            own.sync()?;
-        }
-        Ok(())
-    }
-
-    /// The end of the write: once this returns, or the program ends behind it, nothing is undone.
-    pub(crate) fn close(&self, root: &Dir, own: &Dir) -> io::Result<()> {
-        step::before("close")?;
-        if self.must_be_undone() {
-            own.rename(NAME, DONE_NAME)?;
-            // Should this fail, the write failed: the mark of a failed write then replaces this name.
-            step::before("sync the end")?;
-            own.sync()?;
-        }
-        // Should this fail, the one who asks again finds the journal carried out, or is told the place is taken.
-        let _ = self.remember(own);
-        // What cannot be tidied up now is left, with the journal, to the next writer: the write itself is done.
-        let tidied = self.effects.iter().try_for_each(|effect| effect.drop_displaced(root));
-        let _ = tidied.and_then(|()| own.remove_file(if self.must_be_undone() { DONE_NAME } else { NAME }));
-        Ok(())
-    }
-
-    /// Undoes all of it, wherever it stopped. Where that fails, the next writer undoes it.
-    pub(crate) fn undo(&self, root: &Dir, own: &Dir) -> Result<(), UndoError> {
-        let marked = mark_failed(own);
-        if let Err(source) = &marked
-            && !matches!(own.see(DONE_NAME), Ok(None))
-        {
-            // Recovery completes a write of that name, so it must not be undone in part.
-            return Err(UndoError { source: io::Error::new(source.kind(), source.to_string()), is_marked: false });
-        }
-        // Tried even without the mark: recovery undoes what is left of an incomplete write.
-        let undone = self.undo_effects(root).and_then(|()| remove_made(root, &self.made)).and_then(|()| {
-            step::before("remove the journal")?;
-            for name in [UNSYNCED_NAME, DONE_NAME, NAME, UNDO_NAME] {
-                own.remove_file(name)?;
-            }
-            own.sync()
-        });
-        undone.map_err(|source| UndoError { source, is_marked: marked.is_ok() })
-    }
-
-    fn remember(&self, own: &Dir) -> io::Result<()> {
-        self.asked.as_ref().map_or(Ok(()), |asked| asked.remember(own))
-    }
-
-    fn undo_effects(&self, root: &Dir) -> io::Result<()> {
-        self.effects.iter().rev().try_for_each(|effect| effect.undo(root))
-    }
-
-    fn must_be_undone(&self) -> bool {
-        self.effects.len() > 1
-    }
 }

@@ -1,25 +1,30 @@
-//! The user's files: the only crate that opens them.
+//! Access to the user's files; no other crate opens them.
 //!
-//! [`FolderVault`] is a folder of Markdown behind the port [`VaultFiles`](quipu_core::ports::VaultFiles); [`watch`] tells
-//! when something in it changed; [`FolderSources`] knows the files that its notes are about, and their history. Unix only: everything below the root is reached through folder handles.
+//! [`FolderVault`] implements the port [`VaultFiles`](quipu_core::ports::VaultFiles) for a folder of Markdown; [`watch`]
+//! reports changes in it; [`FolderSources`] finds the files that notes are about, and their history. Unix only: every access
+//! below the root goes through directory handles.
+//!
+//! A write runs through `write` (checks and plan), `write_lock`, `journal` (what is about to happen), `file_op` (one rename
+//! for each file) and `trash`; `recovery` completes or undoes it after a crash.
 
 #![warn(missing_docs)]
 
 mod folder_vault;
 
-mod beneath;
+mod dir;
 mod folder;
+mod own_folder;
 mod rules;
 
 mod read;
 mod walk;
 
-mod adopt;
-mod effect;
+mod failpoint;
+mod file_op;
 mod journal;
 mod permissions;
+mod recovery;
 mod requests;
-mod step;
 mod temporary;
 mod trash;
 mod write;

@@ -1,58 +1,58 @@
-//! What a new version of a file takes over from the file it replaces: owner, group, mode, ACL and extended attributes.
+//! Copies owner, group, mode, ACL and extended attributes from a file to its new version.
 //!
-//! A new version is never open to more people than the old one. Set-uid, set-gid and file capabilities are dropped. Where
-//! the group or the ACL cannot be kept, the bits that would give access to other people are dropped too.
+//! A new version never gives access to more accounts than the old one. Set-uid, set-gid and file capabilities are dropped. If
+//! the group or the ACL cannot be copied, mode bits that would give access to other accounts are dropped too.
 
 use std::fs::File;
 use std::io;
 
 use rustix::fs::{Gid, Mode, Uid};
 
-use crate::beneath::see_open;
+use crate::dir::Metadata;
 
-/// Mode bits that run a program with the rights of its owner or group, and the sticky bit.
+/// The set-uid, set-gid and sticky bits of a mode.
 pub(crate) const SPECIAL_BITS: u32 = 0o7000;
 
-/// Copies the permissions of one open file to another, which this process has just created for itself alone.
+/// Copies the permissions of one open file to another, which this process has just created as private.
 pub(crate) fn copy_permissions(from: &File, to: &File) -> io::Result<()> {
-    let source = see_open(from)?;
-    // Before the mode: attributes can be set only while the file is ours and writable.
+    let source = Metadata::of(from)?;
+    // Before the mode: attributes can be set only while this account owns the file and may write it.
     attributes::copy(from, to)?;
     let (user, group) = source.owner;
-    if see_open(to)?.owner != source.owner {
+    if Metadata::of(to)?.owner != source.owner {
         let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
-        // Only root may give files away: for others the writer becomes the owner, as with any editor.
+        // Only root may change the owner: for others the writer becomes the owner, as with any editor.
         if rustix::fs::fchown(to, Some(user), Some(group)).is_err() {
-            // Allowed for the groups that the writer is in. What became of it is looked at below.
+            // Allowed for groups of the writer; checked below.
             let _ = rustix::fs::fchown(to, None, Some(group));
         }
     }
     let mut access = match attributes::acl(from)? {
         Some(bytes) => Access::parse(&bytes)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the file's ACL cannot be read"))?,
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "cannot parse the ACL of the file"))?,
         None => Access::of_mode(source.mode),
     };
-    if see_open(to)?.owner.1 != group {
-        access.lose_group();
+    if Metadata::of(to)?.owner.1 != group {
+        access.drop_group();
     }
     if access.is_extended() {
         if attributes::set_acl(to, &access.to_bytes())? {
             return Ok(());
         }
-        access.lose_named();
+        access.drop_named();
     }
     attributes::remove_acl(to)?;
     Ok(rustix::fs::fchmod(to, Mode::from_raw_mode(access.mode()))?)
 }
 
-/// Who may do what: the entries of a POSIX ACL, of which a mode is the short form.
+/// The entries of a POSIX ACL, or of a mode as an ACL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Access(Vec<Entry>);
+struct Access(Vec<AclEntry>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Entry {
+struct AclEntry {
     tag: u16,
-    /// Three bits, as in a mode.
+    /// Read, write, execute, as in a mode.
     bits: u16,
     /// The user or group of a named entry.
     id: u32,
@@ -71,7 +71,7 @@ const NO_ID: u32 = u32::MAX;
 
 impl Access {
     fn of_mode(mode: u32) -> Self {
-        let entry = |tag, shift: u32| Entry { tag, bits: ((mode >> shift) & 0o7) as u16, id: NO_ID };
+        let entry = |tag, shift: u32| AclEntry { tag, bits: ((mode >> shift) & 0o7) as u16, id: NO_ID };
         Self(vec![entry(OWNER, 6), entry(GROUP, 3), entry(OTHER, 0)])
     }
 
@@ -81,20 +81,20 @@ impl Access {
         let parsed = parts.by_ref().map(|entry| {
             let number = |at: usize| u16::from_le_bytes([entry[at], entry[at + 1]]);
             let id = u32::from_le_bytes([entry[4], entry[5], entry[6], entry[7]]);
-            Entry { tag: number(0), bits: number(2) & 0o7, id }
+            AclEntry { tag: number(0), bits: number(2) & 0o7, id }
         });
         let access = Self(parsed.collect());
         parts.remainder().is_empty().then_some(access)
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        let entry = |Entry { tag, bits, id }: &Entry| {
+        let entry = |AclEntry { tag, bits, id }: &AclEntry| {
             [&tag.to_le_bytes()[..], &bits.to_le_bytes()[..], &id.to_le_bytes()[..]].concat()
         };
         VERSION.into_iter().chain(self.0.iter().flat_map(entry)).collect()
     }
 
-    /// Whether it says more than a mode can.
+    /// Whether a mode cannot express it.
     fn is_extended(&self) -> bool {
         self.0.iter().any(|entry| !matches!(entry.tag, OWNER | GROUP | OTHER))
     }
@@ -107,7 +107,7 @@ impl Access {
         self.0.iter_mut().filter(|entry| entry.tag == tag).for_each(|entry| entry.bits = bits);
     }
 
-    /// What the file's group has, within the mask.
+    /// The rights of the file's group, limited by the mask.
     fn group(&self) -> u16 {
         self.bits(GROUP).unwrap_or_default() & self.bits(MASK).unwrap_or(0o7)
     }
@@ -116,23 +116,23 @@ impl Access {
         self.bits(OTHER).unwrap_or_default()
     }
 
-    /// What every named entry with one of these tags has.
+    /// The rights that all named entries with one of these tags have.
     fn common_to_named(&self, tags: &[u16]) -> u16 {
         let mask = self.bits(MASK).unwrap_or(0o7);
         let named = self.0.iter().filter(|entry| tags.contains(&entry.tag));
         named.fold(0o7, |common, entry| common & entry.bits & mask)
     }
 
-    /// The file has another group now. Its members had the rights of others, or of a named group; the members of the old
-    /// group now have the rights of others.
-    fn lose_group(&mut self) {
+    /// Adapts the rights to a changed group. Members of the new group had the rights of others or of a named group; members
+    /// of the old group now have the rights of others.
+    fn drop_group(&mut self) {
         let (group, other) = (self.group(), self.other());
         self.set(GROUP, group & other & self.common_to_named(&[NAMED_GROUP]));
         self.set(OTHER, group & other);
     }
 
-    /// The named entries cannot be kept. Whom they named now has the rights of the group or of others.
-    fn lose_named(&mut self) {
+    /// Removes the named entries. The accounts they named now have the rights of the group or of others.
+    fn drop_named(&mut self) {
         let common = self.common_to_named(&[NAMED_USER, NAMED_GROUP]);
         let (group, other) = (self.group() & common, self.other() & common);
         self.0.retain(|entry| matches!(entry.tag, OWNER | GROUP | OTHER));
@@ -160,7 +160,7 @@ mod attributes {
     /// Capabilities give a program rights, as set-uid does. The other two are checksums of the old content.
     const NOT_COPIED: [&CStr; 4] = [ACL, c"security.capability", c"security.ima", c"security.evm"];
 
-    /// Copies every attribute that may be copied. One that the system keeps to itself is left out; a full disk is an error.
+    /// Copies every attribute that the system allows to copy. A full disk is an error.
     pub(super) fn copy(from: &File, to: &File) -> io::Result<()> {
         let list = match whole(|| flistxattr_query(from), |buffer| flistxattr(from, buffer)) {
             Err(error) if is_absent(error) => return Ok(()),
@@ -184,7 +184,7 @@ mod attributes {
         value(file, ACL)
     }
 
-    /// Whether the ACL could be set.
+    /// `false` if the file system or the system does not allow it.
     pub(super) fn set_acl(file: &File, acl: &[u8]) -> io::Result<bool> {
         match fsetxattr(file, ACL, acl, XattrFlags::empty()) {
             Ok(()) => Ok(true),
@@ -209,7 +209,7 @@ mod attributes {
         }
     }
 
-    /// Reads something whose size is asked for first, and may have grown when it is read.
+    /// Reads a value of unknown size, which may grow between the query and the read.
     fn whole(
         size: impl Fn() -> Result<usize, Errno>,
         read: impl Fn(&mut [u8]) -> Result<usize, Errno>,
@@ -226,7 +226,7 @@ mod attributes {
         }
     }
 
-    /// No such attribute, or a file system without attributes.
+    /// The attribute does not exist, or the file system has no attributes.
     fn is_absent(error: Errno) -> bool {
         #[cfg(target_vendor = "apple")]
         let absent = Errno::NOATTR;
@@ -240,7 +240,7 @@ mod attributes {
     }
 }
 
-/// Systems whose attributes are not known here: only owner, group and mode are kept.
+/// On other systems only owner, group and mode are copied.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 mod attributes {
     use std::fs::File;
@@ -271,46 +271,46 @@ mod tests {
     use quipu_core::model::{ContentHash, VaultPath};
     use quipu_core::ports::{FileChange, VaultFiles};
 
-    use crate::step::fault::with_steps;
+    use crate::failpoint::fault::with_hook;
     use crate::{FolderVault, VaultOptions};
 
-    use super::{Access, Entry, GROUP, MASK, NAMED_GROUP, NAMED_USER, NO_ID, OTHER};
+    use super::{Access, AclEntry, GROUP, MASK, NAMED_GROUP, NAMED_USER, NO_ID, OTHER};
 
     fn acl(group: u16, other: u16, mask: u16, named: &[(u16, u16)]) -> Access {
         let mut access = Access::of_mode(0o600);
         access.set(GROUP, group);
         access.set(OTHER, other);
-        access.0.extend(named.iter().map(|(tag, bits)| Entry { tag: *tag, bits: *bits, id: 1 }));
-        access.0.push(Entry { tag: MASK, bits: mask, id: NO_ID });
+        access.0.extend(named.iter().map(|(tag, bits)| AclEntry { tag: *tag, bits: *bits, id: 1 }));
+        access.0.push(AclEntry { tag: MASK, bits: mask, id: NO_ID });
         access
     }
 
     #[test]
-    fn losing_the_group_gives_nobody_new_access() {
+    fn dropping_the_group_gives_no_account_new_access() {
         for (before, after) in [(0o660, 0o600), (0o664, 0o644), (0o604, 0o600), (0o640, 0o600), (0o666, 0o666)] {
             let mut access = Access::of_mode(before);
-            access.lose_group();
+            access.drop_group();
             assert_eq!(access.mode(), after, "{before:o}");
         }
-        // A member of the new group and of a named one that is shut out stays shut out.
+        // A member of the new group who is denied by a named group stays denied.
         let mut access = acl(6, 4, 7, &[(NAMED_GROUP, 0)]);
-        access.lose_group();
+        access.drop_group();
         assert_eq!((access.bits(GROUP), access.bits(OTHER)), (Some(0), Some(4)));
     }
 
     #[test]
-    fn losing_the_acl_gives_nobody_new_access() {
+    fn dropping_the_acl_gives_no_account_new_access() {
         for (access, after) in [
             // The mode of this file is 0670: its group bits are the mask, and the group itself has nothing.
             (acl(0, 0, 7, &[(NAMED_USER, 7)]), 0o600),
             (acl(4, 4, 6, &[(NAMED_USER, 6)]), 0o644),
-            // A user who is shut out by name would be let in as one of the group or of the others.
+            // A user denied by name would get access as a member of the group or as others.
             (acl(6, 4, 7, &[(NAMED_USER, 0)]), 0o600),
             (acl(6, 4, 4, &[(NAMED_GROUP, 6)]), 0o644),
         ] {
-            let mut lost = access.clone();
-            lost.lose_named();
-            assert_eq!(format!("{:o}", lost.mode()), format!("{after:o}"), "{access:?}");
+            let mut reduced = access.clone();
+            reduced.drop_named();
+            assert_eq!(format!("{:o}", reduced.mode()), format!("{after:o}"), "{access:?}");
             assert_eq!(Access::parse(&access.to_bytes()), Some(access));
         }
     }
@@ -324,7 +324,7 @@ mod tests {
         let vault = FolderVault::open(home.path(), VaultOptions::default()).unwrap();
         let folder = home.path().to_owned();
         let (sender, modes) = std::sync::mpsc::channel();
-        let look = move |step: &str| {
+        let hook = move |step: &str| {
             let files = std::fs::read_dir(&folder)?.map(|entry| entry.unwrap());
             for file in files.filter(|file| file.file_name().to_string_lossy().ends_with("quipu-tmp")) {
                 sender.send((step.to_owned(), file.metadata()?.permissions().mode() & 0o777)).unwrap();
@@ -333,7 +333,7 @@ mod tests {
         };
         let (path, expected) = (VaultPath::parse("a.md").unwrap(), ContentHash::of(b"old"));
         let change = FileChange::Replace { path, expected, bytes: b"new".to_vec() };
-        with_steps(look, || vault.apply(&[change])).unwrap().unwrap();
+        with_hook(hook, || vault.apply(&[change])).unwrap().unwrap();
         let modes: Vec<(String, u32)> = modes.iter().collect();
         assert!(modes.iter().any(|(step, _)| step == "write the rest"), "{modes:?}");
         assert!(modes.iter().all(|(_, mode)| *mode == 0o600), "{modes:?}");

@@ -1,4 +1,4 @@
-//! Reading one note whole, as it is at one moment.
+//! Reads a note consistently: all bytes are of one version.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,55 +7,51 @@ use std::time::Duration;
 use quipu_core::model::{ContentHash, VaultPath};
 use quipu_core::ports::{FileContent, VaultError};
 
-use crate::beneath::{Dir, Seen, is_no_folder, see_open};
-use crate::folder::{Found, find};
+use crate::dir::{Dir, Metadata, if_exists, is_no_folder};
+use crate::folder::{Resolved, resolve};
 use crate::folder_vault::FolderVault;
 
-/// No note is larger; a file that is cannot be meant as one.
+/// The maximal size of a note.
 pub(crate) const MAX_BYTES: u64 = 64 << 20;
-/// How often a file that changes while it is read is read again.
+/// How often a file that changes during the read is read.
 const ATTEMPTS: u32 = 6;
 
-/// The whole file at a path; `None` when there is no note.
+/// The whole note at a path; `None` if there is none.
 pub(crate) fn read(vault: &FolderVault, path: &VaultPath) -> Result<Option<FileContent>, VaultError> {
     read_note(vault, path).map_err(|source| VaultError::Read { path: path.to_string(), source })
 }
 
 fn read_note(vault: &FolderVault, path: &VaultPath) -> io::Result<Option<FileContent>> {
     for attempt in 0..ATTEMPTS {
-        let spot = match find(vault, path) {
-            Ok(Found::Note(spot)) => spot,
+        let location = match resolve(vault, path) {
+            Ok(Resolved::Note(location)) => location,
             Ok(_) => return Ok(None),
-            // A folder on the way that was removed or became a link since it was looked at.
+            // A folder of the path was removed or replaced by a link meanwhile.
             Err(error) if is_no_folder(&error) && attempt + 1 < ATTEMPTS && vault.open_root().is_ok() => continue,
             Err(error) => return Err(error),
         };
-        let content = match vault.open_root()?.open_below(&spot.folder) {
-            Ok(folder) => read_in(&folder, &spot.name)?,
+        let content = match vault.open_root()?.open_below(&location.folder) {
+            Ok(folder) => read_in(&folder, &location.name)?,
             Err(error) if is_no_folder(&error) => continue,
             Err(error) => return Err(error),
         };
         if let Some((content, _)) = content {
             return Ok(Some(content));
         }
-        // Gone, or changed while it was read: look again, giving a writer time to finish.
+        // Removed, or changed during the read: retry, and give the writer time to finish.
         std::thread::sleep(Duration::from_millis(u64::from(attempt)));
     }
-    Err(io::Error::new(io::ErrorKind::ResourceBusy, "it keeps changing while it is read; try again"))
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "the file keeps changing while it is read; retry"))
 }
 
-/// Reads a file, unless it is gone or changes meanwhile.
-pub(crate) fn read_in(folder: &Dir, name: &str) -> io::Result<Option<(FileContent, Seen)>> {
-    let file = match folder.open_file(name) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let before = see_open(&file)?;
+/// Reads a file; `None` if it does not exist or changes during the read.
+pub(crate) fn read_in(folder: &Dir, name: &str) -> io::Result<Option<(FileContent, Metadata)>> {
+    let Some(file) = if_exists(folder.open_file(name))? else { return Ok(None) };
+    let before = Metadata::of(&file)?;
     let bytes = read_all(&file, before.stat.size)?;
     let is_whole = bytes.len() as u64 == before.stat.size;
-    // By its name, so that a file put in its place meanwhile is seen too. Linking it to the trash changes neither.
-    let after = folder.see(name)?;
+    // By name, so that a replaced file is detected too. A hard link in the trash changes neither inode nor stat.
+    let after = folder.metadata(name)?;
     let is_same = after.is_some_and(|after| after.inode == before.inode && after.stat == before.stat);
     if !is_whole || !is_same {
         return Ok(None);
@@ -68,7 +64,7 @@ fn read_all(file: &File, size: u64) -> io::Result<Vec<u8>> {
     if size > MAX_BYTES {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
-            format!("it has {size} bytes; a note has at most {MAX_BYTES}"),
+            format!("its size of {size} bytes exceeds the limit of {MAX_BYTES} for a note"),
         ));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);

@@ -1,6 +1,6 @@
-//! Which paths are notes: one judgement, asked by the walk, by single paths and by the watcher alike.
+//! The rules that decide which paths are notes, for walks, single paths and the watcher.
 //!
-//! The machine's own git settings are not read: a vault holds the same notes on every machine.
+//! Git settings of the user or the machine are not read: a vault has the same notes on every machine.
 
 #![expect(clippy::disallowed_methods, reason = "the vault crate owns the user's files")]
 
@@ -16,107 +16,102 @@ use parking_lot::Mutex;
 
 use quipu_core::model::Warning;
 
-use crate::beneath::{Dir, Kind, Seen, is_exhausted};
+use crate::dir::{Dir, FileKind, Metadata, is_exhausted};
+use crate::failpoint;
 use crate::folder::join;
-use crate::step;
-
-/// The folder that holds what Quipu keeps beside the notes.
-pub(crate) const OWN_FOLDER: &str = ".quipu";
 
 const GITIGNORE: &str = ".gitignore";
-/// Far above any real one; a larger file is not a list of patterns.
+/// Far above any real one.
 const GITIGNORE_MAX_BYTES: u64 = 1 << 20;
 
 /// The rules of one vault.
 #[derive(Debug)]
 pub(crate) struct Rules {
     root: PathBuf,
-    /// From the folders above the vault, as far as its git repository reaches.
+    /// From the folders above the vault, up to the root of its git repository.
     outer: Patterns,
     include: Option<GlobSet>,
     exclude: GlobSet,
-    /// The `.gitignore` of a folder, as last read.
-    read: Mutex<HashMap<String, (Seen, Arc<Gitignore>)>>,
+    /// The parsed `.gitignore` files, by folder.
+    cache: Mutex<HashMap<String, (Metadata, Arc<Gitignore>)>>,
 }
 
-/// The git patterns in force in a folder: its own, then those of the folders above. `None` when there are none at all.
+/// The git patterns that apply in a folder: its own, then those of its parents. `None` if there are none.
 pub(crate) type Patterns = Option<Arc<PatternChain>>;
 
 #[derive(Debug)]
 pub(crate) struct PatternChain {
     own: Arc<Gitignore>,
-    above: Patterns,
+    parent: Patterns,
 }
 
-/// A file of patterns that is there and cannot be read.
+/// The warning about a `.gitignore` that cannot be read.
 pub(crate) type Unread = Option<Warning>;
 
-/// Why a path is left out, as told to a person.
+/// Why a path is excluded.
 pub(crate) type Reason = &'static str;
 
 pub(crate) const HIDDEN: Reason = "names that start with a dot are hidden";
-pub(crate) const NODE_MODULES: Reason = "node_modules folders are left out";
+pub(crate) const NODE_MODULES: Reason = "node_modules folders are excluded";
 pub(crate) const NOT_MARKDOWN: Reason = "a note's name ends in .md or .markdown";
-pub(crate) const GIT_IGNORED: Reason = "a .gitignore leaves it out";
-pub(crate) const EXCLUDED: Reason = "the vault's exclude patterns leave it out";
-pub(crate) const NOT_INCLUDED: Reason = "the vault's include patterns do not cover it";
+pub(crate) const GIT_IGNORED: Reason = "a .gitignore excludes it";
+pub(crate) const EXCLUDED: Reason = "an exclude pattern of the vault matches it";
+pub(crate) const NOT_INCLUDED: Reason = "no include pattern of the vault matches it";
 
 impl Rules {
-    /// Reads the patterns around the vault. `root` is a real path.
+    /// Reads the patterns of the folders above the vault. `root` is a real path.
     pub(crate) fn new(root: &Path, include: &[String], exclude: &[String]) -> Result<Self, globset::Error> {
         Ok(Self {
             root: root.to_owned(),
             outer: outer_patterns(root),
             include: if include.is_empty() { None } else { Some(globs(include)?) },
             exclude: globs(exclude)?,
-            read: Mutex::default(),
+            cache: Mutex::default(),
         })
     }
 
-    /// The patterns in force at the root.
+    /// The patterns that apply in the root.
     pub(crate) fn root_patterns(&self, dir: &Dir) -> io::Result<(Patterns, Unread)> {
         self.patterns_in(dir, "", self.outer.as_ref())
     }
 
-    /// The patterns in force in a folder, given those of the folder above. A file of patterns that cannot be read has no
-    /// say, as in git.
+    /// The patterns that apply in a folder, given those of its parent. A `.gitignore` that cannot be read is ignored, as in
+    /// git.
     pub(crate) fn patterns_in(
         &self,
         dir: &Dir,
         path: &str,
-        above: Option<&Arc<PatternChain>>,
+        parent: Option<&Arc<PatternChain>>,
     ) -> io::Result<(Patterns, Unread)> {
-        let Some(seen) = dir.see(GITIGNORE)?.filter(|seen| seen.kind == Kind::File) else {
-            return Ok((above.cloned(), None));
+        let Some(metadata) = dir.metadata(GITIGNORE)?.filter(|file| file.kind == FileKind::File) else {
+            return Ok((parent.cloned(), None));
         };
-        let known = self.read.lock().get(path).cloned();
-        let own = match known {
-            Some((then, own)) if then == seen => own,
+        let cached = self.cache.lock().get(path).cloned();
+        let own = match cached {
+            Some((then, own)) if then == metadata => own,
             _ => {
                 let mut bytes = Vec::new();
-                let file = step::before("read rules").and_then(|()| dir.open_file(GITIGNORE));
+                let file = failpoint::hit("read rules").and_then(|()| dir.open_file(GITIGNORE));
                 match file.and_then(|file| file.take(GITIGNORE_MAX_BYTES).read_to_end(&mut bytes)) {
                     Ok(_) => {}
-                    // The file is fine and we are not: without it, notes that it hides would appear.
+                    // Not an error of the file: if it were ignored, notes that it excludes would appear.
                     Err(error) if is_exhausted(&error) => return Err(error),
                     Err(error) => {
-                        let unread = format!("it cannot be read, so nothing is left out by it: {error}");
-                        return Ok((above.cloned(), Some(Warning { path: join(path, GITIGNORE), message: unread })));
+                        let unread = format!("its patterns are ignored: it cannot be read: {error}");
+                        return Ok((parent.cloned(), Some(Warning { path: join(path, GITIGNORE), message: unread })));
                     }
                 }
                 let own = Arc::new(parse_gitignore(&self.root.join(path), &bytes));
-                let mut read = self.read.lock();
-                read.insert(path.to_owned(), (seen, Arc::clone(&own)));
+                self.cache.lock().insert(path.to_owned(), (metadata, Arc::clone(&own)));
                 own
             }
         };
-        Ok((Some(Arc::new(PatternChain { own, above: above.cloned() })), None))
+        Ok((Some(Arc::new(PatternChain { own, parent: parent.cloned() })), None))
     }
 
-    /// Whether a folder or file may be part of the vault, given that the folder it lies in is.
-    ///
-    /// `path` is from the root. Links are another matter: they are judged by where they lead.
-    pub(crate) fn judge(&self, patterns: &Patterns, path: &str, is_folder: bool) -> Result<(), Reason> {
+    /// Whether a folder or file may be part of the vault, given that its parent is. `path` is from the root. The caller
+    /// resolves links.
+    pub(crate) fn check(&self, patterns: &Patterns, path: &str, is_folder: bool) -> Result<(), Reason> {
         let name = path.rsplit('/').next().unwrap_or(path);
         if name.starts_with('.') {
             return Err(HIDDEN);
@@ -142,24 +137,24 @@ impl Rules {
     }
 }
 
-/// Whether a name ends as a note's does. For names that may not be UTF-8; others have `VaultPath::is_markdown`.
+/// Like `VaultPath::is_markdown`, for names that may not be UTF-8.
 pub(crate) fn is_markdown(name: &OsStr) -> bool {
     let extension = Path::new(name).extension();
     extension.is_some_and(|ext| ext.eq_ignore_ascii_case("md") || ext.eq_ignore_ascii_case("markdown"))
 }
 
-/// Whether a change of this file changes which paths are notes.
+/// Whether a change of this file can change which paths are notes.
 pub(crate) fn is_rule_file(name: &OsStr) -> bool {
     name == GITIGNORE
 }
 
 impl PatternChain {
-    /// The innermost file with an opinion decides, as in git.
+    /// The innermost `.gitignore` with a matching pattern decides, as in git.
     fn ignore(&self, path: &Path, is_folder: bool) -> bool {
         match self.own.matched(path, is_folder) {
             ignore::Match::Ignore(_) => true,
             ignore::Match::Whitelist(_) => false,
-            ignore::Match::None => self.above.as_ref().is_some_and(|above| above.ignore(path, is_folder)),
+            ignore::Match::None => self.parent.as_ref().is_some_and(|parent| parent.ignore(path, is_folder)),
         }
     }
 }
@@ -169,7 +164,7 @@ fn prefixes(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(slash, _)| &path[..slash]).chain([path])
 }
 
-/// Patterns from the root; `*` stays in one folder, `**` goes down, and a folder's name stands for all in it.
+/// Patterns from the root: `*` matches within one folder, `**` across folders, and a folder includes everything in it.
 fn globs(patterns: &[String]) -> Result<GlobSet, globset::Error> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
@@ -179,8 +174,8 @@ fn globs(patterns: &[String]) -> Result<GlobSet, globset::Error> {
     set.build()
 }
 
-/// The patterns of the folders above the root, down from the repository that holds it. Read once: what lies outside
-/// the vault is not watched. A vault that is a repository itself, or in none, has none of them.
+/// The patterns of the folders between the root of the git repository and the vault. Read once, since files outside the vault
+/// are not watched. `None` if the vault is a repository itself or lies in none.
 fn outer_patterns(root: &Path) -> Patterns {
     let repository = root.ancestors().find(|folder| folder.join(".git").exists())?;
     let mut patterns = None;
@@ -194,16 +189,16 @@ fn outer_patterns(root: &Path) -> Patterns {
     patterns
 }
 
-/// A file above the vault that cannot be read has no say: it is not the vault's to report.
+/// An unreadable file above the vault is ignored without a warning, since it is not part of the vault.
 fn add_outer(patterns: &mut Patterns, folder: &Path, file: &Path) {
     let is_file = std::fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_file());
     if is_file && let Ok(bytes) = std::fs::read(file) {
         let own = Arc::new(parse_gitignore(folder, &bytes));
-        *patterns = Some(Arc::new(PatternChain { own, above: patterns.take() }));
+        *patterns = Some(Arc::new(PatternChain { own, parent: patterns.take() }));
     }
 }
 
-/// A line that is no pattern is skipped, as git does.
+/// Invalid patterns are skipped, as in git.
 fn parse_gitignore(folder: &Path, bytes: &[u8]) -> Gitignore {
     let text = String::from_utf8_lossy(bytes);
     let mut builder = GitignoreBuilder::new(folder);

@@ -1,22 +1,21 @@
-//! The names of our temporary files: made here and known again here, so that nobody else's file is taken for one.
+//! The names of temporary files, in a form that no other program's file has.
 
 use std::process;
 
 use quipu_core::ports::{Clock, SystemClock};
 
-/// How the names end. They also start with a dot, so no rule admits them.
+/// The names also start with a dot, so the vault's rules exclude them.
 const SUFFIX: &str = ".quipu-tmp";
 /// Nanoseconds since 1970 have this many digits until 2262.
 const TIME_DIGITS: usize = 16;
 
-/// A new name, for the `index`-th file of a write.
-///
-/// Unique, since only one writer is at work; short, since a note's own name may be as long as names get.
+/// A name for the `index`-th file of a write. Unique, since only one writer runs at a time; short, since a note's own name
+/// may have the maximal length.
 pub(crate) fn name(index: usize) -> String {
     format!(".{:016x}-{}-{index}{SUFFIX}", SystemClock.now_ns(), process::id())
 }
 
-/// Whether a name is one that [`name`] makes.
+/// Whether a name has the form of [`name`].
 pub(crate) fn is_ours(name: &str) -> bool {
     let Some(stem) = name.strip_prefix('.').and_then(|name| name.strip_suffix(SUFFIX)) else { return false };
     let is_hex = |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -32,7 +31,7 @@ mod tests {
     use super::{is_ours, name};
 
     #[test]
-    fn only_names_made_here_are_ours() {
+    fn recognizes_only_its_own_names() {
         assert!(is_ours(&name(0)) && is_ours(&name(4321)));
         for other in [
             ".anything.quipu-tmp",

@@ -3,6 +3,7 @@
 //! A person can read it with `ls`: `.quipu/trash/20260131T093000.123456789Z-000-replaced/notes/a.md`.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::io;
 
 use jiff::Timestamp;
@@ -11,62 +12,58 @@ use jiff::tz::TimeZone;
 use quipu_core::model::{ContentHash, FileStat, VaultPath};
 use quipu_core::ports::{Clock, FileChange, Kept, KeptReason, SystemClock, VaultError, VaultFiles, WriteError};
 
-use crate::beneath::{Dir, Kind};
-use crate::effect::{self, Version};
+use crate::dir::{Dir, FileKind, if_exists};
+use crate::failpoint;
+use crate::file_op::{self, Version};
 use crate::folder::{join, split};
 use crate::folder_vault::FolderVault;
+use crate::own_folder::{self, OWN_FOLDER, explain_denied};
 use crate::permissions::{SPECIAL_BITS, copy_permissions};
 use crate::read::read_in;
-use crate::rules::OWN_FOLDER;
-use crate::step;
 use crate::walk::find_any_case;
-use crate::write::{Like, apply_like, with_door};
-use crate::write_lock::explain_closed;
+use crate::write::{self, Template};
 
 const TRASH: &str = "trash";
-/// Versions removed before others may write.
-const PRUNED_AT_ONCE: usize = 100;
+/// Versions removed before the lock is released for other writers.
+const PRUNE_BATCH: usize = 100;
 const TIME: &str = "%Y%m%dT%H%M%S";
+const REASONS: [KeptReason; 3] = [KeptReason::Deleted, KeptReason::Replaced, KeptReason::Moved];
 
-/// Everything kept, newest first. What is not named as we name it is somebody else's and ignored.
-pub(crate) fn kept(vault: &FolderVault) -> Result<Vec<Kept>, VaultError> {
-    let fail = |source| VaultError::Read { path: join(OWN_FOLDER, TRASH), source };
-    let root = vault.open_root().map_err(fail)?;
-    let trash = match root.open_below(&join(OWN_FOLDER, TRASH)) {
-        Ok(trash) => trash,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(fail(error)),
-    };
+/// Every version in the trash, newest first. Folders with names of another form are ignored.
+pub(crate) fn list(vault: &FolderVault) -> Result<Vec<Kept>, VaultError> {
+    list_all(vault).map_err(|source| VaultError::Read { path: join(OWN_FOLDER, TRASH), source })
+}
+
+fn list_all(vault: &FolderVault) -> io::Result<Vec<Kept>> {
     let mut kept = Vec::new();
-    for (name, kind) in trash.entries().map_err(fail)? {
-        if kind == Kind::Folder
+    let Some(trash) = if_exists(own_folder::open_below(&vault.open_root()?, TRASH))? else { return Ok(kept) };
+    for (name, kind) in trash.entries()? {
+        if kind == FileKind::Folder
             && let Some(name) = name.to_str()
-            && let Some((at_ns, reason)) = parse_name(name)
+            && let Some(origin) = parse_name(name)
         {
-            let folder = trash.open(name).map_err(fail)?;
-            collect(&folder, name, "", (at_ns, reason), &mut kept).map_err(fail)?;
+            collect(&trash.open(name)?, name, "", origin, &mut kept)?;
         }
     }
     kept.sort_unstable_by(|a, b| folder_of(b).cmp(folder_of(a)).then_with(|| a.path.cmp(&b.path)));
     Ok(kept)
 }
 
-/// Brings a version back through the write door.
+/// Restores a version through [`write::apply`].
 pub(crate) fn restore(vault: &FolderVault, kept: &Kept) -> Result<FileStat, WriteError> {
     let path = &kept.path;
-    let gone = || WriteError::Missing { path: path.clone() };
-    // The version came from outside: only one that we could have given is looked up.
+    let missing = || WriteError::Missing { path: path.clone() };
+    // The version comes from a client: only the names of this module are looked up.
     if !is_version(&kept.version) {
-        return Err(gone());
+        return Err(missing());
     }
     let fail = |source| WriteError::Write { path: path.to_string(), source };
     let root = vault.open_root().map_err(fail)?;
-    let content = match open_folder_of(&root, &kept.version) {
-        Ok((folder, name)) => read_in(&folder, name).map_err(fail)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(fail(error)),
+    let content = match if_exists(open_folder_of(&root, &kept.version)).map_err(fail)? {
+        Some((folder, name)) => read_in(&folder, name).map_err(fail)?,
+        None => None,
     };
-    let (content, seen) = content.ok_or_else(gone)?;
+    let (content, metadata) = content.ok_or_else(missing)?;
     let current = vault.read(path).map_err(|VaultError::Read { source, .. }| fail(source))?;
     let change = match current {
         Some(current) if current.hash == content.hash => return Ok(current.stat),
@@ -76,26 +73,26 @@ pub(crate) fn restore(vault: &FolderVault, kept: &Kept) -> Result<FileStat, Writ
             None => FileChange::Create { path: path.clone(), bytes: content.bytes },
         },
     };
-    // A note that was private when it was deleted is private when it comes back.
+    // A note that was private when it was deleted is restored as private.
     let (folder, name) = split(&kept.version);
-    let like = Like { folder: format!("{OWN_FOLDER}/{TRASH}/{folder}"), name: name.to_owned(), seen };
-    let stats = apply_like(vault, &[change], None, Some(like))?;
-    Ok(stats.into_iter().next().flatten().expect("a change that leaves a file answers with its stat"))
+    let template = Template { folder: format!("{OWN_FOLDER}/{TRASH}/{folder}"), name: name.to_owned(), metadata };
+    let stats = write::apply(vault, &[change], None, Some(template))?;
+    Ok(stats.into_iter().next().flatten().expect("a change that leaves a file returns its stat"))
 }
 
-/// Removes for good what was put aside before a moment; says how many versions that were. A few at a time, so that no
-/// write waits long. Whoever holds the door knows that no journal is open, which may still need a version.
+/// Deletes the versions that are older than a time; returns their number. In batches, so that writers do not wait long. Under
+/// the lock no journal is open that could need a version.
 pub(crate) fn prune(vault: &FolderVault, before_ns: i64) -> io::Result<usize> {
-    let fail = |VaultError::Read { source, .. }| source;
-    let old: Vec<Kept> = kept(vault).map_err(fail)?.into_iter().filter(|kept| kept.at_ns < before_ns).collect();
-    for some in old.chunks(PRUNED_AT_ONCE) {
-        with_door(vault, |root| some.iter().try_for_each(|kept| forget(root, &kept.version)))?;
+    let old: Vec<Kept> = list_all(vault)?.into_iter().filter(|kept| kept.at_ns < before_ns).collect();
+    for batch in old.chunks(PRUNE_BATCH) {
+        let lock = write::lock(vault)?;
+        batch.iter().try_for_each(|kept| remove(&lock.root, &kept.version))?;
     }
     Ok(old.len())
 }
 
-/// The one note that has a path in other capitals, as after a rename that changed only those: it gives way to the version
-/// that comes back, and is kept in its turn. Of several none is meant.
+/// The note whose path differs only in case, as after a rename that changed only the case: the restored version replaces it,
+/// and it goes to the trash. `None` if there are several.
 fn in_other_case(vault: &FolderVault, path: &VaultPath) -> Result<Option<(VaultPath, ContentHash)>, WriteError> {
     let found = find_any_case(vault, path).map_err(|source| WriteError::Write { path: path.to_string(), source })?;
     let [other] = found.as_slice() else { return Ok(None) };
@@ -105,131 +102,126 @@ fn in_other_case(vault: &FolderVault, path: &VaultPath) -> Result<Option<(VaultP
     }
 }
 
-/// Whether a text names a version as we name them, there or not.
+/// Whether a text has the form of a version in the trash.
 pub(crate) fn is_version(text: &str) -> bool {
     text.split_once('/').is_some_and(|(folder, path)| parse_name(folder).is_some() && VaultPath::parse(path).is_ok())
 }
 
-/// Picks the folder names for one write: the same time for all reasons, and used by no other write.
-pub(crate) struct Shelf {
+/// The trash folders of one write: the same time for all reasons, used by no other write.
+pub(crate) struct TrashBatch {
     stem: String,
 }
 
-impl Shelf {
+impl TrashBatch {
     pub(crate) fn new(root: &Dir) -> io::Result<Self> {
-        let stamp = stamp(SystemClock.now_ns());
-        let trash = match root.open_below(&join(OWN_FOLDER, TRASH)) {
-            Ok(trash) => Some(trash),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(explain_closed(error, &root.open(OWN_FOLDER)?, TRASH)),
+        let time = timestamp(SystemClock.now_ns());
+        let trash = match if_exists(own_folder::open_below(root, TRASH)) {
+            Err(error) => return Err(explain_denied(error, &root.open(OWN_FOLDER)?, TRASH)),
+            trash => trash?,
         };
-        // Two writes in one tick of the clock: the counter keeps them apart and in order.
+        // The counter separates and orders writes with the same time.
         for count in 0..1000 {
-            let stem = format!("{stamp}-{count:03}");
-            let reasons = [KeptReason::Deleted, KeptReason::Replaced, KeptReason::Moved];
+            let batch = Self { stem: format!("{time}-{count:03}") };
+            let Some(trash) = &trash else { return Ok(batch) };
             let mut is_free = true;
-            for reason in reasons {
-                let name = format!("{stem}-{}", reason_name(reason));
-                is_free &= trash.as_ref().map(|trash| trash.see(&name)).transpose()?.flatten().is_none();
+            for reason in REASONS {
+                is_free &= trash.metadata(batch.folder(reason))?.is_none();
             }
             if is_free {
-                return Ok(Self { stem });
+                return Ok(batch);
             }
         }
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, "the trash has a thousand versions of this very moment"))
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, "the trash has 1000 versions with the same time; retry"))
     }
 
-    /// Where a version is kept, from the trash.
-    pub(crate) fn place(&self, reason: KeptReason, path: &str) -> String {
-        format!("{}-{}/{path}", self.stem, reason_name(reason))
+    /// The path of a version, from the trash.
+    pub(crate) fn version(&self, reason: KeptReason, path: impl Display) -> String {
+        format!("{}/{path}", self.folder(reason))
+    }
+
+    fn folder(&self, reason: KeptReason) -> String {
+        format!("{}-{}", self.stem, reason_name(reason))
     }
 }
 
-/// Keeps a file under a second name, or as a copy where it cannot have one. Adds the folders to sync to `touched`.
-pub(crate) fn keep(
+/// Adds a file to the trash as a hard link, or as a copy if that is not possible. Adds the folders to sync to `changed`.
+pub(crate) fn add(
     root: &Dir,
     (dir, name): (&Dir, &str),
-    kept: &str,
-    touched: &mut BTreeSet<String>,
+    version: &str,
+    changed: &mut BTreeSet<String>,
 ) -> io::Result<()> {
-    step::before("keep")?;
+    failpoint::hit("trash")?;
     let mut folder = root.open(OWN_FOLDER)?;
     let mut path = OWN_FOLDER.to_owned();
-    let (kept_folder, kept_name) = split(kept);
-    for part in [TRASH].into_iter().chain(kept_folder.split('/')) {
-        if folder.make_private_folder(part)? {
-            touched.insert(path.clone());
+    let (version_folder, version_name) = split(version);
+    for part in [TRASH].into_iter().chain(version_folder.split('/')) {
+        if folder.create_private_folder(part)? {
+            changed.insert(path.clone());
         }
         folder = folder.open(part)?;
         path = join(&path, part);
     }
-    touched.insert(path);
-    // What an editor has just saved may still be on its way to the disk.
+    changed.insert(path);
+    // An editor's latest save may not be on disk yet.
     dir.open_file(name)?.sync_all()?;
-    link_or_copy((dir, name), (&folder, kept_name))
+    link_or_copy((dir, name), (&folder, version_name))
 }
 
-/// Keeps, while undoing, a version whose place was taken in the meantime.
-pub(crate) fn keep_late(root: &Dir, dir: &Dir, name: &str, path: &str) -> io::Result<()> {
-    let kept = Shelf::new(root)?.place(KeptReason::Replaced, path);
-    let mut touched = BTreeSet::new();
-    keep(root, (dir, name), &kept, &mut touched)?;
-    touched.iter().try_for_each(|path| root.open_below(path)?.sync())
+/// Adds a version to the trash that an undo removes.
+pub(crate) fn add_undone(root: &Dir, dir: &Dir, name: &str, path: &str) -> io::Result<()> {
+    let version = TrashBatch::new(root)?.version(KeptReason::Replaced, path);
+    let mut changed = BTreeSet::new();
+    add(root, (dir, name), &version, &mut changed)?;
+    changed.iter().try_for_each(|path| root.open_below(path)?.sync())
 }
 
-/// The version kept at a place, if any.
-pub(crate) fn version_of(root: &Dir, kept: &str) -> io::Result<Option<Version>> {
-    match open_folder_of(root, kept) {
-        Ok((folder, name)) => effect::version_of(&folder, name),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+/// The content version of a file in the trash; `None` if it does not exist.
+pub(crate) fn version_of(root: &Dir, version: &str) -> io::Result<Option<Version>> {
+    match if_exists(open_folder_of(root, version))? {
+        Some((folder, name)) => file_op::version_of(&folder, name),
+        None => Ok(None),
     }
 }
 
-/// Brings a kept version to a new name in a folder of the vault.
-pub(crate) fn copy_out(root: &Dir, kept: &str, dir: &Dir, name: &str) -> io::Result<()> {
-    let (folder, kept_name) = open_folder_of(root, kept)?;
-    link_or_copy((&folder, kept_name), (dir, name))
+/// Copies a version to a new name in a folder of the vault.
+pub(crate) fn copy_out(root: &Dir, version: &str, dir: &Dir, name: &str) -> io::Result<()> {
+    let (folder, version_name) = open_folder_of(root, version)?;
+    link_or_copy((&folder, version_name), (dir, name))
 }
 
-/// Removes a kept version and the folders that become empty with it.
-pub(crate) fn forget(root: &Dir, kept: &str) -> io::Result<()> {
-    step::before("forget")?;
-    let trash = match root.open_below(&join(OWN_FOLDER, TRASH)) {
-        Ok(trash) => trash,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    let (mut folder, name) = split(kept);
-    match trash.open_below(folder) {
-        Ok(dir) => dir.remove_file(name)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+/// Removes a version and the folders that are empty without it.
+pub(crate) fn remove(root: &Dir, version: &str) -> io::Result<()> {
+    failpoint::hit("remove from trash")?;
+    let Some(trash) = if_exists(own_folder::open_below(root, TRASH))? else { return Ok(()) };
+    let (mut folder, name) = split(version);
+    if let Some(dir) = if_exists(trash.open_below(folder))? {
+        dir.remove_file(name)?;
     }
     while !folder.is_empty() {
-        let (above, name) = split(folder);
-        if let Ok(dir) = trash.open_below(above)
+        let (parent, name) = split(folder);
+        if let Ok(dir) = trash.open_below(parent)
             && dir.remove_folder(name).is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
         {
             break;
         }
-        folder = above;
+        folder = parent;
     }
     Ok(())
 }
 
-fn open_folder_of<'a>(root: &Dir, kept: &'a str) -> io::Result<(Dir, &'a str)> {
-    let (folder, name) = split(kept);
-    Ok((root.open_below(&format!("{OWN_FOLDER}/{TRASH}/{folder}"))?, name))
+fn open_folder_of<'a>(root: &Dir, version: &'a str) -> io::Result<(Dir, &'a str)> {
+    let (folder, name) = split(version);
+    Ok((own_folder::open_below(root, &join(TRASH, folder))?, name))
 }
 
-/// A file that is set-uid or set-gid is copied without those bits. A link to it would keep them.
+/// A set-uid or set-gid file is copied without those bits; a hard link would keep them.
 fn link_or_copy((from, name): (&Dir, &str), (to, new_name): (&Dir, &str)) -> io::Result<()> {
-    if from.see(name)?.is_none_or(|seen| seen.mode & SPECIAL_BITS == 0) {
+    if from.metadata(name)?.is_none_or(|metadata| metadata.mode & SPECIAL_BITS == 0) {
         match from.link(name, to, new_name) {
             Ok(()) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
-            // Another device, no links here, too many of them, or not allowed for another user's file.
+            // Another device, no hard links, too many of them, or not allowed for another user's file.
             Err(_) => {}
         }
     }
@@ -252,14 +244,14 @@ fn collect(
         let Some(name) = name.to_str() else { continue };
         let path = join(at, name);
         match kind {
-            Kind::Folder => collect(&folder.open(name)?, trash_name, &path, (at_ns, reason), kept)?,
-            Kind::File => {
-                if let (Ok(path), Some(seen)) = (VaultPath::parse(&path), folder.see(name)?) {
+            FileKind::Folder => collect(&folder.open(name)?, trash_name, &path, (at_ns, reason), kept)?,
+            FileKind::File => {
+                if let (Ok(path), Some(metadata)) = (VaultPath::parse(&path), folder.metadata(name)?) {
                     let version = format!("{trash_name}/{path}");
-                    kept.push(Kept { version, path, at_ns, reason, size: seen.stat.size });
+                    kept.push(Kept { version, path, at_ns, reason, size: metadata.stat.size });
                 }
             }
-            Kind::Link | Kind::Other => {}
+            FileKind::Link | FileKind::Other => {}
         }
     }
     Ok(())
@@ -269,14 +261,14 @@ fn folder_of(kept: &Kept) -> &str {
     kept.version.split_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// A time as a name, in the order of time.
-pub(crate) fn stamp(at_ns: i64) -> String {
+/// A time as a file name; names sort by time.
+pub(crate) fn timestamp(at_ns: i64) -> String {
     let time = Timestamp::from_nanosecond(i128::from(at_ns)).unwrap_or(Timestamp::UNIX_EPOCH);
     let seconds = time.to_zoned(TimeZone::UTC).strftime(TIME).to_string();
     format!("{seconds}.{:09}Z", at_ns.rem_euclid(1_000_000_000))
 }
 
-/// The time and reason that a trash folder's name tells.
+/// The time and reason in the name of a trash folder.
 fn parse_name(name: &str) -> Option<(i64, KeptReason)> {
     let mut parts = name.split('-');
     let (time, count, reason) = (parts.next()?, parts.next()?, parts.next()?);
@@ -287,8 +279,7 @@ fn parse_name(name: &str) -> Option<(i64, KeptReason)> {
     }
     let time = DateTime::strptime(TIME, seconds).ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp();
     let at_ns = i64::try_from(time.as_nanosecond()).ok()?.checked_add(fraction.parse().ok()?)?;
-    let reasons = [KeptReason::Deleted, KeptReason::Replaced, KeptReason::Moved];
-    Some((at_ns, reasons.into_iter().find(|known| reason_name(*known) == reason)?))
+    Some((at_ns, REASONS.into_iter().find(|known| reason_name(*known) == reason)?))
 }
 
 fn reason_name(reason: KeptReason) -> &'static str {

@@ -1,6 +1,6 @@
 //! The walk over the vault, in parallel, one task for each folder.
 //!
-//! Not the `ignore` crate's walker: judging by our own rules means that a walk and a single path cannot disagree.
+//! It uses [`crate::rules`] instead of the walker of the `ignore` crate, so that a walk and a single path always agree.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -8,48 +8,48 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use quipu_core::model::{VaultPath, Warning, fold};
 use quipu_core::ports::{ListedFile, Listing, VaultError};
 use rayon::prelude::*;
 
-use crate::beneath::{Dir, Kind, is_no_folder};
-use crate::folder::{Ahead, Folder, Found, NOT_REGULAR, find, join};
+use crate::dir::{Dir, FileKind, is_no_folder};
+use crate::folder::{Folder, NOT_REGULAR, Resolved, UnopenedFolder, join, resolve};
 use crate::folder_vault::FolderVault;
 use crate::rules::is_markdown;
-use crate::{step, temporary};
+use crate::{failpoint, temporary};
 
-/// Below this many notes in one folder, asking for their sizes and times is not worth sharing out.
+/// Up to this many notes in a folder, one thread reads their metadata.
 const STAT_CHUNK: usize = 512;
 
-/// Everything a walk came across.
+/// Everything that a walk found.
 #[derive(Debug, Default)]
-pub(crate) struct Walked {
+pub(crate) struct WalkResult {
     pub(crate) files: Vec<ListedFile>,
     pub(crate) folders: Vec<WalkedFolder>,
-    /// Links that are or may become part of the vault, by path, each with the real paths it passes through. Only where
-    /// sizes and times are not asked for.
+    /// Links that are or may become part of the vault, by path, each with the real paths it passes through. Empty in a walk
+    /// that reads stats.
     pub(crate) links: Vec<(String, Vec<String>)>,
     pub(crate) warnings: Vec<Warning>,
-    /// What is there and could not be read, by path.
+    /// Files and folders that exist and could not be read, by path.
     pub(crate) unread: Vec<String>,
-    /// Temporary files of ours, by real path. Any that is there while nobody writes was left by a crash.
+    /// Temporary files, by real path. One that exists while no write runs was left by a crash.
     pub(crate) leftovers: Vec<String>,
 }
 
-/// A folder that was entered.
+/// A visited folder.
 #[derive(Debug)]
 pub(crate) struct WalkedFolder {
-    /// As reached; empty for the root.
+    /// From the root; empty for the root.
     pub(crate) path: String,
-    /// Without links.
+    /// The real path.
     pub(crate) real: String,
 }
 
 /// Every note of the vault.
 pub(crate) fn list(vault: &FolderVault) -> Result<Listing, VaultError> {
     let root = Folder::root(vault).map_err(|source| VaultError::Read { path: ".".to_owned(), source })?;
-    // Unlike any other folder, a root that cannot be read is no empty vault.
+    // An unreadable root is an error, not a warning: the vault is not empty.
     root.dir.entries().map_err(|source| VaultError::Read { path: ".".to_owned(), source })?;
     let walked = walk(vault, &Arc::new(root));
     vault.remember_leftovers(&walked.leftovers);
@@ -62,33 +62,33 @@ pub(crate) fn list(vault: &FolderVault) -> Result<Listing, VaultError> {
 /// The notes at or below a path.
 pub(crate) fn list_below(vault: &FolderVault, path: &VaultPath) -> Result<Listing, VaultError> {
     let fail = |source| VaultError::Read { path: path.to_string(), source };
-    match find(vault, path).map_err(fail)? {
-        Found::Folder(folder) => Ok(listing(walk(vault, &folder))),
-        Found::Note(spot) => {
+    match resolve(vault, path).map_err(fail)? {
+        Resolved::Folder(folder) => Ok(listing(walk(vault, &folder))),
+        Resolved::Note(location) => {
             let seen = vault
                 .open_root()
-                .and_then(|root| root.open_below(&spot.folder))
-                .and_then(|folder| folder.see(&spot.name))
+                .and_then(|root| root.open_below(&location.folder))
+                .and_then(|folder| folder.metadata(&location.name))
                 .map_err(fail)?;
             let file = seen.map(|seen| ListedFile { path: path.clone(), stat: seen.stat });
             Ok(Listing { files: file.into_iter().collect(), ..Listing::default() })
         }
-        Found::Absent(_) | Found::LeftOut(_) => Ok(Listing::default()),
+        Resolved::Absent(_) | Resolved::Excluded(_) => Ok(Listing::default()),
     }
 }
 
-/// Walks a folder and everything below it. What cannot be read becomes a warning.
-pub(crate) fn walk(vault: &FolderVault, start: &Arc<Folder>) -> Walked {
+/// Walks a folder and everything below it. Unreadable files and folders become warnings.
+pub(crate) fn walk(vault: &FolderVault, start: &Arc<Folder>) -> WalkResult {
     walk_with(vault, start, true)
 }
 
-/// Walks a folder without asking for the size and time of any file: `files` has only those that are links.
-pub(crate) fn walk_folders(vault: &FolderVault, start: &Arc<Folder>) -> Walked {
+/// Walks a folder without reading stats: `files` contains only links.
+pub(crate) fn walk_folders(vault: &FolderVault, start: &Arc<Folder>) -> WalkResult {
     walk_with(vault, start, false)
 }
 
-fn walk_with(vault: &FolderVault, start: &Arc<Folder>, stats: bool) -> Walked {
-    let walk = Walk { vault, stats, walked: Mutex::new(Walked::default()) };
+fn walk_with(vault: &FolderVault, start: &Arc<Folder>, stats: bool) -> WalkResult {
+    let walk = Walk { vault, stats, walked: Mutex::new(WalkResult::default()) };
     rayon::scope(|scope| walk.visit(scope, start));
     let mut walked = walk.walked.into_inner();
     walked.files.par_sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -98,7 +98,7 @@ fn walk_with(vault: &FolderVault, start: &Arc<Folder>, stats: bool) -> Walked {
     walked
 }
 
-/// Every file or folder that has a path when case is ignored, the exact one first, rules or no rules.
+/// Every file or folder whose path equals `path` when case is ignored, excluded ones too; the exact match first.
 pub(crate) fn find_any_case(vault: &FolderVault, path: &VaultPath) -> io::Result<Vec<VaultPath>> {
     let root = Folder::root(vault)?;
     let parts: Vec<&str> = path.as_str().split('/').collect();
@@ -107,45 +107,45 @@ pub(crate) fn find_any_case(vault: &FolderVault, path: &VaultPath) -> io::Result
     Ok(found)
 }
 
-fn listing(walked: Walked) -> Listing {
+fn listing(walked: WalkResult) -> Listing {
     Listing { files: walked.files, warnings: walked.warnings, unread: walked.unread }
 }
 
-/// One walk under way.
+/// A running walk.
 struct Walk<'a> {
     vault: &'a FolderVault,
-    /// Whether sizes and times are asked for.
+    /// Whether to read the stats of files.
     stats: bool,
-    walked: Mutex<Walked>,
+    walked: Mutex<WalkResult>,
 }
 
 impl Walk<'_> {
     fn visit<'scope>(&'scope self, scope: &rayon::Scope<'scope>, folder: &Folder) {
-        let mut here = Walked::default();
+        let mut here = WalkResult::default();
         here.folders.push(WalkedFolder { path: folder.path.clone(), real: folder.real.clone() });
         here.warnings.extend(folder.unread.clone());
-        match step::before("read a folder").and_then(|()| folder.dir.entries()) {
+        match failpoint::hit("read a folder").and_then(|()| folder.dir.entries()) {
             Ok(entries) => {
                 let mut notes = Vec::new();
                 for (name, kind) in entries {
-                    self.look_at(scope, folder, &name, kind, &mut here, &mut notes);
+                    self.visit_entry(scope, folder, &name, kind, &mut here, &mut notes);
                 }
                 if self.stats {
                     stat_notes(folder, notes, &mut here);
                 }
             }
-            Err(error) => here.miss(&folder.path, &format!("the folder cannot be read: {error}")),
+            Err(error) => here.warn_unread(&folder.path, &format!("the folder cannot be read: {error}")),
         }
-        self.walked().absorb(here);
+        self.walked.lock().merge(here);
     }
 
-    fn look_at<'scope>(
+    fn visit_entry<'scope>(
         &'scope self,
         scope: &rayon::Scope<'scope>,
         folder: &Folder,
         name: &OsStr,
-        kind: Kind,
-        here: &mut Walked,
+        kind: FileKind,
+        here: &mut WalkResult,
         notes: &mut Vec<VaultPath>,
     ) {
         if name.as_bytes().starts_with(b".") {
@@ -154,73 +154,71 @@ impl Walk<'_> {
             }
             return;
         }
-        // Most files that are not notes end here, before anything is asked or allocated.
-        if matches!(kind, Kind::File | Kind::Other) && !is_markdown(name) {
+        // The fast path for most files that are not notes: no system call, no allocation.
+        if matches!(kind, FileKind::File | FileKind::Other) && !is_markdown(name) {
             return;
         }
         let path = folder.path_of(&name.to_string_lossy());
-        if kind == Kind::Link && !self.stats && self.may_count(folder, &path) {
-            here.links.push((path.clone(), folder.way_of(self.vault, name)));
+        if kind == FileKind::Link && !self.stats && self.may_be_part(folder, &path) {
+            here.links.push((path.clone(), folder.paths_to_target(self.vault, name)));
         }
         let target = match kind {
-            Kind::Link => match folder.follow(self.vault, name) {
+            FileKind::Link => match folder.follow(self.vault, name) {
                 Ok(Ok(target)) => Some(target),
                 Ok(Err(reason)) => {
-                    // A link that would be left out wherever it led, to a picture for example, concerns nobody.
+                    // No warning for a link that is excluded whatever it leads to, such as a picture.
                     let is_folder = self.vault.root().join(&path).is_dir();
-                    if self.vault.rules().judge(&folder.patterns, &path, is_folder).is_ok() {
+                    if self.vault.rules().check(&folder.patterns, &path, is_folder).is_ok() {
                         here.warn(&path, &format!("not followed: {reason}"));
                     }
                     return;
                 }
-                Err(error) => return here.miss(&path, &format!("the link cannot be followed: {error}")),
+                Err(error) => return here.warn_unread(&path, &format!("the link cannot be followed: {error}")),
             },
             _ => None,
         };
-        let kind = target.as_ref().map_or(kind, |target| target.seen.kind);
-        if self.vault.rules().judge(&folder.patterns, &path, kind == Kind::Folder).is_err() {
+        let kind = target.as_ref().map_or(kind, |target| target.metadata.kind);
+        if self.vault.rules().check(&folder.patterns, &path, kind == FileKind::Folder).is_err() {
             return;
         }
         let (Some(name), Ok(note_path)) = (name.to_str(), VaultPath::parse(&path)) else {
-            let fault = if name.to_str().is_none() { "its name is not UTF-8" } else { "its name cannot be used" };
-            return here.warn(&path, &format!("left out: {fault}; rename it to make it part of the vault"));
+            let fault = if name.to_str().is_none() { "its name is not UTF-8" } else { "its name is not allowed" };
+            return here.warn(&path, &format!("skipped: {fault}; rename it to add it to the vault"));
         };
         match (kind, target) {
-            (Kind::Folder, target) => {
-                let ahead = folder.ahead(name, target.as_ref());
-                scope.spawn(move |scope| self.descend(scope, ahead));
+            (FileKind::Folder, target) => {
+                let child = folder.child(name, target.as_ref());
+                scope.spawn(move |scope| self.descend(scope, child));
             }
-            (Kind::File, Some(target)) => here.files.push(ListedFile { path: note_path, stat: target.seen.stat }),
-            (Kind::File, None) => notes.push(note_path),
-            (Kind::Link | Kind::Other, _) => here.warn(&path, &format!("left out: {NOT_REGULAR}")),
+            (FileKind::File, Some(target)) => {
+                here.files.push(ListedFile { path: note_path, stat: target.metadata.stat });
+            }
+            (FileKind::File, None) => notes.push(note_path),
+            (FileKind::Link | FileKind::Other, _) => here.warn(&path, &format!("skipped: {NOT_REGULAR}")),
         }
     }
 
-    /// Whether a link would be part of the vault, led it to a note or to a folder.
-    fn may_count(&self, folder: &Folder, path: &str) -> bool {
-        [true, false].iter().any(|is_folder| self.vault.rules().judge(&folder.patterns, path, *is_folder).is_ok())
+    /// Whether the rules include a link if it leads to a note or to a folder.
+    fn may_be_part(&self, folder: &Folder, path: &str) -> bool {
+        [true, false].iter().any(|is_folder| self.vault.rules().check(&folder.patterns, path, *is_folder).is_ok())
     }
 
-    /// Opens a folder only when its turn comes, and from the root: no folder is held open for those below it, so a walk
-    /// has as many open as it has threads, however deep the vault.
-    fn descend<'scope>(&'scope self, scope: &rayon::Scope<'scope>, ahead: Ahead) {
-        let path = ahead.path.clone();
-        let dir = self.vault.open_root().and_then(|root| root.open_below(&ahead.real));
-        match dir.and_then(|dir| ahead.enter(self.vault, dir)) {
+    /// Opens a folder when it is visited, and from the root: no folder stays open for those below it, so a walk has as many
+    /// open folders as threads, however deep the vault is.
+    fn descend<'scope>(&'scope self, scope: &rayon::Scope<'scope>, child: UnopenedFolder) {
+        let path = child.path.clone();
+        let dir = self.vault.open_root().and_then(|root| root.open_below(&child.real));
+        match dir.and_then(|dir| child.opened(self.vault, dir)) {
             Ok(folder) => self.visit(scope, &folder),
-            // Removed, or become something else, since its name was read.
+            // Removed or replaced since the folder was read.
             Err(error) if is_no_folder(&error) => {}
-            Err(error) => self.walked().miss(&path, &format!("the folder cannot be read: {error}")),
+            Err(error) => self.walked.lock().warn_unread(&path, &format!("the folder cannot be read: {error}")),
         }
-    }
-
-    fn walked(&self) -> MutexGuard<'_, Walked> {
-        self.walked.lock()
     }
 }
 
-fn stat_notes(folder: &Folder, notes: Vec<VaultPath>, here: &mut Walked) {
-    let stat = |path: VaultPath| (folder.dir.see(path.file_name()), path);
+fn stat_notes(folder: &Folder, notes: Vec<VaultPath>, here: &mut WalkResult) {
+    let stat = |path: VaultPath| (folder.dir.metadata(path.file_name()), path);
     let seen: Vec<_> = if notes.len() > STAT_CHUNK {
         notes.into_par_iter().with_min_len(STAT_CHUNK / 2).map(stat).collect()
     } else {
@@ -228,26 +226,26 @@ fn stat_notes(folder: &Folder, notes: Vec<VaultPath>, here: &mut Walked) {
     };
     for (seen, path) in seen {
         match seen {
-            Ok(Some(seen)) if seen.kind == Kind::File => here.files.push(ListedFile { path, stat: seen.stat }),
-            // Removed, or become something else, since its name was read.
+            Ok(Some(seen)) if seen.kind == FileKind::File => here.files.push(ListedFile { path, stat: seen.stat }),
+            // Removed or replaced since the folder was read.
             Ok(_) => {}
-            Err(error) => here.miss(path.as_str(), &format!("cannot be read: {error}")),
+            Err(error) => here.warn_unread(path.as_str(), &format!("cannot be read: {error}")),
         }
     }
 }
 
-impl Walked {
+impl WalkResult {
     fn warn(&mut self, path: &str, message: &str) {
         self.warnings.push(Warning { path: path.to_owned(), message: message.to_owned() });
     }
 
-    /// Warns of something that is there and cannot be read.
-    fn miss(&mut self, path: &str, message: &str) {
+    /// Warns about a file or folder that exists and cannot be read.
+    fn warn_unread(&mut self, path: &str, message: &str) {
         self.unread.push(path.to_owned());
         self.warn(path, message);
     }
 
-    fn absorb(&mut self, mut other: Self) {
+    fn merge(&mut self, mut other: Self) {
         self.files.append(&mut other.files);
         self.folders.append(&mut other.folders);
         self.links.append(&mut other.links);
@@ -257,7 +255,7 @@ impl Walked {
     }
 }
 
-/// `at` is where `dir` lies: as reached, and really.
+/// `at` is the path and the real path of `dir`.
 fn collect_any_case(
     vault: &FolderVault,
     dir: &Dir,
@@ -267,12 +265,12 @@ fn collect_any_case(
 ) -> io::Result<()> {
     let Some((wanted, rest)) = parts.split_first() else { return Ok(()) };
     let folded = fold(wanted);
-    // The exact name sorts first, the others follow in byte order.
+    // The exact name first, the others in byte order.
     let names: BTreeSet<(bool, OsString, bool)> = dir
         .entries()?
         .into_iter()
         .filter(|(name, _)| name.to_str().is_some_and(|name| fold(name) == folded))
-        .map(|(name, kind)| (name != *wanted, name, kind == Kind::Link))
+        .map(|(name, kind)| (name != *wanted, name, kind == FileKind::Link))
         .collect();
     for (_, name, is_link) in names {
         let Some(name) = name.to_str() else { continue };
@@ -292,7 +290,7 @@ fn collect_any_case(
     Ok(())
 }
 
-/// Where a linked folder really is, if that is inside the vault.
+/// The real path of a linked folder inside the vault.
 fn real_folder(vault: &FolderVault, folder: &str, name: &str) -> Option<String> {
     let real = std::fs::canonicalize(vault.root().join(folder).join(name)).ok()?;
     real.strip_prefix(vault.root()).ok()?.to_str().map(str::to_owned)

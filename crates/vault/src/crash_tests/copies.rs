@@ -1,11 +1,11 @@
-//! A vault that is copied, or comes out of a backup, in the middle of a write: its inodes are not those in the journal.
+//! A vault that is copied or restored from a backup during a write: its inodes are not those in the journal.
 
 use std::path::Path;
 
 use quipu_core::ports::VaultFiles;
 
 use super::{Fault, check_all_or_nothing, folder, four_changes, home, is_leftover, open, run, tree};
-use crate::step::fault::{set_lacking, with_steps};
+use crate::failpoint::fault::{set_lacking, with_hook};
 
 /// Copies files one by one, as `cp -r` does: two names of one file become two files.
 pub(super) fn copy(from: &Path, to: &Path) {
@@ -30,7 +30,7 @@ pub(super) fn is_machine_known() -> bool {
 }
 
 #[test]
-fn copies_made_at_any_step_of_a_write_are_recovered_by_content() {
+fn copy_made_at_any_step_of_a_write_is_recovered_by_content() {
     if !is_machine_known() {
         return;
     }
@@ -56,7 +56,7 @@ fn copies_made_at_any_step_of_a_write_are_recovered_by_content() {
 }
 
 #[test]
-fn a_journal_that_comes_back_with_a_backup_undoes_nothing_that_was_done_since() {
+fn restored_old_journal_does_not_undo_later_writes() {
     for edited in ["none", "a.md"] {
         let home = home();
         let vault = open(home.path());
@@ -64,15 +64,15 @@ fn a_journal_that_comes_back_with_a_backup_undoes_nothing_that_was_done_since() 
         let (folder, backup) = (own.clone(), folder());
         let saved = backup.path().to_owned();
         let save = move |step: &str| {
-            if step == "swap" {
+            if step == "replace" {
                 std::fs::copy(folder.join("journal.json"), saved.join("journal.json"))?;
             }
             Ok(())
         };
-        with_steps(save, || vault.apply(&four_changes())).unwrap().unwrap();
+        with_hook(save, || vault.apply(&four_changes())).unwrap().unwrap();
         if edited != "none" {
             std::fs::write(home.path().join(edited), "edited").unwrap();
-            // The folder comes back too, so it has another inode.
+            // The folder is restored too, so it has another inode.
             std::fs::create_dir(home.path().join("back")).unwrap();
             std::fs::rename(own.join("trash"), home.path().join("back/trash")).unwrap();
             std::fs::remove_dir_all(&own).unwrap();
@@ -86,15 +86,15 @@ fn a_journal_that_comes_back_with_a_backup_undoes_nothing_that_was_done_since() 
 }
 
 #[test]
-fn a_copy_that_lacks_the_old_versions_is_left_as_it_is() {
+fn copy_without_the_old_versions_stays_unchanged() {
     if !is_machine_known() {
         return;
     }
     let original = home();
     let vault = open(original.path());
-    let crash = |step: &str| if step == "close" { std::panic::resume_unwind(Box::new("crash")) } else { Ok(()) };
-    with_steps(crash, || vault.apply(&four_changes())).unwrap_err();
-    // All is in place but the journal says so not yet, and the copy was made before the old versions were kept.
+    let crash = |step: &str| if step == "commit" { std::panic::resume_unwind(Box::new("crash")) } else { Ok(()) };
+    with_hook(crash, || vault.apply(&four_changes())).unwrap_err();
+    // All operations took place but are not committed, and the copy has no trash.
     let copied = folder();
     copy(original.path(), copied.path());
     std::fs::remove_dir_all(copied.path().join(".quipu/trash")).unwrap();
@@ -104,48 +104,49 @@ fn a_copy_that_lacks_the_old_versions_is_left_as_it_is() {
     let before = tree(copied.path());
     assert_eq!(before["m/b.md"], "new b");
     let vault = open(copied.path());
-    assert_eq!(tree(copied.path()), before, "undoing would leave a moved note nowhere");
+    assert_eq!(tree(copied.path()), before, "an undo would lose a moved note");
     let warnings = vault.list().unwrap().warnings;
     assert!(matches!(warnings.as_slice(), [warning] if warning.path.contains("journal.refused")), "{warnings:?}");
 }
 
 #[test]
-fn a_foreign_journal_that_is_refused_changes_nothing_not_even_temporary_files() {
+fn refused_journal_changes_nothing_not_even_temporary_files() {
     if !is_machine_known() {
         return;
     }
     let original = home();
     let vault = open(original.path());
-    // The first note has both names, as where a rename takes two steps.
+    // The first note has both names, as on file systems where a rename takes two steps.
     set_lacking(&["no-replace"]);
     let crash = |step: &str| match step {
         "remove the first name" => std::panic::resume_unwind(Box::new("crash")),
         _ => Ok(()),
     };
-    with_steps(crash, || vault.apply(&four_changes())).unwrap_err();
+    with_hook(crash, || vault.apply(&four_changes())).unwrap_err();
     set_lacking(&[]);
     let copied = folder();
     copy(original.path(), copied.path());
-    // The last change cannot be judged any more.
+    // The state of the last change is unknown now.
     std::fs::write(copied.path().join("c.md"), "edited in the copy").unwrap();
     let before = tree(copied.path());
     assert!(is_leftover(copied.path()).is_some(), "{before:?}");
-    // Opened for reading first: a later write removes temporary files that no journal names.
+    // Only listed: a write would remove temporary files that no journal names.
     let warnings = open(copied.path()).list().unwrap().warnings;
     assert_eq!(tree(copied.path()), before);
     assert!(matches!(warnings.as_slice(), [warning] if warning.path.contains("journal.refused")), "{warnings:?}");
 }
 
 #[test]
-fn a_finished_write_in_a_copy_stays_finished_whatever_was_edited_since() {
+fn committed_write_in_a_copy_stays_applied_after_later_edits() {
     if !is_machine_known() {
         return;
     }
     let original = home();
     let vault = open(original.path());
-    // Done and acknowledged, but not tidied up.
-    let untidy = |step: &str| if step == "drop" { Err(std::io::Error::other("injected")) } else { Ok(()) };
-    with_steps(untidy, || vault.apply(&four_changes())).unwrap().unwrap();
+    // Committed, but the cleanup failed.
+    let fail_cleanup =
+        |step: &str| if step == "remove displaced" { Err(std::io::Error::other("injected")) } else { Ok(()) };
+    with_hook(fail_cleanup, || vault.apply(&four_changes())).unwrap().unwrap();
     let copied = folder();
     copy(original.path(), copied.path());
     assert!(copied.path().join(".quipu/journal.done.json").exists());

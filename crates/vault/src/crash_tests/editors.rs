@@ -1,4 +1,4 @@
-//! Other programs that save, replace or add files in the middle of a write.
+//! Other programs that save, replace or add files during a write.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -9,12 +9,12 @@ use std::rc::Rc;
 use quipu_core::ports::{VaultFiles, WriteError};
 
 use super::{BEFORE, create, delete, files, home, is_leftover, kept_texts, move_to, open, replace, tree};
-use crate::step::fault::with_steps;
+use crate::failpoint::fault::with_hook;
 
 #[test]
-fn an_editor_that_saves_while_we_write_wins_and_loses_nothing() {
-    // The steps at which the version was already checked but is not yet replaced.
-    for at in ["write", "keep", "sync", "swap", "take"] {
+fn concurrent_save_of_an_editor_wins() {
+    // The steps between the check of the version and its replacement.
+    for at in ["write", "trash", "sync", "replace", "delete"] {
         for save in [save_in_place as fn(&Path), save_by_rename] {
             for changes in [
                 vec![replace("a.md", "old a", "new a")],
@@ -28,14 +28,14 @@ fn an_editor_that_saves_while_we_write_wins_and_loses_nothing() {
                 let is_saved = Rc::new(Cell::new(false));
                 let told = Rc::clone(&is_saved);
                 let hook = move |step: &str| {
-                    // The last chance counts, so save at each of them.
+                    // A step may occur several times; the last one counts.
                     if step == at {
                         save(&file);
                         told.set(true);
                     }
                     Ok(())
                 };
-                let result = with_steps(hook, || vault.apply(&changes)).unwrap();
+                let result = with_hook(hook, || vault.apply(&changes)).unwrap();
                 if is_saved.get() {
                     match result {
                         Err(WriteError::Changed { path }) => assert_eq!(path.as_str(), "a.md"),
@@ -51,20 +51,20 @@ fn an_editor_that_saves_while_we_write_wins_and_loses_nothing() {
 }
 
 #[test]
-fn an_editor_that_saves_over_a_write_about_to_be_undone_keeps_its_version_and_ours_leaves_no_trace() {
+fn editor_save_over_a_write_that_is_undone_stays() {
     let home = home();
     let vault = open(home.path());
     let file = home.path().join("a.md");
     // The first change is in place when the second fails.
     let hook = move |step: &str| match step {
-        "take" => {
+        "delete" => {
             save_by_rename(&file);
             Err(io::Error::other("injected"))
         }
         _ => Ok(()),
     };
     let changes = [replace("a.md", "old a", "new a"), delete("c.md", "old c")];
-    with_steps(hook, || vault.apply(&changes)).unwrap().unwrap_err();
+    with_hook(hook, || vault.apply(&changes)).unwrap().unwrap_err();
     let mut expected = files(&BEFORE);
     expected.insert("a.md".to_owned(), "edited".to_owned());
     assert_eq!(tree(home.path()), expected);
@@ -73,9 +73,9 @@ fn an_editor_that_saves_over_a_write_about_to_be_undone_keeps_its_version_and_ou
 }
 
 #[test]
-fn an_editor_that_meets_our_version_before_it_is_taken_back_loses_nothing() {
-    // At each of these steps our version is to be seen, or was a moment ago, though it is refused.
-    for at in ["compare", "undo", "keep", "swap back"] {
+fn editor_that_opened_a_version_that_is_undone_loses_nothing() {
+    // At each of these steps the new version of the refused write is or was visible.
+    for at in ["compare", "undo", "trash", "exchange back"] {
         for meet in [append_to_ours as fn(&Path) -> Option<File>, hold_ours, rename_over_ours] {
             let home = home();
             let vault = open(home.path());
@@ -86,7 +86,7 @@ fn an_editor_that_meets_our_version_before_it_is_taken_back_loses_nothing() {
             let handle = Rc::new(RefCell::new(None));
             let kept_open = Rc::clone(&handle);
             let hook = move |step: &str| {
-                if step == "swap" && std::mem::take(&mut is_first) {
+                if step == "replace" && std::mem::take(&mut is_first) {
                     save_by_rename(&file);
                     return Ok(());
                 }
@@ -96,9 +96,9 @@ fn an_editor_that_meets_our_version_before_it_is_taken_back_loses_nothing() {
                 }
                 Ok(())
             };
-            let result = with_steps(hook, || vault.apply(&[replace("a.md", "old a", "new a")])).unwrap();
+            let result = with_hook(hook, || vault.apply(&[replace("a.md", "old a", "new a")])).unwrap();
             assert!(matches!(result, Err(WriteError::Changed { .. })), "{at}: {result:?}");
-            assert!(is_met.get(), "{at} never came while ours was there");
+            assert!(is_met.get(), "{at} never came while the new version was visible");
             let is_held = handle.borrow().is_some();
             if let Some(mut open) = handle.take() {
                 open.write_all(b" and more").unwrap();
@@ -114,13 +114,13 @@ fn an_editor_that_meets_our_version_before_it_is_taken_back_loses_nothing() {
 }
 
 #[test]
-fn a_crash_between_an_edit_that_slipped_in_and_a_second_one_loses_neither() {
+fn crash_between_two_concurrent_edits_loses_neither() {
     let home = home();
     let vault = open(home.path());
     let file = home.path().join("a.md");
     let hook = move |step: &str| {
         match step {
-            "swap" => save_by_rename(&file),
+            "replace" => save_by_rename(&file),
             "compare" => {
                 std::fs::write(&file, "edited again").unwrap();
                 std::panic::resume_unwind(Box::new("crash"));
@@ -129,7 +129,7 @@ fn a_crash_between_an_edit_that_slipped_in_and_a_second_one_loses_neither() {
         }
         Ok(())
     };
-    with_steps(hook, || vault.apply(&[replace("a.md", "old a", "new a")])).unwrap_err();
+    with_hook(hook, || vault.apply(&[replace("a.md", "old a", "new a")])).unwrap_err();
     drop(vault);
     drop(open(home.path()));
     assert_eq!(tree(home.path())["a.md"], "edited again");
@@ -139,18 +139,18 @@ fn a_crash_between_an_edit_that_slipped_in_and_a_second_one_loses_neither() {
 }
 
 #[test]
-fn a_file_that_appears_at_the_new_path_meanwhile_stays() {
+fn file_created_concurrently_at_the_new_path_stays() {
     let home = home();
     let vault = open(home.path());
     let file = home.path().join("n.md");
     let hook = move |step: &str| {
-        if step == "put" {
+        if step == "create" {
             std::fs::write(&file, "theirs")?;
         }
         Ok(())
     };
     let changes = [replace("a.md", "old a", "new a"), create("n.md", "ours")];
-    let result = with_steps(hook, || vault.apply(&changes)).unwrap();
+    let result = with_hook(hook, || vault.apply(&changes)).unwrap();
     assert!(matches!(result, Err(WriteError::Exists { existing }) if existing.as_str() == "n.md"));
     let mut expected = files(&BEFORE);
     expected.insert("n.md".to_owned(), "theirs".to_owned());
@@ -158,8 +158,8 @@ fn a_file_that_appears_at_the_new_path_meanwhile_stays() {
 }
 
 #[test]
-fn a_folder_swapped_for_a_link_meanwhile_leads_nothing_out() {
-    for at in ["write", "keep", "swap"] {
+fn folder_replaced_by_a_link_during_a_write_redirects_nothing() {
+    for at in ["write", "trash", "replace"] {
         let home = home();
         let outside = tempfile::tempdir().unwrap();
         std::fs::write(outside.path().join("e.md"), "untouched").unwrap();
@@ -173,7 +173,7 @@ fn a_folder_swapped_for_a_link_meanwhile_leads_nothing_out() {
             }
             Ok(())
         };
-        let _ = with_steps(hook, || vault.apply(&[replace("d/e.md", "untouched", "new")])).unwrap();
+        let _ = with_hook(hook, || vault.apply(&[replace("d/e.md", "untouched", "new")])).unwrap();
         let outside_now: Vec<_> = std::fs::read_dir(outside.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(outside_now, ["e.md"], "{at}");
         assert_eq!(std::fs::read(outside.path().join("e.md")).unwrap(), b"untouched", "{at}");
@@ -187,7 +187,7 @@ fn append_to_ours(file: &Path) -> Option<File> {
     Some(open)
 }
 
-/// Opens it and adds to it only when all is over.
+/// Opens it; the test appends after the write.
 fn hold_ours(file: &Path) -> Option<File> {
     Some(std::fs::OpenOptions::new().append(true).open(file).unwrap())
 }

@@ -1,4 +1,4 @@
-//! A write that failed, and whose undo fails or is killed too: its caller was told that it failed, so it is never completed.
+//! A write that fails and whose undo fails or is killed too: its caller got an error, so it is never completed.
 
 use std::cell::Cell;
 use std::io;
@@ -8,22 +8,22 @@ use quipu_core::ports::{FileChange, VaultFiles, WriteError};
 
 use super::{BEFORE, REQUEST, check_all_or_nothing, files, four_changes, home, move_to, nth, open, tree};
 use super::{Fault, copies::copy, folder};
-use crate::step::fault::{set_lacking, with_steps};
+use crate::failpoint::fault::{set_lacking, with_hook};
 
-/// The steps at which a write fails although some or all of its effects are in place.
-const LATE: [&str; 4] = ["sync", "compare", "close", "sync the end"];
+/// Steps at which some or all operations took place.
+const LATE: [&str; 4] = ["sync", "compare", "commit", "sync the commit"];
 
-/// What comes behind the first failure.
+/// The fault in the undo.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Undo {
-    /// Every step of that name fails.
+    /// Every step of this name fails.
     Refused(&'static str),
-    /// The program ends at the n-th step of the undo.
+    /// The process ends at the n-th step of the undo.
     KilledAt(usize),
 }
 
-/// Applies the changes with a failure at the last step called `failing`, then with a fault in the undo. The steps behind
-/// the failure, and `None` where the program ended.
+/// Applies the changes with a failure at the last step called `failing`, then with a fault in the undo. Returns whether the
+/// second fault occurred, and `None` if the process ended.
 fn fail_twice(
     vault: &crate::FolderVault,
     changes: &[FileChange],
@@ -55,7 +55,7 @@ fn fail_twice(
             Undo::KilledAt(_) => killing.as_mut().unwrap()(step),
         }
     };
-    let outcome = with_steps(hook, || vault.apply_for(changes, Some(REQUEST)));
+    let outcome = with_hook(hook, || vault.apply_for(changes, Some(REQUEST)));
     (fired.get(), outcome.ok().map(|outcome| outcome.map(drop)))
 }
 
@@ -68,7 +68,7 @@ fn count(changes: &[FileChange], name: &'static str) -> usize {
         counted.set(counted.get() + usize::from(step == name));
         Ok(())
     };
-    with_steps(hook, || open(home.path()).apply(changes)).unwrap().unwrap();
+    with_hook(hook, || open(home.path()).apply(changes)).unwrap().unwrap();
     count.get()
 }
 
@@ -96,7 +96,7 @@ fn write_whose_undo_fails_too_is_undone_by_the_next_writer() {
                     assert!(error.contains("injected") && error.contains("undoing the write failed too"), "{error}");
                     assert!(error.contains("the next write undoes it first"), "{error}");
                     assert!(!home.path().join(".quipu/journal.json").exists(), "{failing}: {changes:?}");
-                    // The same process goes on, or another one opens the vault: both undo it first.
+                    // The same process and one that opens the vault both undo it first.
                     assert_eq!(vault.carried_out(REQUEST).unwrap(), None, "{failing}: {changes:?}");
                     drop(vault);
                     drop(open(home.path()));
@@ -119,7 +119,7 @@ fn undo_that_is_killed_after_the_mark_leaves_a_failed_write_undone() {
             if count(&changes, failing) == 0 {
                 continue;
             }
-            // The first step sets the mark; a kill before it is a kill in the middle of a write nobody was answered.
+            // The first step sets the mark. A kill before it is a kill during a write without a response.
             for n in 2.. {
                 let home = home();
                 let vault = open(home.path());
@@ -144,7 +144,7 @@ fn copy_of_a_vault_with_a_failed_write_undoes_it_too() {
     for changes in sets() {
         let (home, copied) = (home(), folder());
         let vault = open(home.path());
-        let (_, outcome) = fail_twice(&vault, &changes, "close", Undo::Refused("undo"));
+        let (_, outcome) = fail_twice(&vault, &changes, "commit", Undo::Refused("undo"));
         outcome.expect("no crash").unwrap_err();
         copy(home.path(), copied.path());
         assert_eq!(open(copied.path()).list().unwrap().warnings, [], "{changes:?}");
@@ -153,8 +153,8 @@ fn copy_of_a_vault_with_a_failed_write_undoes_it_too() {
 }
 
 #[test]
-fn failed_write_that_cannot_be_marked_is_told_and_stays_whole() {
-    for failing in ["close", "sync the end"] {
+fn failed_write_that_cannot_be_marked_is_reported_and_never_partial() {
+    for failing in ["commit", "sync the commit"] {
         let home = home();
         let vault = open(home.path());
         let mut is_failed = false;
@@ -165,11 +165,11 @@ fn failed_write_that_cannot_be_marked_is_told_and_stays_whole() {
             }
             Ok(())
         };
-        let error = with_steps(hook, || vault.apply(&four_changes())).unwrap().unwrap_err().to_string();
+        let error = with_hook(hook, || vault.apply(&four_changes())).unwrap().unwrap_err().to_string();
         assert!(error.contains("the next write undoes or completes it"), "{error}");
         drop(vault);
         drop(open(home.path()));
         check_all_or_nothing(home.path(), &four_changes(), None);
-        assert_ne!(tree(home.path()), files(&BEFORE), "{failing}: all of it took place");
+        assert_ne!(tree(home.path()), files(&BEFORE), "{failing}: all operations took place");
     }
 }

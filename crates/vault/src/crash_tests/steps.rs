@@ -1,4 +1,4 @@
-//! A write that fails, or is killed, at every one of its steps, and an undoing that does.
+//! A write, and an undo, that fail or are killed at each of their steps.
 
 use std::cell::Cell;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,21 +10,21 @@ use quipu_core::ports::{FileChange, VaultFiles, WriteError};
 use super::{
     BEFORE, Fault, LAST_FIRED, REQUEST, check_all_or_nothing, files, four_changes, home, move_to, nth, open, run, tree,
 };
-use crate::step::fault::{set_lacking, with_steps};
+use crate::failpoint::fault::{set_lacking, with_hook};
 use crate::{FolderVault, VaultOptions};
 
 #[test]
-fn several_changes_that_fail_at_any_step_are_undone() {
+fn write_of_several_files_that_fails_at_any_step_is_undone() {
     for_every_step(four_changes, Fault::Error);
 }
 
 #[test]
-fn several_changes_that_are_killed_at_any_step_are_undone_at_the_next_opening() {
+fn write_of_several_files_killed_at_any_step_is_recovered_at_the_next_opening() {
     for_every_step(four_changes, Fault::Crash);
 }
 
 #[test]
-fn one_change_that_fails_or_is_killed_at_any_step_is_done_or_not_done() {
+fn write_of_one_file_that_fails_or_is_killed_at_any_step_is_atomic() {
     for change in four_changes() {
         for fault in [Fault::Error, Fault::Crash] {
             for_every_step(|| vec![change.clone()], fault);
@@ -36,11 +36,11 @@ fn one_change_that_fails_or_is_killed_at_any_step_is_done_or_not_done() {
 }
 
 #[test]
-fn file_systems_that_can_do_less_lose_nothing_either() {
+fn writes_are_atomic_on_file_systems_with_fewer_features() {
     let lacking: [&'static [&'static str]; 4] =
         [&["exchange"], &["no-replace"], &["link"], &["exchange", "no-replace", "link"]];
-    for abilities in lacking {
-        set_lacking(abilities);
+    for features in lacking {
+        set_lacking(features);
         for fault in [Fault::Error, Fault::Crash] {
             for_every_step(four_changes, fault);
         }
@@ -52,7 +52,7 @@ fn file_systems_that_can_do_less_lose_nothing_either() {
 }
 
 #[test]
-fn an_undoing_that_is_itself_killed_is_taken_up_again() {
+fn killed_undo_is_repeated() {
     for first in 1.. {
         let mut is_first_reached = false;
         for second in 1.. {
@@ -61,7 +61,7 @@ fn an_undoing_that_is_itself_killed_is_taken_up_again() {
             is_first_reached = run(&vault, &four_changes(), Fault::Crash, first).is_err_and(|crash| crash.is_none());
             drop(vault);
             let fired = Rc::new(Cell::new(false));
-            let reopened = with_steps(nth(second, Fault::Crash, &fired), || open(home.path()));
+            let reopened = with_hook(nth(second, Fault::Crash, &fired), || open(home.path()));
             drop(reopened);
             drop(open(home.path()));
             check_all_or_nothing(home.path(), &four_changes(), None);
@@ -76,12 +76,12 @@ fn an_undoing_that_is_itself_killed_is_taken_up_again() {
 }
 
 #[test]
-fn a_journal_of_a_newer_quipu_is_left_alone_and_told() {
+fn journal_of_a_newer_format_is_kept_and_reported() {
     let home = home();
     std::fs::create_dir(home.path().join(".quipu")).unwrap();
     let inode = |path: &Path| std::fs::metadata(path).unwrap().ino();
     let (root, own) = (inode(home.path()), inode(&home.path().join(".quipu")));
-    let journal = format!(r#"{{"format":3,"home":{{"root":{root},"own":{own}}},"deeds":[]}}"#);
+    let journal = format!(r#"{{"format":3,"home":{{"root":{root},"own":{own}}},"effects":[]}}"#);
     let file = home.path().join(".quipu/journal.json");
     std::fs::write(&file, journal).unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
@@ -91,15 +91,15 @@ fn a_journal_of_a_newer_quipu_is_left_alone_and_told() {
     assert_eq!(FolderVault::open(home.path(), options).unwrap().list().unwrap().files.len(), 4);
 }
 
-/// Runs the changes with a fault at the first step, then at the second, until they get through.
+/// Runs the changes with a fault at the first step, then at the second, until there is no such step.
 fn for_every_step(changes: impl Fn() -> Vec<FileChange>, fault: Fault) {
     for n in 1.. {
-        assert!(n < 500, "never gets through");
+        assert!(n < 500, "never succeeds");
         let home = home();
         let vault = open(home.path());
         let result = run(&vault, &changes(), fault, n);
         match &result {
-            // Reached the end before the n-th step, or failed to tidy up, which is no failure: the next one does.
+            // Fewer than n steps, or the cleanup failed, which the next writer repeats.
             Ok(()) => {
                 drop(open(home.path()));
                 check_all_or_nothing(home.path(), &changes(), Some(true));
@@ -116,10 +116,10 @@ fn for_every_step(changes: impl Fn() -> Vec<FileChange>, fault: Fault) {
                 check_all_or_nothing(home.path(), &changes(), None);
             }
         }
-        // Whoever asks again is told the truth.
+        // A retry gets the right answer.
         let known = open(home.path()).carried_out(REQUEST).unwrap();
         assert_eq!(known.is_some(), tree(home.path()) != files(&BEFORE), "{:?}", changes());
-        // And the vault is as good as new: the same changes go through now, unless they did already.
+        // The vault is usable: the same changes succeed now, unless they are applied already.
         let vault = open(home.path());
         vault.list().unwrap();
         if tree(home.path()) == files(&BEFORE) {

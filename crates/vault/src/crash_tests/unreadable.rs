@@ -1,4 +1,4 @@
-//! What the file system refuses while a vault is listed or watched.
+//! Errors of the file system while a vault is listed or watched.
 
 use std::io;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::time::Duration;
 use quipu_core::ports::VaultFiles;
 
 use super::{home, open, path};
-use crate::step::fault::with_steps;
+use crate::failpoint::fault::with_hook;
 use crate::{WatchEvent, WatchOptions, watch};
 
 #[test]
-fn a_vault_with_more_folders_than_watches_is_polled_and_a_person_is_told() {
+fn vault_with_more_folders_than_watches_is_polled_with_a_warning() {
     let home = home();
     let vault = Arc::new(open(home.path()));
     let (sender, events) = std::sync::mpsc::channel();
@@ -20,7 +20,7 @@ fn a_vault_with_more_folders_than_watches_is_polled_and_a_person_is_told() {
         "watch" => Err(io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error())),
         _ => Ok(()),
     };
-    let watcher = with_steps(full, || watch(&vault, options, move |event| drop(sender.send(event)))).unwrap();
+    let watcher = with_hook(full, || watch(&vault, options, move |event| drop(sender.send(event)))).unwrap();
     std::fs::write(home.path().join("a.md"), "edited by hand").unwrap();
     let patience = Duration::from_secs(20);
     match events.recv_timeout(patience).unwrap() {
@@ -32,7 +32,7 @@ fn a_vault_with_more_folders_than_watches_is_polled_and_a_person_is_told() {
 }
 
 #[test]
-fn a_gitignore_that_cannot_be_read_has_no_say_and_is_told() {
+fn unreadable_gitignore_is_ignored_with_a_warning() {
     let home = home();
     std::fs::write(home.path().join(".gitignore"), "a.md\n").unwrap();
     std::fs::write(home.path().join("d/.gitignore"), "e.md\n").unwrap();
@@ -42,7 +42,7 @@ fn a_gitignore_that_cannot_be_read_has_no_say_and_is_told() {
         _ => Ok(()),
     };
     let (listing, below) =
-        with_steps(unreadable, || (vault.list().unwrap(), open(home.path()).list_below(&path("d")).unwrap())).unwrap();
+        with_hook(unreadable, || (vault.list().unwrap(), open(home.path()).list_below(&path("d")).unwrap())).unwrap();
     assert!(listing.files.iter().any(|file| file.path.as_str() == "a.md"));
     assert!(listing.warnings.iter().any(|warning| warning.path == ".gitignore"), "{:?}", listing.warnings);
     assert_eq!(below.files.len(), 1);
@@ -51,21 +51,21 @@ fn a_gitignore_that_cannot_be_read_has_no_say_and_is_told() {
         "read rules" => Err(io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error())),
         _ => Ok(()),
     };
-    // Another fault than the file's: what it hides must not appear.
-    with_steps(exhausted, || open(home.path()).list().unwrap_err()).unwrap();
+    // Not an error of the file: notes that it excludes must not appear.
+    with_hook(exhausted, || open(home.path()).list().unwrap_err()).unwrap();
 }
 
 #[test]
-fn a_folder_that_cannot_be_read_is_told_from_an_empty_one() {
+fn unreadable_folder_is_not_reported_as_empty() {
     let home = home();
     let vault = open(home.path());
     let locked = |step: &str| match step {
         "read a folder" => Err(io::ErrorKind::PermissionDenied.into()),
         _ => Ok(()),
     };
-    // Steps are this thread's own, so the walk has to stay on it.
+    // Fail points are per thread, so the walk has to stay on this one.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
-    let listing = with_steps(locked, || pool.install(|| vault.list_below(&path("d")).unwrap())).unwrap();
+    let listing = with_hook(locked, || pool.install(|| vault.list_below(&path("d")).unwrap())).unwrap();
     assert!(listing.files.is_empty() && listing.is_unread(&path("d/e.md")) && !listing.is_unread(&path("de.md")));
     assert!(listing.warnings[0].to_string().starts_with("\"d\": the folder cannot be read"), "{:?}", listing.warnings);
     assert!(!vault.list_below(&path("d")).unwrap().is_unread(&path("d/e.md")));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use quipu_core::staleness::SourceRef;
 
 use super::pattern::Pattern;
-use crate::beneath::{Dir, Kind, Seen};
+use crate::dir::{Dir, FileKind, Metadata};
 use crate::folder::split;
 
 /// More files than this of one reference are not looked at.
@@ -63,8 +63,8 @@ impl Mark {
     }
 }
 
-impl From<&Seen> for Mark {
-    fn from(seen: &Seen) -> Self {
+impl From<&Metadata> for Mark {
+    fn from(seen: &Metadata) -> Self {
         Self {
             modified_ns: seen.stat.modified_ns,
             changed_ns: seen.changed_ns,
@@ -126,9 +126,9 @@ impl Place {
     }
 
     /// A file or link at a path; `None` for anything else.
-    pub(crate) fn see(&self, key: &str) -> Option<Seen> {
+    pub(crate) fn see(&self, key: &str) -> Option<Metadata> {
         let (folder, name) = split(key);
-        self.dir.open_below(folder).and_then(|dir| dir.see(name)).ok().flatten()
+        self.dir.open_below(folder).and_then(|dir| dir.metadata(name)).ok().flatten()
     }
 
     /// The folder a path lies in, opened without following any link.
@@ -138,11 +138,11 @@ impl Place {
 
     fn files(&self, pattern: &Pattern) -> (Vec<NamedFile>, bool) {
         match self.see(&pattern.plain) {
-            Some(seen) if matches!(seen.kind, Kind::File | Kind::Link) => {
+            Some(seen) if matches!(seen.kind, FileKind::File | FileKind::Link) => {
                 let key = pattern.plain.clone();
-                (vec![NamedFile { key, mark: Mark::from(&seen), is_link: seen.kind == Kind::Link }], false)
+                (vec![NamedFile { key, mark: Mark::from(&seen), is_link: seen.kind == FileKind::Link }], false)
             }
-            Some(seen) if seen.kind == Kind::Folder => self.walk(&pattern.plain, pattern),
+            Some(seen) if seen.kind == FileKind::Folder => self.walk(&pattern.plain, pattern),
             _ if pattern.is_glob() => self.walk(pattern.folder().trim_end_matches('/'), pattern),
             _ => (Vec::new(), false),
         }
@@ -163,7 +163,7 @@ impl Place {
             .sort_by_file_name(std::ffi::OsStr::cmp)
             .filter_entry(move |entry| {
                 let name = entry.file_name();
-                name != ".git" && name != crate::rules::OWN_FOLDER && (wants_modules || name != "node_modules")
+                name != ".git" && name != crate::own_folder::OWN_FOLDER && (wants_modules || name != "node_modules")
             })
             .build();
         let mut files = Vec::new();

@@ -8,7 +8,7 @@ use quipu_core::staleness::SourceRef;
 
 use super::lookup::{Mark, Named, Place};
 use super::pattern::Pattern;
-use crate::beneath::Kind;
+use crate::dir::FileKind;
 use crate::git::{Advance, AtHead, GitError, Touch};
 
 /// One question.
@@ -129,7 +129,7 @@ fn committed_keys(head: &mut AtHead, asked: &Asked<'_>) -> Result<Vec<Option<Str
         .iter()
         .map(|note| {
             let key = format!("{}{}", asked.place.vault, note.path);
-            let seen = asked.place.see(&key).filter(|seen| seen.kind == Kind::File)?;
+            let seen = asked.place.see(&key).filter(|seen| seen.kind == FileKind::File)?;
             head.tree.get(&key)?;
             marks.insert(key.clone(), Mark::from(&seen));
             Some(key)
@@ -302,11 +302,11 @@ fn since(head: &AtHead, asked: &Asked<'_>, commit: usize, candidate: &Candidate)
     let key = candidate.key.as_str();
     let then = head.content_at(commit, key);
     let at_head = head.tree.get(key);
-    let seen = asked.place.see(key).filter(|seen| matches!(seen.kind, Kind::File | Kind::Link));
+    let seen = asked.place.see(key).filter(|seen| matches!(seen.kind, FileKind::File | FileKind::Link));
     let now = seen.as_ref().and_then(|seen| match (seen.kind, at_head) {
         // What a link holds is where it leads; that this is as committed is taken for granted.
-        (Kind::Link, Some(entry)) if entry.is_link => Some(entry.id.as_str()),
-        (Kind::Link, _) => None,
+        (FileKind::Link, Some(entry)) if entry.is_link => Some(entry.id.as_str()),
+        (FileKind::Link, _) => None,
         _ => head.content_of(key),
     });
     let touches = head.history.touches(key);

@@ -14,12 +14,12 @@ use quipu_core::ports::VaultError;
 
 use super::Message;
 use super::batch::{Batch, is_of_interest};
-use crate::beneath::Kind;
-use crate::folder::{Folder, Found, find, join, split};
+use crate::dir::{FileKind, Metadata};
+use crate::failpoint;
+use crate::folder::{Folder, Resolved, join, resolve, split};
 use crate::folder_vault::FolderVault;
 use crate::rules::is_markdown;
-use crate::step;
-use crate::walk::{Walked, walk_folders};
+use crate::walk::{WalkResult, walk_folders};
 
 /// Whether the system watches whole trees by itself.
 const WATCHES_TREES: bool = cfg!(not(any(target_os = "linux", target_os = "android")));
@@ -71,7 +71,7 @@ impl Native {
     /// Watches every folder of the vault.
     pub(super) fn place(vault: &FolderVault, sender: &Sender<Message>) -> Result<Self, PlaceError> {
         let root = Folder::root(vault)
-            .and_then(|root| Ok((root.dir.see_self()?.inode, root)))
+            .and_then(|root| Ok((Metadata::of(&root.dir)?.inode, root)))
             .map_err(|source| PlaceError::Vault(VaultError::Read { path: ".".to_owned(), source }));
         let (root_inode, root) = root?;
         let (sender, root_path) = (sender.clone(), vault.root().to_owned());
@@ -104,7 +104,7 @@ impl Native {
 
     /// Whether the root is still the folder that is watched.
     pub(super) fn is_in_place(&self, vault: &FolderVault) -> bool {
-        let seen = vault.open_root().and_then(|root| root.see_self());
+        let seen = vault.open_root().and_then(|root| Metadata::of(&root));
         seen.is_ok_and(|seen| seen.inode == self.root_inode)
     }
 
@@ -129,19 +129,19 @@ impl Native {
             if is_name {
                 self.follow_link(vault, &path)?;
             }
-            match find(vault, &path) {
-                Ok(Found::Folder(folder)) => {
+            match resolve(vault, &path) {
+                Ok(Resolved::Folder(folder)) => {
                     if !self.folders.contains_key(path.as_str()) {
                         self.add_below(vault, &folder)?;
                     }
                     changed.insert(path);
                 }
-                Ok(Found::Note(_) | Found::Absent(_)) | Err(_) => {
+                Ok(Resolved::Note(_) | Resolved::Absent(_)) | Err(_) => {
                     changed.insert(path);
                 }
                 // A note may have become something that is none: told, so that it is looked at and found gone.
-                Ok(Found::LeftOut(reason)) => {
-                    if is_markdown(path.file_name().as_ref()) && crate::folder::is_about_kind(reason) {
+                Ok(Resolved::Excluded(reason)) => {
+                    if is_markdown(path.file_name().as_ref()) && crate::folder::is_about_file(reason) {
                         changed.insert(path);
                     }
                 }
@@ -164,7 +164,7 @@ impl Native {
     fn add_below(&mut self, vault: &FolderVault, folder: &Arc<Folder>) -> Result<(), PlaceError> {
         // Watched first and read second, level by level, until a reading finds no folder that was not watched.
         loop {
-            let Walked { folders, links, .. } = walk_folders(vault, folder);
+            let WalkResult { folders, links, .. } = walk_folders(vault, folder);
             let mut is_complete = true;
             for (path, way) in links {
                 is_complete &= !self.add_link(vault, &path, way)?;
@@ -250,7 +250,7 @@ impl Native {
 
     /// Watches a real folder for one more use; says whether it was not watched before.
     fn watch(&mut self, vault: &FolderVault, real: &str) -> Result<bool, PlaceError> {
-        step::before("watch").map_err(notify::Error::io)?;
+        failpoint::hit("watch").map_err(notify::Error::io)?;
         let uses = self.uses.entry(real.to_owned()).or_default();
         *uses += 1;
         if *uses > 1 || (WATCHES_TREES && !real.is_empty()) {
@@ -291,13 +291,13 @@ fn at_or_below<T>(map: &BTreeMap<String, T>, path: &str) -> Vec<String> {
 fn way_of_link(vault: &FolderVault, path: &VaultPath) -> Option<Vec<String>> {
     let folder = match VaultPath::parse(path.folder()) {
         Err(_) => Arc::new(Folder::root(vault).ok()?),
-        Ok(above) => match find(vault, &above) {
-            Ok(Found::Folder(folder)) => folder,
+        Ok(above) => match resolve(vault, &above) {
+            Ok(Resolved::Folder(folder)) => folder,
             _ => return None,
         },
     };
-    let is_link = folder.dir.see(path.file_name()).ok()??.kind == Kind::Link;
-    is_link.then(|| folder.way_of(vault, path.file_name().as_ref()))
+    let is_link = folder.dir.metadata(path.file_name()).ok()??.kind == FileKind::Link;
+    is_link.then(|| folder.paths_to_target(vault, path.file_name().as_ref()))
 }
 
 fn is_about_one_folder(error: &notify::Error) -> bool {

@@ -36,8 +36,8 @@ fn a_link_out_of_the_vault_is_not_followed_to_read() {
             ("file.md", "out of the vault"),
             ("folder", "out of the vault"),
             ("relative", "out of the vault"),
-            ("broken.md", "nowhere"),
-            ("circle", "lies in"),
+            ("broken.md", "does not exist"),
+            ("circle", "contains it"),
         ] {
             let is_told = |line: &String| line.starts_with(&format!("{link:?}: ")) && line.contains(reason);
             assert!(told.iter().any(is_told), "{link}: {told:?}");

@@ -1,6 +1,5 @@
-//! Folder handles: every step below the root is one name in an open folder, and no step follows a link.
-//!
-//! So a folder that is swapped for a link while we work cannot lead a read or a write out of the vault.
+//! Directory handles. Every access below the vault's root opens one name in an open folder and follows no symbolic link, so
+//! a folder that another program replaces by a link cannot redirect a read or a write out of the vault.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,26 +12,26 @@ use quipu_core::model::FileStat;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use crate::step;
+use crate::failpoint;
 
 /// An open folder.
 #[derive(Debug)]
 pub(crate) struct Dir(OwnedFd);
 
-/// What a name stands for.
+/// The type of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FileKind {
     File,
     Folder,
     Link,
-    /// A pipe, a socket, a device: never opened.
+    /// A pipe, socket or device; never opened.
     Other,
 }
 
-/// What the file system says of a name, links not followed.
+/// The metadata of a file, folder or symbolic link itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seen {
-    pub(crate) kind: Kind,
+pub(crate) struct Metadata {
+    pub(crate) kind: FileKind,
     pub(crate) stat: FileStat,
     pub(crate) device: u64,
     pub(crate) inode: u64,
@@ -42,7 +41,7 @@ pub(crate) struct Seen {
 }
 
 impl Dir {
-    /// Opens the vault's root, which is the one place where links on the way are followed.
+    /// Opens the vault's root. Only here are symbolic links followed.
     pub(crate) fn open_root(root: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::open(root, flags, Mode::empty())?))
@@ -54,17 +53,17 @@ impl Dir {
         Ok(Self(rustix::fs::openat(&self.0, name.as_ref(), flags, Mode::empty())?))
     }
 
-    /// Opens a folder some levels down; an empty path is this one. A path that could lead up is an error.
+    /// Opens a folder at a relative path; the empty path is this folder. A path with `.` or `..` is an error.
     pub(crate) fn open_below(&self, path: &str) -> io::Result<Self> {
         if path.is_empty() {
             return self.open(".");
         }
-        if !leads_down(path) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a path below the vault's root"));
+        if !is_below(path) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path does not lie below the vault's root"));
         }
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        match self.open_below_at_once(path) {
-            // An old kernel, a sandbox that forbids the call, a name that moved meanwhile, or a path too long for it.
+        match self.open_with_openat2(path) {
+            // An old kernel, a sandbox that forbids openat2, a concurrent rename, or a path that is too long.
             Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN | Errno::NAMETOOLONG) => {}
             outcome => return Ok(outcome?),
         }
@@ -76,30 +75,25 @@ impl Dir {
         Ok(dir)
     }
 
-    /// The same in one call, which follows no link on the way either.
+    /// Opens a whole path in one system call, which follows no symbolic link either.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    fn open_below_at_once(&self, path: &str) -> Result<Self, Errno> {
+    fn open_with_openat2(&self, path: &str) -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let resolve = rustix::fs::ResolveFlags::BENEATH | rustix::fs::ResolveFlags::NO_SYMLINKS;
         Ok(Self(rustix::fs::openat2(&self.0, path, flags, Mode::empty(), resolve)?))
     }
 
-    /// What a name stands for; `None` when there is nothing.
-    pub(crate) fn see(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Seen>> {
+    /// The metadata of a name; `None` if it does not exist.
+    pub(crate) fn metadata(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Metadata>> {
         match rustix::fs::statat(&self.0, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Ok(Some(Seen::new(&stat))),
+            Ok(stat) => Ok(Some(Metadata::new(&stat))),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// What this folder is itself.
-    pub(crate) fn see_self(&self) -> io::Result<Seen> {
-        Ok(Seen::new(&rustix::fs::fstat(&self.0)?))
-    }
-
-    /// Every name in the folder, in no order.
-    pub(crate) fn entries(&self) -> io::Result<Vec<(OsString, Kind)>> {
+    /// Every entry of the folder, unordered.
+    pub(crate) fn entries(&self) -> io::Result<Vec<(OsString, FileKind)>> {
         let mut entries = Vec::new();
         for entry in rustix::fs::Dir::read_from(&self.0)? {
             let entry = entry?;
@@ -108,81 +102,73 @@ impl Dir {
                 continue;
             }
             let kind = match entry.file_type() {
-                // Some file systems do not say; then the name is looked at.
-                FileType::Unknown => match self.see(name)? {
-                    Some(seen) => seen.kind,
+                // Some file systems do not report the type here.
+                FileType::Unknown => match self.metadata(name)? {
+                    Some(metadata) => metadata.kind,
                     None => continue,
                 },
-                known => Kind::of(known),
+                known => FileKind::of(known),
             };
             entries.push((name.to_owned(), kind));
         }
         Ok(entries)
     }
 
-    /// Opens a regular file for reading. Anything else, a pipe for example, is an error and never waited for.
+    /// Opens a regular file for reading. Anything else is an error; a pipe does not block.
     pub(crate) fn open_file(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::openat(&self.0, name.as_ref(), flags, Mode::empty())?);
-        match see_open(&file)?.kind {
-            Kind::File => Ok(file),
-            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
-        }
+        regular(rustix::fs::openat(&self.0, name.as_ref(), flags, Mode::empty())?.into())
     }
 
-    /// Makes a file that must not be there yet, with the permissions that the user's other new files have.
+    /// Creates a file that must not exist, with the default permissions of the user's new files.
     pub(crate) fn create_file(&self, name: &str) -> io::Result<File> {
         self.create(name, 0o666)
     }
 
-    /// Makes a file that must not be there yet and that only this user can open.
+    /// Creates a file that must not exist, readable by this user only.
     pub(crate) fn create_private_file(&self, name: &str) -> io::Result<File> {
         self.create(name, 0o600)
     }
 
     fn create(&self, name: &str, mode: u32) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(File::from(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(mode))?))
+        Ok(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(mode))?.into())
     }
 
-    /// Opens a file that is only there to be locked, making it where needed. Only accounts that may write in this folder
-    /// can open it: its owner, and in a shared folder the group.
+    /// Opens or creates a lock file. Only accounts that may write in this folder can open it: its owner, and in a shared
+    /// folder the group.
     pub(crate) fn open_lock(&self, name: &str) -> io::Result<File> {
         let allowed = if self.is_shared()? { 0o660 } else { 0o600 };
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(allowed))?);
-        let seen = see_open(&file)?;
-        if seen.kind != Kind::File {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-        }
-        if seen.mode & 0o7777 != allowed {
-            // One of an older version, from before the folder was shared, or narrowed by the umask. Another user's cannot be
-            // changed, and file systems without modes keep theirs.
+        let file = regular(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(allowed))?.into())?;
+        if Metadata::of(&file)?.mode & 0o7777 != allowed {
+            // Created by an older version, before the folder was shared, or with a strict umask. The mode of another user's
+            // file cannot be changed, and some file systems have no modes.
             let _ = rustix::fs::fchmod(&file, Mode::from_raw_mode(allowed));
         }
         Ok(file)
     }
 
-    /// Whether the folder was shared with its group on purpose: it has the set-group-ID bit and the group may write.
+    /// Whether the folder is shared with its group on purpose: it has the set-group-ID bit and the group may write.
     fn is_shared(&self) -> io::Result<bool> {
-        Ok(self.see_self()?.mode & 0o2020 == 0o2020)
+        Ok(Metadata::of(self)?.mode & 0o2020 == 0o2020)
     }
 
-    /// Makes a folder, with the permissions that the user's other new folders have; whether it was made, or was there.
-    pub(crate) fn make_folder(&self, name: &str) -> io::Result<bool> {
-        self.make(name, 0o777)
+    /// Creates a folder with the default permissions of the user's new folders. `false` if the name exists.
+    pub(crate) fn create_folder(&self, name: &str) -> io::Result<bool> {
+        self.mkdir(name, 0o777)
     }
 
-    /// Makes a folder that only this user can enter, or in a shared folder the group; whether it was made, or was there.
-    pub(crate) fn make_private_folder(&self, name: &str) -> io::Result<bool> {
-        let is_made = self.make(name, 0o700)?;
-        if is_made && self.is_shared()? {
+    /// Creates a folder for this user only, or in a shared folder for the group. `false` if the name exists.
+    pub(crate) fn create_private_folder(&self, name: &str) -> io::Result<bool> {
+        let is_new = self.mkdir(name, 0o700)?;
+        if is_new && self.is_shared()? {
             rustix::fs::fchmod(&self.open(name)?.0, Mode::from_raw_mode(0o2770))?;
         }
-        Ok(is_made)
+        Ok(is_new)
     }
 
-    fn make(&self, name: &str, mode: u32) -> io::Result<bool> {
+    fn mkdir(&self, name: &str, mode: u32) -> io::Result<bool> {
         match rustix::fs::mkdirat(&self.0, name, Mode::from_raw_mode(mode)) {
             Ok(()) => Ok(true),
             Err(Errno::EXIST) => Ok(false),
@@ -190,12 +176,12 @@ impl Dir {
         }
     }
 
-    /// Removes a folder if it is empty.
+    /// Removes an empty folder.
     pub(crate) fn remove_folder(&self, name: &str) -> io::Result<()> {
         Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// Removes a file; one that is not there is fine.
+    /// Removes a file if it exists.
     pub(crate) fn remove_file(&self, name: &str) -> io::Result<()> {
         match rustix::fs::unlinkat(&self.0, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -203,14 +189,14 @@ impl Dir {
         }
     }
 
-    /// Gives a file another name here, over whatever has that name.
+    /// Renames a file within the folder; replaces an existing one.
     pub(crate) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?)
     }
 
-    /// Gives a file another name here, which must be free.
-    pub(crate) fn rename_to_free(&self, from: &str, to: &str) -> io::Result<()> {
-        if !step::lacks("no-replace") {
+    /// Renames a file within the folder; fails if the new name exists.
+    pub(crate) fn rename_no_replace(&self, from: &str, to: &str) -> io::Result<()> {
+        if !failpoint::lacks("no-replace") {
             match rustix::fs::renameat_with(&self.0, from, &self.0, to, RenameFlags::NOREPLACE) {
                 Err(error) if is_unsupported(error) => {}
                 other => return Ok(other?),
@@ -218,19 +204,19 @@ impl Dir {
         }
         match self.link(from, self, to) {
             Ok(()) => {
-                step::before("remove the first name")?;
+                failpoint::hit("remove the first name")?;
                 self.remove_file(from)
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-            // Neither this nor links: look, then rename, which is what is left.
-            Err(_) if self.see(to)?.is_none() => self.rename(from, to),
+            // The file system has neither RENAME_NOREPLACE nor hard links: check, then rename.
+            Err(_) if self.metadata(to)?.is_none() => self.rename(from, to),
             Err(_) => Err(io::ErrorKind::AlreadyExists.into()),
         }
     }
 
-    /// Exchanges two names in one step; `false` where the file system cannot.
+    /// Exchanges two names atomically; `false` if the file system does not support it.
     pub(crate) fn exchange(&self, one: &str, other: &str) -> io::Result<bool> {
-        if step::lacks("exchange") {
+        if failpoint::lacks("exchange") {
             return Ok(false);
         }
         match rustix::fs::renameat_with(&self.0, one, &self.0, other, RenameFlags::EXCHANGE) {
@@ -240,18 +226,18 @@ impl Dir {
         }
     }
 
-    /// Gives a file a second name in a folder.
+    /// Creates a hard link to a file.
     pub(crate) fn link(&self, name: &str, to_folder: &Self, to: &str) -> io::Result<()> {
-        if step::lacks("link") {
+        if failpoint::lacks("link") {
             return Err(io::ErrorKind::Unsupported.into());
         }
         Ok(rustix::fs::linkat(&self.0, name, &to_folder.0, to, AtFlags::empty())?)
     }
 
-    /// Makes the folder's names last.
+    /// Makes changes of the folder's entries durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
         match rustix::fs::fsync(&self.0) {
-            // Some network file systems cannot sync a folder and need not.
+            // Some network file systems do not support this and do not need it.
             Ok(()) | Err(Errno::INVAL) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -264,28 +250,38 @@ impl AsFd for Dir {
     }
 }
 
-/// Whether every part of a path is a name: nothing empty, nothing that stands for this folder or the one above.
-pub(crate) fn leads_down(path: &str) -> bool {
+/// Whether a path consists of plain names: no empty part, no `.`, no `..`.
+pub(crate) fn is_below(path: &str) -> bool {
     path.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains('\0'))
 }
 
-/// What an open file is.
-pub(crate) fn see_open(file: &File) -> io::Result<Seen> {
-    Ok(Seen::new(&rustix::fs::fstat(file)?))
+fn regular(file: File) -> io::Result<File> {
+    match Metadata::of(&file)?.kind {
+        FileKind::File => Ok(file),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+    }
 }
 
-/// Whether an error says that a folder on the way is gone, or is a file or a link by now.
+/// Turns the error that something does not exist into `None`.
+pub(crate) fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// Whether an error means that a folder of the path does not exist, or is a file or a symbolic link now.
 pub(crate) fn is_no_folder(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         || error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
 }
 
-/// Whether an error says that the process or the system has no more of something, and nothing about the file.
+/// Whether the process or the system is out of file handles or memory, an error that says nothing about the file.
 pub(crate) fn is_exhausted(error: &io::Error) -> bool {
     [Errno::MFILE, Errno::NFILE, Errno::NOMEM].iter().any(|full| error.raw_os_error() == Some(full.raw_os_error()))
 }
 
-impl Kind {
+impl FileKind {
     fn of(file_type: FileType) -> Self {
         match file_type {
             FileType::RegularFile => Self::File,
@@ -296,8 +292,13 @@ impl Kind {
     }
 }
 
-impl Seen {
-    /// Tells a file from every other of this machine.
+impl Metadata {
+    /// The metadata of an open file or folder.
+    pub(crate) fn of(file: impl AsFd) -> io::Result<Self> {
+        Ok(Self::new(&rustix::fs::fstat(file)?))
+    }
+
+    /// Identifies a file on this machine.
     pub(crate) fn id(&self) -> (u64, u64) {
         (self.device, self.inode)
     }
@@ -306,7 +307,7 @@ impl Seen {
         // The widths of these fields differ between platforms.
         #[expect(clippy::unnecessary_cast, reason = "not unnecessary on every platform")]
         Self {
-            kind: Kind::of(FileType::from_raw_mode(stat.st_mode)),
+            kind: FileKind::of(FileType::from_raw_mode(stat.st_mode)),
             stat: FileStat {
                 modified_ns: nanoseconds(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
                 size: stat.st_size as u64,

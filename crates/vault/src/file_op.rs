@@ -1,0 +1,352 @@
+//! The three operations of a write on a file name, how each is undone, and how one that a crash interrupted is completed.
+//!
+//! An operation moves the old version to a temporary name in the same step and only then compares it with the expected
+//! version, so a concurrent edit is detected and restored. Undo looks at the files instead of recording its progress, so it
+//! can be interrupted and repeated. A version that was visible under a note's name goes to the trash before it is undone:
+//! an editor may have it open, and what the editor adds later is then found in the trash.
+
+use std::io;
+use std::time::Duration;
+
+use quipu_core::model::ContentHash;
+use serde::{Deserialize, Serialize};
+
+use crate::dir::{Dir, FileKind, if_exists, is_below};
+use crate::failpoint;
+use crate::folder::{join, split};
+use crate::own_folder::OWN_FOLDER;
+use crate::temporary;
+use crate::trash;
+
+/// One operation as the journal records it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct JournalEntry {
+    /// The real folder, from the root.
+    pub(crate) folder: String,
+    pub(crate) name: String,
+    /// A temporary name in the same folder: first of the new version, then of the displaced one.
+    pub(crate) temporary: String,
+    #[serde(rename = "deed")]
+    pub(crate) op: FileOp,
+}
+
+/// What is done to the name. `trashed` is the old version's path in the trash. The serialized names are those of journal
+/// format 1.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum FileOp {
+    #[serde(rename = "Put")]
+    Create { new: Version },
+    /// The two versions differ.
+    #[serde(rename = "Swap")]
+    Replace {
+        old: Version,
+        new: Version,
+        #[serde(rename = "kept")]
+        trashed: String,
+    },
+    #[serde(rename = "Take")]
+    Delete {
+        old: Version,
+        #[serde(rename = "kept")]
+        trashed: String,
+    },
+}
+
+/// A content hash that can be written to the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Version([u8; 32]);
+
+impl Version {
+    /// Not a regular file; equal to no version of a note.
+    const NOT_A_FILE: Self = Self([0; 32]);
+}
+
+impl From<ContentHash> for Version {
+    fn from(hash: ContentHash) -> Self {
+        Self(hash.0)
+    }
+}
+
+/// Why an operation failed.
+pub(crate) enum Conflict {
+    /// The file has another version than expected.
+    Changed,
+    /// The file does not exist.
+    Missing,
+    /// The new name is taken.
+    Exists,
+    Io(io::Error),
+}
+
+impl From<io::Error> for Conflict {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl FileOp {
+    /// The old version and its path in the trash.
+    pub(crate) fn displaced(&self) -> Option<(Version, &str)> {
+        match self {
+            Self::Create { .. } => None,
+            Self::Replace { old, trashed, .. } | Self::Delete { old, trashed } => Some((*old, trashed)),
+        }
+    }
+}
+
+impl JournalEntry {
+    /// Whether it touches only notes, temporary files and the trash. Checked for entries of a journal file, which another
+    /// program may have written.
+    pub(crate) fn is_confined(&self) -> bool {
+        !self.name.contains('/')
+            && is_among_notes(&join(&self.folder, &self.name))
+            && temporary::is_ours(&self.temporary)
+            && self.op.displaced().is_none_or(|(_, trashed)| trash::is_version(trashed))
+    }
+
+    /// Runs the operation. The new version is complete under the temporary name, and the old one is in the trash.
+    pub(crate) fn run(&self, root: &Dir) -> Result<(), Conflict> {
+        let dir = root.open_below(&self.folder)?;
+        match &self.op {
+            FileOp::Create { .. } => {
+                failpoint::hit("create")?;
+                match dir.rename_no_replace(&self.temporary, &self.name) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Conflict::Exists),
+                    other => Ok(other?),
+                }
+            }
+            FileOp::Replace { old, trashed, .. } => {
+                // Checked before the exchange too, so that the new version of a refused write is rarely visible.
+                expect_version(&dir, &self.name, *old)?;
+                failpoint::hit("replace")?;
+                match if_exists(dir.exchange(&self.temporary, &self.name))? {
+                    None => Err(Conflict::Missing),
+                    Some(true) => self.expect_displaced(&dir, *old),
+                    Some(false) => self.replace_without_exchange(root, &dir, *old, trashed),
+                }
+            }
+            FileOp::Delete { old, .. } => {
+                failpoint::hit("delete")?;
+                if_exists(dir.rename(&self.name, &self.temporary))?.ok_or(Conflict::Missing)?;
+                self.expect_displaced(&dir, *old)
+            }
+        }
+    }
+
+    fn expect_displaced(&self, dir: &Dir, old: Version) -> Result<(), Conflict> {
+        failpoint::hit("compare")?;
+        if version_of(dir, &self.temporary)? == Some(old) { Ok(()) } else { Err(Conflict::Changed) }
+    }
+
+    /// For file systems that cannot exchange two names. An edit in place is found through the trash's link to the same file.
+    /// A file that another program renames into place between the check and the rename is lost; every editor has this window
+    /// of microseconds on such file systems.
+    fn replace_without_exchange(&self, root: &Dir, dir: &Dir, old: Version, trashed: &str) -> Result<(), Conflict> {
+        if version_of(dir, &self.name)? != Some(old) {
+            return Err(Conflict::Changed);
+        }
+        dir.rename(&self.temporary, &self.name)?;
+        if trash::version_of(root, trashed)? == Some(old) { Ok(()) } else { Err(Conflict::Changed) }
+    }
+
+    /// Removes the displaced version once the whole write is done; the trash has it.
+    pub(crate) fn remove_displaced(&self, root: &Dir) -> io::Result<()> {
+        failpoint::hit("remove displaced")?;
+        root.open_below(&self.folder)?.remove_file(&self.temporary)
+    }
+
+    /// Restores the old state, whether or not the operation ran. A later edit of the new version stays.
+    pub(crate) fn undo(&self, root: &Dir) -> io::Result<()> {
+        failpoint::hit("undo")?;
+        // A missing folder was never created, or was removed with all files in it.
+        let Some(dir) = if_exists(root.open_below(&self.folder))? else { return Ok(()) };
+        match &self.op {
+            FileOp::Create { new } => self.undo_create(root, &dir, *new)?,
+            FileOp::Replace { old, new, trashed } => self.undo_replace(root, &dir, (*old, *new), trashed)?,
+            FileOp::Delete { old, trashed } => self.undo_delete(root, &dir, *old, trashed)?,
+        }
+        dir.sync()?;
+        self.remove_trashed_if_restored(root, &dir)
+    }
+
+    /// Whether the only operation of a write took place before its process was killed.
+    pub(crate) fn took_place(&self, root: &Dir) -> io::Result<bool> {
+        let Some(dir) = if_exists(root.open_below(&self.folder))? else { return Ok(false) };
+        let (aside, current) = (version_of(&dir, &self.temporary)?, version_of(&dir, &self.name)?);
+        Ok(match &self.op {
+            FileOp::Create { .. } => self.is_created(&dir)?,
+            FileOp::Replace { old, new, .. } => aside == Some(*old) || (aside.is_none() && current == Some(*new)),
+            FileOp::Delete { old, trashed } => {
+                let is_deleted = aside.is_none() && current.is_none();
+                aside == Some(*old) || (is_deleted && trash::version_of(root, trashed)?.is_some())
+            }
+        })
+    }
+
+    /// Cleans up after the only operation of a write, which is a single rename, done or not. Restores a concurrent edit that
+    /// the rename displaced.
+    pub(crate) fn complete(&self, root: &Dir) -> io::Result<()> {
+        let Some(dir) = if_exists(root.open_below(&self.folder))? else { return Ok(()) };
+        let aside = version_of(&dir, &self.temporary)?;
+        let is_expected = match &self.op {
+            FileOp::Create { .. } => true,
+            FileOp::Replace { old, new, trashed } => {
+                aside.is_none_or(|aside| aside == *old || aside == *new)
+                    // Not exchanged yet: the temporary file is a partly written new version.
+                    || trash::version_of(root, trashed)?.is_none()
+            }
+            FileOp::Delete { old, .. } => aside.is_none_or(|aside| aside == *old),
+        };
+        if !is_expected {
+            return self.undo(root);
+        }
+        failpoint::hit("complete")?;
+        dir.remove_file(&self.temporary)?;
+        dir.sync()?;
+        self.remove_trashed_if_restored(root, &dir)
+    }
+
+    /// Whether a created file has its name, and not only the temporary one. Both names of one file: a rename in two steps was
+    /// interrupted. Another version under the name is the created file, edited since: the name was free before.
+    fn is_created(&self, dir: &Dir) -> io::Result<bool> {
+        let (aside, current) = (dir.metadata(&self.temporary)?, dir.metadata(&self.name)?);
+        Ok(current.is_some_and(|current| aside.is_none_or(|aside| aside.inode == current.inode)))
+    }
+
+    fn undo_create(&self, root: &Dir, dir: &Dir, new: Version) -> io::Result<()> {
+        let aside = dir.metadata(&self.temporary)?;
+        if self.is_created(dir)? && version_of(dir, &self.name)? == Some(new) {
+            self.trash_visible(root, dir, &self.name)?;
+            failpoint::hit("undo create")?;
+            dir.rename(&self.name, &self.temporary)?;
+            if version_of(dir, &self.temporary)? != Some(new) {
+                return dir.rename_no_replace(&self.temporary, &self.name);
+            }
+            // A rename between two names of one file does nothing.
+            if aside.is_some() {
+                dir.remove_file(&self.name)?;
+            }
+        }
+        dir.remove_file(&self.temporary)
+    }
+
+    fn undo_replace(&self, root: &Dir, dir: &Dir, (old, new): (Version, Version), trashed: &str) -> io::Result<()> {
+        let (aside, current) = (version_of(dir, &self.temporary)?, version_of(dir, &self.name)?);
+        match (aside, current) {
+            // Never exchanged, or exchanged back after the new version went to the trash.
+            (Some(aside), _) if aside == new => dir.remove_file(&self.temporary),
+            // The old version goes to the trash once the new one is complete: before that, nothing was displaced.
+            (Some(_), Some(_)) if trash::version_of(root, trashed)?.is_none() => dir.remove_file(&self.temporary),
+            (Some(_), Some(current)) if current == new => self.exchange_back(root, dir, (old, new)),
+            (Some(_), None) => dir.rename_no_replace(&self.temporary, &self.name),
+            (Some(_), Some(_)) => self.trash_aside(root, dir, old),
+            (None, Some(current)) if current == new => {
+                self.trash_visible(root, dir, &self.name)?;
+                trash::copy_out(root, trashed, dir, &self.temporary)?;
+                dir.rename(&self.temporary, &self.name)
+            }
+            (None, _) => Ok(()),
+        }
+    }
+
+    /// Restores the version that a replace displaced. The new version goes to the trash before it loses its name: after an
+    /// interruption in between, recovery could not tell that it was ever visible.
+    fn exchange_back(&self, root: &Dir, dir: &Dir, (old, new): (Version, Version)) -> io::Result<()> {
+        let in_trash = dir.metadata(&self.name)?;
+        self.trash_visible(root, dir, &self.name)?;
+        failpoint::hit("exchange back")?;
+        if !dir.exchange(&self.temporary, &self.name)? {
+            return dir.rename(&self.temporary, &self.name);
+        }
+        if version_of(dir, &self.temporary)? != Some(new) {
+            // Another program saved over the new version: that edit is the newest and stays.
+            dir.exchange(&self.temporary, &self.name)?;
+            return self.trash_aside(root, dir, old);
+        }
+        let is_in_trash = dir.metadata(&self.temporary)?.map(|aside| aside.inode) == in_trash.map(|file| file.inode);
+        if !is_in_trash {
+            self.trash_visible(root, dir, &self.temporary)?;
+        }
+        dir.remove_file(&self.temporary)
+    }
+
+    fn undo_delete(&self, root: &Dir, dir: &Dir, old: Version, trashed: &str) -> io::Result<()> {
+        let is_aside = dir.metadata(&self.temporary)?.is_some();
+        let is_free = dir.metadata(&self.name)?.is_none();
+        match (is_aside, is_free) {
+            (true, true) => dir.rename_no_replace(&self.temporary, &self.name),
+            (true, false) => self.trash_aside(root, dir, old),
+            (false, true) if trash::version_of(root, trashed)?.is_some() => {
+                trash::copy_out(root, trashed, dir, &self.temporary)?;
+                dir.rename_no_replace(&self.temporary, &self.name)
+            }
+            (false, _) => Ok(()),
+        }
+    }
+
+    /// Moves a displaced version to the trash when a newer edit has its name.
+    fn trash_aside(&self, root: &Dir, dir: &Dir, old: Version) -> io::Result<()> {
+        if version_of(dir, &self.temporary)? != Some(old) {
+            self.trash_visible(root, dir, &self.temporary)?;
+        }
+        dir.remove_file(&self.temporary)
+    }
+
+    /// Adds a file that was visible under the note's path to the trash.
+    fn trash_visible(&self, root: &Dir, dir: &Dir, name: &str) -> io::Result<()> {
+        trash::add_undone(root, dir, name, &join(&self.folder, &self.name))
+    }
+
+    /// Removes the old version from the trash if the note has it again.
+    fn remove_trashed_if_restored(&self, root: &Dir, dir: &Dir) -> io::Result<()> {
+        match self.op.displaced() {
+            Some((old, trashed)) if version_of(dir, &self.name)? == Some(old) => trash::remove(root, trashed),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn expect_version(dir: &Dir, name: &str, expected: Version) -> Result<(), Conflict> {
+    match version_of(dir, name)? {
+        Some(version) if version == expected => Ok(()),
+        Some(_) => Err(Conflict::Changed),
+        None => Err(Conflict::Missing),
+    }
+}
+
+/// The version of a file of any size; `None` if it does not exist.
+pub(crate) fn version_of(dir: &Dir, name: &str) -> io::Result<Option<Version>> {
+    for _ in 0..100 {
+        let Some(before) = dir.metadata(name)? else { return Ok(None) };
+        if before.kind != FileKind::File {
+            return Ok(Some(Version::NOT_A_FILE));
+        }
+        let Some(file) = if_exists(dir.open_file(name))? else { continue };
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(file)?;
+        if dir.metadata(name)?.is_some_and(|after| after.inode == before.inode && after.stat == before.stat) {
+            return Ok(Some(Version(*hasher.finalize().as_bytes())));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "the file keeps changing while it is read; retry"))
+}
+
+/// Whether a real path lies in the vault and outside `.git` and `.quipu`.
+pub(crate) fn is_among_notes(path: &str) -> bool {
+    let is_reserved = |part: &str| [".git", OWN_FOLDER].iter().any(|reserved| part.eq_ignore_ascii_case(reserved));
+    is_below(path) && !path.split('/').any(is_reserved)
+}
+
+/// Removes the folders that an undone write created, innermost first, if they are still empty.
+pub(crate) fn remove_created_folders(root: &Dir, created: &[String]) -> io::Result<()> {
+    for path in created.iter().rev() {
+        let (folder, name) = split(path);
+        let Ok(dir) = root.open_below(folder) else { continue };
+        match dir.remove_folder(name) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {}
+            removed => removed.and_then(|()| dir.sync())?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! The folder `.quipu`, which holds Quipu's own files next to the notes.
+
+use std::io::{self, Write};
+
+use crate::dir::Dir;
+
+pub(crate) const OWN_FOLDER: &str = ".quipu";
+
+/// Opens `.quipu`, and creates it if needed. Its `.gitignore` excludes all of it.
+pub(crate) fn open_or_create(root: &Dir) -> io::Result<Dir> {
+    let is_new = root.create_folder(OWN_FOLDER)?;
+    let own = root.open(OWN_FOLDER)?;
+    if is_new {
+        root.sync()?;
+    }
+    if own.metadata(".gitignore")?.is_none() {
+        match own.create_file(".gitignore") {
+            Ok(mut file) => file.write_all(b"*\n")?,
+            // Another process creates it too.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(own)
+}
+
+/// Opens a folder below `.quipu`.
+pub(crate) fn open_below(root: &Dir, path: &str) -> io::Result<Dir> {
+    root.open_below(&format!("{OWN_FOLDER}/{path}"))
+}
+
+/// Replaces the error for a name of another account by one that says how to share the vault.
+pub(crate) fn explain_denied(error: io::Error, dir: &Dir, name: &str) -> io::Error {
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return error;
+    }
+    match dir.metadata(name) {
+        Ok(Some(metadata)) if metadata.owner.0 != rustix::process::geteuid().as_raw() => {
+            let parent = if name == OWN_FOLDER { String::new() } else { format!("{OWN_FOLDER}/") };
+            let message = format!(
+                "{parent}{name} belongs to another account (user id {}), and this account may not open it; to share the \
+                 vault, run in it as that account: chgrp -R GROUP {OWN_FOLDER}; chmod -R g+rwX {OWN_FOLDER}; find \
+                 {OWN_FOLDER} -type d -exec chmod g+s {{}} +",
+                metadata.owner.0
+            );
+            io::Error::new(io::ErrorKind::PermissionDenied, message)
+        }
+        _ => error,
+    }
+}
