@@ -171,7 +171,7 @@ impl<Entry> Log<Entry> {
 }
 
 impl WarningLog {
-    /// Adds one, unless it is the very thing that was said last.
+    /// Adds a warning, unless the log has it.
     pub fn push(&self, warning: Warning) {
         let mut logs = self.lock();
         let is_known = logs.odd.entries.iter().any(|odd| odd.warning.as_ref() == Some(&warning));
