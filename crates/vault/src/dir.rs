@@ -61,22 +61,17 @@ impl Dir {
         if !is_below(path) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path does not lie below the vault's root"));
         }
-        #[cfg(any(target_os = "linux", target_os = "android"))]
+        #[cfg(target_os = "linux")]
         match self.open_with_openat2(path) {
             // An old kernel, a sandbox that forbids openat2, a concurrent rename, or a path that is too long.
             Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN | Errno::NAMETOOLONG) => {}
             outcome => return Ok(outcome?),
         }
-        let mut parts = path.split('/');
-        let mut dir = self.open(parts.next().unwrap_or_default())?;
-        for part in parts {
-            dir = dir.open(part)?;
-        }
-        Ok(dir)
+        path.split('/').try_fold(self.open(".")?, |dir, part| dir.open(part))
     }
 
     /// Opens a whole path in one system call, which follows no symbolic link either.
-    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[cfg(target_os = "linux")]
     fn open_with_openat2(&self, path: &str) -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let resolve = rustix::fs::ResolveFlags::BENEATH | rustix::fs::ResolveFlags::NO_SYMLINKS;

@@ -80,7 +80,7 @@ impl Folder {
     /// The root, opened again each time: it may have been unmounted or replaced.
     pub(crate) fn root(vault: &FolderVault) -> io::Result<Self> {
         let dir = vault.open_root()?;
-        let (patterns, unread) = vault.rules().root_patterns(&dir)?;
+        let (patterns, unread) = vault.rules.root_patterns(&dir)?;
         Ok(Self { dir, path: String::new(), real: String::new(), patterns, unread, is_behind_link: false })
     }
 
@@ -169,14 +169,14 @@ impl UnopenedFolder {
     /// Continues with the opened folder.
     pub(crate) fn opened(self, vault: &FolderVault, dir: Dir) -> io::Result<Folder> {
         let Self { path, real, parent_patterns, is_behind_link } = self;
-        let (patterns, unread) = vault.rules().patterns_in(&dir, &path, parent_patterns.as_ref())?;
+        let (patterns, unread) = vault.rules.patterns_in(&dir, &path, parent_patterns.as_ref())?;
         Ok(Folder { dir, path, real, patterns, unread, is_behind_link })
     }
 }
 
 /// Resolves a path from the root. The rules apply to every part, as in a walk.
 pub(crate) fn resolve(vault: &FolderVault, path: &VaultPath) -> io::Result<Resolved> {
-    let rules = vault.rules();
+    let rules = &vault.rules;
     let mut folder = Arc::new(Folder::root(vault)?);
     let parts: Vec<&str> = path.as_str().split('/').collect();
     for (depth, part) in parts.iter().enumerate() {
@@ -232,12 +232,12 @@ fn resolve_absent(vault: &FolderVault, folder: &Folder, rest: &[&str]) -> io::Re
     for part in folders {
         path = join(&path, part);
         real = join(&real, part);
-        if let Err(reason) = vault.rules().check(&folder.patterns, &path, true) {
+        if let Err(reason) = vault.rules.check(&folder.patterns, &path, true) {
             return Ok(Resolved::Excluded(reason));
         }
         missing_folders.push(real.clone());
     }
-    if let Err(reason) = vault.rules().check(&folder.patterns, &join(&path, name), false) {
+    if let Err(reason) = vault.rules.check(&folder.patterns, &join(&path, name), false) {
         return Ok(Resolved::Excluded(reason));
     }
     Ok(Resolved::Absent(FileLocation { folder: real, name: (*name).to_owned(), missing_folders, is_link: false }))

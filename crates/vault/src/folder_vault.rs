@@ -23,14 +23,14 @@ pub struct FolderVault {
     root: PathBuf,
     /// The device of the root when the vault was opened.
     device: u64,
-    rules: Rules,
-    read_only: bool,
+    pub(crate) rules: Rules,
+    pub(crate) read_only: bool,
     /// Held by the thread of this process that writes; the lock file does the same between processes.
-    writing_threads: Mutex<()>,
+    pub(crate) writing_threads: Mutex<()>,
     /// Temporary files that a walk found; the next write removes them.
-    leftovers: Mutex<BTreeSet<String>>,
+    pub(crate) leftovers: Mutex<BTreeSet<String>>,
     /// Warnings that do not come from a walk; part of every listing.
-    notices: Mutex<BTreeSet<Warning>>,
+    pub(crate) notices: Mutex<BTreeSet<Warning>>,
 }
 
 /// How a vault is opened.
@@ -149,14 +149,6 @@ impl FolderVault {
         self.leftovers.lock().iter().cloned().collect()
     }
 
-    pub(crate) fn rules(&self) -> &Rules {
-        &self.rules
-    }
-
-    pub(crate) fn is_read_only(&self) -> bool {
-        self.read_only
-    }
-
     /// Opens the root. An empty folder on another device is the mount point of an unmounted volume, not the vault.
     pub(crate) fn open_root(&self) -> io::Result<Dir> {
         let dir = Dir::open_root(&self.root)?;
@@ -164,26 +156,6 @@ impl FolderVault {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the volume of the vault is not mounted"));
         }
         Ok(dir)
-    }
-
-    pub(crate) fn writing_threads(&self) -> &Mutex<()> {
-        &self.writing_threads
-    }
-
-    pub(crate) fn remember_leftovers(&self, paths: &[String]) {
-        self.leftovers.lock().extend(paths.iter().cloned());
-    }
-
-    pub(crate) fn notices(&self) -> BTreeSet<Warning> {
-        self.notices.lock().clone()
-    }
-
-    pub(crate) fn notice(&self, path: String, message: String) {
-        self.notices.lock().insert(Warning { path, message });
-    }
-
-    pub(crate) fn take_leftovers(&self) -> BTreeSet<String> {
-        std::mem::take(&mut *self.leftovers.lock())
     }
 }
 

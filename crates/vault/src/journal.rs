@@ -4,7 +4,7 @@
 //! several files before that rename, unless all of its operations took place, and cleans up after it. A write of one file is
 //! a single rename, done or not: its journal only serves to clean up and is never synced, so it must never undo.
 //!
-//! A write that failed gets a third name before it is undone: its caller is told that it failed, so if the undo fails too, or
+//! A write that failed gets a third name before it is undone: its caller gets an error, so if the undo fails too, or
 //! is interrupted, recovery undoes the write even if all of its operations took place.
 
 #![expect(clippy::disallowed_methods, reason = "/etc/machine-id is not a note")]

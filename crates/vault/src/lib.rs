@@ -1,7 +1,7 @@
 //! Access to the user's files; no other crate opens them.
 //!
 //! [`FolderVault`] implements the port [`VaultFiles`](quipu_core::ports::VaultFiles) for a folder of Markdown; [`watch`]
-//! reports changes in it; [`FolderSources`] finds the files that notes are about, and their history. Unix only: every access
+//! reports changes in it; [`FolderSources`] finds the files that notes are about, and their history. Linux and macOS only: every access
 //! below the root goes through directory handles.
 //!
 //! A write runs through `write` (checks and plan), `write_lock`, `journal` (what is about to happen), `file_op` (one rename

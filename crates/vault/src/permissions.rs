@@ -147,7 +147,6 @@ impl Access {
     }
 }
 
-#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 mod attributes {
     use std::ffi::CStr;
     use std::fs::File;
@@ -237,29 +236,6 @@ mod attributes {
 
     fn is_refused(error: Errno) -> bool {
         [Errno::PERM, Errno::ACCESS, Errno::INVAL].contains(&error)
-    }
-}
-
-/// On other systems only owner, group and mode are copied.
-#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
-mod attributes {
-    use std::fs::File;
-    use std::io;
-
-    pub(super) fn copy(_: &File, _: &File) -> io::Result<()> {
-        Ok(())
-    }
-
-    pub(super) fn acl(_: &File) -> io::Result<Option<Vec<u8>>> {
-        Ok(None)
-    }
-
-    pub(super) fn set_acl(_: &File, _: &[u8]) -> io::Result<bool> {
-        Ok(false)
-    }
-
-    pub(super) fn remove_acl(_: &File) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@
 
 use std::io::{self, Read};
 
+use quipu_core::model::Warning;
 use quipu_core::ports::{Clock, SystemClock};
 use serde::Deserialize;
 
@@ -100,7 +101,7 @@ fn read_or_set_aside(vault: &FolderVault, lock: &WriteLock<'_>, name: &str) -> i
                 "this was {name}, the journal of an interrupted write in another folder, so it was not applied. If the vault \
                  was copied or moved during a write, check the notes that the file names; otherwise delete it"
             );
-            vault.notice(join(OWN_FOLDER, &refused), message);
+            vault.notices.lock().insert(Warning { path: join(OWN_FOLDER, &refused), message });
             Ok(None)
         }
     }

@@ -52,9 +52,9 @@ pub(crate) fn list(vault: &FolderVault) -> Result<Listing, VaultError> {
     // An unreadable root is an error, not a warning: the vault is not empty.
     root.dir.entries().map_err(|source| VaultError::Read { path: ".".to_owned(), source })?;
     let walked = walk(vault, &Arc::new(root));
-    vault.remember_leftovers(&walked.leftovers);
+    vault.leftovers.lock().extend(walked.leftovers.iter().cloned());
     let mut listing = listing(walked);
-    listing.warnings.extend(vault.notices());
+    listing.warnings.extend(vault.notices.lock().iter().cloned());
     listing.warnings.sort_unstable();
     Ok(listing)
 }
@@ -65,12 +65,12 @@ pub(crate) fn list_below(vault: &FolderVault, path: &VaultPath) -> Result<Listin
     match resolve(vault, path).map_err(fail)? {
         Resolved::Folder(folder) => Ok(listing(walk(vault, &folder))),
         Resolved::Note(location) => {
-            let seen = vault
+            let metadata = vault
                 .open_root()
                 .and_then(|root| root.open_below(&location.folder))
                 .and_then(|folder| folder.metadata(&location.name))
                 .map_err(fail)?;
-            let file = seen.map(|seen| ListedFile { path: path.clone(), stat: seen.stat });
+            let file = metadata.map(|metadata| ListedFile { path: path.clone(), stat: metadata.stat });
             Ok(Listing { files: file.into_iter().collect(), ..Listing::default() })
         }
         Resolved::Absent(_) | Resolved::Excluded(_) => Ok(Listing::default()),
@@ -100,10 +100,9 @@ fn walk_with(vault: &FolderVault, start: &Arc<Folder>, stats: bool) -> WalkResul
 
 /// Every file or folder whose path equals `path` when case is ignored, excluded ones too; the exact match first.
 pub(crate) fn find_any_case(vault: &FolderVault, path: &VaultPath) -> io::Result<Vec<VaultPath>> {
-    let root = Folder::root(vault)?;
     let parts: Vec<&str> = path.as_str().split('/').collect();
     let mut found = Vec::new();
-    collect_any_case(vault, &root.dir, &parts, ("", ""), &mut found)?;
+    collect_any_case(vault, &vault.open_root()?, &parts, ("", ""), &mut found)?;
     Ok(found)
 }
 
@@ -168,7 +167,7 @@ impl Walk<'_> {
                 Ok(Err(reason)) => {
                     // No warning for a link that is excluded whatever it leads to, such as a picture.
                     let is_folder = self.vault.root().join(&path).is_dir();
-                    if self.vault.rules().check(&folder.patterns, &path, is_folder).is_ok() {
+                    if self.vault.rules.check(&folder.patterns, &path, is_folder).is_ok() {
                         here.warn(&path, &format!("not followed: {reason}"));
                     }
                     return;
@@ -178,7 +177,7 @@ impl Walk<'_> {
             _ => None,
         };
         let kind = target.as_ref().map_or(kind, |target| target.metadata.kind);
-        if self.vault.rules().check(&folder.patterns, &path, kind == FileKind::Folder).is_err() {
+        if self.vault.rules.check(&folder.patterns, &path, kind == FileKind::Folder).is_err() {
             return;
         }
         let (Some(name), Ok(note_path)) = (name.to_str(), VaultPath::parse(&path)) else {
@@ -200,7 +199,7 @@ impl Walk<'_> {
 
     /// Whether the rules include a link if it leads to a note or to a folder.
     fn may_be_part(&self, folder: &Folder, path: &str) -> bool {
-        [true, false].iter().any(|is_folder| self.vault.rules().check(&folder.patterns, path, *is_folder).is_ok())
+        [true, false].iter().any(|is_folder| self.vault.rules.check(&folder.patterns, path, *is_folder).is_ok())
     }
 
     /// Opens a folder when it is visited, and from the root: no folder stays open for those below it, so a walk has as many
@@ -219,14 +218,14 @@ impl Walk<'_> {
 
 fn stat_notes(folder: &Folder, notes: Vec<VaultPath>, here: &mut WalkResult) {
     let stat = |path: VaultPath| (folder.dir.metadata(path.file_name()), path);
-    let seen: Vec<_> = if notes.len() > STAT_CHUNK {
+    let results: Vec<_> = if notes.len() > STAT_CHUNK {
         notes.into_par_iter().with_min_len(STAT_CHUNK / 2).map(stat).collect()
     } else {
         notes.into_iter().map(stat).collect()
     };
-    for (seen, path) in seen {
-        match seen {
-            Ok(Some(seen)) if seen.kind == FileKind::File => here.files.push(ListedFile { path, stat: seen.stat }),
+    for (result, path) in results {
+        match result {
+            Ok(Some(file)) if file.kind == FileKind::File => here.files.push(ListedFile { path, stat: file.stat }),
             // Removed or replaced since the folder was read.
             Ok(_) => {}
             Err(error) => here.warn_unread(path.as_str(), &format!("cannot be read: {error}")),

@@ -84,12 +84,12 @@ pub(crate) fn apply(
 
 /// Takes the write lock and recovers an interrupted write.
 pub(crate) fn lock(vault: &FolderVault) -> io::Result<WriteLock<'_>> {
-    if vault.is_read_only() {
+    if vault.read_only {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the vault is open read-only"));
     }
-    let lock = WriteLock::acquire(vault.writing_threads(), vault.open_root()?)?;
+    let lock = WriteLock::acquire(&vault.writing_threads, vault.open_root()?)?;
     recovery::recover(vault, &lock)?;
-    for leftover in vault.take_leftovers() {
+    for leftover in std::mem::take(&mut *vault.leftovers.lock()) {
         // Temporary files exist only while the lock is held, so a crash left this one. It is harmless if it stays.
         let (folder, name) = split(&leftover);
         let _ = lock.root.open_below(folder).and_then(|folder| folder.remove_file(name));

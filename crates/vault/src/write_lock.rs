@@ -162,7 +162,7 @@ fn holder_in(table: &str, locked: &Metadata) -> Option<u32> {
     })
 }
 
-/// The name of a process and whether it is stopped, in parentheses, if the system tells. The process chooses its name.
+/// The name of a process and whether it is stopped, in parentheses, on systems with /proc. The process chooses its name.
 fn details(pid: u32) -> String {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return String::new() };
     let (Some((head, tail)), Some(start)) = (stat.rsplit_once(')'), stat.find('(')) else { return String::new() };

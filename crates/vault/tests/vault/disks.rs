@@ -1,5 +1,5 @@
-//! Full, read-only, foreign and vanished disks, on small memory disks. Where mounting is not allowed these tests say so
-//! and pass.
+//! Full, read-only, other and unmounted disks, simulated by small memory disks. The tests are skipped with a message if
+//! mounting is not allowed.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn kind_of(error: WriteError) -> ErrorKind {
 }
 
 #[test]
-fn a_full_disk_changes_nothing() {
+fn full_disk_changes_nothing() {
     let home = Home::new(&[]);
     let Some(disk) = Disk::mount(&home.at("disk")) else { return };
     let vault = open(&disk.0);
@@ -64,7 +64,7 @@ fn a_full_disk_changes_nothing() {
 }
 
 #[test]
-fn a_read_only_disk_is_read_and_tells_why_it_is_not_written() {
+fn read_only_disk_can_be_read_and_writes_report_the_cause() {
     let home = Home::new(&[]);
     let Some(disk) = Disk::mount(&home.at("disk")) else { return };
     std::fs::write(disk.0.join("a.md"), "a").unwrap();
@@ -76,7 +76,7 @@ fn a_read_only_disk_is_read_and_tells_why_it_is_not_written() {
 }
 
 #[test]
-fn a_folder_on_another_disk_is_written_and_its_versions_are_kept_all_the_same() {
+fn writes_in_a_folder_on_another_disk_keep_old_versions() {
     let home = Home::new(&[]);
     let Some(disk) = Disk::mount(&home.at("other")) else { return };
     std::fs::write(disk.0.join("a.md"), "1").unwrap();
@@ -93,7 +93,7 @@ fn a_folder_on_another_disk_is_written_and_its_versions_are_kept_all_the_same() 
 }
 
 #[test]
-fn an_unmounted_vault_is_an_error_and_not_empty() {
+fn unmounted_vault_is_an_error_and_not_empty() {
     let home = Home::new(&[]);
     let Some(disk) = Disk::mount(&home.at("disk")) else { return };
     std::fs::write(disk.0.join("a.md"), "a").unwrap();

@@ -36,7 +36,7 @@ impl Home {
         std::fs::read_to_string(self.at(path)).ok()
     }
 
-    /// Every file below the root but what Quipu keeps, with its text.
+    /// Every file below the root and outside `.quipu`, with its text.
     pub(crate) fn tree(&self) -> Vec<(String, String)> {
         tree(self.folder.path())
     }

@@ -1,4 +1,4 @@
-//! Journals that somebody else wrote: a vault that was cloned or unpacked can carry one, and opening it must do nothing.
+//! Foreign journals: a vault that was cloned or unpacked can contain one, and opening it must not apply it.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
@@ -32,8 +32,8 @@ fn take(folder: &str, name: &str, kept: &str) -> String {
     )
 }
 
-/// Opens, lists and writes with a journal in place, and expects that it was set aside, told, and not carried out. Even where
-/// it has the mode that ours have.
+/// Opens, lists and writes with a journal in place, and expects that it was renamed, reported and not applied. The file has
+/// the mode of Quipu's journals.
 fn expect_refused(journal: impl Fn(&Home) -> String) {
     expect_refused_as(journal, |file| std::fs::set_permissions(file, PermissionsExt::from_mode(0o600)).unwrap());
 }
@@ -62,7 +62,7 @@ fn foreign(effects: &str, made: &str) -> String {
     format!(r#"{{"format":1,"effects":[{effects}],"made":[{made}]}}"#)
 }
 
-/// As if the writer had known the folders' numbers: what it asks for is still looked at.
+/// A journal whose writer knew the inodes of the folders: its entries are checked too.
 fn well_informed(home: &Home, effects: &str, made: &str) -> String {
     let inode = |path: &str| std::fs::metadata(home.at(path)).unwrap().ino();
     let (root, own) = (inode(""), inode(".quipu"));
@@ -70,7 +70,7 @@ fn well_informed(home: &Home, effects: &str, made: &str) -> String {
 }
 
 #[test]
-fn a_journal_that_reaches_out_of_the_vault_is_set_aside_whoever_wrote_it() {
+fn journal_with_paths_outside_the_vault_is_refused() {
     let reaching = [
         (put("..", "x", "victim.txt"), ""),
         (put("", "x", "../victim.txt"), ""),
@@ -95,7 +95,7 @@ fn a_journal_that_reaches_out_of_the_vault_is_set_aside_whoever_wrote_it() {
 }
 
 #[test]
-fn a_journal_from_another_folder_is_set_aside_even_where_it_asks_for_nothing_odd() {
+fn journal_from_another_folder_is_refused() {
     let effects = [put("", "a.md", TEMPORARY), take("", "a.md", VERSION)].join(",");
     expect_refused(|_| foreign(&effects, ""));
     expect_refused(|home| {
@@ -104,13 +104,13 @@ fn a_journal_from_another_folder_is_set_aside_even_where_it_asks_for_nothing_odd
         let own = std::fs::metadata(home.at(".quipu")).unwrap().ino();
         format!(r#"{{"format":2,"home":{{"root":{other},"own":{own}}},"effects":[{effects}],"made":[]}}"#)
     });
-    // Nor does one that claims to be newer keep the vault from being opened.
+    // A foreign journal of a newer format does not prevent the vault from being opened.
     expect_refused(|_| r#"{"format":99,"home":{"root":1,"own":2}}"#.to_owned());
 }
 
 #[test]
-fn a_journal_that_another_account_may_have_written_is_set_aside() {
-    // It knows the folders and the text of the note, which it would take away.
+fn journal_that_another_account_may_have_written_is_refused() {
+    // It knows the folders and the content of the note, which it would delete.
     let effects = [put("", "a.md", TEMPORARY), put("", "b.md", TEMPORARY)].join(",");
     let forged = |home: &Home| well_informed(home, &effects, "");
     expect_refused_as(forged, |file| std::fs::set_permissions(file, PermissionsExt::from_mode(0o644)).unwrap());
@@ -125,7 +125,7 @@ fn a_journal_that_another_account_may_have_written_is_set_aside() {
 }
 
 #[test]
-fn a_link_or_a_folder_in_the_place_of_a_journal_is_set_aside() {
+fn link_or_folder_in_place_of_a_journal_is_refused() {
     let (around, home) = surrounded();
     symlink(around.at("victim.txt"), home.at(".quipu/journal.json")).unwrap();
     std::fs::create_dir(home.at(".quipu/journal.done.json")).unwrap();

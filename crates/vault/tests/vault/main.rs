@@ -1,4 +1,4 @@
-//! The vault as its callers see it, on real folders.
+//! Tests of the public interface on real folders.
 #![expect(clippy::disallowed_methods, reason = "tests play the user, who edits files directly")]
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, in what it calls too")]
 

@@ -1,4 +1,4 @@
-//! Who may read and run what a write leaves, also where the note is another account's.
+//! Owner, group, mode and ACL of written files, also of another account's notes.
 
 #![expect(clippy::print_stdout, reason = "says that a test was skipped")]
 
@@ -68,7 +68,7 @@ fn below(folder: PathBuf) -> Vec<PathBuf> {
 }
 
 #[test]
-fn set_uid_bits_are_kept_neither_in_a_note_nor_in_the_trash() {
+fn set_uid_bits_are_dropped_in_notes_and_in_the_trash() {
     let home = Home::new(&[("a.md", "old"), ("b.md", "old"), ("c.md", "old")]);
     let vault = home.open();
     for name in ["a.md", "b.md", "c.md"] {
@@ -84,7 +84,7 @@ fn set_uid_bits_are_kept_neither_in_a_note_nor_in_the_trash() {
 }
 
 #[test]
-fn a_private_note_is_private_when_it_is_restored() {
+fn restored_private_note_is_private() {
     let home = Home::new(&[("a.md", "old")]);
     let vault = home.open();
     set_mode(&home.at("a.md"), 0o600);
@@ -113,7 +113,7 @@ fn updates_keep_the_acl_and_other_attributes() {
 }
 
 #[test]
-fn a_default_acl_of_the_folder_does_not_widen_an_updated_note() {
+fn default_acl_of_the_folder_does_not_apply_to_an_updated_note() {
     let home = Home::new(&[("a.md", "old")]);
     set_mode(&home.at("a.md"), 0o640);
     let entries = acl(&[(1, 7, NO_ID), (2, 7, OTHER_USER), (4, 7, NO_ID), (16, 7, NO_ID), (32, 7, NO_ID)]);
@@ -138,16 +138,16 @@ fn file_capabilities_are_not_copied() {
 
 const VAULT: &str = "QUIPU_TEST_SHARED_VAULT";
 
-/// What the second account runs.
+/// Runs as the second account.
 #[test]
-fn updates_and_deletes_when_told_to() {
+fn update_and_delete_in_child_process() {
     let Some(root) = std::env::var_os(VAULT) else { return };
     let vault = FolderVault::open(root.as_ref(), VaultOptions::default()).unwrap();
     vault.apply(&[replace("a.md", "old", "new"), delete("b.md", "old")]).unwrap();
 }
 
 /// A vault that everyone may write, with two notes of another account's. The writer, who is in the group `SHARED`, updates
-/// one and deletes the other. New files there are not in that group. `None` where there cannot be a second account.
+/// one and deletes the other. New files there are not in that group. `None` if the test cannot switch accounts.
 fn updated_by_another_account(prepare: impl Fn(&Path)) -> Option<Home> {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: only root can run a program as another user");
@@ -161,7 +161,7 @@ fn updated_by_another_account(prepare: impl Fn(&Path)) -> Option<Home> {
         prepare(&home.at(name));
     }
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "permissions::updates_and_deletes_when_told_to", "--nocapture"])
+        .args(["--exact", "permissions::update_and_delete_in_child_process", "--nocapture"])
         .env(VAULT, home.folder.path())
         .uid(WRITER)
         .gid(SHARED)
@@ -182,7 +182,7 @@ fn updated_by_another_account(prepare: impl Fn(&Path)) -> Option<Home> {
 }
 
 #[test]
-fn another_accounts_set_uid_note_does_not_become_set_uid_to_the_writer() {
+fn set_uid_note_of_another_account_does_not_become_set_uid_to_the_writer() {
     let Some(home) = updated_by_another_account(|note| set_mode(note, 0o6777)) else { return };
     assert_eq!(access(&home.at("a.md")), (WRITER, SHARED, "777".to_owned()));
     for path in below(home.at(".quipu/trash")) {
@@ -193,13 +193,13 @@ fn another_accounts_set_uid_note_does_not_become_set_uid_to_the_writer() {
 }
 
 #[test]
-fn the_group_is_kept_where_the_owner_cannot_be() {
+fn group_is_kept_if_the_owner_cannot_be() {
     let Some(home) = updated_by_another_account(|note| set_mode(note, 0o660)) else { return };
     assert_eq!(access(&home.at("a.md")), (WRITER, SHARED, "660".to_owned()));
 }
 
 #[test]
-fn where_the_group_cannot_be_kept_the_new_group_gets_what_others_had() {
+fn new_group_gets_the_rights_of_others_if_the_group_cannot_be_kept() {
     let foreign = |note: &Path| {
         chown(note, None, Some(FOREIGN_GROUP)).unwrap();
         set_mode(note, 0o664);

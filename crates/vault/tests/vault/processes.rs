@@ -1,4 +1,4 @@
-//! Two programs writing one vault: the test runs itself again as the other one.
+//! Two processes that write one vault: the test binary starts itself as the second one.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -10,9 +10,9 @@ use quipu_vault::{FolderVault, VaultOptions};
 const VAULT: &str = "QUIPU_TEST_VAULT";
 const ROUNDS: u32 = 40;
 
-/// Counts up in one note, moving a second one to and fro, so that the journal is at work too.
+/// Counts up in one note and moves a second one, so that the journal is used too.
 #[test]
-fn counts_up_when_told_to() {
+fn count_up_in_child_process() {
     let Some(root) = std::env::var_os(VAULT) else { return };
     let vault = FolderVault::open(root.as_ref(), VaultOptions::default()).unwrap();
     let mut done = 0;
@@ -47,12 +47,12 @@ fn no_update_is_lost_or_half_applied_when_the_lock_file_is_removed_under_the_wri
     count_up_together(4, |home| drop(std::fs::remove_file(home.at(".quipu/write.lock"))));
 }
 
-/// Has several processes count up in one vault, and does something else again and again until they are done.
+/// Lets several processes count up in one vault, and repeats an action until they are done.
 fn count_up_together(processes: u32, meanwhile: impl Fn(&Home)) {
     let home = Home::new(&[("counter.md", "0"), ("even.md", "marker")]);
     let spawn = |_| {
         Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "processes::counts_up_when_told_to", "--nocapture"])
+            .args(["--exact", "processes::count_up_in_child_process", "--nocapture"])
             .env(VAULT, home.folder.path())
             .stdout(Stdio::null())
             .spawn()
@@ -79,7 +79,7 @@ fn count_up_together(processes: u32, meanwhile: impl Fn(&Home)) {
 }
 
 #[test]
-fn threads_of_one_process_exclude_each_other_too() {
+fn threads_of_one_process_exclude_each_other() {
     let home = Home::new(&[("counter.md", "0")]);
     let vault = home.open();
     std::thread::scope(|scope| {
@@ -106,7 +106,7 @@ fn threads_of_one_process_exclude_each_other_too() {
 const DEEP: &str = "QUIPU_TEST_DEEP";
 
 #[test]
-fn lists_a_deep_vault_when_told_to() {
+fn list_deep_vault_in_child_process() {
     let Some(root) = std::env::var_os(DEEP) else { return };
     let vault = FolderVault::open(root.as_ref(), VaultOptions::default()).unwrap();
     let listing = vault.list().unwrap();
@@ -115,12 +115,12 @@ fn lists_a_deep_vault_when_told_to() {
 }
 
 #[test]
-fn a_vault_deeper_than_the_process_may_open_files_is_listed_whole() {
+fn vault_deeper_than_the_open_file_limit_is_listed() {
     let home = Home::new(&[]);
     for depth in 0..=300 {
         home.save(&format!("{}n.md", "d/".repeat(depth)), "");
     }
-    let command = "ulimit -n 128 && exec \"$0\" --exact processes::lists_a_deep_vault_when_told_to --nocapture";
+    let command = "ulimit -n 128 && exec \"$0\" --exact processes::list_deep_vault_in_child_process --nocapture";
     let program = std::env::current_exe().unwrap();
     let status = Command::new("sh").args(["-c", command]).arg(program).env(DEEP, home.folder.path()).status();
     assert!(status.unwrap().success());

@@ -1,4 +1,4 @@
-//! The trash does not grow for ever, and loses nothing that is young.
+//! Pruning of the trash.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -15,7 +15,7 @@ fn ninety_days_ago() -> i64 {
 }
 
 #[test]
-fn old_versions_go_and_young_ones_stay() {
+fn pruning_deletes_only_old_versions() {
     let home = Home::new(&[
         ("notes/a.md", "second"),
         ("b.md", "B"),
@@ -37,7 +37,7 @@ fn old_versions_go_and_young_ones_stay() {
 }
 
 #[test]
-fn nothing_goes_while_a_write_is_unfinished_or_the_vault_is_only_read() {
+fn pruning_is_refused_if_a_write_is_unrecovered_or_the_vault_is_read_only() {
     let home = Home::new(&[("notes/a.md", "second"), (OLD, "first")]);
     let options = VaultOptions { read_only: true, ..VaultOptions::default() };
     let reader = FolderVault::open(home.folder.path(), options).unwrap();

@@ -1,4 +1,4 @@
-//! Reading notes, and everything that is there instead of one.
+//! Reading of notes, and of paths that are not notes.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use quipu_core::model::ContentHash;
 use quipu_core::ports::{VaultError, VaultFiles};
 
 #[test]
-fn a_note_is_read_whole_with_the_stat_of_its_listing() {
+fn read_returns_the_whole_note_and_the_stat_of_its_listing() {
     let home = Home::new(&[("Notes/A.md", "# A\r\n\u{1F9F6}\0")]);
     let vault = home.open();
     let content = vault.read(&path("Notes/A.md")).unwrap().unwrap();
@@ -24,7 +24,7 @@ fn a_note_is_read_whole_with_the_stat_of_its_listing() {
 }
 
 #[test]
-fn pipes_and_folders_named_like_notes_never_hang_and_are_no_notes() {
+fn pipes_and_folders_named_like_notes_are_skipped_without_blocking() {
     let home = Home::new(&[("folder.md/inner.md", "")]);
     assert!(Command::new("mkfifo").arg(home.at("pipe.md")).status().unwrap().success());
     symlink("pipe.md", home.at("link.md")).unwrap();
@@ -36,7 +36,7 @@ fn pipes_and_folders_named_like_notes_never_hang_and_are_no_notes() {
 }
 
 #[test]
-fn an_absurdly_large_file_is_refused_with_its_size() {
+fn too_large_file_is_refused_with_its_size() {
     let home = Home::new(&[("big.md", "")]);
     std::fs::File::options().write(true).open(home.at("big.md")).unwrap().set_len((64 << 20) + 1).unwrap();
     let VaultError::Read { path: at, source } = home.open().read(&path("big.md")).unwrap_err();
@@ -45,7 +45,7 @@ fn an_absurdly_large_file_is_refused_with_its_size() {
 }
 
 #[test]
-fn case_is_ignored_part_by_part_and_an_exact_name_wins() {
+fn find_any_case_ignores_case_and_returns_the_exact_name_first() {
     let home = Home::new(&[
         ("Notes/Graph.md", ""),
         ("notes/other.md", ""),
@@ -69,7 +69,7 @@ fn case_is_ignored_part_by_part_and_an_exact_name_wins() {
 }
 
 #[test]
-fn a_vault_whose_folder_is_gone_is_an_error_and_not_empty() {
+fn removed_vault_folder_is_an_error_and_not_empty() {
     let home = Home::new(&[("vault/a.md", "a")]);
     let vault = quipu_vault::FolderVault::open(&home.at("vault"), quipu_vault::VaultOptions::default()).unwrap();
     std::fs::rename(home.at("vault"), home.at("elsewhere")).unwrap();
@@ -86,7 +86,7 @@ fn a_vault_whose_folder_is_gone_is_an_error_and_not_empty() {
 }
 
 #[test]
-fn a_file_that_is_replaced_all_the_time_is_read_in_one_piece_or_not_at_all() {
+fn constantly_replaced_file_is_read_consistently_or_not_at_all() {
     let home = Home::new(&[("a.md", "")]);
     let (one, two) = ("1".repeat(100_000), "2".repeat(50_000));
     home.save("a.md", &one);

@@ -1,4 +1,4 @@
-//! Which files are notes: walk, single path, git and the `ignore` crate must all say the same.
+//! Which files are notes: a walk, a single path, git and the `ignore` crate must agree.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use quipu_core::ports::VaultFiles;
 use quipu_vault::{FolderVault, OpenError, VaultOptions};
 
 #[test]
-fn only_markdown_that_is_neither_hidden_nor_ignored_is_a_note() {
+fn only_markdown_files_that_are_not_hidden_or_ignored_are_notes() {
     let home = Home::new(&[
         ("a.md", ""),
         ("B.MARKDOWN", ""),
@@ -43,7 +43,7 @@ fn only_markdown_that_is_neither_hidden_nor_ignored_is_a_note() {
 }
 
 #[test]
-fn patterns_above_the_vault_count_as_far_as_the_repository_reaches() {
+fn gitignore_files_above_the_vault_apply_up_to_the_repository_root() {
     let home = Home::new(&[
         (".gitignore", "beyond.md\n"),
         ("repo/.git/info/exclude", "private.md\n"),
@@ -64,7 +64,7 @@ fn patterns_above_the_vault_count_as_far_as_the_repository_reaches() {
 }
 
 #[test]
-fn a_changed_gitignore_is_heeded_at_once() {
+fn changed_gitignore_applies_at_once() {
     let home = Home::new(&[("a.md", ""), ("b.md", "")]);
     let vault = home.open();
     for (patterns, notes) in [("", 2), ("a.md", 1), ("b.md", 1), ("*", 0)] {
@@ -96,7 +96,7 @@ fn include_and_exclude_are_globs_from_the_root() {
 }
 
 #[test]
-fn links_that_stay_inside_are_followed_and_all_others_are_told() {
+fn links_inside_the_vault_are_followed_and_others_get_a_warning() {
     let home = Home::new(&[("real/a.md", "a"), (".hidden/h.md", "h"), (".quipu/trash/t.md", "t")]);
     let outside = Home::new(&[("o.md", "o"), ("sub/p.md", "p")]);
     symlink("real", home.at("inside")).unwrap();
@@ -122,7 +122,7 @@ fn links_that_stay_inside_are_followed_and_all_others_are_told() {
 }
 
 #[test]
-fn names_that_cannot_be_paths_are_told_and_the_rest_goes_on() {
+fn invalid_names_get_a_warning_and_other_files_are_listed() {
     let home = Home::new(&[("a.md", "")]);
     let odd = OsStr::from_bytes(b"caf\xe9.md");
     std::fs::write(home.folder.path().join(odd), "").unwrap();
@@ -136,7 +136,7 @@ fn names_that_cannot_be_paths_are_told_and_the_rest_goes_on() {
 }
 
 #[test]
-fn a_folder_that_is_no_vault_is_refused_clearly() {
+fn opening_a_missing_folder_or_a_file_names_the_cause() {
     let home = Home::new(&[("a.md", "")]);
     let open = |at: &str| FolderVault::open(&home.at(at), VaultOptions::default()).unwrap_err();
     assert!(matches!(open("missing"), OpenError::Missing { .. }));
@@ -195,7 +195,7 @@ proptest! {
     }
 }
 
-/// Every file and folder asked for alone must answer as the walk does.
+/// Checks that every single file and folder gives the same result as the walk.
 fn check_single_paths(vault: &FolderVault, root: &Path) {
     let listing = vault.list().unwrap();
     for (entry, _) in tree(root) {
@@ -222,7 +222,7 @@ fn listed_by_ignore_crate(root: &Path) -> Vec<String> {
     files.into_iter().collect()
 }
 
-/// `None` where there is no git.
+/// `None` if git is not installed.
 fn listed_by_git(root: &Path) -> Option<Vec<String>> {
     let git = |arguments: &[&str]| {
         let mut command = Command::new("git");
@@ -250,7 +250,7 @@ fn links_to_folders_full_of_links_do_not_multiply() {
     }
     let vault = home.open();
     let listing = vault.list().unwrap();
-    // Each folder by its own path and by the two links to it, but for the first, which has none.
+    // Each folder by its own path and by the two links to it; the first folder has no links.
     assert_eq!(listing.files.len(), 40 + 2 * 39);
     assert!(
         listing
@@ -258,7 +258,7 @@ fn links_to_folders_full_of_links_do_not_multiply() {
             .iter()
             .any(|warning| warning.path == "d0/x/x" && warning.message.contains("only one symbolic link"))
     );
-    // A single path is judged the same.
+    // Single paths give the same result.
     assert!(vault.read(&path("d0/x/n.md")).unwrap().is_some());
     assert!(vault.read(&path("d0/x/x/n.md")).unwrap().is_none());
     assert!(vault.list_below(&path("d0/x/x")).unwrap().files.is_empty());

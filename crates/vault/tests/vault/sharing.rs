@@ -21,9 +21,9 @@ const OUTSIDER: u32 = 64_003;
 const GROUP: u32 = 64_010;
 const OTHER_GROUP: u32 = 64_011;
 
-/// What each account runs: it makes a note, changes it, and deletes it.
+/// Runs as each account: creates, changes and deletes a note.
 #[test]
-fn writes_a_note_when_told_to() {
+fn write_note_in_child_process() {
     let (Some(root), Ok(note)) = (std::env::var_os(VAULT), std::env::var(NOTE)) else { return };
     let vault = FolderVault::open(root.as_ref(), VaultOptions::default()).unwrap();
     vault.list().unwrap();
@@ -33,9 +33,9 @@ fn writes_a_note_when_told_to() {
     assert!(!vault.kept().unwrap().is_empty());
 }
 
-/// Holds the lock as far as it can, or fails.
+/// Holds the lock, or fails.
 #[test]
-fn locks_when_told_to() {
+fn lock_in_child_process() {
     let Some(root) = std::env::var_os(VAULT) else { return };
     if std::env::var_os(NOTE).is_some() {
         return;
@@ -47,7 +47,7 @@ fn locks_when_told_to() {
     }
 }
 
-/// Runs one of the tests above as another account; what it printed, and whether it succeeded.
+/// Runs one of the tests above as another account; returns its output and whether it succeeded.
 fn run_as((user, group): (u32, u32), test: &str, home: &Home, note: Option<&str>) -> Option<(bool, String)> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", &format!("sharing::{test}"), "--nocapture"]).env(VAULT, home.folder.path());
@@ -88,10 +88,10 @@ fn group_vault() -> Option<Home> {
 #[test]
 fn second_account_of_a_shared_vault_writes_and_an_outsider_cannot_lock_it() {
     let Some(home) = group_vault() else { return };
-    let write = |user, note| run_as((user, GROUP), "writes_a_note_when_told_to", &home, Some(note));
+    let write = |user, note| run_as((user, GROUP), "write_note_in_child_process", &home, Some(note));
     let Some((done, told)) = write(FIRST, "by the first") else { return };
     assert!(done, "{told}");
-    // As the program leaves it until its user shares it: closed. The error says what to do.
+    // Private until the user shares it. The error says how.
     shell(&home, "chmod 2700 .quipu");
     let (done, told) = write(SECOND, "too early").unwrap();
     assert!(!done && told.contains("refused: cannot write shared.md") && told.contains("user id 64001"), "{told}");
@@ -99,7 +99,7 @@ fn second_account_of_a_shared_vault_writes_and_an_outsider_cannot_lock_it() {
     shell(&home, "chmod -R g+rwX .quipu; find .quipu -type d -exec chmod g+s {} +; chmod 600 .quipu/write.lock");
     let (done, told) = write(SECOND, "a lock of before").unwrap();
     assert!(!done && told.contains(".quipu/write.lock belongs to another account"), "{told}");
-    // The first account's next write opens the lock to the group; then they take turns.
+    // The first account's next write opens the lock to the group; then both write in turn.
     for (user, note) in [(FIRST, "again"), (SECOND, "by the second"), (FIRST, "and again"), (SECOND, "at last")] {
         let (done, told) = write(user, note).unwrap();
         assert!(done, "{user}: {told}");
@@ -108,18 +108,18 @@ fn second_account_of_a_shared_vault_writes_and_an_outsider_cannot_lock_it() {
     assert_eq!((lock.mode() & 0o7777, lock.gid()), (0o660, GROUP));
     assert_eq!(home.text("shared.md").as_deref(), Some("old"));
     shell(&home, "chmod o+rx .");
-    let (refused, told) = run_as((OUTSIDER, OTHER_GROUP), "locks_when_told_to", &home, None).unwrap();
+    let (refused, told) = run_as((OUTSIDER, OTHER_GROUP), "lock_in_child_process", &home, None).unwrap();
     assert!(refused, "{told}");
 }
 
 #[test]
-fn unfinished_write_of_another_account_is_set_aside_and_told() {
+fn interrupted_write_of_another_account_is_refused_with_a_warning() {
     let Some(home) = group_vault() else { return };
-    let write = |user, note| run_as((user, GROUP), "writes_a_note_when_told_to", &home, Some(note));
+    let write = |user, note| run_as((user, GROUP), "write_note_in_child_process", &home, Some(note));
     let Some((done, told)) = write(FIRST, "by the first") else { return };
     assert!(done, "{told}");
     shell(&home, "chmod -R g+rwX .quipu; find .quipu -type d -exec chmod g+s {} +");
-    // The first account's, private as all journals are: the second cannot read it.
+    // The journal is private to the first account: the second cannot read it.
     home.save(".quipu/journal.json", "{}");
     chown(home.at(".quipu/journal.json"), Some(FIRST), Some(GROUP)).unwrap();
     std::fs::set_permissions(home.at(".quipu/journal.json"), PermissionsExt::from_mode(0o600)).unwrap();

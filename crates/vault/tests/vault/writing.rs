@@ -1,4 +1,4 @@
-//! The write door and the trash, byte for byte.
+//! Writes and the trash.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -11,7 +11,7 @@ fn kept(vault: &FolderVault) -> Vec<(String, KeptReason)> {
 }
 
 #[test]
-fn every_kind_of_change_is_applied_byte_for_byte_and_what_it_displaces_is_kept() {
+fn every_kind_of_change_is_applied_and_keeps_the_old_version() {
     let home = Home::new(&[("a.md", "old a\r\n"), ("b.md", "old b"), ("c.md", "old c")]);
     let vault = home.open();
     let stats = vault
@@ -49,7 +49,7 @@ fn every_kind_of_change_is_applied_byte_for_byte_and_what_it_displaces_is_kept()
 }
 
 #[test]
-fn kept_versions_come_newest_first_and_are_restored_byte_for_byte() {
+fn trash_lists_newest_first_and_restores_exact_bytes() {
     let home = Home::new(&[("notes/a.md", "1")]);
     let vault = home.open();
     vault.apply(&[replace("notes/a.md", "1", "2")]).unwrap();
@@ -70,7 +70,7 @@ fn kept_versions_come_newest_first_and_are_restored_byte_for_byte() {
 }
 
 #[test]
-fn a_version_kept_by_a_change_of_case_alone_comes_back_under_its_old_name() {
+fn version_from_a_case_only_rename_is_restored_under_its_old_name() {
     let home = Home::new(&[("notes/case.md", "old")]);
     let vault = home.open();
     vault.apply(&[move_to("notes/case.md", "notes/Case.md", "old", "new")]).unwrap();
@@ -86,7 +86,7 @@ fn a_version_kept_by_a_change_of_case_alone_comes_back_under_its_old_name() {
 }
 
 #[test]
-fn a_version_that_was_never_kept_cannot_be_used_to_reach_other_files() {
+fn restore_refuses_versions_that_are_not_in_the_trash() {
     let home = Home::new(&[("a.md", "a"), ("secret.md", "s")]);
     let vault = home.open();
     vault.apply(&[replace("a.md", "a", "b")]).unwrap();
@@ -100,7 +100,7 @@ fn a_version_that_was_never_kept_cannot_be_used_to_reach_other_files() {
 }
 
 #[test]
-fn a_change_of_another_version_is_refused_and_nothing_happens() {
+fn change_of_another_version_is_refused_without_effect() {
     let home = Home::new(&[("a.md", "1"), ("b.md", "1")]);
     let vault = home.open();
     let before = home.tree();
@@ -120,7 +120,7 @@ fn a_change_of_another_version_is_refused_and_nothing_happens() {
 }
 
 #[test]
-fn a_new_path_must_be_free_in_any_case() {
+fn new_path_must_be_free_when_case_is_ignored() {
     let home = Home::new(&[("Notes/Graph.md", "1"), ("a.md", "2"), ("folder.md/x.md", "3")]);
     let vault = home.open();
     for (change, there) in [
@@ -145,7 +145,7 @@ fn a_new_path_must_be_free_in_any_case() {
 }
 
 #[test]
-fn a_path_that_no_listing_would_show_is_refused_without_a_trace() {
+fn excluded_path_is_refused_without_a_trace() {
     let home = Home::new(&[(".gitignore", "private/\n*.tmp.md\n"), ("a.md", "a"), ("file.md", "f")]);
     let outside = tempfile::tempdir().unwrap();
     symlink(outside.path(), home.at("out")).unwrap();
@@ -182,7 +182,7 @@ fn a_path_that_no_listing_would_show_is_refused_without_a_trace() {
 }
 
 #[test]
-fn writing_through_a_link_changes_the_file_and_leaves_the_link() {
+fn write_through_a_link_changes_its_target() {
     let home = Home::new(&[("real/a.md", "1")]);
     symlink("real/a.md", home.at("link.md")).unwrap();
     symlink("real", home.at("folder")).unwrap();
@@ -199,7 +199,7 @@ fn writing_through_a_link_changes_the_file_and_leaves_the_link() {
 }
 
 #[test]
-fn a_replaced_file_keeps_its_permissions_and_never_its_time() {
+fn replaced_file_keeps_its_permissions_and_gets_another_time() {
     let home = Home::new(&[("a.md", "0")]);
     std::fs::set_permissions(home.at("a.md"), PermissionsExt::from_mode(0o640)).unwrap();
     let vault = home.open();
@@ -214,7 +214,7 @@ fn a_replaced_file_keeps_its_permissions_and_never_its_time() {
 }
 
 #[test]
-fn replacing_bytes_by_themselves_changes_and_keeps_nothing() {
+fn replacing_a_file_by_equal_bytes_changes_nothing() {
     let home = Home::new(&[("a.md", "same")]);
     let vault = home.open();
     let before = vault.read(&path("a.md")).unwrap().unwrap().stat;
@@ -224,7 +224,7 @@ fn replacing_bytes_by_themselves_changes_and_keeps_nothing() {
 }
 
 #[test]
-fn names_as_long_as_names_get_can_be_written() {
+fn names_of_maximal_length_can_be_written() {
     let home = Home::new(&[]);
     let name = format!("{}.md", "x".repeat(252));
     let vault = home.open();
@@ -234,7 +234,7 @@ fn names_as_long_as_names_get_can_be_written() {
 }
 
 #[test]
-fn a_vault_opened_for_reading_reads_and_refuses_to_write() {
+fn read_only_vault_reads_and_refuses_writes() {
     let home = Home::new(&[("a.md", "1")]);
     let options = VaultOptions { read_only: true, ..VaultOptions::default() };
     let vault = FolderVault::open(home.folder.path(), options).unwrap();
@@ -247,7 +247,7 @@ fn a_vault_opened_for_reading_reads_and_refuses_to_write() {
 }
 
 #[test]
-fn leftovers_of_a_crash_that_a_walk_saw_are_removed_by_the_next_write_and_nothing_else() {
+fn next_write_removes_temporary_files_that_a_walk_found() {
     let home = Home::new(&[
         ("a.md", "1"),
         ("sub/.18a0b1c2d3e4f506-77-0.quipu-tmp", "half"),
@@ -265,7 +265,7 @@ fn leftovers_of_a_crash_that_a_walk_saw_are_removed_by_the_next_write_and_nothin
 }
 
 #[test]
-fn a_note_deeper_than_anyone_files_notes_is_refused_without_a_trace() {
+fn too_deep_path_is_refused_without_a_trace() {
     let home = Home::new(&[("a.md", "1")]);
     let vault = home.open();
     let deep = format!("{}n.md", "d/".repeat(65));
