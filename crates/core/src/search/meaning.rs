@@ -1,14 +1,15 @@
 //! Search by meaning: who turns texts into vectors, where these are kept, and the work of making those that are missing.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::passages::{Passage, passages};
 use crate::Knowledge;
-use crate::index::Progress;
+use crate::index::{Progress, Snapshot};
 use crate::model::NoteKey;
 use crate::parse::decode;
 use crate::ports::{Coverage, EmbedError, Embedder, Grade, Lacking, PassageHash, StoreError, VectorStore};
@@ -22,15 +23,49 @@ const COARSE_SHARE: usize = 256;
 /// Threads with a coarse encoder at most: each remembers up to 40 MB.
 const COARSE_THREADS: usize = 4;
 
+/// How long passages that could not be read are left alone while the index stays as it is.
+const READ_AGAIN: Duration = Duration::from_secs(30);
+
 /// What search by meaning needs. A vault without it searches by words alone.
 pub struct Meaning {
     pub(super) embedder: Arc<dyn Embedder>,
     pub(super) vectors: Arc<dyn VectorStore>,
     is_alone: bool,
-    /// Passages that cannot be embedded as they are, until this process ends: their texts are refused, or not to be read.
-    skipped: Mutex<FxHashSet<PassageHash>>,
+    skipped: Mutex<Skipped>,
     /// Held during a pass of the coarse encoder: a second one would do the same work.
     coarse_pass: Mutex<()>,
+}
+
+/// Passages that the others do not wait for.
+#[derive(Default)]
+struct Skipped {
+    /// The embedder refused their texts, and would again.
+    refused: FxHashSet<PassageHash>,
+    /// Their files were not what the index knew: they were being saved, or are unreadable.
+    unread: FxHashSet<PassageHash>,
+    /// The index as it was then; the next one may know the files.
+    index: Weak<Snapshot>,
+    /// When the first of them was not read: a file may come back as the index knows it, which leaves that as it is.
+    since: Option<Instant>,
+}
+
+impl Skipped {
+    /// Has passages read again where that may help.
+    fn read_again(&mut self, snapshot: &Arc<Snapshot>) {
+        let is_known = Weak::ptr_eq(&self.index, &Arc::downgrade(snapshot));
+        if !is_known || self.since.is_some_and(|since| since.elapsed() >= READ_AGAIN) {
+            self.unread.clear();
+            (self.index, self.since) = (Arc::downgrade(snapshot), None);
+        }
+    }
+
+    fn has(&self, hash: PassageHash) -> bool {
+        self.refused.contains(&hash) || self.unread.contains(&hash)
+    }
+
+    fn len(&self) -> usize {
+        self.refused.len() + self.unread.len()
+    }
 }
 
 /// Why passages could not be embedded.
@@ -126,7 +161,8 @@ impl Knowledge {
                 if !goes_on(Progress { done: done.load(Ordering::Relaxed), total }) {
                     return Ok(Vec::new());
                 }
-                let texts = self.texts_of(share).into_iter().filter_map(|(hash, text)| Some((hash, text?)));
+                let texts =
+                    self.texts_of(&self.snapshot(), share).into_iter().filter_map(|(hash, text)| Some((hash, text?)));
                 let vectors: Vec<_> = texts.map(|(hash, text)| (hash, encoder.encode(&text))).collect();
                 meaning.vectors.put_vectors(space, Grade::COARSE, &vectors)?;
                 done.fetch_add(share.len(), Ordering::Relaxed);
@@ -137,8 +173,7 @@ impl Knowledge {
     }
 
     /// The texts of passages; `None` where a file is not what the index knows.
-    fn texts_of(&self, wanted: &[Lacking]) -> Vec<(PassageHash, Option<String>)> {
-        let snapshot = self.snapshot();
+    fn texts_of(&self, snapshot: &Snapshot, wanted: &[Lacking]) -> Vec<(PassageHash, Option<String>)> {
         let mut of_note: FxHashMap<NoteKey, Vec<Passage>> = FxHashMap::default();
         let mut text_of = |wanted: &Lacking| {
             let passages = of_note.entry(wanted.key).or_insert_with(|| {
@@ -159,19 +194,22 @@ impl Knowledge {
         let Some(meaning) = &self.meaning else { return Ok(Round::Idle) };
         let space = meaning.embedder.space();
         let mut skipped = meaning.skipped.lock();
+        let snapshot = self.snapshot();
+        skipped.read_again(&snapshot);
         let mut lacking = meaning.vectors.lacking(space, Grade::FULL, limit + skipped.len())?;
-        lacking.retain(|passage| !skipped.contains(&passage.hash));
+        lacking.retain(|passage| !skipped.has(passage.hash));
         lacking.truncate(limit);
         if lacking.is_empty() {
             return Ok(Round::Idle);
         }
         let mut texts: Vec<(PassageHash, String)> = Vec::new();
-        for (hash, text) in self.texts_of(&lacking) {
+        for (hash, text) in self.texts_of(&snapshot, &lacking) {
             match text {
                 Some(text) => texts.push((hash, text)),
-                // Its file is not what the index knows. When that is mended its passages are others, or read again at
-                // the next start; the others must not wait for it.
-                None => drop(skipped.insert(hash)),
+                None => {
+                    skipped.unread.insert(hash);
+                    skipped.since.get_or_insert_with(Instant::now);
+                }
             }
         }
         let embed = |texts: &[(PassageHash, String)]| {
@@ -186,7 +224,7 @@ impl Knowledge {
                 on_threads(cores(), &texts.chunks(SHARE).collect::<Vec<_>>(), || (), |(), texts| embed(texts))?
             }
         };
-        skipped.extend(made.iter().filter(|(_, vector)| vector.is_none()).map(|(hash, _)| *hash));
+        skipped.refused.extend(made.iter().filter(|(_, vector)| vector.is_none()).map(|(hash, _)| *hash));
         let vectors: Vec<_> = made.into_iter().filter_map(|(hash, vector)| Some((hash, vector?))).collect();
         meaning.vectors.put_vectors(space, Grade::FULL, &vectors)?;
         Ok(Round::Embedded(vectors.len()))

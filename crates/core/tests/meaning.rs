@@ -1,0 +1,82 @@
+//! Which passages get vectors of the model, whatever becomes of their files meanwhile.
+
+#![expect(clippy::unwrap_used, reason = "what a test shares fails as the test does")]
+
+use std::sync::Arc;
+
+use quipu_core::index::Scope;
+use quipu_core::parse::TitleRule;
+use quipu_core::ports::{Coverage, EmbedError, Embedder, Role};
+use quipu_core::search::{Effort, Meaning, Round};
+use quipu_core::{Knowledge, Parts};
+use quipu_testkit::store_conformance::NoteStorage;
+use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
+
+/// Refuses one text and gives all others the same vector.
+struct Same;
+
+impl Embedder for Same {
+    fn space(&self) -> &str {
+        "same"
+    }
+
+    fn worth_beyond_english(&self) -> f32 {
+        1.0
+    }
+
+    fn unrelated(&self) -> f32 {
+        0.0
+    }
+
+    fn embed(&self, _role: Role, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
+        if texts.iter().any(|text| text.contains("unspeakable")) {
+            return Err(EmbedError::Unusable("it is too much".into()));
+        }
+        Ok(texts.iter().map(|_| vec![1.0, 0.0]).collect())
+    }
+}
+
+fn open(fixture: &str) -> (Arc<MemVault>, Knowledge) {
+    let clock = Arc::new(FixedClock::default());
+    let vault = Arc::new(MemVault::from_fixture(clock.clone(), fixture));
+    let store = Arc::new(MemNoteStorage::default().open());
+    let knowledge = Knowledge::new(Parts {
+        vault: vault.clone(),
+        store: store.clone(),
+        clock,
+        sources: Arc::new(MemSources::default()),
+        title_rule: TitleRule::default(),
+        stale_after: Knowledge::STALE_AFTER,
+    });
+    knowledge.start(&|_| {}).unwrap();
+    (vault, knowledge.with_meaning(Meaning::new(Arc::new(Same), store)))
+}
+
+/// Embeds until there is nothing to do; says how many passages there are and how many have vectors then.
+fn embed_all(knowledge: &Knowledge) -> (usize, usize) {
+    while knowledge.embed_some(2, Effort::OneThread).unwrap() != Round::Idle {}
+    let Coverage { passages, full, .. } = knowledge.coverage().unwrap().unwrap();
+    (passages, full)
+}
+
+#[test]
+fn passages_of_a_note_saved_meanwhile_are_embedded_once_the_index_knows_it() {
+    let long = "It stays as it is. ".repeat(100);
+    let (vault, knowledge) = open(&format!("//- a.md\n# A\n\n{long}\n\n# B\n\n{long} old\n//- b.md\nother\n"));
+    let Coverage { passages, .. } = knowledge.coverage().unwrap().unwrap();
+    assert!(passages > 3, "{passages}");
+    let text = vault.text("a.md").unwrap();
+    vault.put("a.md", text.replace("old", "new"));
+    assert_eq!(embed_all(&knowledge), (passages, 1), "the index knows another text");
+    knowledge.sync(&Scope::Everything, &|_| {}).unwrap();
+    assert_eq!(embed_all(&knowledge), (passages, passages), "passages that the save left as they were too");
+}
+
+#[test]
+fn a_refused_passage_is_not_asked_for_again_and_keeps_no_other_waiting() {
+    let (vault, knowledge) = open("//- a.md\nunspeakable\n//- b.md\none\n//- c.md\ntwo\n");
+    assert_eq!(embed_all(&knowledge), (3, 2));
+    vault.put("d.md", "three");
+    knowledge.sync(&Scope::Everything, &|_| {}).unwrap();
+    assert_eq!(embed_all(&knowledge), (4, 3));
+}
