@@ -25,7 +25,7 @@ pub use indexer::{IndexError, Indexer, Outside};
 pub use link_counts::LinkCounts;
 pub(crate) use moves::Moves;
 pub use names::{NameMatch, best_match, exact_match, near_names};
-pub(crate) use renaming::Renaming;
+pub(crate) use renaming::{Renaming, Respelled};
 pub(crate) use resolve::name_hashes;
 pub use snapshot::{HubMetric, ResolvedLink, Snapshot, TagMode};
 pub(crate) use sync::Written;

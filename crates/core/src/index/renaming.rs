@@ -17,6 +17,17 @@ pub(crate) struct Renaming<'a> {
     wanted: &'a FxHashMap<u64, Vec<NoteKey>>,
 }
 
+/// How a link is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Respelled {
+    /// As it is.
+    Kept,
+    /// With this target.
+    As(String),
+    /// No way to write it means the same.
+    Stuck,
+}
+
 impl Writer {
     /// Prepares to ask about a note of the snapshot, and what it may become.
     pub(crate) fn renaming<'a>(&'a mut self, snapshot: &'a Snapshot, key: NoteKey, renamed: &'a Note) -> Renaming<'a> {
@@ -36,16 +47,34 @@ impl Renaming<'_> {
         self.snapshot.note(self.key)
     }
 
-    /// The note that a link of `source` means now and would not mean once the note is renamed. A link that means nothing yet
-    /// may come to mean the renamed note, as it may with any new note.
-    pub(crate) fn lost_by(&mut self, source: &Note, link: &Link) -> Option<NoteKey> {
-        let now = self.resolver.resolve(source, link)?;
-        (self.would_mean(source, link) != Some(now)).then_some(now)
+    /// What links of notes mean now, and would mean once the note is renamed.
+    pub(crate) fn meant(&mut self, links: &[(&Note, &Link)]) -> Vec<(Option<NoteKey>, Option<NoteKey>)> {
+        let all =
+            |resolver: &Resolver| links.iter().map(|(source, link)| resolver.resolve(source, link)).collect::<Vec<_>>();
+        let now = all(self.resolver);
+        now.into_iter().zip(self.as_if_renamed(all)).collect()
     }
 
-    /// What a link of `source` would mean once the note is renamed.
-    pub(crate) fn would_mean(&mut self, source: &Note, link: &Link) -> Option<NoteKey> {
-        self.as_if_renamed(|resolver| resolver.resolve(source, link))
+    /// How links of `source` are to be written so that each means the same once the note is renamed. A link that means nothing
+    /// yet may come to mean the renamed note, as it may with any new note. `ways` has the ways to write a link to a note, the
+    /// best first.
+    pub(crate) fn respelled<'l>(
+        &mut self,
+        source: &Note,
+        links: impl Iterator<Item = &'l Link> + Clone,
+        ways: impl Fn(&Link, NoteKey) -> Vec<String>,
+    ) -> Vec<Respelled> {
+        let now: Vec<Option<NoteKey>> = links.clone().map(|link| self.resolver.resolve(source, link)).collect();
+        self.as_if_renamed(|resolver| {
+            let respell = |(link, now): (&Link, Option<NoteKey>)| {
+                let Some(meant) = now.filter(|_| resolver.resolve(source, link) != now) else { return Respelled::Kept };
+                let means_it = |target: &String| {
+                    resolver.resolve(source, &Link { target: target.clone(), ..link.clone() }) == Some(meant)
+                };
+                ways(link, meant).into_iter().find(means_it).map_or(Respelled::Stuck, Respelled::As)
+            };
+            links.zip(now).map(respell).collect()
+        })
     }
 
     /// What a link that stands in no note means now, and would mean then.

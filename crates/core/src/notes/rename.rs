@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::NoteError;
-use crate::index::{IndexError, Renaming, Snapshot, Writer, Written};
+use crate::index::{IndexError, Renaming, Respelled, Snapshot, Writer, Written};
 use crate::model::{ContentHash, Link, Note, NoteKey, VaultPath};
 use crate::parse;
 use crate::ports::FileChange;
@@ -164,14 +164,27 @@ fn refuse_breaking(renaming: &mut Renaming<'_>, sources: &[NoteKey], update_link
         let too_many = count > limit;
         return if too_many { Err(NoteError::TooManyLinks { path, count, limit }) } else { Ok(()) };
     }
-    let keeps_id = renaming.renamed.path.note_id() == path.note_id();
-    let (snapshot, key) = (renaming.snapshot, renaming.key);
-    let breaks = |source: &&NoteKey| {
-        let source = snapshot.note(**source);
-        source.links.iter().any(|link| renaming.lost_by(source, link) == Some(key))
+    let count = if renaming.renamed.path.note_id() == path.note_id() {
+        notes_losing_it(renaming, sources)
+    } else {
+        sources.len()
     };
-    let count = if keeps_id { sources.iter().filter(breaks).count() } else { sources.len() };
     if count > 0 { Err(NoteError::LinkIntegrity { path, count }) } else { Ok(()) }
+}
+
+/// How many of these notes have a link that means the note now and would not once it is renamed.
+fn notes_losing_it(renaming: &mut Renaming<'_>, sources: &[NoteKey]) -> usize {
+    let (snapshot, key) = (renaming.snapshot, renaming.key);
+    let links = sources.iter().flat_map(|source| {
+        let note = snapshot.note(*source);
+        note.links.iter().map(move |link| (note, link))
+    });
+    let links: Vec<(&Note, &Link)> = links.collect();
+    let meant = renaming.meant(&links).into_iter();
+    let lost = links.iter().zip(meant).filter(|(_, (now, then))| *now == Some(key) && then != now);
+    let mut losing: Vec<&VaultPath> = lost.map(|((source, _), _)| &source.path).collect();
+    losing.dedup();
+    losing.len()
 }
 
 /// A source's bytes with every link that would mean another note than now rewritten so that it means the same. The source
@@ -190,26 +203,31 @@ fn follow_links(renaming: &mut Renaming<'_>, source: &Note, bytes: &[u8]) -> Res
             target: link.target.clone(),
         }
     };
+    let (snapshot, key) = (renaming.snapshot, renaming.key);
+    let ways = |link: &Link, meant: NoteKey| {
+        let path = if meant == key { &renamed.path } else { &snapshot.note(meant).path };
+        spellings(path, link)
+    };
     let Ok(text) = std::str::from_utf8(bytes) else {
         // Byte ranges are those of the decoded text; only a whole one maps back.
-        return match source.links.iter().find(|link| renaming.lost_by(source, link).is_some()) {
-            Some(link) => Err(stuck(link)),
+        let respelled = renaming.respelled(source, source.links.iter(), ways);
+        return match source.links.iter().zip(respelled).find(|(_, respelled)| *respelled != Respelled::Kept) {
+            Some((link, _)) => Err(stuck(link)),
             None => Ok(bytes.to_vec()),
         };
     };
     let mut failed = None;
-    let rewritten = parse::rewrite_targets(text, |site| {
-        let link = &site.link;
-        let meant = renaming.lost_by(source, link)?;
-        let path = if meant == renaming.key { &renamed.path } else { &renaming.snapshot.note(meant).path };
-        let means_it = |target: &String| {
-            renaming.would_mean(source, &Link { target: target.clone(), ..link.clone() }) == Some(meant)
+    let rewritten = parse::rewrite_all_targets(text, |sites| {
+        let respelled = renaming.respelled(source, sites.iter().map(|site| &site.link), ways);
+        let target = |(site, respelled): (&parse::LinkSite, Respelled)| match respelled {
+            Respelled::Kept => None,
+            Respelled::As(target) => Some(target),
+            Respelled::Stuck => {
+                failed = Some(stuck(&site.link));
+                None
+            }
         };
-        let new = spellings(path, link).into_iter().find(means_it);
-        if new.is_none() {
-            failed = Some(stuck(link));
-        }
-        new
+        sites.iter().zip(respelled).map(target).collect()
     });
     match failed.or_else(|| rewritten.refused.first().map(|refused| stuck(&refused.link))) {
         Some(error) => Err(error),

@@ -33,6 +33,7 @@ pub use frontmatter::{text_start, with_new_text};
 pub use link_site::LinkSite;
 pub use new_note::new_note_text;
 pub use read_note::{decode, read_note};
+pub(crate) use rewrite::rewrite_all_targets;
 pub use rewrite::{RefusedTarget, Rewritten, rewrite_targets};
 pub use splice::{FrontmatterEdit, SpliceError, splice_frontmatter};
 pub use title::{TitleRule, TitleSource};

@@ -32,13 +32,22 @@ pub struct RefusedTarget {
 ///
 /// Fragments, labels and everything else stay byte for byte. Links that share a definition share its target: the first
 /// answer counts.
-pub fn rewrite_targets(text: &str, mut new_target: impl FnMut(&LinkSite) -> Option<String>) -> Rewritten {
+pub fn rewrite_targets(text: &str, new_target: impl FnMut(&LinkSite) -> Option<String>) -> Rewritten {
+    rewrite_all_targets(text, |sites| sites.iter().map(new_target).collect())
+}
+
+/// The same, of all links together.
+pub(crate) fn rewrite_all_targets(
+    text: &str,
+    new_targets: impl FnOnce(&[LinkSite]) -> Vec<Option<String>>,
+) -> Rewritten {
     let sites = link_sites(text);
+    let targets = new_targets(&sites);
     let mut edits: Vec<Edit> = Vec::new();
     let mut edit_at: FxHashMap<usize, usize> = FxHashMap::default();
     let mut refused = Vec::new();
-    for (index, site) in sites.iter().enumerate() {
-        let Some(target) = new_target(site).filter(|target| *target != site.link.target) else { continue };
+    for (index, (site, target)) in sites.iter().zip(targets).enumerate() {
+        let Some(target) = target.filter(|target| *target != site.link.target) else { continue };
         match edit_at.get(&site.target_range.start).map(|at| &mut edits[*at]) {
             Some(edit) if edit.target == target => edit.sites.push(index),
             Some(_) => refused.push((index, target)),
