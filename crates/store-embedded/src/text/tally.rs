@@ -38,10 +38,10 @@ pub(super) fn search(
     let must = level.must.as_ref().map(|must| must.weight(EnableScoring::disabled_from_searcher(&view.searcher)));
     let (must, named) = (must.transpose()?, named.map(|named| view.weight(named)).transpose()?);
     let mut tallies = Vec::new();
-    for (_, segment) in view.segments() {
+    for (place, segment) in view.segments() {
         let mut tally = Tally::of(segment, &single)?;
         together.iter().try_for_each(|phrase| tally.add(&**phrase))?;
-        tally.drop_deleted();
+        tally.drop_deleted(view.deleted_in(place));
         must.iter().try_for_each(|must| tally.keep_only(&**must))?;
         if let Some(among) = among {
             tally.keep_among(among)?;
@@ -66,9 +66,9 @@ pub(super) fn rank(
     let (scored, demand) = words.terms();
     let weighted = weighted(&scored, view, fields)?;
     let mut tallies = Vec::new();
-    for (_, segment) in view.segments() {
+    for (place, segment) in view.segments() {
         let mut tally = Tally::of(segment, &weighted)?;
-        tally.drop_deleted();
+        tally.drop_deleted(view.deleted_in(place));
         tallies.push(tally);
     }
     // Having every word is worth more where the words stand together, or in the note's name.
@@ -155,11 +155,8 @@ impl<'s> Tally<'s> {
         Ok(tally)
     }
 
-    fn drop_deleted(&mut self) {
-        if let Some(alive) = self.segment.alive_bitset() {
-            let gone = (0..self.segment.max_doc()).filter(|document| alive.is_deleted(*document));
-            gone.for_each(|document| self.scores[document as usize] = 0.0);
-        }
+    fn drop_deleted(&mut self, deleted: &[DocId]) {
+        deleted.iter().for_each(|document| self.scores[*document as usize] = 0.0);
     }
 
     /// Adds what a query gives to the documents that it matches.

@@ -74,6 +74,11 @@ impl IndexView {
         self.searcher.segment_readers().iter().enumerate()
     }
 
+    /// The documents of a segment that were deleted, ascending.
+    pub(super) fn deleted_in(&self, segment: usize) -> &[DocId] {
+        &self.deleted[segment]
+    }
+
     /// How many sections have a term.
     pub(super) fn count(&self, term: &Term) -> tantivy::Result<u64> {
         let mut count = 0;
