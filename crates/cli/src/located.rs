@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use quipu_core::ports::MemoryStore;
 use quipu_server::own_files::own_folder;
 use quipu_server::served_vault::{ServedVault, VaultSource};
 use quipu_tools::{Registry, RegistryOptions, Toolset};
@@ -93,7 +94,10 @@ impl OpenVault {
         if let Ok(open) = &self.memory
             && let Err(error) = open.database.settle()
         {
-            tracing::debug!("memory's log stays beside its file: {error}");
+            match open.database.replaced() {
+                Some(what) => tracing::warn!("memory's log stays beside its file: {what}"),
+                None => tracing::debug!("memory's log stays beside its file: {error}: {}", error.source),
+            }
         }
     }
 

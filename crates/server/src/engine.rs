@@ -73,8 +73,9 @@ impl Engine {
         let kept_current = std::thread::Builder::new().name("keeper".into()).spawn(move || keeping.keep_current());
         let kept_current = kept_current.context("while starting to index")?;
         if let Ok(memory) = open.memory() {
-            let memory = Arc::downgrade(memory);
-            let started = std::thread::Builder::new().name("memory".into()).spawn(move || make_vectors(&memory));
+            let (memory, knowledge) = (Arc::downgrade(memory), Arc::downgrade(open.knowledge()));
+            let work = move || make_vectors(&memory, &knowledge);
+            let started = std::thread::Builder::new().name("memory".into()).spawn(work);
             drop(started.context("while starting to read memory")?);
         }
         let background = options.background.then(|| Background::start(open.knowledge().clone()));
@@ -129,9 +130,19 @@ const VECTORS_AT_ONCE: usize = 16;
 const IDLE: Duration = Duration::from_secs(2);
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// Makes the vectors of what agents remember, for as long as memory is open. Words find everything meanwhile.
-fn make_vectors(memory: &Weak<Memory>) {
+/// Makes the vectors of what agents remember, for as long as memory is open. Words find everything meanwhile. Clients are told
+/// once another program has replaced memory.
+fn make_vectors(memory: &Weak<Memory>, knowledge: &Weak<Knowledge>) {
+    let mut is_told = false;
     while let Some(memory) = memory.upgrade() {
+        if !is_told
+            && let Some(message) = memory.store().replaced()
+            && let Some(knowledge) = knowledge.upgrade()
+        {
+            tracing::warn!("{message}");
+            knowledge.warn(Warning { path: ".quipu/memory.db".into(), message });
+            is_told = true;
+        }
         let embedded = memory.embed_some(VECTORS_AT_ONCE);
         drop(memory);
         match embedded {

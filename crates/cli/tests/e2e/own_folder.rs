@@ -26,7 +26,7 @@ fn used() -> TempDir {
     let folder = vault("//- a.md\nalpha\n");
     let mut client = serve(folder.path());
     client.answer("list_nodes", json!({}));
-    client.answer("create_entity", json!({"name": "Ada", "entity_type": "x"}));
+    client.answer("create_entity", json!({"name": "Ada", "entity_type": "x", "observations": ["first of all"]}));
     client.close();
     folder
 }
@@ -124,6 +124,68 @@ fn pipe_or_file_in_place_of_a_journal_does_not_hold_anybody_up() {
             folder.path().join(".quipu/memory.db-journal").symlink_metadata().is_ok(),
             "{script}: it is left there"
         );
+    }
+}
+
+/// Runs SQL on a database that no server has open; `None` where there is no program to do so.
+fn sqlite(file: &Path, sql: &str) -> Option<String> {
+    let ran = Command::new("sqlite3").arg(file).arg(sql).output().ok()?;
+    assert!(ran.status.success(), "{sql}: {}", String::from_utf8_lossy(&ran.stderr));
+    Some(String::from_utf8(ran.stdout).unwrap().trim().to_owned())
+}
+
+const ENDLESS: &str = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+
+/// A used vault whose database has a trigger that came with it, and what is in it; `None` where none can be made.
+fn with_trigger(database: &str, on: &str, body: &str) -> Option<TempDir> {
+    let folder = used();
+    let file = folder.path().join(database);
+    let planted = sqlite(&file, &format!("CREATE TRIGGER planted AFTER {on} BEGIN {body}; END"));
+    if planted.is_none() {
+        skip("there is no sqlite3 program to plant a trigger with");
+    }
+    planted.map(|_| folder)
+}
+
+#[test]
+fn trigger_in_a_memory_that_came_with_a_vault_never_runs() {
+    for body in [ENDLESS, "DELETE FROM observation"] {
+        let Some(folder) = with_trigger(".quipu/memory.db", "INSERT ON change", body) else { return };
+        let file = folder.path().join(".quipu/memory.db");
+        let seen = || sqlite(&file, "SELECT group_concat(text) FROM observation");
+        let before = seen();
+        assert_eq!(before.as_deref(), Some("first of all"));
+        let started = Instant::now();
+        let mut client = serve(folder.path());
+        assert_eq!(client.answer("list_nodes", json!({}))["total"], 1);
+        let (_, refused) = client.error("create_entity", json!({"name": "Bo", "entity_type": "x"}));
+        assert!(refused.contains("has trigger \"planted\" that Quipu does not make"), "{refused}");
+        assert!(refused.contains("move it away, or put a backup in its place"), "{refused}");
+        assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+        client.close();
+        assert_eq!(seen(), before, "{body}");
+    }
+}
+
+#[test]
+fn trigger_in_an_index_that_came_with_a_vault_never_runs() {
+    for (on, body) in [("UPDATE ON meta", ENDLESS), ("INSERT ON meta", "DELETE FROM meta")] {
+        let Some(folder) = with_trigger(".quipu/index/catalog.db", on, body) else { return };
+        let copy = TempDir::new().unwrap();
+        shell(folder.path(), &format!("cp -r . {}", copy.path().display()));
+        let started = Instant::now();
+        let mut client = serve(folder.path());
+        assert_eq!(client.answer("list_nodes", json!({}))["total"], 1);
+        client.close();
+        let indexed = Command::new(QUIPU).args(["index", "--no-embed"]).arg(copy.path()).output().unwrap();
+        let said = String::from_utf8(indexed.stderr).unwrap();
+        assert!(said.contains("trigger \"planted\"") && said.contains("anew"), "{said}");
+        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+        let left = sqlite(
+            &folder.path().join(".quipu/index/catalog.db"),
+            "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'",
+        );
+        assert_eq!(left.as_deref(), Some("0"), "the index is made anew");
     }
 }
 

@@ -123,6 +123,12 @@ pub trait MemoryStore: Send + Sync {
     /// over an entity's description in a merge, another entity or an observation, gets its ties.
     fn retie(&self, gone: &[NoteTie], made: &[NoteTie]) -> Result<(), MemoryFailure>;
 
+    /// What another program did to the place where memory is kept while it was open, and what a person can do: nothing is
+    /// written there any more. Cheap. `None` where all is well.
+    fn replaced(&self) -> Option<String> {
+        None
+    }
+
     /// Looks for damage; each finding is a sentence. Slow: reads everything.
     fn check(&self) -> Result<Vec<String>, MemoryFailure>;
 }

@@ -30,6 +30,8 @@ const READERS: usize = 4;
 pub struct MemoryDatabase {
     /// Before the writer, which must be the last to close: it alone moves the log into the file.
     readers: Mutex<Vec<Connection>>,
+    /// Looks after the file, whoever reads or writes for long.
+    looker: Option<Mutex<Connection>>,
     writer: Mutex<Connection>,
     /// `None` where all is asked through the writer: in memory, or of one view.
     file: Option<PathBuf>,
@@ -47,8 +49,10 @@ impl MemoryDatabase {
         let Opened { db: writer, folder, notice } = opening::open(file)?;
         let guard = FileGuard::new(file, &writer).map_err(|source| opening::failed(file, source))?;
         let head = log::head(&writer).map_err(|source| opening::failed(file, source))?;
+        let looker = opening::reader(file).map_err(|source| opening::failed(file, source))?;
         let memory = Self {
             readers: Mutex::default(),
+            looker: Some(Mutex::new(looker)),
             writer: Mutex::new(writer),
             file: Some(file.to_owned()),
             guard: Some(guard),
@@ -89,6 +93,7 @@ impl MemoryDatabase {
     fn of_one(connection: Connection) -> Self {
         Self {
             readers: Mutex::default(),
+            looker: None,
             writer: Mutex::new(connection),
             file: None,
             guard: None,
@@ -204,6 +209,16 @@ impl MemoryDatabase {
     /// Fails where another program moved the file away or wrote over it.
     fn check_file(&self, writer: &Connection) -> rusqlite::Result<()> {
         self.guard.as_ref().map_or(Ok(()), |guard| guard.check(writer))
+    }
+}
+
+impl Drop for MemoryDatabase {
+    /// The last connection to close moves the log into the file, unless that is another by now.
+    fn drop(&mut self) {
+        let Some(guard) = &self.guard else { return };
+        if let Err(error) = guard.check_closing(&self.writer()) {
+            tracing::warn!("memory is closed as it was found: {error}");
+        }
     }
 }
 
@@ -376,6 +391,13 @@ impl MemoryStore for MemoryDatabase {
 
     fn retie(&self, gone: &[NoteTie], made: &[NoteTie]) -> Result<(), MemoryFailure> {
         self.write(|tx| ties::retie(tx, gone, made)).map_err(|error: rusqlite::Error| failed("changed", error))
+    }
+
+    fn replaced(&self) -> Option<String> {
+        let (guard, looker) = (self.guard.as_ref()?, self.looker.as_ref()?);
+        let looker = looker.lock();
+        sqlite::start_operation();
+        failed("read", guard.check_committed(&looker).err()?).advice
     }
 
     fn check(&self) -> Result<Vec<String>, MemoryFailure> {

@@ -40,7 +40,7 @@ struct Seen {
     is_settled: bool,
     /// The last write that it had.
     number: i64,
-    /// The last write that was committed here, in the file or in its log.
+    /// The last committed write that was seen here, in the file or in its log.
     committed: i64,
 }
 
@@ -109,11 +109,23 @@ impl FileGuard {
         Ok(())
     }
 
-    /// The same after a commit, which is acknowledged only then.
+    /// The same of what was committed, here or by another process. A write is acknowledged only then.
     pub(super) fn check_committed(&self, db: &Connection) -> rusqlite::Result<()> {
         self.check(db)?;
-        self.seen().committed = db.prepare_cached("SELECT number FROM last_write")?.query_row([], |row| row.get(0))?;
+        let number = db.prepare_cached("SELECT number FROM last_write")?.query_row([], |row| row.get(0))?;
+        let mut seen = self.seen();
+        seen.committed = seen.committed.max(number);
         Ok(())
+    }
+
+    /// The same before `db` is closed: its log does not go into another file, nor away while one is in its file's place.
+    pub(super) fn check_closing(&self, db: &Connection) -> rusqlite::Result<()> {
+        let outcome = self.check(db);
+        let is_other = |there: Option<(u64, u64)>| there.is_some() && there != self.identities[0];
+        if outcome.is_err() && is_other(identities(&self.file)[0]) {
+            opening::leave_log(db)?;
+        }
+        outcome
     }
 
     /// Notes a write in its own transaction.

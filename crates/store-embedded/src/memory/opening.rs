@@ -46,6 +46,14 @@ pub enum MemoryOpenError {
         /// What it is instead.
         reason: String,
     },
+    /// Somebody put something into it that would run when it is used, or took something out.
+    #[error("{} is not as Quipu makes it: it {odd}; move it away, or put a backup in its place", file.display())]
+    Altered {
+        /// Memory's file.
+        file: PathBuf,
+        /// What it has or lacks, to follow "it".
+        odd: String,
+    },
     /// Something was kept in it, and nothing is left.
     #[error(
         "cannot open {}: it is empty, and a memory was kept in it; put a backup in its place, see `quipu backup --help`, or \
@@ -108,6 +116,9 @@ impl MemoryOpenError {
                 format!("it has schema {found}, and this version of Quipu knows {known}; use a newer one")
             }
             Self::Foreign { .. } => "its file is something else; a backup must be put in its place".to_owned(),
+            Self::Altered { odd, .. } => {
+                format!("its file {odd}; a person must move it away, or put a backup in its place")
+            }
             Self::Emptied { .. } => {
                 "its file is empty, and a memory was kept in it; a backup must be put in its place, or the file \
                  deleted to start a new memory"
@@ -170,7 +181,7 @@ pub(super) fn open(file: &Path) -> Result<Opened, MemoryOpenError> {
     let found = if is_new { 0 } else { schema_of(&db, file)? };
     let odd = sqlite::unknown_object(&db, |fresh| migrate::run_until(fresh, found)).map_err(fail)?;
     if let Some(odd) = odd {
-        return Err(MemoryOpenError::Foreign { file: file.to_owned(), reason: format!("it {odd}") });
+        return Err(MemoryOpenError::Altered { file: file.to_owned(), odd });
     }
     // Only now: the next lines write to the file.
     move_log(&db).map_err(fail)?;
