@@ -10,37 +10,37 @@ use crate::tool::{Access, ToolInfo};
 #[derive(Debug, Clone)]
 pub struct Offer {
     tools: Vec<ToolInfo>,
+    options: RegistryOptions,
 }
 
 impl Offer {
     /// The tools of a registry that the options admit.
     pub fn of(registry: &Registry, options: RegistryOptions) -> Self {
-        let admits = options.into_filter();
-        Self::new(registry.tools().filter(|tool| admits(tool)).cloned().collect())
+        let tools = registry.tools().filter(|tool| options.admit(tool)).cloned().collect();
+        Self::new(tools, options)
     }
 
     /// The tools with these names that the options admit, always in the same order.
     pub fn among<'a>(names: impl IntoIterator<Item = &'a str>, options: RegistryOptions) -> Self {
-        let (names, admits): (Vec<&str>, _) = (names.into_iter().collect(), options.into_filter());
-        let tools = every_tool().iter().filter(|tool| names.contains(&tool.name) && admits(tool));
-        Self::new(tools.cloned().collect())
+        let names: Vec<&str> = names.into_iter().collect();
+        let tools = every_tool().iter().filter(|tool| names.contains(&tool.name) && options.admit(tool));
+        Self::new(tools.cloned().collect(), options)
     }
 
     /// The same without the tools that write.
     pub fn reading(&self) -> Self {
-        Self::new(self.tools.iter().filter(|tool| tool.access == Access::Read).cloned().collect())
+        let tools = self.tools.iter().filter(|tool| tool.access == Access::Read).cloned().collect();
+        Self::new(tools, RegistryOptions { read_only: true, ..self.options.clone() })
     }
 
-    fn new(mut tools: Vec<ToolInfo>) -> Self {
-        let offered: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
-        let missing: Vec<&str> =
-            every_tool().iter().map(|tool| tool.name).filter(|name| !offered.contains(name)).collect();
+    fn new(mut tools: Vec<ToolInfo>, options: RegistryOptions) -> Self {
+        let missing = missing(&tools);
         for tool in &mut tools {
             tool.description = without_tools(&tool.description, &missing).into();
             drop_mentions(&mut tool.input_schema, &missing);
             drop_mentions(&mut tool.output_schema, &missing);
         }
-        Self { tools }
+        Self { tools, options }
     }
 
     /// The tools, always in the same order.
@@ -57,13 +57,23 @@ impl Offer {
         let Some(tool) = every_tool().iter().find(|tool| tool.name == name) else {
             return unknown_tool(name, self.tools());
         };
-        let toolset = tool.toolset.name();
-        let message = format!(
-            "{name} is not offered: this server is read-only, or runs without the toolset {toolset} or without an \
-             embedding model"
-        );
+        let why = if !self.options.toolsets.contains(&tool.toolset) {
+            format!("this server runs without the toolset {}", tool.toolset.name())
+        } else if !self.options.admit(tool) {
+            "this server is read-only".to_owned()
+        } else {
+            let need = tool.need.unwrap_or("the process that owns the vault has another version of Quipu");
+            without_tools(need, &missing(&self.tools))
+        };
+        let message = format!("{name} is not offered: {why}");
         Reply::Protocol { code: INVALID_PARAMS, message }
     }
+}
+
+/// The names of all other tools.
+fn missing(tools: &[ToolInfo]) -> Vec<&'static str> {
+    let is_missing = |name: &&str| tools.iter().all(|tool| tool.name != *name);
+    every_tool().iter().map(|tool| tool.name).filter(is_missing).collect()
 }
 
 /// Removes the clauses that name these tools from every description in a schema.
@@ -142,6 +152,19 @@ mod tests {
     }
 
     #[test]
+    fn a_tool_without_what_it_needs_says_what_that_is_and_which_other_to_call() {
+        let refusal = |names: &[&str]| {
+            let offer = Offer::among(names.iter().copied(), RegistryOptions::default());
+            let Err(Reply::Protocol { message, .. }) = offer.find("search") else { panic!("it is not offered") };
+            message
+        };
+        let both = refusal(&["ubp_search", "get_node"]);
+        assert!(both.contains("`[embedding] provider") && both.contains("ubp_search"), "{both}");
+        let alone = refusal(&["get_node"]);
+        assert!(alone.contains("`[embedding] provider") && !alone.contains("ubp_search"), "{alone}");
+    }
+
+    #[test]
     fn tools_that_are_not_offered_are_refused() {
         let options = RegistryOptions { toolsets: vec![Toolset::Notes], read_only: true };
         let offer = Offer::among(["create_node", "get_node", "list_documents", "of a newer version"], options);
@@ -150,7 +173,9 @@ mod tests {
         let refused = offer.find("create_node").map(|tool| tool.name);
         let Err(Reply::Protocol { code, message }) = refused else { panic!("{refused:?}") };
         assert_eq!(code, -32602);
-        assert!(message.starts_with("create_node is not offered: "), "{message}");
+        assert_eq!(message, "create_node is not offered: this server is read-only");
+        let Err(Reply::Protocol { message, .. }) = offer.find("list_documents") else { panic!("it is not offered") };
+        assert_eq!(message, "list_documents is not offered: this server runs without the toolset docs");
         let unknown = Reply::Protocol { code: -32602, message: "Unknown tool: get_nod; did you mean get_node?".into() };
         assert_eq!(offer.find("get_nod").map(|tool| tool.name), Err(unknown));
     }

@@ -98,8 +98,8 @@ impl Default for RegistryOptions {
 }
 
 impl RegistryOptions {
-    pub(crate) fn into_filter(self) -> impl Fn(&ToolInfo) -> bool {
-        move |tool| (!self.read_only || tool.access == Access::Read) && self.toolsets.contains(&tool.toolset)
+    pub(crate) fn admit(&self, tool: &ToolInfo) -> bool {
+        (!self.read_only || tool.access == Access::Read) && self.toolsets.contains(&tool.toolset)
     }
 }
 
@@ -156,7 +156,7 @@ impl Registry {
     }
 
     fn build(knowledge: Arc<Knowledge>, memory: Result<Arc<Memory>, String>, options: RegistryOptions) -> Self {
-        let admits = options.into_filter();
+        let admits = move |tool: &ToolInfo| options.admit(tool);
         let tools =
             every_tool().iter().filter(|tool| admits(tool) && (tool.is_available)(&knowledge)).cloned().collect();
         Self { knowledge, memory, tools, patience: Self::PATIENCE }
@@ -204,6 +204,13 @@ impl Registry {
             Err(ToolError::new(ToolErrorKind::Provider, "internal error"))
         });
         let reply = outcome.map_or_else(|error| error.reply(tool.toolset), Reply::Answer);
+        // A write is refused; what is read may be of either file.
+        if !uses_vault
+            && matches!(reply, Reply::Answer(_))
+            && let Some(what) = self.memory.as_ref().ok().and_then(|memory| memory.store().replaced())
+        {
+            call.warn(what);
+        }
         let mut warnings = call.into_warnings();
         if uses_vault {
             warnings.extend(self.knowledge.warnings(session, &session.touched_since(edition)));

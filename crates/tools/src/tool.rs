@@ -41,6 +41,9 @@ pub(crate) trait Tool: 'static {
     /// The error text for a missing required argument, where the contract fixes one.
     const MISSING_ARGUMENT: Option<&'static str> = None;
 
+    /// What it needs that a vault may not have, and what to do then: to follow a colon.
+    const NEED: Option<&'static str> = None;
+
     /// Whether the vault has what the tool requires. A tool that is not available is not listed.
     fn is_available(_knowledge: &Knowledge) -> bool {
         true
@@ -116,6 +119,7 @@ pub struct ToolInfo {
     /// Whether every answer is an object, as protocols before 2026-07-28 require.
     pub answers_object: bool,
     pub(crate) missing_argument: Option<&'static str>,
+    pub(crate) need: Option<&'static str>,
     pub(crate) is_available: fn(&Knowledge) -> bool,
     pub(crate) run: fn(&Call<'_>, Value) -> Result<Value, ToolError>,
 }
@@ -134,6 +138,7 @@ impl ToolInfo {
             answers_object: output_schema.get("type").and_then(Value::as_str) == Some("object"),
             output_schema,
             missing_argument: T::MISSING_ARGUMENT,
+            need: T::NEED,
             is_available: T::is_available,
             run: run::<T>,
         }

@@ -6,10 +6,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::client::{Client, LEGACY, QUIPU, serve_command};
+use crate::client::{Client, LEGACY, QUIPU, first_block, serve_command, warnings};
 
 /// A server on a vault of its own.
 fn serve(vault: &Path) -> Client {
@@ -34,7 +34,7 @@ fn shell(folder: &Path, script: &str) {
 
 /// Each variant: the things that another memory has, and what is done in `.quipu` to the file of a running server. `$other`
 /// is a folder with that memory, and with `old.db`, `base.db` and `backup.db` of the same one.
-const VARIANTS: [(&str, usize, &str); 13] = [
+const VARIANTS: [(&str, usize, &str); 18] = [
     ("another memory, smaller", 1, "cp $other/memory.db memory.db"),
     ("another memory, as large", 40, "cp $other/memory.db memory.db"),
     ("another memory, larger", 400, "cp $other/memory.db memory.db"),
@@ -46,7 +46,20 @@ const VARIANTS: [(&str, usize, &str); 13] = [
     ("an older copy", 0, "cp $other/old.db memory.db"),
     ("an older copy, the log removed", 0, "rm memory.db-wal; cp $other/old.db memory.db"),
     ("a backup of what is there", 0, "cp $other/backup.db memory.db"),
+    ("an older copy in place of the name", 0, "cp $other/old.db new; mv new memory.db"),
+    (
+        "an older copy in place of the name, the logs removed",
+        0,
+        "rm memory.db-wal memory.db-shm; cp $other/old.db new; mv new memory.db",
+    ),
+    (
+        "another memory in place of the name, the logs removed",
+        40,
+        "rm memory.db-wal memory.db-shm; cp $other/memory.db new; mv new memory.db",
+    ),
     ("cut to nothing", 0, ": > memory.db"),
+    ("cut to nothing, the logs removed", 0, "rm memory.db-wal memory.db-shm; : > memory.db"),
+    ("cut in the middle", 0, "truncate -s 8192 memory.db"),
     ("the index of the log removed", 0, "rm memory.db-shm"),
 ];
 
@@ -73,6 +86,8 @@ fn no_write_is_acknowledged_once_another_program_replaced_memory() {
         assert!(copied.status.success(), "{copied:?}");
         shell(&own, &script.replace("$other", theirs.to_str().unwrap()));
         let replaced = std::fs::read(own.join("memory.db")).unwrap();
+        let read = client.call("get_current_time", json!({}));
+        assert!(warnings(&read).iter().any(|told| told.contains("memory's file")), "{variant}: {read}");
         for number in 0..10 {
             let refused = remember(&mut client, &format!("late {number}")).expect_err(variant);
             assert!(refused.contains("memory's file"), "{variant}: {refused}");
@@ -82,7 +97,21 @@ fn no_write_is_acknowledged_once_another_program_replaced_memory() {
         let is_replaced = script.split([' ', ';']).any(|word| word == "memory.db");
         let is_written = std::fs::read(own.join("memory.db")).unwrap() != replaced;
         assert!(!is_replaced || !is_written, "{variant}: the file was written to");
+        check_next_start(vault.path(), variant, script);
     }
+}
+
+/// The next server has all that was acknowledged, or has the file that was put there, or says what is wrong. What was in the log
+/// alone is never lost without a word, unless somebody removed the log.
+fn check_next_start(vault: &Path, variant: &str, script: &str) {
+    let mut client = serve(vault);
+    let found = client.call("search_entities", json!({"query": "new"}));
+    let is_refused = found["isError"] == true;
+    let names = |found: &Value| found.as_array().is_some_and(|all| all.iter().any(|one| one["name"] == "new"));
+    let is_found = found["isError"] != true && names(&first_block(&found));
+    let is_log_removed = script.contains("memory.db-wal");
+    assert!(is_refused || is_found || is_log_removed, "{variant}: {found}");
+    client.close();
 }
 
 /// What is there already may be copied over itself.

@@ -455,5 +455,6 @@ fn clients_are_told_when_a_takeover_changes_the_tools() {
     assert!(!has_search(&mut other), "no meanings are compared by this process");
     let refused = other.request("tools/call", json!({ "name": "search", "arguments": { "query": "old" } }));
     let said = refused["error"]["message"].as_str().unwrap();
-    assert!(said.starts_with("search is not offered"), "{refused}");
+    assert!(said.starts_with("search is not offered: embedding is off"), "{refused}");
+    assert!(said.contains("`[embedding] provider") && said.contains("call ubp_search"), "{refused}");
 }

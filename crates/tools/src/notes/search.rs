@@ -55,6 +55,11 @@ impl Tool for Search {
         links, properties and an excerpt; for the text of matching sections use ubp_search.";
     const ACCESS: Access = Access::Read;
 
+    const NEED: Option<&'static str> = Some(
+        "embedding is off (`[embedding] provider = \"none\"` in the settings); to search by words call ubp_search; to search by \
+         meaning set another provider and restart",
+    );
+
     fn is_available(knowledge: &Knowledge) -> bool {
         knowledge.has_meaning()
     }
