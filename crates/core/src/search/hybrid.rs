@@ -28,6 +28,13 @@ const MEANING: f32 = 0.5;
 /// on Japanese the coarse vectors rank far below the full ones (docs/search.md).
 const COARSE: f32 = 0.6;
 
+/// A section that has none of the words is found only if it is nearer than unrelated texts by this much.
+const NEARER_BY: f32 = 0.08;
+
+/// By this much where no section has any of the words: then nothing bears out that the query means anything here. The builtin
+/// model puts what means nothing (`zzqqxx flurbl`, `zzzzq`) as near as 0.63 to a section, and unrelated texts at 0.5.
+const ALONE_NEARER_BY: f32 = 0.16;
+
 /// What links to the best hits are worth. Enough to order what is otherwise alike, too little to lift the unrelated.
 const LINKS: f32 = 0.06;
 
@@ -155,7 +162,13 @@ impl Knowledge {
             _ => 0.0,
         };
         let unrelated = if meaning_only { 0.0 } else { self.unrelated() };
-        let sections = weighed(&words, near.as_deref().unwrap_or_default(), worth, unrelated);
+        let least = match words.hits.is_empty() {
+            _ if meaning_only => f32::NEG_INFINITY,
+            true => unrelated + ALONE_NEARER_BY,
+            false => unrelated + NEARER_BY,
+        };
+        let near = near.unwrap_or_default();
+        let sections = weighed(&words, &near, worth, unrelated, least);
         let mut notes = notes_of(sections);
         // What is no longer in the vault is left out: a note, or sections of one that was edited meanwhile.
         notes.retain_mut(|(key, best)| {
@@ -237,8 +250,15 @@ fn worth_on(text: &str, beyond_english: f32, full: f32) -> f32 {
     share * english + (1.0 - share) * beyond_english
 }
 
-/// Every section of either ranking with both its parts.
-fn weighed(words: &RankedText, near: &[VectorHit], worth: f32, unrelated: f32) -> Vec<(NoteKey, FoundSection)> {
+/// Every section of either ranking with both its parts, but for those that have none of the words and are less similar than
+/// `least_alone`.
+fn weighed(
+    words: &RankedText,
+    near: &[VectorHit],
+    worth: f32,
+    unrelated: f32,
+    least_alone: f32,
+) -> Vec<(NoteKey, FoundSection)> {
     let best = words.hits.first().map_or(0.0, |hit| hit.score);
     let scale = (best * words.most.max(best)).sqrt();
     let meaning_of = |similarity: f32| worth * ((similarity - unrelated) / (1.0 - unrelated)).clamp(0.0, 1.0);
@@ -251,6 +271,11 @@ fn weighed(words: &RankedText, near: &[VectorHit], worth: f32, unrelated: f32) -
     for hit in &words.hits {
         let share = (1.0 - worth) * (hit.score / scale).min(1.0);
         sections.entry((hit.key, hit.section)).or_insert((0.0, least)).0 = share;
+    }
+    for hit in near.iter().filter(|hit| worth == 0.0 || hit.similarity < least_alone) {
+        if sections.get(&(hit.key, hit.section)).is_some_and(|(words, _)| *words == 0.0) {
+            sections.remove(&(hit.key, hit.section));
+        }
     }
     let section =
         |((key, section), (words, meaning))| (key, FoundSection { section, score: words + meaning, words, meaning });
