@@ -20,6 +20,7 @@ use quipu_testkit::generate::Random;
 use crate::shell;
 pub(crate) use memory::run as run_memory;
 use model::Model;
+pub(crate) use questions::{Answered, ask_together};
 
 /// Rounds unless told otherwise.
 pub(crate) const ROUNDS: u64 = 200;
@@ -91,7 +92,7 @@ pub(crate) fn compare_with_fresh(binary: &Path, vault: &Path, home: &Path) -> an
     compare(binary, vault, home, &left)
 }
 
-fn compare(binary: &Path, vault: &Path, home: &Path, left: &[questions::Answered]) -> anyhow::Result<()> {
+fn compare(binary: &Path, vault: &Path, home: &Path, left: &[Answered]) -> anyhow::Result<()> {
     let copy = home.join("copy");
     copy_notes(vault, &copy)?;
     let mut rebuilt = questions::ask(asked(binary, &copy)?).context("of the server without an index")?;

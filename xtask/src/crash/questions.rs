@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 const WORDS: [&str; 4] = ["storm", "anchor knot", "嵐", "夜"];
 
 /// An answer beside its question.
-pub(super) type Answered = (String, Value);
+pub(crate) type Answered = (String, Value);
 
 /// Asks a server everything its tools can tell, then leaves it.
 pub(super) fn ask(mut server: Client) -> anyhow::Result<Vec<Answered>> {
@@ -48,7 +48,7 @@ pub(super) fn ask(mut server: Client) -> anyhow::Result<Vec<Answered>> {
 }
 
 /// Sends all questions before it waits for the first answer; there are far fewer than a server lets wait.
-fn ask_together(wire: &mut Wire, questions: Vec<(&str, Value)>) -> anyhow::Result<Vec<Answered>> {
+pub(crate) fn ask_together(wire: &mut Wire, questions: Vec<(&str, Value)>) -> anyhow::Result<Vec<Answered>> {
     let mut sent = BTreeMap::new();
     for (tool, arguments) in questions {
         sent.insert(wire.send_call(tool, &arguments)?, (format!("{tool} {arguments}"), Value::Null));

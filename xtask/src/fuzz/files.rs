@@ -6,7 +6,6 @@
 
 mod operations;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
@@ -16,6 +15,7 @@ use quipu_testkit::client::Wire;
 use quipu_testkit::generate::Random;
 use serde_json::{Value, json};
 
+use crate::crash::{Answered, ask_together};
 use crate::{crash, shell};
 
 /// Rounds unless told otherwise.
@@ -34,9 +34,6 @@ const ROUNDS_OF_VAULT: u64 = 6;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const WORDS: [&str; 4] = ["anchor", "storm knot", "one", "嵐"];
-
-/// An answer beside its question.
-type Answered = (String, Value);
 
 pub(crate) fn run(binary: &Path, rounds: u64, seed: u64) -> anyhow::Result<()> {
     let started = Instant::now();
@@ -112,7 +109,7 @@ fn compare(binary: &Path, vault: &Path, home: &Path, wire: &mut Wire) -> anyhow:
 
 /// What the index says without opening a file.
 fn ask_index(wire: &mut Wire) -> anyhow::Result<Vec<Answered>> {
-    let mut answers = ask(wire, vec![("list_nodes", json!({ "limit": 1000 }))])?;
+    let mut answers = ask_together(wire, vec![("list_nodes", json!({ "limit": 1000 }))])?;
     let mut questions =
         vec![("list_documents", json!({ "limit": 1000 })), ("ubp_get_graph", json!({ "max_nodes": 1000 }))];
     for metric in ["in_degree", "out_degree", "pagerank"] {
@@ -122,7 +119,7 @@ fn ask_index(wire: &mut Wire) -> anyhow::Result<Vec<Answered>> {
         questions.push(("search_by_tags", json!({ "tags": [tag], "limit": 100 })));
     }
     let neighbors = ids(&answers)?.into_iter().map(|id| ("get_neighbors", json!({ "id": id, "limit": 50 })));
-    answers.extend(ask(wire, questions.into_iter().chain(neighbors).collect())?);
+    answers.extend(ask_together(wire, questions.into_iter().chain(neighbors).collect())?);
     Ok(answers)
 }
 
@@ -135,25 +132,12 @@ fn ask_text(wire: &mut Wire, ids: &[Value]) -> anyhow::Result<Vec<Answered>> {
         questions.push(("search_docs", json!({ "query": words, "maxResults": 50 })));
     }
     questions.extend(ids.iter().map(|id| ("get_node", json!({ "id": id, "depth": 1 }))));
-    ask(wire, questions)
+    ask_together(wire, questions)
 }
 
 fn ids(answers: &[Answered]) -> anyhow::Result<Vec<Value>> {
     let nodes = answers[0].1["nodes"].as_array().context("list_nodes has no nodes")?;
     Ok(nodes.iter().map(|node| node["id"].clone()).collect())
-}
-
-fn ask(wire: &mut Wire, questions: Vec<(&str, Value)>) -> anyhow::Result<Vec<Answered>> {
-    let mut sent = BTreeMap::new();
-    for (tool, arguments) in questions {
-        sent.insert(wire.send_call(tool, &arguments)?, (format!("{tool} {arguments}"), Value::Null));
-    }
-    for _ in 0..sent.len() {
-        let answer = wire.receive()?;
-        let (question, value) = sent.get_mut(&answer.id).context("an answer to nothing that was asked")?;
-        *value = answer.value().with_context(|| format!("{question}: {}", answer.message))?;
-    }
-    Ok(sent.into_values().collect())
 }
 
 fn difference(found: &[Answered], expected: &[Answered]) -> Option<String> {
