@@ -159,7 +159,7 @@ fn trigger_in_a_memory_that_came_with_a_vault_never_runs() {
         let mut client = serve(folder.path());
         assert_eq!(client.answer("list_nodes", json!({}))["total"], 1);
         let (_, refused) = client.error("create_entity", json!({"name": "Bo", "entity_type": "x"}));
-        assert!(refused.contains("has trigger \"planted\" that Quipu does not make"), "{refused}");
+        assert!(refused.contains("has trigger \"planted\" that Quipu does not create"), "{refused}");
         assert!(refused.contains("move it away, or put a backup in its place"), "{refused}");
         assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
         client.close();
@@ -179,7 +179,7 @@ fn trigger_in_an_index_that_came_with_a_vault_never_runs() {
         client.close();
         let indexed = Command::new(QUIPU).args(["index", "--no-embed"]).arg(copy.path()).output().unwrap();
         let said = String::from_utf8(indexed.stderr).unwrap();
-        assert!(said.contains("trigger \"planted\"") && said.contains("anew"), "{said}");
+        assert!(said.contains("trigger \"planted\"") && said.contains("rebuilt"), "{said}");
         assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
         let left = sqlite(
             &folder.path().join(".quipu/index/catalog.db"),

@@ -16,7 +16,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use super::apply::{ChangeWriter, StepError};
 use super::backup::{self, BackupError};
 use super::failure::failed;
-use super::file_guard::FileGuard;
+use super::file_guard::{self, FileGuard};
 use super::opening::{self, MemoryOpenError, Opened};
 use super::undo::UndoFault;
 use super::{check, contexts, log, migrate, read, requests, ties, undo, vectors};
@@ -40,6 +40,7 @@ pub struct MemoryDatabase {
     folder: Option<OwnFolder>,
     /// Whether the folder says that a memory was kept in it.
     is_marked: AtomicBool,
+    id: i64,
     notice: Option<String>,
 }
 
@@ -50,6 +51,8 @@ impl MemoryDatabase {
         let guard = FileGuard::new(file, &writer).map_err(|source| opening::failed(file, source))?;
         let head = log::head(&writer).map_err(|source| opening::failed(file, source))?;
         let looker = opening::reader(file).map_err(|source| opening::failed(file, source))?;
+        let id = file_guard::id_of(&writer).map_err(|source| opening::failed(file, source))?;
+        let is_known = opening::is_marked(&folder, file);
         let memory = Self {
             readers: Mutex::default(),
             looker: Some(Mutex::new(looker)),
@@ -58,9 +61,10 @@ impl MemoryDatabase {
             guard: Some(guard),
             folder: Some(folder),
             is_marked: AtomicBool::new(false),
+            id,
             notice,
         };
-        if head > ChangeNumber(0) {
+        if is_known || head > ChangeNumber(0) {
             memory.mark_as_started();
         }
         Ok(memory)
@@ -99,6 +103,7 @@ impl MemoryDatabase {
             guard: None,
             folder: None,
             is_marked: AtomicBool::new(true),
+            id: 0,
             notice: None,
         }
     }
@@ -200,7 +205,7 @@ impl MemoryDatabase {
     fn mark_as_started(&self) {
         if let (Some(folder), Some(file), false) =
             (&self.folder, &self.file, self.is_marked.swap(true, Ordering::Relaxed))
-            && let Err(error) = folder.create_file(&opening::marker_of(file))
+            && let Err(error) = opening::keep_id(folder, file, self.id)
         {
             tracing::debug!(%error, "an empty memory file will be taken for a new one");
         }

@@ -164,6 +164,16 @@ impl FileGuard {
     }
 }
 
+/// The id of the memory in a file, read without the log beside it.
+pub(super) fn id_in(file: &Path) -> rusqlite::Result<Option<i64>> {
+    Ok(in_file(file)?.map(|state| state.id))
+}
+
+/// The same of an open memory.
+pub(super) fn id_of(db: &Connection) -> rusqlite::Result<i64> {
+    db.query_row("SELECT id FROM file_id", [], |row| row.get(0))
+}
+
 /// Whether a file belongs to the log beside it, through which `db` sees it.
 pub(super) fn is_of_its_log(file: &Path, db: &Connection) -> rusqlite::Result<bool> {
     is_earlier_state(db, in_file(file)?)

@@ -4,12 +4,14 @@
 //! Only SQLite ever opens it. Whoever else does lets go, on closing it, of every lock that this process has on it; another
 //! process may then take it for closed and remove the log beside it.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rustix::fs::OFlags;
 
 use super::backup::{self, BackupError};
 use super::{failure, file_guard, migrate};
@@ -174,6 +176,11 @@ pub(super) fn open(file: &Path) -> Result<Opened, MemoryOpenError> {
     // this connection's own, and goes with it.
     if has_log {
         leave_log(&db).map_err(fail)?;
+        // Through the log of another file anything may be read.
+        let (kept, id) = (kept_id(&folder, file), file_guard::id_in(file).map_err(fail)?);
+        if kept.is_some() && id.is_some() && kept != id {
+            return Err(MemoryOpenError::OtherLog { file: file.to_owned() });
+        }
         if !is_new && !file_guard::is_of_its_log(file, &db).map_err(fail)? {
             return Err(MemoryOpenError::OtherLog { file: file.to_owned() });
         }
@@ -203,9 +210,33 @@ pub(super) fn open(file: &Path) -> Result<Opened, MemoryOpenError> {
     Ok(Opened { db, folder, notice })
 }
 
-/// The file that says that a memory was kept beside it.
-pub(super) fn marker_of(file: &Path) -> String {
+/// An id is shorter.
+const MARKER_BYTES: u64 = 32;
+
+/// The file that says that a memory was kept beside it, and which.
+fn marker_of(file: &Path) -> String {
     format!("{}.started", file.file_stem().unwrap_or_default().to_string_lossy())
+}
+
+/// The id of the memory that was last kept in the folder, as the marker has it.
+fn kept_id(folder: &OwnFolder, file: &Path) -> Option<i64> {
+    let mut text = String::new();
+    folder.file(&marker_of(file), OFlags::RDONLY).ok()?.take(MARKER_BYTES).read_to_string(&mut text).ok()?;
+    text.parse().ok()
+}
+
+/// Has the folder say which memory is kept in it.
+pub(super) fn keep_id(folder: &OwnFolder, file: &Path, id: i64) -> std::io::Result<()> {
+    if kept_id(folder, file) == Some(id) {
+        return Ok(());
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+    folder.file(&marker_of(file), flags)?.write_all(id.to_string().as_bytes())
+}
+
+/// Whether the folder says that a memory was kept in it.
+pub(super) fn is_marked(folder: &OwnFolder, file: &Path) -> bool {
+    folder.check(&marker_of(file)).unwrap_or(false)
 }
 
 /// A new file must not take the place of a memory that was lost. Who removes a file means it; an empty one is damaged. Returns
