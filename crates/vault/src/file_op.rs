@@ -30,8 +30,8 @@ pub(crate) struct JournalEntry {
     pub(crate) op: FileOp,
 }
 
-/// What is done to the name. `trashed` is the old version's path in the trash. The serialized names are those of journal
-/// format 1.
+/// What is done to the name. `trashed` is the old version's path in the trash. The names in the file are those of earlier
+/// versions, whose journals must stay readable.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum FileOp {
     #[serde(rename = "Put")]

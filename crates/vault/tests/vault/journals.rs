@@ -3,9 +3,10 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 
+use quipu_core::RequestKey;
 use quipu_core::ports::VaultFiles;
 
-use crate::home::{Home, create, hash};
+use crate::home::{Home, create, hash, path};
 
 const TEMPORARY: &str = ".18a0b1c2d3e4f506-77-0.quipu-tmp";
 const VERSION: &str = "20260131T093000.123456789Z-000-replaced/a.md";
@@ -133,4 +134,53 @@ fn link_or_folder_in_place_of_a_journal_is_refused() {
     assert_eq!(vault.list().unwrap().warnings.len(), 2);
     vault.apply(&[create("b.md", "written as ever")]).unwrap();
     assert_eq!(around.text("victim.txt").as_deref(), Some("mine"));
+}
+
+/// A vault in the middle of a write, and the journal of that write as every version since format 2 wrote it.
+fn interrupted(entries: impl Fn(&Home) -> String, files: &[(&str, &str)]) -> Home {
+    let home = Home::new(files);
+    std::fs::create_dir_all(home.at(".quipu")).unwrap();
+    let file = home.at(".quipu/journal.json");
+    home.save(".quipu/journal.json", &entries(&home));
+    std::fs::set_permissions(file, PermissionsExt::from_mode(0o600)).unwrap();
+    home
+}
+
+#[test]
+fn journal_of_an_earlier_version_is_undone() {
+    let temporary = |index: u32| TEMPORARY.replace("-0.", &format!("-{index}."));
+    let deleted = VERSION.replace("replaced/a.md", "deleted/c.md");
+    let (old, new) = (hash("old").0, hash("new").0);
+    let entry = |name: &str, index: u32, deed: &str| {
+        format!(r#"{{"folder":"","name":"{name}","temporary":"{}","deed":{deed}}}"#, temporary(index))
+    };
+    let effects = [
+        entry("a.md", 0, &format!(r#"{{"Swap":{{"old":{old:?},"new":{new:?},"kept":"{VERSION}"}}}}"#)),
+        entry("c.md", 1, &format!(r#"{{"Take":{{"old":{old:?},"kept":"{deleted}"}}}}"#)),
+        put("made", "b.md", &temporary(2)),
+    ];
+    // The first two operations took place; the last one did not.
+    let files = [
+        ("a.md", "new"),
+        (&temporary(0), "old"),
+        (&format!(".quipu/trash/{VERSION}"), "old"),
+        (&temporary(1), "old"),
+        (&format!(".quipu/trash/{deleted}"), "old"),
+        (&format!("made/{}", temporary(2)), "note"),
+    ];
+    let home = interrupted(|home| well_informed(home, &effects.join(","), r#""made""#), &files);
+    assert_eq!(home.open().list().unwrap().warnings, []);
+    assert_eq!(home.tree(), [("a.md".to_owned(), "old".to_owned()), ("c.md".to_owned(), "old".to_owned())]);
+}
+
+#[test]
+fn journal_of_an_earlier_version_records_its_request() {
+    let key = RequestKey(7);
+    let asked = format!(r#","asked":{{"request":"{key}","place":"a.md"}}}}"#);
+    let journal = |home: &Home| {
+        let journal = well_informed(home, &put("", "a.md", TEMPORARY), "");
+        format!("{}{asked}", journal.strip_suffix('}').unwrap())
+    };
+    let home = interrupted(journal, &[("a.md", "note")]);
+    assert_eq!(home.open().carried_out(key).unwrap(), Some(path("a.md")));
 }
