@@ -1,7 +1,6 @@
-//! Opens a vault: the one place that names the folder of files and the store that stand behind the ports.
+//! The composition root: the one place that names the implementations behind the ports.
 //!
-//! The index may always live in memory instead of in its folder. Then everything works, and the next start is as slow as
-//! this one.
+//! If the index cannot be kept in its folder it is kept in memory: everything works, but every start reads all files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,17 +18,13 @@ use quipu_vault::{FolderSources, FolderVault, VaultOptions};
 use crate::config::{Config, ConfigError};
 use crate::trust::{self, Allowed};
 
-/// A vault and what stands behind it.
+/// An open vault.
 pub(crate) struct OpenVault {
-    /// What is asked.
     pub(crate) knowledge: Arc<Knowledge>,
-    /// The files.
     pub(crate) vault: Arc<FolderVault>,
-    /// The index.
     pub(crate) store: Arc<EmbeddedStore>,
-    /// Where the index is kept.
-    pub(crate) index: IndexPlace,
-    /// What agents learned, or why it cannot be had.
+    /// Where `store` is kept.
+    pub(crate) index: IndexLocation,
     pub(crate) memory: Result<OpenMemory, MemoryOpenError>,
 }
 
@@ -42,44 +37,41 @@ impl std::fmt::Debug for OpenVault {
     }
 }
 
-/// What agents learned, and the file behind it.
+/// An open memory and its database.
 #[derive(Clone)]
 pub(crate) struct OpenMemory {
-    /// What is asked.
     pub(crate) memory: Arc<Memory>,
-    /// The file.
     pub(crate) database: Arc<MemoryDatabase>,
 }
 
-/// How a command wants to use the vault.
+/// How a command uses `.quipu/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
-    /// Keeps its index in the vault's `.quipu/`, which is made where there is none.
-    Keep,
-    /// The same, and forgets first what the index held.
+pub(crate) enum OpenMode {
+    /// Creates the index and memory if they do not exist.
+    Create,
+    /// As `Create`, and deletes the existing index first.
     Rebuild,
-    /// Uses the index that is there, and leaves a folder without one as it is.
-    Look,
+    /// Uses what exists and creates nothing.
+    Existing,
 }
 
 /// Where the index is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum IndexPlace {
-    /// In this folder.
+pub(crate) enum IndexLocation {
     Folder(PathBuf),
-    /// In this process only.
-    Memory(WhyMemory),
+    /// In the memory of this process.
+    Memory(InMemoryReason),
 }
 
-/// Why the index is not kept.
+/// Why the index is not kept on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum WhyMemory {
-    /// Another process has the folder open.
-    Owned,
-    /// The folder cannot be written.
+pub(crate) enum InMemoryReason {
+    /// Another process has it open.
+    InUse,
+    /// Its folder cannot be written.
     Unwritable(String),
-    /// There is none yet, and the command only looks.
-    NotYet,
+    /// It does not exist, and the command does not create it.
+    Missing,
 }
 
 /// Why a vault could not be opened.
@@ -93,26 +85,26 @@ pub(crate) enum ComposeError {
     Other(#[from] anyhow::Error),
 }
 
-/// Makes the folder that is ours, unless it is there, and closes it to other accounts.
+/// Creates `.quipu/` if it does not exist, and denies other users access to it.
 pub(crate) fn make_own_folder(vault: &FolderVault) -> std::io::Result<()> {
     vault.make_own_folder()?;
     own_files::tighten(&own_folder(vault.root()))
 }
 
-/// Where a vault's index lies.
+/// The folder of a vault's index.
 pub(crate) fn index_folder(root: &Path) -> PathBuf {
     own_folder(root).join("index")
 }
 
-/// Where a vault's memory lies.
+/// The file of a vault's memory.
 pub(crate) fn memory_file(root: &Path) -> PathBuf {
     own_folder(root).join("memory.db")
 }
 
 /// Opens a vault. Nothing is read yet: see [`Knowledge::start`].
-pub(crate) fn open(root: &Path, config: &Config, wish: Wish) -> Result<OpenVault, ComposeError> {
+pub(crate) fn open(root: &Path, config: &Config, mode: OpenMode) -> Result<OpenVault, ComposeError> {
     let vault = Arc::new(open_files(root, config, false)?);
-    let (store, index) = open_index(&vault, wish)?;
+    let (store, index) = open_index(&vault, mode)?;
     let store = Arc::new(store);
     let Allowed { provider, warning } = trust::allowed(vault.root(), &config.embedding);
     let embedder = open_embedder(provider)?;
@@ -133,7 +125,7 @@ pub(crate) fn open(root: &Path, config: &Config, wish: Wish) -> Result<OpenVault
     if let Some(message) = warning {
         knowledge.warn(quipu_core::model::Warning { path: crate::config::FILE.to_owned(), message });
     }
-    let memory = open_memory(&vault, config, embedder, wish)?;
+    let memory = open_memory(&vault, config, embedder, mode)?;
     let knowledge = match &memory {
         Ok(open) => {
             if let Some(notice) = open.database.notice() {
@@ -147,18 +139,18 @@ pub(crate) fn open(root: &Path, config: &Config, wish: Wish) -> Result<OpenVault
     Ok(OpenVault { knowledge: Arc::new(knowledge), vault, store, index, memory })
 }
 
-/// Opens a vault's memory alone, for commands that need nothing else.
+/// Opens a vault's memory without its index.
 pub(crate) fn open_memory_alone(
     root: &Path,
     config: &Config,
-    wish: Wish,
+    mode: OpenMode,
 ) -> Result<Result<OpenMemory, MemoryOpenError>, ComposeError> {
     let vault = open_files(root, config, false)?;
     let Allowed { provider, .. } = trust::allowed(vault.root(), &config.embedding);
-    open_memory(&vault, config, open_embedder(provider)?, wish)
+    open_memory(&vault, config, open_embedder(provider)?, mode)
 }
 
-/// What compares meanings, if anything shall.
+/// The embedder of a provider; `None` for the provider `none`.
 fn open_embedder(provider: Provider) -> Result<Option<Arc<dyn Embedder>>, ComposeError> {
     let settings = quipu_embed::EmbedderSettings {
         provider,
@@ -168,32 +160,32 @@ fn open_embedder(provider: Provider) -> Result<Option<Arc<dyn Embedder>>, Compos
     quipu_embed::open(&settings).map_err(|error| no_embedder(&error))
 }
 
-/// Fails where no command could ask this provider. Nobody is asked here.
+/// Fails if the settings of this provider are invalid. Sends nothing to it.
 pub(crate) fn check_provider(provider: Provider) -> Result<(), ComposeError> {
     let keys = Keys::from_environment();
     let settings = quipu_embed::EmbedderSettings { provider, keys, ..quipu_embed::EmbedderSettings::default() };
     match quipu_embed::open(&settings) {
-        // The key may be set only where the server is started.
+        // The key may be set only in the environment of the server.
         Ok(_) | Err(quipu_embed::SettingsError::NoKey) => Ok(()),
         Err(error) => Err(no_embedder(&error)),
     }
 }
 
 fn no_embedder(error: &quipu_embed::SettingsError) -> ComposeError {
-    let hint = "look at [embedding]; provider = \"builtin\" needs neither an address nor a key".to_owned();
+    let hint = "change the table [embedding]; provider = \"builtin\" needs neither an address nor a key".to_owned();
     ConfigError { place: crate::config::FILE.to_owned(), message: error.to_string(), hint }.into()
 }
 
-/// Memory is the one thing here that cannot be made anew: where its file cannot be used, there is none, and the rest works.
+/// Memory cannot be rebuilt. If its file cannot be used, the inner error says why, and the rest of the vault works.
 fn open_memory(
     vault: &FolderVault,
     config: &Config,
     embedder: Option<Arc<dyn Embedder>>,
-    wish: Wish,
+    mode: OpenMode,
 ) -> Result<Result<OpenMemory, MemoryOpenError>, ComposeError> {
     let file = memory_file(vault.root());
-    let database = if wish == Wish::Look && file.symlink_metadata().is_err() {
-        MemoryDatabase::in_memory().context("while making an empty memory")?
+    let database = if mode == OpenMode::Existing && file.symlink_metadata().is_err() {
+        MemoryDatabase::in_memory().context("cannot create an empty memory")?
     } else {
         if let Err(error) = make_own_folder(vault) {
             return Ok(Err(MemoryOpenError::Failed { file, source: error.into() }));
@@ -237,26 +229,26 @@ pub(crate) fn open_files(root: &Path, config: &Config, read_only: bool) -> Resul
     })
 }
 
-fn open_index(vault: &FolderVault, wish: Wish) -> Result<(EmbeddedStore, IndexPlace), ComposeError> {
+fn open_index(vault: &FolderVault, mode: OpenMode) -> Result<(EmbeddedStore, IndexLocation), ComposeError> {
     let folder = index_folder(vault.root());
-    if wish == Wish::Look && !folder.is_dir() {
-        return in_memory(WhyMemory::NotYet);
+    if mode == OpenMode::Existing && !folder.is_dir() {
+        return in_memory(InMemoryReason::Missing);
     }
     if let Err(error) = make_own_folder(vault) {
-        return in_memory(WhyMemory::Unwritable(error.to_string()));
+        return in_memory(InMemoryReason::Unwritable(error.to_string()));
     }
-    let opened = match wish {
-        Wish::Keep | Wish::Look => EmbeddedStore::open(&folder),
-        Wish::Rebuild => EmbeddedStore::open_empty(&folder),
+    let opened = match mode {
+        OpenMode::Create | OpenMode::Existing => EmbeddedStore::open(&folder),
+        OpenMode::Rebuild => EmbeddedStore::open_empty(&folder),
     };
     match opened {
-        Ok(store) => Ok((store, IndexPlace::Folder(folder))),
-        Err(StoreOpenError::Owned { .. }) => in_memory(WhyMemory::Owned),
-        Err(StoreOpenError::Failed { source, .. }) => in_memory(WhyMemory::Unwritable(source.to_string())),
+        Ok(store) => Ok((store, IndexLocation::Folder(folder))),
+        Err(StoreOpenError::Owned { .. }) => in_memory(InMemoryReason::InUse),
+        Err(StoreOpenError::Failed { source, .. }) => in_memory(InMemoryReason::Unwritable(source.to_string())),
     }
 }
 
-fn in_memory(why: WhyMemory) -> Result<(EmbeddedStore, IndexPlace), ComposeError> {
-    let store = EmbeddedStore::in_memory().context("while making an index in memory")?;
-    Ok((store, IndexPlace::Memory(why)))
+fn in_memory(why: InMemoryReason) -> Result<(EmbeddedStore, IndexLocation), ComposeError> {
+    let store = EmbeddedStore::in_memory().context("cannot create an index in memory")?;
+    Ok((store, IndexLocation::Memory(why)))
 }

@@ -6,7 +6,6 @@ mod config;
 mod exchange;
 mod failure;
 mod install;
-mod located;
 mod trust;
 
 fn main() -> std::process::ExitCode {

@@ -3,9 +3,10 @@
 use clap::Args;
 use quipu_core::ports::ChangeNumber;
 
+use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared, change, opened};
-use crate::compose::Wish;
+use super::{Failure, Outcome, Shared, change};
+use crate::compose::OpenMode;
 
 /// List the changes of memory: who, by which tool, before and after.
 #[derive(Debug, Args)]
@@ -32,7 +33,7 @@ pub(crate) struct Audit {
 
 impl Audit {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let open = opened::locate(None, shared)?.memory(Wish::Look)?;
+        let open = VaultLocation::find(None, shared)?.memory(OpenMode::Existing)?;
         let before = ChangeNumber(self.before.unwrap_or(i64::MAX));
         let changes = open.memory.store().log_before(before, self.limit as usize)?;
         if self.json {

@@ -9,10 +9,11 @@ use quipu_own_folder::OwnFolder;
 use quipu_server::own_files::own_folder;
 use serde_json::json;
 
+use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
 use super::status::size;
-use super::{Failure, Outcome, Shared, opened};
-use crate::compose::{Wish, memory_file};
+use super::{Failure, Outcome, Shared};
+use crate::compose::{OpenMode, memory_file};
 
 /// Copy memory to a file while agents use it.
 ///
@@ -37,15 +38,15 @@ pub(crate) struct Backup {
 
 impl Backup {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let located = opened::locate(None, shared)?;
-        if !memory_file(&located.root).exists() {
+        let location = VaultLocation::find(None, shared)?;
+        if !memory_file(&location.root).exists() {
             return Err(Failure::failed("cannot back up memory: this vault has none yet"));
         }
-        let open = located.memory(Wish::Look)?;
+        let open = location.memory(OpenMode::Existing)?;
         let file = match self.file {
             Some(file) => file,
             None => {
-                let own = own_folder(&located.root);
+                let own = own_folder(&location.root);
                 let folder = OwnFolder::open(&own).and_then(|own| own.folder("backups"));
                 let folder = folder.map_err(|error| {
                     Failure::failed(format!("cannot make {}: {error}", own.join("backups").display()))

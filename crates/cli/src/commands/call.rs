@@ -8,9 +8,10 @@ use quipu_tools::{Access, Registry, Reply, ToolInfo, Toolset, nearest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared, opened};
-use crate::compose::{IndexPlace, WhyMemory, Wish};
+use super::{Failure, Outcome, Shared};
+use crate::compose::{InMemoryReason, IndexLocation, OpenMode};
 
 /// Call a tool as an agent does, and print its JSON answer.
 ///
@@ -42,14 +43,14 @@ pub(crate) struct Call {
 
 impl Call {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let located = opened::locate(None, shared)?;
-        let toolsets = located.config.toolsets.clone();
+        let location = VaultLocation::find(None, shared)?;
+        let toolsets = location.config.toolsets.clone();
         let Some(tool) = &self.tool else {
-            let registry = located.open(Wish::Look)?.registry(toolsets.as_deref());
+            let registry = location.open(OpenMode::Existing)?.registry(toolsets.as_deref());
             return list(&registry, output);
         };
         let arguments = self.arguments()?;
-        let mut open = located.open(Wish::Look)?;
+        let mut open = location.open(OpenMode::Existing)?;
         let mut registry = open.registry(toolsets.as_deref());
         if let Err(error) = &open.memory {
             output.warning(&format!("the tools of memory do not work: {error}"), None);
@@ -59,7 +60,7 @@ impl Call {
         if registry.tools().any(|info| info.name == tool && remembers(info)) {
             drop(registry);
             drop(open);
-            open = located.open(Wish::Keep)?;
+            open = location.open(OpenMode::Create)?;
             registry = open.registry(toolsets.as_deref());
         }
         let Some(info) = registry.tools().find(|info| info.name == tool) else {
@@ -70,8 +71,8 @@ impl Call {
             return Ok(Outcome::Fine);
         }
         // For what shows none, a vault that was never indexed need not be read.
-        if info.shows_notes || open.index != IndexPlace::Memory(WhyMemory::NotYet) {
-            opened::start(&open, output)?;
+        if info.shows_notes || open.index != IndexLocation::Memory(InMemoryReason::Missing) {
+            open.update_index(output)?;
         }
         let response = registry.call(info, arguments, &Session::named(super::CLIENT), self.key()?);
         for warning in &response.warnings {

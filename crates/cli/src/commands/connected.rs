@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::open_vault::find_folder;
 use super::output::{Line, Output};
 use super::serve::shell_quoted;
-use super::{Failure, Outcome, Shared, locate};
+use super::{Failure, Outcome, Shared};
 use crate::install::{CLIENTS, Client, ConfigFile, Home, Launch};
 
 /// Lists the user's settings and those of a project.
@@ -45,7 +46,7 @@ pub(super) fn list(
         return Ok(outcome);
     }
     if rows.is_empty() {
-        output.aside(&Line::new().plain(none_connected(locate::vault(None, shared).ok().as_deref())));
+        output.aside(&Line::new().plain(none_connected(find_folder(None, shared).ok().as_deref())));
     }
     for row in rows {
         output.line(&row.line(home))?;

@@ -13,11 +13,11 @@ use quipu_store_embedded::MemoryOpenError;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::opened::Ready;
+use super::open_vault::{IndexedVault, VaultLocation};
 use super::output::{Line, Output};
 use super::status::size;
-use super::{Failure, Outcome, Shared, opened};
-use crate::compose::{IndexPlace, OpenVault, WhyMemory, Wish};
+use super::{Failure, Outcome, Shared};
+use crate::compose::{InMemoryReason, IndexLocation, OpenMode, OpenVault};
 
 /// Findings of one kind that are shown without --all.
 const SHOWN: usize = 10;
@@ -92,7 +92,7 @@ impl Finding {
 
 impl Doctor {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let ready = opened::ready(&opened::locate(self.folder.as_deref(), shared)?, Wish::Look, output)?;
+        let ready = VaultLocation::find(self.folder.as_deref(), shared)?.open_indexed(OpenMode::Existing, output)?;
         if let Some((message, advice)) = ready.unsaved() {
             output.warning(&message, Some(advice));
         }
@@ -107,7 +107,7 @@ impl Doctor {
             if answer.notes == 0 {
                 output.aside(&ready.without_notes());
             }
-            if ready.open.index == IndexPlace::Memory(WhyMemory::Owned) {
+            if ready.open.index == IndexLocation::Memory(InMemoryReason::InUse) {
                 output.aside(&Line::new().dim("the index was not looked at: another quipu process has it open"));
             } else if let Some(why) = ready.open.why_not_kept() {
                 output.warning(&why, ready.open.advice_on_keeping());
@@ -142,7 +142,7 @@ impl Answer {
     }
 }
 
-fn examine(ready: &Ready) -> Result<Vec<Group>, Failure> {
+fn examine(ready: &IndexedVault) -> Result<Vec<Group>, Failure> {
     let snapshot = ready.open.knowledge.snapshot();
     let Files { unreadable, left_out } = read_everything(&ready.open)?;
     let problem = |kind, title, advice, findings: Vec<Finding>| Group {
@@ -309,7 +309,7 @@ fn orphans(snapshot: &Snapshot) -> Vec<Finding> {
 }
 
 fn damaged_index(open: &OpenVault) -> Result<Vec<Finding>, Failure> {
-    let IndexPlace::Folder(_) = &open.index else { return Ok(Vec::new()) };
+    let IndexLocation::Folder(_) = &open.index else { return Ok(Vec::new()) };
     let mut messages = open.store.notices();
     messages.extend(open.knowledge.check_store()?);
     Ok(messages.into_iter().map(|message| Finding::new(".quipu/index", message)).collect())

@@ -2,9 +2,10 @@
 
 use clap::Args;
 
+use super::open_vault::VaultLocation;
 use super::output::Output;
-use super::{Failure, Outcome, Shared, opened};
-use crate::compose::Wish;
+use super::{Failure, Outcome, Shared};
+use crate::compose::OpenMode;
 use crate::exchange::{self, ExportError, Format};
 
 /// Write all of memory to standard output.
@@ -24,7 +25,7 @@ pub(crate) struct Export {
 
 impl Export {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let open = opened::locate(None, shared)?.memory(Wish::Look)?;
+        let open = VaultLocation::find(None, shared)?.memory(OpenMode::Existing)?;
         let mut out = output.writer();
         // Agents may go on writing: half of a change would be a relation without its entity.
         let written = open.database.at_one_moment(|store| exchange::export(store, self.format, &mut out));

@@ -7,9 +7,10 @@ use clap::Args;
 use quipu_core::Session;
 use serde_json::json;
 
+use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
-use super::{CLIENT, Failure, Outcome, Shared, opened};
-use crate::compose::Wish;
+use super::{CLIENT, Failure, Outcome, Shared};
+use crate::compose::OpenMode;
 use crate::exchange;
 
 /// Problems that are told one by one: whoever gives the wrong file need not see all of it.
@@ -45,10 +46,10 @@ pub(crate) struct Import {
 
 impl Import {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let located = opened::locate(None, shared)?;
+        let location = VaultLocation::find(None, shared)?;
         let mut file = self.open()?;
-        let open = located.memory(Wish::Keep)?;
-        let mut import = exchange::Import::new(&**open.memory.store(), &located.config.memory_types);
+        let open = location.memory(OpenMode::Create)?;
+        let mut import = exchange::Import::new(&**open.memory.store(), &location.config.memory_types);
         let progress = |line: usize| {
             if line.is_multiple_of(50_000) {
                 output.aside(&Line::new().dim(format!("{line} lines read")));

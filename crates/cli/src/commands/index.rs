@@ -11,11 +11,12 @@ use quipu_server::engine::{Engine, EngineOptions, FirstPass};
 use quipu_server::sharing::{Claim, Hosted};
 use serde::{Deserialize, Serialize};
 
+use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
 use super::progress::{Meter, seconds};
 use super::status::meaning;
-use super::{Failure, Outcome, Shared, opened};
-use crate::compose::{IndexPlace, OpenVault, WhyMemory, Wish};
+use super::{Failure, Outcome, Shared};
+use crate::compose::{InMemoryReason, IndexLocation, OpenMode, OpenVault};
 
 /// Passages embedded at a time: what is lost when this is stopped.
 const ROUND: usize = 64;
@@ -72,18 +73,18 @@ struct Answer {
 impl Index {
     /// With a claim the vault is this process's: other processes are answered while passages are embedded.
     pub(super) fn run(self, shared: &Shared, claim: Option<Claim>, output: &mut Output) -> Result<Outcome, Failure> {
-        let wish = if self.rebuild { Wish::Rebuild } else { Wish::Keep };
-        let located = opened::locate(self.folder.as_deref(), shared)?;
+        let mode = if self.rebuild { OpenMode::Rebuild } else { OpenMode::Create };
+        let location = VaultLocation::find(self.folder.as_deref(), shared)?;
         let in_use = || {
             Failure::failed("cannot rebuild the index: a running server is using it")
                 .hint("close the clients that use this vault, then run this again")
         };
-        if self.rebuild && located.is_served() {
+        if self.rebuild && location.is_served() {
             return Err(in_use());
         }
-        let is_served = located.is_served();
-        let ready = opened::ready(&located, wish, output)?;
-        if self.rebuild && ready.open.index == IndexPlace::Memory(WhyMemory::Owned) {
+        let is_served = location.is_served();
+        let ready = location.open_indexed(mode, output)?;
+        if self.rebuild && ready.open.index == IndexLocation::Memory(InMemoryReason::InUse) {
             return Err(in_use());
         }
         if let Some(why) = ready.open.why_not_kept() {
@@ -95,11 +96,11 @@ impl Index {
             return Err(Failure::failed(message).hint(advice));
         }
         let index = match &ready.open.index {
-            IndexPlace::Folder(folder) => Some(folder.display().to_string()),
-            IndexPlace::Memory(_) => None,
+            IndexLocation::Folder(folder) => Some(folder.display().to_string()),
+            IndexLocation::Memory(_) => None,
         };
         // Vectors that are not kept are of no use to the next command.
-        let is_kept = matches!(ready.open.index, IndexPlace::Folder(_));
+        let is_kept = matches!(ready.open.index, IndexLocation::Folder(_));
         let embeds = !self.no_embed && is_kept;
         let coarse = if embeds { embed_coarse(&ready.open, output)? } else { 0 };
         // A server embeds in the background, and goes on when this command is over.

@@ -9,9 +9,10 @@ use quipu_core::ports::{Clock, SystemClock};
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
+use super::open_vault::find_folder;
 use super::output::{Line, Output};
 use super::serve::shell_quoted;
-use super::{Failure, Outcome, Shared, connected, locate};
+use super::{Failure, Outcome, Shared, connected};
 use crate::install::{self, CLIENTS, Change, Client, ConfigFile, Home, Launch};
 
 /// Connect a client to a vault, or list what is connected.
@@ -134,7 +135,7 @@ impl Install {
         let Target { client, file, .. } = *target;
         let keeps = self.flags.is_empty() && !self.force;
         let kept = if keeps { flags_so_far(file, &self.name)? } else { Vec::new() };
-        let launch = target.launch(&locate::vault(None, shared)?, self.flags.iter().chain(&kept), output)?;
+        let launch = target.launch(&find_folder(None, shared)?, self.flags.iter().chain(&kept), output)?;
         let change = if self.force { file.with_instead(&self.name, &launch)? } else { file.with(&self.name, &launch)? };
         let is_changed = change.is_some() && !self.dry_run;
         let backup = match &change {

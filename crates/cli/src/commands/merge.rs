@@ -5,9 +5,10 @@ use quipu_core::Session;
 use quipu_core::memory::{Entity, EntityId, Memory, MemoryError, name_key};
 use serde_json::{Value, json};
 
+use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
-use super::{CLIENT, Failure, Outcome, Shared, opened};
-use crate::compose::Wish;
+use super::{CLIENT, Failure, Outcome, Shared};
+use crate::compose::OpenMode;
 
 /// Merge two entities that are the same thing.
 ///
@@ -42,7 +43,7 @@ pub(crate) struct Merge {
 
 impl Merge {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let open = opened::locate(None, shared)?.memory(Wish::Look)?;
+        let open = VaultLocation::find(None, shared)?.memory(OpenMode::Existing)?;
         let memory = &open.memory;
         let (from, into) = (find(memory, &self.from)?, find(memory, &self.into)?);
         let plan = memory.plan_merge(from, into).map_err(failure)?;

@@ -27,11 +27,10 @@ mod verify;
 mod change;
 mod connected;
 mod http_options;
-mod locate;
 mod logging;
 #[cfg(feature = "oauth")]
 mod oauth_options;
-mod opened;
+mod open_vault;
 mod progress;
 mod served;
 mod snippet;
@@ -45,6 +44,7 @@ use quipu_server::own_files::own_folder;
 use quipu_server::sharing::{self, Again, Card, Errand, Passed, Printed, Wait};
 use serde::{Deserialize, Serialize};
 
+use open_vault::VaultLocation;
 use output::Output;
 
 use crate::compose::OpenVault;
@@ -182,7 +182,7 @@ impl Asking {
     /// Runs it in the server that has the vault open, or else here.
     fn run_where_the_index_is(mut self, shared: Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let folder = self.uproot()?;
-        let located = opened::locate(folder.as_deref(), &shared)?;
+        let location = VaultLocation::find(folder.as_deref(), &shared)?;
         let errand = Errand {
             name: self.name(),
             command: serde_json::to_value(&self).map_err(|error| Failure::failed(error.to_string()))?,
@@ -190,18 +190,18 @@ impl Asking {
             wait: if matches!(self, Self::Status(_)) { Wait::Never } else { Wait::UntilFree },
             looks: output.looks(),
         };
-        let what = || match Card::read(&own_folder(&located.root)) {
+        let what = || match Card::read(&own_folder(&location.root)) {
             Some(holder) => format!("waiting for {holder}, which is using this vault"),
             None => "waiting for another quipu process, which is using this vault".to_owned(),
         };
-        let passed = progress::waiting(what, output, || sharing::pass_on(&located.root, errand));
-        let shared = Shared { vault: Some(located.root.clone()), ..shared };
+        let passed = progress::waiting(what, output, || sharing::pass_on(&location.root, errand));
+        let shared = Shared { vault: Some(location.root.clone()), ..shared };
         match (passed, self) {
             (Passed::Printed(Printed { stdout, stderr, code }), _) => {
                 output.print_kept(&stdout, &stderr)?;
                 Ok(Outcome::Elsewhere(code))
             }
-            (Passed::Busy(holder), Self::Status(command)) => command.run_beside(&located, &holder, output),
+            (Passed::Busy(holder), Self::Status(command)) => command.run_beside(&location, &holder, output),
             (Passed::Busy(holder), _) => Err(Failure::failed(format!("cannot use the index: {holder} has it open"))
                 .hint("try again when that process has ended")),
             (Passed::Back(claim), Self::Index(command)) => command.run(&shared, claim, output),

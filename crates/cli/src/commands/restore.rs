@@ -7,10 +7,11 @@ use quipu_core::model::{NoteId, NoteKey, VaultPath};
 use quipu_core::ports::{Kept, KeptReason};
 use serde::{Deserialize, Serialize};
 
+use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
 use super::status::size;
-use super::{Failure, Outcome, Shared, opened};
-use crate::compose::Wish;
+use super::{Failure, Outcome, Shared};
+use crate::compose::OpenMode;
 
 /// List replaced and deleted versions of notes, or restore one.
 ///
@@ -58,14 +59,14 @@ struct Restored<'a> {
 
 impl Restore {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let open = opened::locate(None, shared)?.open(Wish::Look)?;
+        let open = VaultLocation::find(None, shared)?.open(OpenMode::Existing)?;
         let kept = kept(&open.knowledge)?;
         let Some(id) = &self.id else {
             self.list(&kept, output)?;
             return Ok(Outcome::Fine);
         };
         let wanted = self.choose(id, &kept)?;
-        opened::start(&open, output)?;
+        open.update_index(output)?;
         let was_there = open.knowledge.snapshot().find_exact(&wanted.path).is_some();
         open.knowledge.restore(wanted).map_err(|error| {
             Failure::failed(format!("cannot restore {}: {error}", wanted.path))

@@ -7,11 +7,11 @@ use quipu_core::ports::{TextMatch, TextQuery};
 use quipu_core::search::{By, Search as Query};
 use serde::{Deserialize, Serialize};
 
-use super::opened::Ready;
+use super::open_vault::{IndexedVault, VaultLocation};
 use super::output::{Line, Output};
 use super::snippet::snippet;
-use super::{Failure, Outcome, Shared, opened};
-use crate::compose::Wish;
+use super::{Failure, Outcome, Shared};
+use crate::compose::OpenMode;
 
 /// Search the notes by meaning and words, or with --words by words alone.
 ///
@@ -74,7 +74,7 @@ impl Search {
         if query.trim().is_empty() {
             return Err(Failure::usage("cannot search for nothing").hint("try: quipu search frozen anemometer"));
         }
-        let ready = opened::ready(&opened::locate(None, shared)?, Wish::Look, output)?;
+        let ready = VaultLocation::find(None, shared)?.open_indexed(OpenMode::Existing, output)?;
         let limit = usize::from(self.limit);
         let answer =
             if self.words { by_words(&ready, query, limit)? } else { by_everything(&ready, query, limit, output)? };
@@ -93,7 +93,7 @@ impl Search {
 }
 
 /// The search that agents use: notes by meaning, words and links, each shown by its best section.
-fn by_everything(ready: &Ready, query: String, limit: usize, output: &Output) -> Result<Answer, Failure> {
+fn by_everything(ready: &IndexedVault, query: String, limit: usize, output: &Output) -> Result<Answer, Failure> {
     let knowledge = &ready.open.knowledge;
     let by = if knowledge.searches_by_meaning_alone() { By::Meaning } else { By::Everything };
     let findings = knowledge.search(&Query { by, ..Query::new(&query, limit) })?;
@@ -114,7 +114,13 @@ fn by_everything(ready: &Ready, query: String, limit: usize, output: &Output) ->
 
 /// A section as it is shown. Between the search and the reading the note or its file may have gone or shrunk: then it is
 /// no longer a hit.
-fn hit(ready: &Ready, path: &VaultPath, section: usize, query: &str, score: f32) -> Result<Option<Hit>, Failure> {
+fn hit(
+    ready: &IndexedVault,
+    path: &VaultPath,
+    section: usize,
+    query: &str,
+    score: f32,
+) -> Result<Option<Hit>, Failure> {
     let read = ready.open.knowledge.read(&Session::default(), path.as_str());
     let Some(read) = read.map_err(|error| Failure::failed(error.to_string()))? else { return Ok(None) };
     let Some(section) = read.note().sections.get(section) else { return Ok(None) };
@@ -124,7 +130,7 @@ fn hit(ready: &Ready, path: &VaultPath, section: usize, query: &str, score: f32)
 }
 
 /// Sections that have the words.
-fn by_words(ready: &Ready, query: String, limit: usize) -> Result<Answer, Failure> {
+fn by_words(ready: &IndexedVault, query: String, limit: usize) -> Result<Answer, Failure> {
     let knowledge = &ready.open.knowledge;
     let found = knowledge.search_text(&TextQuery { text: query.clone(), limit, ..TextQuery::default() })?;
     let snapshot = knowledge.snapshot();

@@ -18,8 +18,9 @@ use quipu_tools::{RegistryOptions, Toolset};
 use serde_json::json;
 
 use super::http_options::HttpOptions;
+use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared, opened};
+use super::{Failure, Outcome, Shared};
 use crate::install::CLIENTS;
 
 /// Serve the vault to agents over MCP, on standard input and output or over HTTP.
@@ -63,19 +64,19 @@ impl Serve {
     }
 
     pub(super) fn run(self, shared: &Shared, output: &Output) -> Result<Outcome, Failure> {
-        let located = opened::locate(self.folder.as_deref(), shared)?;
+        let location = VaultLocation::find(self.folder.as_deref(), shared)?;
         let http = self.http.settings();
         let on_terminal = match http {
             None => std::io::stdin().is_terminal(),
             Some(_) => std::io::stderr().is_terminal(),
         };
-        let toolsets = self.toolsets.or_else(|| located.config.toolsets.clone());
+        let toolsets = self.toolsets.or_else(|| location.config.toolsets.clone());
         let is_waiting = Arc::<AtomicBool>::default();
         let options = SeatOptions {
             engine: EngineOptions {
                 watches: !self.no_watch,
                 background: true,
-                trash_days: if self.read_only { 0 } else { located.config.trash_days },
+                trash_days: if self.read_only { 0 } else { location.config.trash_days },
                 first_pass: if on_terminal { FirstPass::ReportToTerminal } else { FirstPass::ReportToLog },
             },
             offer: RegistryOptions {
@@ -84,8 +85,8 @@ impl Serve {
             },
             is_waiting: is_waiting.clone(),
         };
-        let root = located.root.clone();
-        let take = move || Seat::take(Box::new(located), options);
+        let root = location.root.clone();
+        let take = move || Seat::take(Box::new(location), options);
         let seat = match http {
             None => stdio::prepare(&is_waiting, take)?,
             Some(_) => Some(take()),

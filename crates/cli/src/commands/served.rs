@@ -16,8 +16,8 @@ use quipu_vault::{WatchEvent, WatchOptions, watch};
 use serde_json::Value;
 
 use super::output::Output;
-use super::{Asking, Failure, Shared, exit_code, opened};
-use crate::compose::{IndexPlace, OpenVault, WhyMemory};
+use super::{Asking, Failure, Shared, exit_code};
+use crate::compose::{InMemoryReason, IndexLocation, OpenVault};
 
 impl ServedVault for OpenVault {
     fn root(&self) -> &Path {
@@ -39,13 +39,13 @@ impl ServedVault for OpenVault {
     fn read(&self, first_pass: FirstPass) -> Result<(), IndexError> {
         match first_pass {
             FirstPass::Done => Ok(()),
-            FirstPass::ReportToTerminal => opened::read_before_a_person(self),
-            FirstPass::ReportToLog => opened::read_for_a_client(self),
+            FirstPass::ReportToTerminal => self.index_for_terminal(),
+            FirstPass::ReportToLog => self.index_for_client(),
         }
     }
 
     fn is_index_taken(&self) -> bool {
-        self.index == IndexPlace::Memory(WhyMemory::Owned)
+        self.index == IndexLocation::Memory(InMemoryReason::InUse)
     }
 
     fn why_not_kept(&self) -> Option<String> {
@@ -71,7 +71,7 @@ impl ServedVault for OpenVault {
     }
 
     fn save(&self) {
-        self.keep();
+        self.save_links();
         self.settle_memory();
     }
 

@@ -8,11 +8,11 @@ use quipu_core::model::NoteKey;
 use quipu_core::staleness::{Change, Freshness, Offender, Staleness, source_refs, unusable_refs};
 use serde::{Deserialize, Serialize};
 
-use super::opened::Ready;
+use super::open_vault::{IndexedVault, VaultLocation};
 use super::output::{Line, Output};
 use super::progress::waiting;
-use super::{Failure, Outcome, Shared, opened};
-use crate::compose::{IndexPlace, WhyMemory, Wish};
+use super::{Failure, Outcome, Shared};
+use crate::compose::{InMemoryReason, IndexLocation, OpenMode};
 
 /// List the pages that lag behind the files they are about.
 ///
@@ -96,7 +96,7 @@ struct Named {
 
 impl Stale {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let ready = opened::ready(&opened::locate(self.folder.as_deref(), shared)?, Wish::Look, output)?;
+        let ready = VaultLocation::find(self.folder.as_deref(), shared)?.open_indexed(OpenMode::Existing, output)?;
         let answer = look(&ready, output);
         if self.json {
             output.json(&answer)?;
@@ -109,7 +109,7 @@ impl Stale {
     }
 }
 
-fn look(ready: &Ready, output: &Output) -> Answer {
+fn look(ready: &IndexedVault, output: &Output) -> Answer {
     let knowledge = &ready.open.knowledge;
     let snapshot = knowledge.snapshot();
     let (sourced, others): (Vec<NoteKey>, Vec<NoteKey>) =
@@ -118,7 +118,7 @@ fn look(ready: &Ready, output: &Output) -> Answer {
     let (judged, mut warnings) = waiting(what, output, || knowledge.freshness(&snapshot, &sourced));
     let root = ready.open.vault.root();
     let has_history = root.ancestors().any(|folder| folder.join(".git").exists());
-    if !has_history && !sourced.is_empty() && ready.open.index == IndexPlace::Memory(WhyMemory::NotYet) {
+    if !has_history && !sourced.is_empty() && ready.open.index == IndexLocation::Memory(InMemoryReason::Missing) {
         warnings
             .push("there is neither git nor an index to remember the past; `quipu index` begins to remember".into());
     }

@@ -11,10 +11,10 @@ use quipu_vault::FolderVault;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
+use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared, change, opened};
-use crate::compose::{self, IndexPlace, OpenMemory, OpenVault, WhyMemory, Wish};
-use crate::located::Located;
+use super::{Failure, Outcome, Shared, change};
+use crate::compose::{self, InMemoryReason, IndexLocation, OpenMemory, OpenMode, OpenVault};
 
 /// Show what the vault and its memory hold, and the state of the index.
 ///
@@ -116,16 +116,16 @@ struct LastChange {
 
 impl Status {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let located = opened::locate(self.folder.as_deref(), shared)?;
+        let location = VaultLocation::find(self.folder.as_deref(), shared)?;
         // Looked at first: bringing the index up to date writes to it.
-        let files = files_below(&compose::index_folder(&located.root));
-        let is_served = located.is_served();
-        let ready = opened::ready(&located, Wish::Look, output)?;
+        let files = files_below(&compose::index_folder(&location.root));
+        let is_served = location.is_served();
+        let ready = location.open_indexed(OpenMode::Existing, output)?;
         let snapshot = ready.open.knowledge.snapshot();
-        let is_others = is_served || ready.open.index == IndexPlace::Memory(WhyMemory::Owned);
+        let is_others = is_served || ready.open.index == IndexLocation::Memory(InMemoryReason::InUse);
         let place = match &ready.open.index {
-            IndexPlace::Folder(folder) => Some(folder.as_path()),
-            IndexPlace::Memory(_) => None,
+            IndexLocation::Folder(folder) => Some(folder.as_path()),
+            IndexLocation::Memory(_) => None,
         };
         let answer = Answer {
             vault: ready.open.vault.root().display().to_string(),
@@ -138,7 +138,7 @@ impl Status {
                 .open
                 .knowledge
                 .coverage()
-                .filter(|_| matches!(ready.open.index, IndexPlace::Folder(_)))
+                .filter(|_| matches!(ready.open.index, IndexLocation::Folder(_)))
                 .and_then(Result::ok)
                 .map(|Coverage { passages, embedded, full }| Embedding { passages, embedded, full }),
             memory: Remembered::of(ready.open.memory.as_ref().map_err(ToString::to_string)),
@@ -154,9 +154,14 @@ impl Status {
     }
 
     /// Answers without the index, which another process has open and is not ready to share.
-    pub(super) fn run_beside(self, located: &Located, holder: &Card, output: &mut Output) -> Result<Outcome, Failure> {
-        let vault = located.files()?;
-        let memory = located.memory(Wish::Look).map_err(|failure| failure.to_string());
+    pub(super) fn run_beside(
+        self,
+        location: &VaultLocation,
+        holder: &Card,
+        output: &mut Output,
+    ) -> Result<Outcome, Failure> {
+        let vault = location.files()?;
+        let memory = location.memory(OpenMode::Existing).map_err(|failure| failure.to_string());
         let busy = match holder.hold {
             Hold::Passing => format!("{holder} is updating it"),
             Hold::Shared | Hold::Alone => format!("{holder} has it open and does not answer"),
@@ -196,10 +201,10 @@ impl Status {
             ms: 0,
             busy: Some(busy),
         };
-        self.show(&answer, &IndexPlace::Folder(folder), output)
+        self.show(&answer, &IndexLocation::Folder(folder), output)
     }
 
-    fn show(self, answer: &Answer, place: &IndexPlace, output: &mut Output) -> Result<Outcome, Failure> {
+    fn show(self, answer: &Answer, place: &IndexLocation, output: &mut Output) -> Result<Outcome, Failure> {
         if self.json {
             output.json(answer)?;
         } else {
@@ -263,7 +268,7 @@ impl Remembered {
 }
 
 impl Answer {
-    fn print(&self, place: &IndexPlace, output: &mut Output) -> Result<(), Failure> {
+    fn print(&self, place: &IndexLocation, output: &mut Output) -> Result<(), Failure> {
         let row = |name: &str, value: String| Line::new().dim(format!("{name:<8}")).plain(value);
         output.line(&Line::new().dim(format!("{:<8}", "vault")).bold(self.vault.clone()))?;
         let no_notes = "; give another folder with --vault, or put Markdown files here";
@@ -283,17 +288,17 @@ impl Answer {
             _ => "new".to_owned(),
         };
         let index = match (place, &self.busy) {
-            (IndexPlace::Folder(folder), Some(busy)) => format!("{}, {kept}; {busy}", folder.display()),
+            (IndexLocation::Folder(folder), Some(busy)) => format!("{}, {kept}; {busy}", folder.display()),
             // Run by the process that has it open.
-            (IndexPlace::Folder(folder), None) if self.index.owner == "other" => {
+            (IndexLocation::Folder(folder), None) if self.index.owner == "other" => {
                 format!("{}, {kept}, in use by process {}", folder.display(), std::process::id())
             }
-            (IndexPlace::Folder(folder), None) => format!("{}, {kept}", folder.display()),
-            (IndexPlace::Memory(WhyMemory::Owned), _) => format!("in use by another quipu process, {kept}"),
-            (IndexPlace::Memory(WhyMemory::Unwritable(reason)), _) => {
+            (IndexLocation::Folder(folder), None) => format!("{}, {kept}", folder.display()),
+            (IndexLocation::Memory(InMemoryReason::InUse), _) => format!("in use by another quipu process, {kept}"),
+            (IndexLocation::Memory(InMemoryReason::Unwritable(reason)), _) => {
                 format!("in memory, its folder cannot be used: {reason}")
             }
-            (IndexPlace::Memory(WhyMemory::NotYet), _) => "none yet; `quipu index` creates it".to_owned(),
+            (IndexLocation::Memory(InMemoryReason::Missing), _) => "none yet; `quipu index` creates it".to_owned(),
         };
         output.line(&row("index", index))?;
         if let Some(Embedding { passages, embedded, full }) = self.embedding {
@@ -307,7 +312,7 @@ impl Answer {
         }
         output.line(&row("memory", self.memory.text()))?;
         if let Some(Since { added, changed, removed }) = self.since
-            && matches!(place, IndexPlace::Folder(_))
+            && matches!(place, IndexLocation::Folder(_))
             && added + changed + removed > 0
         {
             let taken = format!("{added} added, {changed} changed, {removed} removed since then, now taken in");

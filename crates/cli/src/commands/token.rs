@@ -9,8 +9,9 @@ use quipu_server::served_vault::VaultSource;
 use quipu_server::tokens::{Scope, Token, TokenFile};
 use serde_json::{Value, json};
 
+use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared, opened};
+use super::{Failure, Outcome, Shared};
 
 /// Create, list and revoke the tokens of clients over HTTP.
 ///
@@ -104,13 +105,13 @@ fn lifetime(text: &str) -> Result<Lifetime, String> {
 
 impl TokenCommand {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let located = opened::locate(None, shared)?;
-        if matches!(self.verb, Verb::New { .. }) && located.own_folder()?.is_none() {
-            let folder = own_folder(&located.root);
+        let location = VaultLocation::find(None, shared)?;
+        if matches!(self.verb, Verb::New { .. }) && location.own_folder()?.is_none() {
+            let folder = own_folder(&location.root);
             return Err(Failure::failed(format!("tokens cannot be kept in {}", folder.display()))
                 .hint("it must be a folder, not a link, that you can write"));
         }
-        let file = TokenFile::of(&located.root);
+        let file = TokenFile::of(&location.root);
         let now = Timestamp::from_nanosecond(SystemClock.now_ns().into());
         let now = now.expect("64 bits of nanoseconds reach 1677 to 2262");
         match self.verb {

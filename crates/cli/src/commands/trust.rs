@@ -3,8 +3,9 @@
 use clap::Args;
 use serde_json::json;
 
+use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared, opened};
+use super::{Failure, Outcome, Shared};
 use crate::trust::{TrustFile, Trusted, url_of};
 
 /// Allow the embedding provider that a vault's settings name.
@@ -38,17 +39,17 @@ impl Trust {
         let (what, trusted) = if self.list {
             ("may be sent to", file.list()?)
         } else {
-            let located = opened::locate(None, shared)?;
-            let vault = located.root.display().to_string();
+            let location = VaultLocation::find(None, shared)?;
+            let vault = location.root.display().to_string();
             if self.remove {
                 ("are no longer sent to", file.remove(&vault)?)
             } else {
-                let provider = located.config.embedding.provider();
+                let provider = location.config.embedding.provider();
                 let Some(url) = url_of(&provider) else {
                     let hint = "there is nothing to allow: the builtin model sends notes nowhere";
                     return Err(Failure::failed("the settings name no embedding provider to allow").hint(hint));
                 };
-                located.check_provider()?;
+                location.check_provider()?;
                 let trusted = Trusted { vault, url: url.to_owned() };
                 file.add(trusted.clone())?;
                 ("may be sent to", vec![trusted])

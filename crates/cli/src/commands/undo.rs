@@ -4,10 +4,11 @@ use clap::Args;
 use quipu_core::Session;
 use quipu_core::ports::{ChangeNumber, UndoError};
 
+use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
 use super::progress::waiting;
-use super::{CLIENT, Failure, Outcome, Shared, change, opened};
-use crate::compose::{OpenMemory, Wish};
+use super::{CLIENT, Failure, Outcome, Shared, change};
+use crate::compose::{OpenMemory, OpenMode};
 
 /// Undo a change of memory.
 ///
@@ -34,7 +35,7 @@ pub(crate) struct Undo {
 
 impl Undo {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let open = opened::locate(None, shared)?.memory(Wish::Look)?;
+        let open = VaultLocation::find(None, shared)?.memory(OpenMode::Existing)?;
         let number = match self.number {
             Some(number) => ChangeNumber(number),
             None => newest(&open)?,

@@ -3,9 +3,10 @@
 use clap::Args;
 use serde_json::json;
 
+use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared, opened};
-use crate::compose::Wish;
+use super::{Failure, Outcome, Shared};
+use crate::compose::OpenMode;
 
 /// Check memory: every page, every reference, and everything against the log.
 #[derive(Debug, Args)]
@@ -26,7 +27,7 @@ pub(crate) struct Verify {
 
 impl Verify {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let open = opened::locate(None, shared)?.memory(Wish::Look)?;
+        let open = VaultLocation::find(None, shared)?.memory(OpenMode::Existing)?;
         let store = open.memory.store();
         let findings = store.check()?;
         let outcome = if findings.is_empty() { Outcome::Fine } else { Outcome::Negative };

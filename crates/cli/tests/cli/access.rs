@@ -104,8 +104,8 @@ fn a_provider_that_only_the_vault_names_gets_no_notes_until_it_is_allowed() {
 fn an_address_that_every_command_would_refuse_is_not_allowed_either() {
     let vault = Sandbox::of("//- a.md\nx\n");
     for (url, why) in [
-        ("ftp://collector.invalid", "it is not of the form http://host:port"),
-        ("https://user:pass@collector.invalid", "it holds a user name or a password"),
+        ("ftp://collector.invalid", "it does not have the form http://host:port"),
+        ("https://user:pass@collector.invalid", "it has a user name or a password"),
         ("https://collector.invalid/?to=me", "it has a query"),
     ] {
         vault.write(".quipu/config.toml", format!("[embedding]\nprovider = \"openai\"\nurl = \"{url}\"\n"));

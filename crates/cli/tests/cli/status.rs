@@ -130,7 +130,7 @@ fn a_vault_without_permission_is_named_and_not_its_settings() {
 #[test]
 fn an_empty_folder_is_said_to_have_no_notes() {
     let vault = Sandbox::of("");
-    let said = format!("there are no notes in {}; ", vault.root().display());
+    let said = format!("no notes in {}; ", vault.root().display());
     let ran = vault.run(&["doctor"]).expect(0);
     assert!(ran.stdout.starts_with("no notes in ") && ran.stderr.contains(&said), "{ran}");
     let ran = vault.run(&["search", "anything"]).expect(1);
@@ -157,7 +157,7 @@ fn a_vault_that_is_none_is_a_usage_error() {
     check("vault_twice", &vault.run(&["index", "log", "--vault", "people"]).expect(2));
     let home = vault.root().parent().unwrap().to_owned();
     let ran = vault.ran(vault.command(&["status"]).current_dir(&home).output().unwrap()).expect(2);
-    assert!(ran.stderr.starts_with("error: no vault was given"), "{ran}");
+    assert!(ran.stderr.starts_with("error: cannot choose a vault: none was given"), "{ran}");
 }
 
 #[test]

@@ -1,0 +1,294 @@
+//! From the command line to an open vault: finds the folder, reads its settings, opens it, and updates the index.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quipu_core::index::{IndexError, Progress, Scope, SyncReport};
+use quipu_core::ports::MemoryStore;
+use quipu_server::own_files::own_folder;
+use quipu_server::served_vault::{ServedVault, VaultSource};
+use quipu_tools::{Registry, RegistryOptions, Toolset};
+use quipu_vault::FolderVault;
+
+use super::Shared;
+use super::output::{Line, Output};
+use super::progress::{Meter, seconds};
+use crate::compose::{self, ComposeError, InMemoryReason, IndexLocation, OpenMemory, OpenMode, OpenVault};
+use crate::config::Config;
+use crate::failure::{Failure, advice_on_index};
+
+const VARIABLE: &str = "QUIPU_VAULT";
+
+/// When indexing takes longer than this, the command suggests to keep an index.
+const SLOW_INDEXING: Duration = Duration::from_secs(2);
+
+/// A vault's folder and settings; nothing is open yet.
+pub(crate) struct VaultLocation {
+    pub(crate) root: PathBuf,
+    pub(crate) config: Config,
+    /// The open vault, where this process is the server that runs a command for another process.
+    served: Option<Arc<OpenVault>>,
+}
+
+impl VaultLocation {
+    /// Finds the vault and reads its settings. `given` is the command's own argument.
+    pub(super) fn find(given: Option<&Path>, shared: &Shared) -> Result<Self, Failure> {
+        let root = find_folder(given, shared)?;
+        // Checked first: otherwise the error would blame the settings file.
+        if let Err(error) = root.join(".").metadata() {
+            let hint = "make the folder readable for yourself (chmod u+rx), or choose another one with --vault DIR";
+            return Err(Failure::usage(format!("cannot open the vault {}: {error}", root.display())).hint(hint));
+        }
+        let config = Config::load(&root).map_err(|error| failure(error.into()))?;
+        Ok(Self { root, config, served: shared.served.clone() })
+    }
+
+    /// Fails if no command could use the embedding provider that the settings name.
+    pub(super) fn check_provider(&self) -> Result<(), Failure> {
+        compose::check_provider(self.config.embedding.provider()).map_err(failure)
+    }
+
+    /// Whether this runs inside the server that has the vault open.
+    pub(super) fn is_served(&self) -> bool {
+        self.served.is_some()
+    }
+
+    /// Opens the files alone, for reading.
+    pub(super) fn files(&self) -> Result<FolderVault, Failure> {
+        compose::open_files(&self.root, &self.config, true).map_err(failure)
+    }
+
+    /// Opens the vault without reading it.
+    pub(super) fn open(&self, mode: OpenMode) -> Result<Arc<OpenVault>, Failure> {
+        match &self.served {
+            Some(open) => Ok(open.clone()),
+            None => compose::open(&self.root, &self.config, mode).map(Arc::new).map_err(failure),
+        }
+    }
+
+    /// Opens the vault and updates its index.
+    pub(super) fn open_indexed(&self, mode: OpenMode, output: &Output) -> Result<IndexedVault, Failure> {
+        let open = self.open(mode)?;
+        let (report, took) = open.update_index(output)?;
+        if open.index == IndexLocation::Memory(InMemoryReason::Missing) && took > SLOW_INDEXING {
+            output
+                .aside(&Line::new().dim("`quipu index` keeps an index in .quipu/, which makes the next command fast"));
+        }
+        Ok(IndexedVault { open, report, took })
+    }
+
+    /// Opens the vault's memory and nothing else.
+    pub(super) fn memory(&self, mode: OpenMode) -> Result<OpenMemory, Failure> {
+        let opened = compose::open_memory_alone(&self.root, &self.config, mode).map_err(failure)?;
+        opened.map_err(|error| Failure::failed(error.to_string()))
+    }
+}
+
+impl VaultSource for VaultLocation {
+    /// `None` also where a file or a link has its name: a link could lead out of the vault.
+    fn own_folder(&self) -> anyhow::Result<Option<PathBuf>> {
+        let vault = self.files()?;
+        match compose::make_own_folder(&vault) {
+            Ok(()) => Ok(Some(own_folder(vault.root()))),
+            Err(error) => {
+                tracing::debug!(%error, "cannot create .quipu/ in the vault");
+                Ok(None)
+            }
+        }
+    }
+
+    fn open(&self) -> anyhow::Result<Arc<dyn ServedVault>> {
+        Ok(self.open(OpenMode::Create)?)
+    }
+}
+
+/// The vault's folder: the one given, else that of the environment, else the nearest folder upwards with `.quipu/`, else
+/// the current folder.
+pub(super) fn find_folder(given: Option<&Path>, shared: &Shared) -> Result<PathBuf, Failure> {
+    if let (Some(given), Some(flag)) = (given, &shared.vault) {
+        let message =
+            format!("cannot choose a vault: {} and --vault {} were both given", given.display(), flag.display());
+        return Err(Failure::usage(message).hint("leave one of them out"));
+    }
+    let variable = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
+    match (given.or(shared.vault.as_deref()), variable) {
+        (Some(folder), _) => existing_folder(folder, ""),
+        (None, Some(folder)) => existing_folder(&folder, " (from QUIPU_VAULT)"),
+        (None, None) => nearest_folder(),
+    }
+}
+
+fn existing_folder(folder: &Path, origin: &str) -> Result<PathBuf, Failure> {
+    // Absolute, so that messages and the snippet for a client's configuration hold wherever they are read.
+    let cannot = |why: String| format!("cannot open the vault {}{origin}: {why}", folder.display());
+    match folder.canonicalize() {
+        Ok(path) if path.is_dir() => Ok(path),
+        Ok(_) => Err(Failure::usage(cannot("it is not a folder".to_owned())).hint("give the folder with the notes")),
+        Err(error) => {
+            Err(Failure::usage(cannot(error.to_string()))
+                .hint("give a folder that exists, for instance: --vault ~/notes"))
+        }
+    }
+}
+
+fn nearest_folder() -> Result<PathBuf, Failure> {
+    let here = std::env::current_dir().map_err(|error| {
+        Failure::usage(format!("cannot use the current folder: {error}")).hint("choose the vault with --vault DIR")
+    })?;
+    let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
+    // Folders above the home folder are shared with other users: a `.quipu` there may be someone else's.
+    let ceiling = home.as_deref().filter(|home| here.starts_with(home));
+    let mut upwards = here.ancestors().take_while(|folder| ceiling.is_none_or(|ceiling| folder.starts_with(ceiling)));
+    if let Some(vault) = upwards.find(|folder| own_folder(folder).is_dir()) {
+        if vault != here {
+            let text = format!("using the vault {}, found above the current folder", vault.display());
+            Output::new().aside(&Line::new().dim(text));
+        }
+        return Ok(vault.to_owned());
+    }
+    // Clients often start a server in `/` or in the home folder. Indexing those is never intended.
+    if here.parent().is_none() || home.as_deref() == Some(&here) {
+        let message = format!("cannot choose a vault: none was given, and {} is not a folder of notes", here.display());
+        return Err(Failure::usage(message).hint("give one with --vault ~/notes or QUIPU_VAULT=~/notes"));
+    }
+    Ok(here)
+}
+
+/// A vault whose index is up to date.
+pub(super) struct IndexedVault {
+    pub(super) open: Arc<OpenVault>,
+    pub(super) report: SyncReport,
+    pub(super) took: Duration,
+}
+
+impl IndexedVault {
+    /// The number of notes, as every command counts them.
+    pub(super) fn notes(&self) -> usize {
+        self.open.notes()
+    }
+
+    /// What an empty vault's commands say.
+    pub(super) fn without_notes(&self) -> Line {
+        let root = self.open.vault.root().display();
+        Line::new()
+            .plain(format!("no notes in {root}; choose another folder with --vault, or put Markdown files there"))
+    }
+
+    /// A message and advice when notes could not be saved in the index.
+    pub(super) fn unsaved(&self) -> Option<(String, &'static str)> {
+        let SyncReport { unsaved, total, .. } = self.report;
+        let advice = "make room on the disk, or run `quipu index --rebuild`; no note was changed";
+        (unsaved > 0).then(|| (format!("cannot save {unsaved} of {total} notes in the index"), advice))
+    }
+}
+
+impl OpenVault {
+    /// Updates the index, showing progress, or fails in words for a terminal.
+    pub(super) fn update_index(&self, output: &Output) -> Result<(SyncReport, Duration), Failure> {
+        self.index_files(output)
+            .map_err(|error| Failure::from(error).about(&format!("cannot index {}", self.vault.root().display())))
+    }
+
+    /// Updates the index for a server that a person started in a terminal.
+    pub(super) fn index_for_terminal(&self) -> Result<(), IndexError> {
+        let output = Output::new();
+        let (_, took) = self.index_files(&output)?;
+        output.aside(&Line::new().plain(format!("indexed {} notes in {}", self.notes(), seconds(took))));
+        Ok(())
+    }
+
+    /// Updates the index for a server that a client started.
+    pub(super) fn index_for_client(&self) -> Result<(), IndexError> {
+        let (_, took) = self.index_files(&Output::new())?;
+        tracing::info!(notes = self.notes(), took = seconds(took), "indexed");
+        Ok(())
+    }
+
+    fn index_files(&self, output: &Output) -> Result<(SyncReport, Duration), IndexError> {
+        let meter = Meter::start("indexing", "files read", output);
+        let progress = |progress: Progress| meter.update(progress, output);
+        let report = match self.knowledge.wait_ready(Duration::ZERO) {
+            false => self.knowledge.start(&progress),
+            // This process is a server that has read the vault already.
+            true => self.knowledge.sync(&Scope::Everything, &progress),
+        };
+        let took = meter.finish(output);
+        let report = report?;
+        self.save_links();
+        for notice in self.store.notices() {
+            tracing::warn!("{notice}");
+        }
+        Ok((report, took))
+    }
+
+    fn notes(&self) -> usize {
+        self.knowledge.snapshot().files().len()
+    }
+
+    /// Saves resolved links, so that the next start need not resolve them again.
+    pub(super) fn save_links(&self) {
+        if let Err(error) = self.knowledge.keep() {
+            tracing::warn!("the next start will be slower: {error}: {}", error.source);
+        }
+    }
+
+    /// Merges the write-ahead log of memory into its file, unless another process has the file open.
+    pub(super) fn settle_memory(&self) {
+        if let Ok(open) = &self.memory
+            && let Err(error) = open.database.settle()
+        {
+            match open.database.replaced() {
+                Some(what) => tracing::warn!("memory's log stays beside its file: {what}"),
+                None => tracing::debug!("memory's log stays beside its file: {error}: {}", error.source),
+            }
+        }
+    }
+
+    /// Why the index is not kept on disk, unless that is expected.
+    pub(super) fn why_not_kept(&self) -> Option<String> {
+        let IndexLocation::Memory(why) = &self.index else { return None };
+        let folder = compose::index_folder(self.vault.root());
+        match why {
+            InMemoryReason::InUse => Some(format!(
+                "{} is in use by another quipu process; this process keeps its index in memory",
+                folder.display()
+            )),
+            InMemoryReason::Unwritable(reason) => Some(format!(
+                "cannot keep the index in {}: {reason}; the index is in memory, and is rebuilt at every start",
+                folder.display()
+            )),
+            InMemoryReason::Missing => None,
+        }
+    }
+
+    /// What to do so that the index is kept on disk.
+    pub(super) fn advice_on_keeping(&self) -> Option<&'static str> {
+        match &self.index {
+            IndexLocation::Memory(InMemoryReason::Unwritable(reason)) => Some(advice_on_index(reason)),
+            IndexLocation::Memory(InMemoryReason::InUse) => Some("stop that process, then run this again"),
+            IndexLocation::Memory(InMemoryReason::Missing) | IndexLocation::Folder(_) => None,
+        }
+    }
+
+    /// The tools over this vault.
+    pub(super) fn registry(&self, toolsets: Option<&[Toolset]>) -> Registry {
+        let toolsets = toolsets.map_or_else(|| Toolset::ALL.to_vec(), <[Toolset]>::to_vec);
+        let options = RegistryOptions { toolsets, read_only: false };
+        match &self.memory {
+            Ok(open) => Registry::with_memory(self.knowledge.clone(), open.memory.clone(), options),
+            Err(error) => Registry::without_memory(self.knowledge.clone(), error.for_client(), options),
+        }
+    }
+}
+
+fn failure(error: ComposeError) -> Failure {
+    match error {
+        ComposeError::Config(error) => Failure::usage(error.to_string()).hint(error.hint),
+        ComposeError::Vault(error @ quipu_vault::OpenError::Unfinished { .. }) => {
+            Failure::failed(error.to_string()).hint("make room on the disk and the folder writable, then try again")
+        }
+        ComposeError::Vault(error) => Failure::usage(error.to_string()).hint("give the folder with the notes"),
+        ComposeError::Other(error) => error.into(),
+    }
+}
