@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::index::{IndexError, Indexer, Listener, Outside, Progress, Scope, Snapshot, SyncReport};
+use crate::index::{FileBatch, IndexError, IndexReport, Indexer, IndexerPorts, Listener, Progress, Snapshot};
 use crate::memory::Memory;
 use crate::model::{ContentHash, Note, NoteKey, VaultPath, Warning};
 use crate::parse::{TitleRule, decode, parse, text_start};
@@ -91,10 +91,10 @@ impl Knowledge {
     pub fn new(parts: Parts) -> Self {
         let warnings = Arc::new(WarningLog::default());
         let Parts { vault, store, clock, sources, title_rule, stale_after } = parts;
-        let outside =
-            Outside { vault: vault.clone(), store: store.clone(), clock: clock.clone(), sources: sources.clone() };
+        let ports =
+            IndexerPorts { vault: vault.clone(), store: store.clone(), clock: clock.clone(), sources: sources.clone() };
         Self {
-            indexer: Indexer::new(outside, title_rule, warnings.clone()),
+            indexer: Indexer::new(ports, title_rule, warnings.clone()),
             lines: Lines::default(),
             meaning: None,
             sources,
@@ -108,16 +108,16 @@ impl Knowledge {
         }
     }
 
-    /// Loads what was remembered and reads what changed since. Calls may come in meanwhile; see [`Knowledge::wait_ready`].
-    pub fn start(&self, progress: &(dyn Fn(Progress) + Sync)) -> Result<SyncReport, IndexError> {
+    /// Loads the saved index and applies what changed since. Calls may come in meanwhile; see [`Knowledge::wait_ready`].
+    pub fn start(&self, progress: &(dyn Fn(Progress) + Sync)) -> Result<IndexReport, IndexError> {
         let report = self.indexer.start(progress);
         self.follow_moves();
         report
     }
 
-    /// Prepares for changes, which a server will see and a single question will not. Worth calling after the start.
-    pub fn expect_changes(&self) {
-        self.indexer.expect_changes();
+    /// Builds the tables that the first change needs. Worth calling after the start of a server.
+    pub fn prepare_for_changes(&self) {
+        self.indexer.prepare_for_changes();
     }
 
     /// Keeps for the next start what this one had to find out. Worth calling when there is nothing else to do, and at the end.
@@ -135,9 +135,9 @@ impl Knowledge {
         self.indexer.wait_ready(timeout)
     }
 
-    /// Reads what changed.
-    pub fn sync(&self, scope: &Scope, progress: &(dyn Fn(Progress) + Sync)) -> Result<SyncReport, IndexError> {
-        let report = self.indexer.sync(scope, progress);
+    /// Applies changed files to the index, then lets memory's links follow moved notes.
+    pub fn apply(&self, batch: &FileBatch, progress: &(dyn Fn(Progress) + Sync)) -> Result<IndexReport, IndexError> {
+        let report = self.indexer.apply(batch, progress);
         self.follow_moves();
         report
     }
@@ -175,7 +175,7 @@ impl Knowledge {
                     return Ok(Some(ReadNote { text, hash, key: *key, others, snapshot }));
                 }
                 _ if last => return Ok(None),
-                _ => self.sync(&Scope::Below(vec![note.path.clone()]), &|_| {})?,
+                _ => self.apply(&FileBatch::Paths(vec![note.path.clone()]), &|_| {})?,
             };
         }
         Ok(None)
@@ -191,7 +191,7 @@ impl Knowledge {
             && self.vault.read(&path)?.is_some()
             && self.vault.find_any_case(&path)?.first() == Some(&path)
         {
-            self.sync(&Scope::Below(vec![path]), &|_| {})?;
+            self.apply(&FileBatch::Paths(vec![path]), &|_| {})?;
         }
         Ok(())
     }
@@ -294,7 +294,7 @@ impl Knowledge {
     /// Brings a kept version back, and into the index.
     pub fn restore(&self, kept: &Kept) -> Result<(), RestoreError> {
         self.vault.restore(kept)?;
-        self.sync(&Scope::Below(vec![kept.path.clone()]), &|_| {})?;
+        self.apply(&FileBatch::Paths(vec![kept.path.clone()]), &|_| {})?;
         Ok(())
     }
 }

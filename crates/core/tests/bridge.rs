@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use quipu_core::index::Scope;
+use quipu_core::index::FileBatch;
 use quipu_core::memory::{
     Creation, DetailPart, DuplicateRule, EntityId, EntityTypes, EntityWish, Memory, MemoryParts, ObservationId,
 };
@@ -118,7 +118,7 @@ impl Desk {
     }
 
     fn sync(&self) {
-        self.knowledge.sync(&Scope::Everything, &|_| {}).unwrap();
+        self.knowledge.apply(&FileBatch::All, &|_| {}).unwrap();
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use quipu_core::index::Scope;
+use quipu_core::index::FileBatch;
 use quipu_core::model::{NoteKey, VaultPath};
 use quipu_core::notes::{NewNote, NoteError, NoteUpdate};
 use quipu_core::parse::TitleRule;
@@ -42,7 +42,7 @@ impl Desk {
 
     fn sync(&self, paths: &[&str]) {
         let paths = paths.iter().map(|path| VaultPath::parse(path).unwrap()).collect();
-        self.knowledge.sync(&Scope::Below(paths), &|_| {}).unwrap();
+        self.knowledge.apply(&FileBatch::Paths(paths), &|_| {}).unwrap();
     }
 
     fn paths(&self) -> Vec<String> {
@@ -130,7 +130,7 @@ fn one_file_that_cannot_be_read_holds_up_no_other() {
 #[test]
 fn a_folder_that_cannot_be_read_loses_no_notes() {
     let desk = Desk::new("//- a.md\n[[b]]\n//- d/b.md\nB\n//- d/e/c.md\nC\n//- de/f.md\nF\n");
-    let everything = |desk: &Desk| desk.knowledge.sync(&Scope::Everything, &|_| {}).unwrap();
+    let everything = |desk: &Desk| desk.knowledge.apply(&FileBatch::All, &|_| {}).unwrap();
     desk.vault.refuse_reading("d");
     desk.vault.remove("de/f.md");
     assert_eq!(everything(&desk).removed, 1);
@@ -149,7 +149,7 @@ fn a_folder_that_cannot_be_read_loses_no_notes() {
 fn a_second_edit_in_the_same_tick_and_of_the_same_size_is_seen_by_a_full_look() {
     let desk = Desk::new("//- a.md\none [[x]]\n");
     desk.vault.put("a.md", "two [[y]]\n");
-    desk.knowledge.sync(&Scope::Everything, &|_| {}).unwrap();
+    desk.knowledge.apply(&FileBatch::All, &|_| {}).unwrap();
     let snapshot = desk.knowledge.snapshot();
     let key = snapshot.files().next().unwrap();
     assert_eq!(snapshot.note(key).links[0].target, "y");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quipu_core::index::Scope;
+use quipu_core::index::FileBatch;
 use quipu_core::model::{VaultPath, fold};
 use quipu_core::parse::TitleRule;
 use quipu_core::ports::VaultFiles;
@@ -104,7 +104,7 @@ fn every_search_finds_what_a_look_at_every_line_finds() {
                 vault.put(&path, dice.text());
             }
         }
-        knowledge.sync(&Scope::Everything, &|_| {}).unwrap();
+        knowledge.apply(&FileBatch::All, &|_| {}).unwrap();
     }
 }
 
@@ -119,7 +119,7 @@ fn more_notes_than_one_shelf_has_room_for() {
     assert_eq!(found(&knowledge, "word").len(), 2100);
     assert_eq!(found(&knowledge, "word2099").keys().collect::<Vec<_>>(), ["2099.md"]);
     vault.put("2099.md", "changed\n");
-    knowledge.sync(&Scope::Everything, &|_| {}).unwrap();
+    knowledge.apply(&FileBatch::All, &|_| {}).unwrap();
     assert_eq!(found(&knowledge, "word").len(), 2099);
     assert_eq!(found(&knowledge, "changed").keys().collect::<Vec<_>>(), ["2099.md"]);
 }

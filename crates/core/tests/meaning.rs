@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use quipu_core::index::Scope;
+use quipu_core::index::FileBatch;
 use quipu_core::parse::TitleRule;
 use quipu_core::ports::{Coverage, EmbedError, Embedder, Role};
 use quipu_core::search::{Effort, Meaning, Round};
@@ -68,7 +68,7 @@ fn passages_of_a_note_saved_meanwhile_are_embedded_once_the_index_knows_it() {
     let text = vault.text("a.md").unwrap();
     vault.put("a.md", text.replace("old", "new"));
     assert_eq!(embed_all(&knowledge), (passages, 1), "the index knows another text");
-    knowledge.sync(&Scope::Everything, &|_| {}).unwrap();
+    knowledge.apply(&FileBatch::All, &|_| {}).unwrap();
     assert_eq!(embed_all(&knowledge), (passages, passages), "passages that the save left as they were too");
 }
 
@@ -77,6 +77,6 @@ fn a_refused_passage_is_not_asked_for_again_and_keeps_no_other_waiting() {
     let (vault, knowledge) = open("//- a.md\nunspeakable\n//- b.md\none\n//- c.md\ntwo\n");
     assert_eq!(embed_all(&knowledge), (3, 2));
     vault.put("d.md", "three");
-    knowledge.sync(&Scope::Everything, &|_| {}).unwrap();
+    knowledge.apply(&FileBatch::All, &|_| {}).unwrap();
     assert_eq!(embed_all(&knowledge), (4, 3));
 }

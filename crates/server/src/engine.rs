@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use parking_lot::{Mutex, MutexGuard};
 use quipu_core::Knowledge;
-use quipu_core::index::{IndexError, Scope};
+use quipu_core::index::{FileBatch, IndexError};
 use quipu_core::memory::{Embedded, Memory};
 use quipu_core::model::Warning;
 use quipu_core::ports::{Clock, SystemClock};
@@ -178,7 +178,7 @@ impl Keeper {
         if self.options.watches {
             self.watch();
         }
-        self.open.knowledge().expect_changes();
+        self.open.knowledge().prepare_for_changes();
         self.prune_trash();
     }
 
@@ -188,7 +188,7 @@ impl Keeper {
         if watcher.is_none() {
             *watcher = Some(self.start_watching());
             drop(watcher);
-            self.herald.take_in(&Scope::Everything);
+            self.herald.apply(&FileBatch::All);
         }
     }
 
@@ -221,11 +221,11 @@ impl Keeper {
     /// Where watching is not possible, serving goes on without.
     fn start_watching(&self) -> Option<Watching> {
         let herald = self.herald.clone();
-        let on_event = move |event: Result<Scope, String>| {
+        let on_event = move |event: Result<FileBatch, String>| {
             // A change during the first pass waits for it: only then is there something to add it to.
             while !herald.knowledge.wait_ready(Duration::from_secs(60)) {}
             match event {
-                Ok(scope) => herald.take_in(&scope),
+                Ok(batch) => herald.apply(&batch),
                 Err(warning) => herald.warn(&warning),
             }
         };
@@ -248,10 +248,10 @@ struct Herald {
 }
 
 impl Herald {
-    fn take_in(&self, scope: &Scope) {
-        match self.knowledge.sync(scope, &|_| {}) {
-            Ok(report) => tracing::debug!(?report, "took in changes"),
-            Err(error) => self.warn_of("a change could not be taken in", error),
+    fn apply(&self, batch: &FileBatch) {
+        match self.knowledge.apply(batch, &|_| {}) {
+            Ok(report) => tracing::debug!(?report, "applied changes"),
+            Err(error) => self.warn_of("cannot index a change", error),
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quipu_core::Knowledge;
-use quipu_core::index::{IndexError, Scope};
+use quipu_core::index::{FileBatch, IndexError};
 use quipu_core::memory::Memory;
 use quipu_tools::Registry;
 use serde_json::Value;
@@ -46,7 +46,7 @@ pub trait ServedVault: Send + Sync {
     fn why_not_kept(&self) -> Option<String>;
 
     /// Reports changes by other programs until the returned value is dropped: what to look at, or a warning.
-    fn watch(&self, on_event: Box<dyn Fn(Result<Scope, String>) + Send>) -> Result<Box<dyn Send>, String>;
+    fn watch(&self, on_event: Box<dyn Fn(Result<FileBatch, String>) + Send>) -> Result<Box<dyn Send>, String>;
 
     /// Deletes versions from the trash that are older than this. Gives how many.
     fn prune_trash(&self, before_ns: i64) -> io::Result<usize>;

@@ -312,7 +312,7 @@ mod tests {
         let harness = Harness::new("//- a.md\nold\n");
         harness.call("get_node", json!({"id": "a.md"}));
         harness.vault.put("a.md", "new\n");
-        harness.knowledge.sync(&quipu_core::index::Scope::EveryByte, &|_| {}).unwrap();
+        harness.knowledge.apply(&quipu_core::index::FileBatch::AllRehashed, &|_| {}).unwrap();
         let warnings = harness.called("list_nodes", json!({})).warnings;
         assert_eq!(warnings, ["\"a.md\": changed on disk since you read it; read it again before writing"]);
         assert!(harness.called("list_nodes", json!({})).warnings.is_empty());

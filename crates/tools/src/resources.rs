@@ -161,7 +161,7 @@ mod tests {
         // Notes created or deleted between two pages neither repeat nor hide others.
         harness.vault.remove("b c.md");
         harness.vault.put("aa.md", "");
-        harness.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
+        harness.knowledge.apply(&quipu_core::index::FileBatch::All, &|_| {}).unwrap();
         let second = harness.registry.resources(first.next_cursor.as_deref(), 2).unwrap();
         assert_eq!((uris(&second), second.next_cursor), (vec!["quipu://note/z.md".to_owned()], None));
         assert_eq!(

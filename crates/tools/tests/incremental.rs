@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use quipu_core::index::Scope;
+use quipu_core::index::FileBatch;
 use quipu_core::model::VaultPath;
 use quipu_core::parse::TitleRule;
 use quipu_core::{Knowledge, Parts, Session};
@@ -110,7 +110,7 @@ proptest! {
         let (knowledge, running) = start(&vault, &storage);
         for edit in &edits {
             let Some(path) = make(&vault, edit) else { continue };
-            knowledge.sync(&Scope::Below(vec![path]), &|_| {}).expect("a vault in memory can be read");
+            knowledge.apply(&FileBatch::Paths(vec![path]), &|_| {}).expect("a vault in memory can be read");
             knowledge.keep().expect("a store in memory keeps anything");
             // Fills the caches.
             answers(&running);

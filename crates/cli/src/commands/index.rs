@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use quipu_core::index::{Progress, SyncReport};
+use quipu_core::index::{IndexReport, Progress};
 use quipu_core::ports::Coverage;
 use quipu_core::search::{Effort, EmbeddingFailed, Round};
 use quipu_server::engine::{Engine, EngineOptions, FirstPass};
@@ -90,7 +90,7 @@ impl Index {
         if let Some(why) = ready.open.why_not_kept() {
             output.warning(&why, ready.open.advice_on_keeping());
         }
-        let SyncReport { added, changed, removed, unreadable, .. } = ready.report;
+        let IndexReport { added, changed, removed, unreadable, .. } = ready.report;
         let total = ready.notes();
         if let Some((message, advice)) = ready.unsaved() {
             return Err(Failure::failed(message).hint(advice));

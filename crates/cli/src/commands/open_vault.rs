@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quipu_core::index::{IndexError, Progress, Scope, SyncReport};
+use quipu_core::index::{FileBatch, IndexError, IndexReport, Progress};
 use quipu_core::ports::MemoryStore;
 use quipu_server::own_files::own_folder;
 use quipu_server::served_vault::{ServedVault, VaultSource};
@@ -158,7 +158,7 @@ fn nearest_folder() -> Result<PathBuf, Failure> {
 /// A vault whose index is up to date.
 pub(super) struct IndexedVault {
     pub(super) open: Arc<OpenVault>,
-    pub(super) report: SyncReport,
+    pub(super) report: IndexReport,
     pub(super) took: Duration,
 }
 
@@ -177,7 +177,7 @@ impl IndexedVault {
 
     /// A message and advice when notes could not be saved in the index.
     pub(super) fn unsaved(&self) -> Option<(String, &'static str)> {
-        let SyncReport { unsaved, total, .. } = self.report;
+        let IndexReport { unsaved, total, .. } = self.report;
         let advice = "make room on the disk, or run `quipu index --rebuild`; no note was changed";
         (unsaved > 0).then(|| (format!("cannot save {unsaved} of {total} notes in the index"), advice))
     }
@@ -185,7 +185,7 @@ impl IndexedVault {
 
 impl OpenVault {
     /// Updates the index, showing progress, or fails in words for a terminal.
-    pub(super) fn update_index(&self, output: &Output) -> Result<(SyncReport, Duration), Failure> {
+    pub(super) fn update_index(&self, output: &Output) -> Result<(IndexReport, Duration), Failure> {
         self.index_files(output)
             .map_err(|error| Failure::from(error).about(&format!("cannot index {}", self.vault.root().display())))
     }
@@ -205,13 +205,13 @@ impl OpenVault {
         Ok(())
     }
 
-    fn index_files(&self, output: &Output) -> Result<(SyncReport, Duration), IndexError> {
+    fn index_files(&self, output: &Output) -> Result<(IndexReport, Duration), IndexError> {
         let meter = Meter::start("indexing", "files read", output);
         let progress = |progress: Progress| meter.update(progress, output);
         let report = match self.knowledge.wait_ready(Duration::ZERO) {
             false => self.knowledge.start(&progress),
             // This process is a server that has read the vault already.
-            true => self.knowledge.sync(&Scope::Everything, &progress),
+            true => self.knowledge.apply(&FileBatch::All, &progress),
         };
         let took = meter.finish(output);
         let report = report?;

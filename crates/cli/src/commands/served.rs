@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quipu_core::Knowledge;
-use quipu_core::index::{IndexError, Scope};
+use quipu_core::index::{FileBatch, IndexError};
 use quipu_core::memory::Memory;
 use quipu_server::engine::{Engine, FirstPass};
 use quipu_server::served_vault::ServedVault;
@@ -52,11 +52,11 @@ impl ServedVault for OpenVault {
         self.why_not_kept()
     }
 
-    fn watch(&self, on_event: Box<dyn Fn(Result<Scope, String>) + Send>) -> Result<Box<dyn Send>, String> {
+    fn watch(&self, on_event: Box<dyn Fn(Result<FileBatch, String>) + Send>) -> Result<Box<dyn Send>, String> {
         let on_change = move |event| {
             on_event(match event {
-                WatchEvent::Changed(paths) => Ok(Scope::Below(paths)),
-                WatchEvent::Rescan => Ok(Scope::Everything),
+                WatchEvent::Changed(paths) => Ok(FileBatch::Paths(paths)),
+                WatchEvent::Rescan => Ok(FileBatch::All),
                 WatchEvent::Warning(message) => Err(message),
             });
         };

@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Ties;
 use crate::Knowledge;
-use crate::index::{Moves, Renaming, Snapshot, name_hashes};
+use crate::index::{Moves, RenamePreview, Snapshot, name_hashes};
 use crate::memory::{Memory, MemoryError, NoteLink};
 use crate::model::{Link, Note, NoteKey, VaultPath, Warning};
 use crate::ports::NoteTie;
@@ -30,13 +30,13 @@ impl Retied {
 impl Knowledge {
     /// The ties that keep links of memory true through a rename. They may be made before it: a tie to a note that is not
     /// there counts for nothing.
-    pub(crate) fn ties_through(&self, renaming: &mut Renaming<'_>) -> Result<Retied, MemoryError> {
+    pub(crate) fn ties_through(&self, preview: &mut RenamePreview<'_>) -> Result<Retied, MemoryError> {
         let Some(memory) = &self.memory else { return Ok(Retied::default()) };
-        let (snapshot, old, new) = (renaming.snapshot, renaming.note().clone(), renaming.renamed.clone());
+        let (snapshot, old, new) = (preview.snapshot, preview.note().clone(), preview.renamed.clone());
         let moved = FxHashMap::from_iter([(old.path.clone(), new.path.clone())]);
         let links = candidates(memory, [&old, &new], moved.keys())?;
-        let by_name = renaming.meant_from_top(&links.iter().map(|link| &link.link).collect::<Vec<&Link>>());
-        let path_then = |key: NoteKey| if key == renaming.key { new.path.clone() } else { path_of(snapshot, key) };
+        let by_name = preview.resolve_from_root(&links.iter().map(|link| &link.link).collect::<Vec<&Link>>());
+        let path_then = |key: NoteKey| if key == preview.key { new.path.clone() } else { path_of(snapshot, key) };
         let by_name = by_name.into_iter().map(|(now, then)| (now, then.map(path_then)));
         let stays = |path: &VaultPath| *path == new.path || snapshot.find_exact(path).is_some();
         Ok(retied(&links, &Ties::of(memory, &links)?, snapshot, by_name, &moved, stays))
@@ -66,9 +66,9 @@ impl Knowledge {
             return Ok(Retied::default());
         }
         let written = || links.iter().map(|link| &link.link);
-        let (after, then) = self.indexer.meant_from_top(written());
+        let (after, then) = self.indexer.resolve_from_root(written());
         let then = then.into_iter().map(|key| key.map(|key| path_of(&after, key)));
-        let by_name = before.meant_from_top(written()).into_iter().zip(then);
+        let by_name = before.resolve_from_root(written()).into_iter().zip(then);
         let stays = |path: &VaultPath| after.find_exact(path).is_some();
         Ok(retied(&links, &Ties::of(memory, &links)?, before, by_name, to, stays))
     }

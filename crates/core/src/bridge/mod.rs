@@ -71,7 +71,7 @@ impl Knowledge {
 
     /// A move that a reader may have seen already is followed before its links are asked for.
     fn catch_up(&self) {
-        self.indexer.wait_for_pass();
+        self.indexer.wait_for_batch();
         self.follow_moves();
     }
 
@@ -82,7 +82,7 @@ impl Knowledge {
         links: &[NoteLink],
     ) -> Result<(Arc<Snapshot>, Vec<Option<NoteKey>>), MemoryFailure> {
         let ties = Ties::of(memory, links)?;
-        let (snapshot, by_name) = self.indexer.meant_from_top(links.iter().map(|link| &link.link));
+        let (snapshot, by_name) = self.indexer.resolve_from_root(links.iter().map(|link| &link.link));
         let meant = links.iter().zip(by_name).map(|(link, by_name)| ties.target(link, &snapshot).or(by_name)).collect();
         Ok((snapshot, meant))
     }

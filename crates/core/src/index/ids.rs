@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::snapshot::{Entry, Snapshot};
-use super::sync::Staged;
+use super::writer::StagedNote;
 use crate::model::{Note, NoteId, NoteKey, VaultPath, fold};
 
 /// The files of paths that differ only in case, under their path in lower case: the owner of that id first, then in byte
@@ -44,7 +44,7 @@ pub(super) fn id(entries: &[Option<Entry>], key: NoteKey) -> &NoteId {
 }
 
 /// The paths in lower case at which files come, go or change their spelling, and the slots of those that come.
-pub(super) fn moved_ids(before: &Snapshot, staged: &[Staged]) -> BTreeMap<NoteId, Vec<NoteKey>> {
+pub(super) fn moved_ids(before: &Snapshot, staged: &[StagedNote]) -> BTreeMap<NoteId, Vec<NoteKey>> {
     let mut moved: BTreeMap<NoteId, Vec<NoteKey>> = BTreeMap::new();
     for (key, now) in staged {
         let (old, new) = (before.get(*key).map(|note| &note.path), now.as_ref().map(|note| &note.path));

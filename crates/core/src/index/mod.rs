@@ -1,4 +1,4 @@
-//! Files to graph: reads what changed, resolves links in a second pass, and publishes an immutable snapshot.
+//! Files to graph: applies changed files, resolves links in a second pass, and publishes an immutable snapshot.
 //!
 //! One writer at a time; readers hold a snapshot and never wait.
 
@@ -10,23 +10,25 @@ mod kept_links;
 mod link_counts;
 mod moves;
 mod names;
+mod plan;
 mod publish;
-mod renaming;
+mod read;
+mod rename_preview;
 mod resolve;
 mod site_pages;
 mod snapshot;
-mod sync;
 mod tables;
+mod writer;
 
 pub use around::Related;
 pub use changes::{Changes, Listener};
-pub(crate) use indexer::Writer;
-pub use indexer::{IndexError, Indexer, Outside};
+pub use indexer::{IndexError, IndexReport, Indexer, IndexerPorts, Progress};
 pub use link_counts::LinkCounts;
 pub(crate) use moves::Moves;
 pub use names::{NameMatch, best_match, exact_match, near_names};
-pub(crate) use renaming::{Renaming, Respelled};
+pub use plan::FileBatch;
+pub(crate) use read::WrittenFile;
+pub(crate) use rename_preview::{RenamePreview, Respelled};
 pub(crate) use resolve::name_hashes;
 pub use snapshot::{HubMetric, ResolvedLink, Snapshot, TagMode};
-pub(crate) use sync::Written;
-pub use sync::{Progress, Scope, SyncReport};
+pub(crate) use writer::Writer;

@@ -1,6 +1,6 @@
-//! Files that another program moved: gone from one place and come at another with the same bytes, at about the same time.
+//! Moves by other programs: a file disappears at one path and appears at another with the same bytes, at about the same time.
 //!
-//! Not always in one look: a client may ask for the new place, or for the old one, before the watcher has told of both.
+//! Both need not be seen in one batch: a client may ask for either path before the watcher has reported both.
 
 use std::sync::Arc;
 
@@ -9,116 +9,103 @@ use rustc_hash::FxHashMap;
 use super::snapshot::Snapshot;
 use crate::model::{ContentHash, NoteKey, VaultPath};
 
-/// A place that was left and one that was taken belong together for so long.
-const TOGETHER_NS: i64 = 10_000_000_000;
+/// The longest time between disappearing and appearing.
+const WINDOW_NS: i64 = 10_000_000_000;
 
-/// More than this many at once are no single file on its way.
-const MAX_KEPT: usize = 64;
+/// With more unmatched files than this, a folder was added or removed and no single file is being moved.
+const MAX_UNMATCHED: usize = 64;
 
-/// Notes that were moved, and the vault as it was when they still had their old names.
+/// Notes that were moved, by their old paths, and the last snapshot that has these.
 pub(crate) struct Moves {
     pub(crate) before: Arc<Snapshot>,
     pub(crate) to: FxHashMap<VaultPath, VaultPath>,
 }
 
-/// Places lately left and taken whose other half is yet to be seen.
+/// Files that lately disappeared or appeared and are yet to be matched.
 #[derive(Default)]
-pub(super) struct Halves {
-    left: Vec<Left>,
-    taken: Vec<Taken>,
+pub(super) struct MoveDetector {
+    disappeared: Vec<(SeenFile, Arc<Snapshot>)>,
+    appeared: Vec<SeenFile>,
 }
 
-struct Left {
-    before: Arc<Snapshot>,
+struct SeenFile {
     path: VaultPath,
     hash: ContentHash,
     seen_ns: i64,
 }
 
-struct Taken {
-    path: VaultPath,
-    hash: ContentHash,
-    seen_ns: i64,
-}
-
-impl Halves {
-    /// The moves that the way from one snapshot to the next, by these notes, makes whole.
+impl MoveDetector {
+    /// The moves that a change of these notes, from one snapshot to the next, completes.
     ///
-    /// Where several files have the same bytes, equal file names tell which went where; an empty file may be any.
-    pub(super) fn recognise(
+    /// Among several files with the same bytes, equal file names decide; empty files are matched by name only.
+    pub(super) fn detect(
         &mut self,
         before: &Arc<Snapshot>,
         after: &Snapshot,
         keys: &[NoteKey],
         now_ns: i64,
     ) -> Vec<Moves> {
-        self.left.retain(|left| {
-            let is_back = before.find_exact(&left.path).is_some() || after.find_exact(&left.path).is_some();
-            !is_back && now_ns - left.seen_ns <= TOGETHER_NS
+        self.disappeared.retain(|(old, _)| {
+            let is_back = before.find_exact(&old.path).is_some() || after.find_exact(&old.path).is_some();
+            !is_back && now_ns - old.seen_ns <= WINDOW_NS
         });
-        self.taken.retain(|taken| {
-            let is_there = after.find_exact(&taken.path).is_some_and(|key| after.note(key).hash == taken.hash);
-            is_there && now_ns - taken.seen_ns <= TOGETHER_NS
+        self.appeared.retain(|new| {
+            let is_there = after.find_exact(&new.path).is_some_and(|key| after.note(key).hash == new.hash);
+            is_there && now_ns - new.seen_ns <= WINDOW_NS
         });
-        let left = only_in(before, after, keys).map(|(path, hash)| Left {
-            before: before.clone(),
-            path,
-            hash,
-            seen_ns: now_ns,
-        });
-        self.left.extend(left);
-        self.taken.extend(only_in(after, before, keys).map(|(path, hash)| Taken { path, hash, seen_ns: now_ns }));
-        let moves = self.matched();
-        if self.left.len() > MAX_KEPT {
-            self.left.clear();
+        self.disappeared.extend(only_in(before, after, keys, now_ns).map(|old| (old, before.clone())));
+        self.appeared.extend(only_in(after, before, keys, now_ns));
+        let moves = self.take_matches();
+        if self.disappeared.len() > MAX_UNMATCHED {
+            self.disappeared.clear();
         }
-        if self.taken.len() > MAX_KEPT {
-            self.taken.clear();
+        if self.appeared.len() > MAX_UNMATCHED {
+            self.appeared.clear();
         }
         moves
     }
 
-    /// Takes out the halves that belong together.
-    fn matched(&mut self) -> Vec<Moves> {
-        if self.left.is_empty() || self.taken.is_empty() {
+    fn take_matches(&mut self) -> Vec<Moves> {
+        if self.disappeared.is_empty() || self.appeared.is_empty() {
             return Vec::new();
         }
-        let mut taken: FxHashMap<ContentHash, Vec<Taken>> = FxHashMap::default();
-        for one in self.taken.drain(..) {
-            taken.entry(one.hash).or_default().push(one);
+        let mut appeared: FxHashMap<ContentHash, Vec<SeenFile>> = FxHashMap::default();
+        for new in self.appeared.drain(..) {
+            appeared.entry(new.hash).or_default().push(new);
         }
         let mut moves: Vec<Moves> = Vec::new();
-        let mut note = |left: Left, to: VaultPath| match moves.last_mut() {
-            Some(last) if Arc::ptr_eq(&last.before, &left.before) => drop(last.to.insert(left.path, to)),
-            _ => moves.push(Moves { to: FxHashMap::from_iter([(left.path, to)]), before: left.before }),
+        let mut add = |old: SeenFile, before: Arc<Snapshot>, to: VaultPath| match moves.last_mut() {
+            Some(last) if Arc::ptr_eq(&last.before, &before) => drop(last.to.insert(old.path, to)),
+            _ => moves.push(Moves { to: FxHashMap::from_iter([(old.path, to)]), before }),
         };
-        let mut nameless: Vec<Left> = Vec::new();
-        for left in self.left.drain(..) {
-            let places = taken.entry(left.hash).or_default();
-            let mut namesakes = (0..places.len()).filter(|at| places[*at].path.file_name() == left.path.file_name());
-            match (namesakes.next(), namesakes.next()) {
-                (Some(at), None) => note(left, places.swap_remove(at).path),
-                _ => nameless.push(left),
+        let mut other_name = Vec::new();
+        for (old, before) in self.disappeared.drain(..) {
+            let new = appeared.entry(old.hash).or_default();
+            let mut same_name = (0..new.len()).filter(|index| new[*index].path.file_name() == old.path.file_name());
+            match (same_name.next(), same_name.next()) {
+                (Some(index), None) => add(old, before, new.swap_remove(index).path),
+                _ => other_name.push((old, before)),
             }
         }
-        let mut alike: FxHashMap<ContentHash, usize> = FxHashMap::default();
-        nameless.iter().for_each(|left| *alike.entry(left.hash).or_default() += 1);
-        let nothing = ContentHash::of(b"");
-        for left in nameless {
-            let places = taken.entry(left.hash).or_default();
-            if places.len() == 1 && alike[&left.hash] == 1 && left.hash != nothing {
-                note(left, places.remove(0).path);
+        let mut copies: FxHashMap<ContentHash, usize> = FxHashMap::default();
+        other_name.iter().for_each(|(old, _)| *copies.entry(old.hash).or_default() += 1);
+        let empty = ContentHash::of(b"");
+        for (old, before) in other_name {
+            let new = appeared.entry(old.hash).or_default();
+            if new.len() == 1 && copies[&old.hash] == 1 && old.hash != empty {
+                add(old, before, new.remove(0).path);
             } else {
-                self.left.push(left);
+                self.disappeared.push((old, before));
             }
         }
-        self.taken = taken.into_values().flatten().collect();
+        self.appeared = appeared.into_values().flatten().collect();
         moves
     }
 }
 
-/// The files of one snapshot whose path the other does not have.
-fn only_in(one: &Snapshot, other: &Snapshot, keys: &[NoteKey]) -> impl Iterator<Item = (VaultPath, ContentHash)> {
+/// The files of one snapshot whose paths the other does not have.
+fn only_in(one: &Snapshot, other: &Snapshot, keys: &[NoteKey], seen_ns: i64) -> impl Iterator<Item = SeenFile> {
     let notes = keys.iter().filter_map(|key| one.get(*key));
-    notes.filter(|note| other.find_exact(&note.path).is_none()).map(|note| (note.path.clone(), note.hash))
+    let missing = notes.filter(|note| other.find_exact(&note.path).is_none());
+    missing.map(move |note| SeenFile { path: note.path.clone(), hash: note.hash, seen_ns })
 }

@@ -9,17 +9,16 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ids::{CaseVariants, assign_ids, claim, id, moved_ids, put_in, set_id, take_out, with_new_ids};
-use super::indexer::{Touched, Writer};
 use super::kept_links::Targets;
 use super::resolve::Resolver;
 use super::snapshot::{Entry, Snapshot};
-use super::sync::Staged;
 use super::tables::Unchanged;
+use super::writer::{StagedNote, Touched, Writer};
 use crate::graph::Graph;
 use crate::model::{Note, NoteKey, VaultPath, hash_of_target};
 
 /// The snapshot after some changes.
-pub(super) fn publish(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snapshot {
+pub(super) fn publish(writer: &mut Writer, before: &Snapshot, staged: Vec<StagedNote>) -> Snapshot {
     // Amending costs by the change, rebuilding by the vault: they meet at about a fiftieth of it.
     if staged.len() > 64 + before.files().len() / 50 {
         rebuilt(writer, before, staged)
@@ -29,9 +28,9 @@ pub(super) fn publish(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged
 }
 
 /// Everything resolved anew: the first time, and when much has changed.
-fn rebuilt(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snapshot {
+fn rebuilt(writer: &mut Writer, before: &Snapshot, staged: Vec<StagedNote>) -> Snapshot {
     let (mut entries, _, case_variants) = before.parts();
-    writer.wanted = None;
+    writer.sources_by_target = None;
     writer.touched = Touched::All;
     for key in case_variants.values().flatten() {
         set_id(&mut entries, *key, VaultPath::note_id);
@@ -46,7 +45,7 @@ fn rebuilt(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snaps
 }
 
 /// The notes that a store remembered, with what their links meant.
-pub(super) fn remembered(
+pub(super) fn snapshot_of_saved(
     writer: &mut Writer,
     notes: Vec<(NoteKey, Note)>,
     mut links: FxHashMap<NoteKey, Targets>,
@@ -92,20 +91,18 @@ pub(super) fn resolver_of(entries: &[Option<Entry>]) -> Resolver {
 }
 
 /// Only the changed notes, and the notes whose links may now mean something else, resolved anew.
-fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snapshot {
+fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<StagedNote>) -> Snapshot {
     // A slot may have been emptied and used again: the last change of it counts.
-    let staged: Vec<Staged> = staged.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect();
+    let staged: Vec<StagedNote> = staged.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect();
     let (mut entries, mut order, mut case_variants) = before.parts();
-    let Writer { resolver, wanted, touched: told, .. } = writer;
-    let resolver = resolver.get_or_insert_with(|| resolver_of(&entries));
-    let wanted = wanted.get_or_insert_with(|| wanted_by(&entries));
-    no_longer_wanted(wanted, &entries, &staged);
+    let (resolver, sources) = writer.link_tables(before);
+    remove_sources(sources, &entries, &staged);
     let mut unchanged = Unchanged::by(&staged, before);
     let changed: Vec<NoteKey> = staged.iter().map(|(key, _)| *key).collect();
     let mut stale: FxHashSet<NoteKey> = changed.iter().copied().collect();
     for (key, note) in &staged {
         for hash in note.iter().flat_map(target_hashes) {
-            wanted.entry(hash).or_default().push(*key);
+            sources.entry(hash).or_default().push(*key);
         }
     }
 
@@ -129,14 +126,14 @@ fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snaps
         }
     }
 
-    let mut touched: Vec<u64> = Vec::new();
+    let mut renamed: Vec<u64> = Vec::new();
     for key in &stale {
-        touched.extend(match entries.get(key.slot()).and_then(Option::as_ref) {
+        renamed.extend(match entries.get(key.slot()).and_then(Option::as_ref) {
             Some(entry) => resolver.insert(*key, &entry.note),
             None => resolver.remove(*key),
         });
     }
-    stale.extend(touched.iter().filter_map(|hash| wanted.get(hash)).flatten());
+    stale.extend(renamed.iter().filter_map(|hash| sources.get(hash)).flatten());
 
     let mut rows = Vec::new();
     let mut stale: Vec<NoteKey> = stale.into_iter().collect();
@@ -147,8 +144,8 @@ fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snaps
         }
         rows.push((key, row(&entries, key)));
     }
-    if let Touched::These(told) = told {
-        told.extend(rows.iter().map(|(key, _)| *key));
+    if let Touched::These(touched) = &mut writer.touched {
+        touched.extend(rows.iter().map(|(key, _)| *key));
     }
     unchanged.links = rows.iter().all(|(key, row)| before.graph().out(*key) == row);
     Snapshot::new(entries, order, case_variants, before.graph().with_rows(rows)).with_tables_of(
@@ -159,20 +156,25 @@ fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged>) -> Snaps
 }
 
 /// Under the hash of a link's target, the notes with such a link.
-pub(super) fn wanted_by(entries: &[Option<Entry>]) -> FxHashMap<u64, Vec<NoteKey>> {
+pub(super) fn sources_by_target(entries: &[Option<Entry>]) -> FxHashMap<u64, Vec<NoteKey>> {
     let hashes = |entry: &Option<Entry>| entry.as_ref().map(|entry| target_hashes(&entry.note)).unwrap_or_default();
     let hashes: Vec<FxHashSet<u64>> = entries.par_iter().map(hashes).collect();
-    let mut wanted: FxHashMap<u64, Vec<NoteKey>> = FxHashMap::default();
+    let mut sources: FxHashMap<u64, Vec<NoteKey>> = FxHashMap::default();
     for (slot, hashes) in hashes.into_iter().enumerate() {
         for hash in hashes {
-            wanted.entry(hash).or_default().push(NoteKey::of_slot(slot));
+            sources.entry(hash).or_default().push(NoteKey::of_slot(slot));
         }
     }
-    wanted
+    sources
 }
 
-/// Takes out what the changed notes wanted. All at once: a hub is wanted by many, and its list is walked but once.
-fn no_longer_wanted(wanted: &mut FxHashMap<u64, Vec<NoteKey>>, entries: &[Option<Entry>], staged: &[Staged]) {
+/// Removes the changed notes as sources of their old links. All in one step: the list of a much-linked target is long, and
+/// is walked once.
+fn remove_sources(
+    sources_by_target: &mut FxHashMap<u64, Vec<NoteKey>>,
+    entries: &[Option<Entry>],
+    staged: &[StagedNote],
+) {
     let mut gone: FxHashMap<u64, FxHashSet<NoteKey>> = FxHashMap::default();
     for (key, _) in staged {
         if let Some(entry) = entries.get(key.slot()).and_then(Option::as_ref) {
@@ -182,7 +184,7 @@ fn no_longer_wanted(wanted: &mut FxHashMap<u64, Vec<NoteKey>>, entries: &[Option
         }
     }
     for (hash, keys) in gone {
-        if let Some(sources) = wanted.get_mut(&hash) {
+        if let Some(sources) = sources_by_target.get_mut(&hash) {
             sources.retain(|source| !keys.contains(source));
         }
     }

@@ -160,7 +160,7 @@ impl Resolver {
     }
 
     /// The note that a link means which stands in no note: as if in one at the top of the vault.
-    pub(super) fn resolve_from_top(&self, link: &Link) -> Option<NoteKey> {
+    pub(super) fn resolve_from_root(&self, link: &Link) -> Option<NoteKey> {
         self.resolve_in("", link)
     }
 

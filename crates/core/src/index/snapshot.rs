@@ -98,15 +98,15 @@ impl Snapshot {
         &self.tables
     }
 
-    /// What every link can mean here.
+    /// A resolver over the notes of this snapshot.
     pub(super) fn resolver(&self) -> Resolver {
         resolver_of(&self.entries)
     }
 
-    /// What links mean here that stand in no note.
-    pub(crate) fn meant_from_top<'l>(&self, links: impl Iterator<Item = &'l Link>) -> Vec<Option<NoteKey>> {
+    /// The targets of links that are in no note, as from the top of the vault.
+    pub(crate) fn resolve_from_root<'l>(&self, links: impl Iterator<Item = &'l Link>) -> Vec<Option<NoteKey>> {
         let resolver = self.resolver();
-        links.map(|link| resolver.resolve_from_top(link)).collect()
+        links.map(|link| resolver.resolve_from_root(link)).collect()
     }
 
     /// The parts a successor is made from.

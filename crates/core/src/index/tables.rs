@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::Snapshot;
 use super::names::{NameHashes, NameTable, names_of};
-use super::sync::Staged;
+use super::writer::StagedNote;
 use crate::model::{ContentHash, Note, NoteKey};
 
 /// A table that several snapshots may share. Whichever of them makes it makes the same.
@@ -61,7 +61,7 @@ pub(super) struct Unchanged {
 
 impl Unchanged {
     /// By these changes, but for the links: those have to be resolved to know.
-    pub(super) fn by(staged: &[Staged], before: &Snapshot) -> Self {
+    pub(super) fn by(staged: &[StagedNote], before: &Snapshot) -> Self {
         let same = |is_same: &dyn Fn(&Note, &Note) -> bool| {
             staged.iter().all(|(key, now)| match (before.get(*key), now) {
                 (Some(before), Some(now)) => before.path == now.path && is_same(before, now),

@@ -1,7 +1,7 @@
 //! A new note.
 
 use super::{NoteError, Writing, clean_tags};
-use crate::index::Written;
+use crate::index::WrittenFile;
 use crate::model::ContentHash;
 use crate::ports::FileChange;
 use crate::session::Session;
@@ -41,7 +41,7 @@ impl Knowledge {
             let stats =
                 self.vault.apply_for(&[FileChange::Create { path: path.clone(), bytes: bytes.clone() }], request)?;
             let stat = stats.first().copied().flatten().expect("a created file has a stat");
-            self.indexer.adopt(&mut writer, vec![Written::new(path.clone(), bytes.clone(), stat)]);
+            self.indexer.apply_written(&mut writer, vec![WrittenFile::new(path.clone(), bytes.clone(), stat)]);
             let key = self.snapshot().find_exact(&path).expect("the note was just taken in");
             Ok(self.written(session, key, bytes, true))
         };

@@ -1,7 +1,7 @@
 //! A note put away. It is kept, and can be brought back.
 
 use super::{NoteError, Writing};
-use crate::index::Written;
+use crate::index::WrittenFile;
 use crate::model::{NoteId, VaultPath};
 use crate::ports::FileChange;
 use crate::session::Session;
@@ -19,7 +19,7 @@ impl Knowledge {
             let path = self.snapshot().note(key).path.clone();
             self.vault.apply_for(&[FileChange::Delete { path: path.clone(), expected: content.hash }], request)?;
             session.forget(&path);
-            self.indexer.adopt(&mut writer, vec![Written { path, was: None, content: None }]);
+            self.indexer.apply_written(&mut writer, vec![WrittenFile { path, renamed_from: None, content: None }]);
             Ok(())
         };
         let done = |path: &VaultPath| {

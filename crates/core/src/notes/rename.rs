@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::NoteError;
-use crate::index::{IndexError, Renaming, Respelled, Snapshot, Writer, Written};
+use crate::index::{IndexError, RenamePreview, Respelled, Snapshot, Writer, WrittenFile};
 use crate::model::{ContentHash, Link, Note, NoteKey, VaultPath};
 use crate::parse;
 use crate::ports::FileChange;
@@ -48,18 +48,18 @@ impl Knowledge {
     ) -> Result<Renamed, NoteError> {
         let Rename { snapshot, key, to, expected, bytes, update_links } = rename;
         let note = snapshot.note(key);
-        let renamed = self.indexer.read_renamed(&to, &bytes);
+        let renamed = self.indexer.preview(&to, &bytes);
         let sources = snapshot.incoming(key, usize::MAX);
-        let mut renaming = writer.renaming(snapshot, key, &renamed);
-        refuse_breaking(&mut renaming, &sources, update_links)?;
-        if let Some((source, other)) = renaming.captured() {
+        let mut preview = writer.preview_rename(snapshot, key, &renamed);
+        refuse_breaking(&mut preview, &sources, update_links)?;
+        if let Some((source, other)) = preview.captured() {
             let path_of = |key| snapshot.note(key).path.clone();
             let (source_path, other) = (path_of(source), path_of(other));
             return Err(NoteError::LinkCaptured { path: note.path.clone(), to, source_path, other });
         }
 
         // Its own links are part of what is being written, so they follow without being asked for.
-        let bytes = follow_links(&mut renaming, note, &bytes)?;
+        let bytes = follow_links(&mut preview, note, &bytes)?;
         let mut changes = vec![if to == note.path {
             FileChange::Replace { path: to, expected, bytes: bytes.clone() }
         } else {
@@ -74,7 +74,7 @@ impl Knowledge {
             if content.hash != source.hash {
                 return Err(NoteError::ChangedElsewhere { path });
             }
-            let rewritten = follow_links(&mut renaming, source, &content.bytes)?;
+            let rewritten = follow_links(&mut preview, source, &content.bytes)?;
             if rewritten != content.bytes {
                 let real = self.vault.real_path(&path).map_err(IndexError::from)?;
                 rewritten_files.push((real, content.hash, ContentHash::of(&rewritten)));
@@ -83,7 +83,7 @@ impl Knowledge {
             }
         }
 
-        let ties = self.ties_through(&mut renaming).inspect_err(|error| self.warn_lost(&error.to_string()));
+        let ties = self.ties_through(&mut preview).inspect_err(|error| self.warn_lost(&error.to_string()));
         let ties = ties.unwrap_or_default();
         // Before the files: whatever happens in between, no link of memory is lost.
         self.retie(&ties);
@@ -95,18 +95,18 @@ impl Knowledge {
             }
         };
         let other_paths = other_paths.into_iter().filter_map(|(index, path)| match &changes[index] {
-            FileChange::Replace { bytes, .. } => Some(Written::new(path, bytes.clone(), stats[index]?)),
+            FileChange::Replace { bytes, .. } => Some(WrittenFile::new(path, bytes.clone(), stats[index]?)),
             _ => None,
         });
-        let other_paths: Vec<Written> = other_paths.collect();
+        let other_paths: Vec<WrittenFile> = other_paths.collect();
         let written = changes.into_iter().zip(stats).filter_map(|(change, stat)| match change {
             FileChange::Move { from, to, bytes, .. } => {
-                Some(Written { was: Some(from), ..Written::new(to, bytes, stat?) })
+                Some(WrittenFile { renamed_from: Some(from), ..WrittenFile::new(to, bytes, stat?) })
             }
-            FileChange::Replace { path, bytes, .. } => Some(Written::new(path, bytes, stat?)),
+            FileChange::Replace { path, bytes, .. } => Some(WrittenFile::new(path, bytes, stat?)),
             FileChange::Create { .. } | FileChange::Delete { .. } => None,
         });
-        self.indexer.adopt(writer, written.chain(other_paths).collect());
+        self.indexer.apply_written(writer, written.chain(other_paths).collect());
         // A path through a linked folder went with the file; a link to the file itself is still there, and leads nowhere.
         let is_left = |path: &VaultPath| self.vault.find_any_case(path).is_ok_and(|found| found.contains(path));
         let dangling = aliases.into_iter().filter(is_left).collect();
@@ -157,15 +157,15 @@ impl Knowledge {
 }
 
 /// A note that others link to gets a new id, or loses a name they use, only together with their links.
-fn refuse_breaking(renaming: &mut Renaming<'_>, sources: &[NoteKey], update_links: bool) -> Result<(), NoteError> {
-    let path = renaming.note().path.clone();
+fn refuse_breaking(preview: &mut RenamePreview<'_>, sources: &[NoteKey], update_links: bool) -> Result<(), NoteError> {
+    let path = preview.note().path.clone();
     if update_links {
         let (count, limit) = (sources.len(), MAX_REWRITTEN);
         let too_many = count > limit;
         return if too_many { Err(NoteError::TooManyLinks { path, count, limit }) } else { Ok(()) };
     }
-    let count = if renaming.renamed.path.note_id() == path.note_id() {
-        notes_losing_it(renaming, sources)
+    let count = if preview.renamed.path.note_id() == path.note_id() {
+        notes_losing_it(preview, sources)
     } else {
         sources.len()
     };
@@ -173,14 +173,14 @@ fn refuse_breaking(renaming: &mut Renaming<'_>, sources: &[NoteKey], update_link
 }
 
 /// How many of these notes have a link that means the note now and would not once it is renamed.
-fn notes_losing_it(renaming: &mut Renaming<'_>, sources: &[NoteKey]) -> usize {
-    let (snapshot, key) = (renaming.snapshot, renaming.key);
+fn notes_losing_it(preview: &mut RenamePreview<'_>, sources: &[NoteKey]) -> usize {
+    let (snapshot, key) = (preview.snapshot, preview.key);
     let links = sources.iter().flat_map(|source| {
         let note = snapshot.note(*source);
         note.links.iter().map(move |link| (note, link))
     });
     let links: Vec<(&Note, &Link)> = links.collect();
-    let meant = renaming.meant(&links).into_iter();
+    let meant = preview.targets(&links).into_iter();
     let lost = links.iter().zip(meant).filter(|(_, (now, then))| *now == Some(key) && then != now);
     let mut losing: Vec<&VaultPath> = lost.map(|((source, _), _)| &source.path).collect();
     losing.dedup();
@@ -189,8 +189,8 @@ fn notes_losing_it(renaming: &mut Renaming<'_>, sources: &[NoteKey]) -> usize {
 
 /// A source's bytes with every link that would mean another note than now rewritten so that it means the same. The source
 /// may be the renamed note itself.
-fn follow_links(renaming: &mut Renaming<'_>, source: &Note, bytes: &[u8]) -> Result<Vec<u8>, NoteError> {
-    let (note, renamed) = (renaming.snapshot.note(renaming.key), renaming.renamed);
+fn follow_links(preview: &mut RenamePreview<'_>, source: &Note, bytes: &[u8]) -> Result<Vec<u8>, NoteError> {
+    let (note, renamed) = (preview.snapshot.note(preview.key), preview.renamed);
     let stuck = |link: &Link| {
         let name = renamed.path.stem();
         if !parse::can_be_linked(name) {
@@ -203,14 +203,14 @@ fn follow_links(renaming: &mut Renaming<'_>, source: &Note, bytes: &[u8]) -> Res
             target: link.target.clone(),
         }
     };
-    let (snapshot, key) = (renaming.snapshot, renaming.key);
+    let (snapshot, key) = (preview.snapshot, preview.key);
     let ways = |link: &Link, meant: NoteKey| {
         let path = if meant == key { &renamed.path } else { &snapshot.note(meant).path };
         spellings(path, link)
     };
     let Ok(text) = std::str::from_utf8(bytes) else {
         // Byte ranges are those of the decoded text; only a whole one maps back.
-        let respelled = renaming.respelled(source, source.links.iter(), ways);
+        let respelled = preview.respelled(source, source.links.iter(), ways);
         return match source.links.iter().zip(respelled).find(|(_, respelled)| *respelled != Respelled::Kept) {
             Some((link, _)) => Err(stuck(link)),
             None => Ok(bytes.to_vec()),
@@ -218,7 +218,7 @@ fn follow_links(renaming: &mut Renaming<'_>, source: &Note, bytes: &[u8]) -> Res
     };
     let mut failed = None;
     let rewritten = parse::rewrite_all_targets(text, |sites| {
-        let respelled = renaming.respelled(source, sites.iter().map(|site| &site.link), ways);
+        let respelled = preview.respelled(source, sites.iter().map(|site| &site.link), ways);
         let target = |(site, respelled): (&parse::LinkSite, Respelled)| match respelled {
             Respelled::Kept => None,
             Respelled::As(target) => Some(target),

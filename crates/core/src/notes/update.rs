@@ -3,7 +3,7 @@
 use super::names::unportable;
 use super::rename::Rename;
 use super::{NoteError, Writing, clean_tags};
-use crate::index::{IndexError, Written};
+use crate::index::{IndexError, WrittenFile};
 use crate::model::{ContentHash, Note, NoteId, NoteKey, VaultPath};
 use crate::parse::FrontmatterEdit;
 use crate::ports::FileChange;
@@ -106,7 +106,7 @@ impl Knowledge {
             let change = FileChange::Replace { path: note.path.clone(), expected: current.hash, bytes: bytes.clone() };
             let stats = self.vault.apply_for(&[change], request)?;
             let stat = stats.first().copied().flatten().expect("a replaced file has a stat");
-            self.indexer.adopt(&mut writer, vec![Written::new(note.path.clone(), bytes.clone(), stat)]);
+            self.indexer.apply_written(&mut writer, vec![WrittenFile::new(note.path.clone(), bytes.clone(), stat)]);
             self.show_own_write(session, &real, current.hash, ContentHash::of(&bytes));
             return Ok(UpdatedNote { note: self.written(session, key, bytes, whole), unread, dangling: Vec::new() });
         };

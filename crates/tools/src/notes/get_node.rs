@@ -303,12 +303,12 @@ All around [[GraphCore]].
         assert_eq!((&get("x.md")["links"], &get("x.md")["incomingCount"]), (&links, &json!(1)));
         // When the owner of the lowercased id goes, the other has that id.
         harness.vault.remove("twin.md");
-        harness.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
+        harness.knowledge.apply(&quipu_core::index::FileBatch::All, &|_| {}).unwrap();
         assert_eq!(get("twin.md")["content"], "upper [[x]]\n");
         assert_eq!(get("x.md")["links"][1], json!({"id": "twin.md", "title": "Twin"}));
         // Of two that are both not in lower case the first in byte order has it.
         harness.vault.put("TWIN.md", "capitals");
-        harness.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
+        harness.knowledge.apply(&quipu_core::index::FileBatch::All, &|_| {}).unwrap();
         assert_eq!((&get("TWIN.md")["id"], &get("Twin.md")["id"]), (&json!("twin.md"), &json!("Twin.md")));
         let (code, message) = harness.fails("update_node", json!({"id": "twin.md", "content": "x"}));
         let expected = "cannot write twin.md: it matches TWIN.md, Twin.md; give one of these paths exactly";

@@ -143,7 +143,7 @@ doc_type: poem
         assert_eq!(paths(&list(json!({"sort": "filepath"}))), ["a.md", "b/Second.md", "zeta.md"]);
         harness.clock.advance(1_000_000_000);
         harness.vault.put("a.md", "x");
-        harness.knowledge.sync(&quipu_core::index::Scope::Everything, &|_| {}).unwrap();
+        harness.knowledge.apply(&quipu_core::index::FileBatch::All, &|_| {}).unwrap();
         assert_eq!(paths(&list(json!({"sort": "updated_at", "order": "desc"})))[0], "a.md");
     }
 

@@ -1,63 +1,60 @@
-//! What links would mean if a note had other names. Asked before a note is renamed; nothing is changed by asking.
+//! How links would resolve if a note had another name. Asked before a rename; nothing changes.
 
 use rustc_hash::FxHashMap;
 
-use super::indexer::Writer;
-use super::publish::wanted_by;
 use super::resolve::{Resolver, name_hashes};
 use super::snapshot::Snapshot;
+use super::writer::Writer;
 use crate::model::{Link, Note, NoteKey};
 
-/// A note and what it may become.
-pub(crate) struct Renaming<'a> {
+/// A note and its renamed version.
+pub(crate) struct RenamePreview<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) key: NoteKey,
     pub(crate) renamed: &'a Note,
     resolver: &'a mut Resolver,
-    wanted: &'a FxHashMap<u64, Vec<NoteKey>>,
+    sources_by_target: &'a FxHashMap<u64, Vec<NoteKey>>,
 }
 
-/// How a link is to be written.
+/// How to write a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Respelled {
-    /// As it is.
+    /// Unchanged.
     Kept,
     /// With this target.
     As(String),
-    /// No way to write it means the same.
+    /// No way to write it keeps its target.
     Stuck,
 }
 
 impl Writer {
-    /// Prepares to ask about a note of the snapshot, and what it may become.
-    pub(crate) fn renaming<'a>(&'a mut self, snapshot: &'a Snapshot, key: NoteKey, renamed: &'a Note) -> Renaming<'a> {
-        Renaming {
-            snapshot,
-            key,
-            renamed,
-            resolver: self.resolver.get_or_insert_with(|| snapshot.resolver()),
-            wanted: self.wanted.get_or_insert_with(|| wanted_by(snapshot.entries())),
-        }
+    pub(crate) fn preview_rename<'a>(
+        &'a mut self,
+        snapshot: &'a Snapshot,
+        key: NoteKey,
+        renamed: &'a Note,
+    ) -> RenamePreview<'a> {
+        let (resolver, sources_by_target) = self.link_tables(snapshot);
+        RenamePreview { snapshot, key, renamed, resolver, sources_by_target }
     }
 }
 
-impl Renaming<'_> {
+impl RenamePreview<'_> {
     /// The note as it is.
     pub(crate) fn note(&self) -> &Note {
         self.snapshot.note(self.key)
     }
 
-    /// What links of notes mean now, and would mean once the note is renamed.
-    pub(crate) fn meant(&mut self, links: &[(&Note, &Link)]) -> Vec<(Option<NoteKey>, Option<NoteKey>)> {
+    /// The targets of links of notes, now and after the rename.
+    pub(crate) fn targets(&mut self, links: &[(&Note, &Link)]) -> Vec<(Option<NoteKey>, Option<NoteKey>)> {
         let all =
             |resolver: &Resolver| links.iter().map(|(source, link)| resolver.resolve(source, link)).collect::<Vec<_>>();
         let now = all(self.resolver);
         now.into_iter().zip(self.as_if_renamed(all)).collect()
     }
 
-    /// How links of `source` are to be written so that each means the same once the note is renamed. A link that means nothing
-    /// yet may come to mean the renamed note, as it may with any new note. `ways` has the ways to write a link to a note, the
-    /// best first.
+    /// How to write the links of `source` so that each keeps its target after the rename. A broken link may come to resolve to
+    /// the renamed note, as to any new note. `ways` has the ways to write a link to a note, best first.
     pub(crate) fn respelled<'l>(
         &mut self,
         source: &Note,
@@ -77,19 +74,20 @@ impl Renaming<'_> {
         })
     }
 
-    /// What a link that stands in no note means now, and would mean then.
-    pub(crate) fn meant_from_top(&mut self, links: &[&Link]) -> Vec<(Option<NoteKey>, Option<NoteKey>)> {
-        let all = |resolver: &Resolver| links.iter().map(|link| resolver.resolve_from_top(link)).collect::<Vec<_>>();
+    /// The targets of links that are in no note, now and after the rename.
+    pub(crate) fn resolve_from_root(&mut self, links: &[&Link]) -> Vec<(Option<NoteKey>, Option<NoteKey>)> {
+        let all = |resolver: &Resolver| links.iter().map(|link| resolver.resolve_from_root(link)).collect::<Vec<_>>();
         let now = all(self.resolver);
         now.into_iter().zip(self.as_if_renamed(all)).collect()
     }
 
-    /// A link in another note that means a third one and would mean the renamed one, or no note any more since both would
-    /// answer to it: who has it, and what it means. The renamed note's own links are rewritten with it.
+    /// A link in another note to a third one that would resolve to the renamed note, or become ambiguous: its source and its
+    /// target. The renamed note's own links are rewritten with it.
     pub(crate) fn captured(&mut self) -> Option<(NoteKey, NoteKey)> {
-        let (snapshot, key, wanted) = (self.snapshot, self.key, self.wanted);
+        let (snapshot, key) = (self.snapshot, self.key);
         let hashes = name_hashes(self.renamed);
-        let mut sources: Vec<NoteKey> = hashes.iter().filter_map(|hash| wanted.get(hash)).flatten().copied().collect();
+        let mut sources: Vec<NoteKey> =
+            hashes.iter().filter_map(|hash| self.sources_by_target.get(hash)).flatten().copied().collect();
         sources.sort_unstable();
         sources.dedup();
         self.as_if_renamed(|resolver| {

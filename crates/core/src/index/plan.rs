@@ -1,0 +1,112 @@
+//! Which files to read and which notes to remove, found by comparing the vault with the last snapshot.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::snapshot::Snapshot;
+use super::writer::Writer;
+use crate::model::{NoteKey, VaultPath, Warning};
+use crate::ports::{Listing, VaultError, VaultFiles};
+
+/// Files that may have changed.
+#[derive(Debug, Clone)]
+pub enum FileBatch {
+    /// The whole vault; files whose time and size are unchanged are not opened.
+    All,
+    /// The whole vault, every file opened and hashed.
+    AllRehashed,
+    /// These files and everything below these folders, opened whatever their times say.
+    Paths(Vec<VaultPath>),
+}
+
+/// Files of a pass that are read in parallel and stored as one change; also the most unsaved notes that a small batch retries.
+pub(super) const CHUNK: usize = 512;
+
+/// What a pass reads and removes.
+#[derive(Default)]
+pub(super) struct Plan {
+    pub(super) read: Vec<FileToRead>,
+    pub(super) removed: Vec<NoteKey>,
+    pub(super) warnings: Vec<Warning>,
+}
+
+/// A file, and its note if the index has one.
+pub(super) struct FileToRead {
+    pub(super) path: VaultPath,
+    pub(super) key: Option<NoteKey>,
+}
+
+impl Plan {
+    pub(super) fn new(
+        vault: &dyn VaultFiles,
+        writer: &Writer,
+        snapshot: &Snapshot,
+        batch: &FileBatch,
+    ) -> Result<Self, VaultError> {
+        let mut plan = Self::default();
+        match batch {
+            FileBatch::All => return Ok(Self::for_listing(writer, snapshot, vault.list()?)),
+            FileBatch::AllRehashed => plan.compare(snapshot, vault.list()?, snapshot.files().collect(), |_| false),
+            FileBatch::Paths(paths) => {
+                for path in paths {
+                    match vault.list_below(path) {
+                        Ok(listing) => plan.compare(snapshot, listing, snapshot.files_below(path), |_| false),
+                        // The other paths are still read, and the notes known here stay.
+                        Err(error) => plan.warnings.push(unreadable(path, &error)),
+                    }
+                }
+                let unsaved = writer.unsaved.iter().take(CHUNK).filter_map(|key| Some((*key, snapshot.get(*key)?)));
+                plan.read.extend(unsaved.map(|(key, note)| FileToRead { path: note.path.clone(), key: Some(key) }));
+            }
+        }
+        Ok(plan.without_duplicates())
+    }
+
+    /// The plan for the whole vault: a file is skipped when its time and size are unchanged and can be trusted.
+    pub(super) fn for_listing(writer: &Writer, snapshot: &Snapshot, listing: Listing) -> Self {
+        let mut plan = Self::default();
+        let trusted = |key: NoteKey| !writer.unsaved.contains(&key) && !writer.unsettled.contains(&key);
+        plan.compare(snapshot, listing, snapshot.files().collect(), trusted);
+        plan.without_duplicates()
+    }
+
+    /// Adds the differences between some files and the notes known there.
+    fn compare(
+        &mut self,
+        snapshot: &Snapshot,
+        listing: Listing,
+        known: Vec<NoteKey>,
+        trusted: impl Fn(NoteKey) -> bool,
+    ) {
+        let mut by_path: FxHashMap<&str, NoteKey> = FxHashMap::default();
+        for key in known {
+            self.removed.extend(by_path.insert(snapshot.note(key).path.as_str(), key));
+        }
+        // A folder that cannot be read for a moment has lost no notes.
+        by_path.retain(|_, key| !listing.is_unread(&snapshot.note(*key).path));
+        self.warnings.extend(listing.warnings);
+        for file in listing.files {
+            let key = by_path.remove(file.path.as_str());
+            if !key.is_some_and(|key| trusted(key) && snapshot.note(key).stat == file.stat) {
+                self.read.push(FileToRead { path: file.path, key });
+            }
+        }
+        self.removed.extend(by_path.into_values());
+    }
+
+    /// One decision for each file. A folder and a file in it are listed a moment apart and may disagree: then reading the
+    /// file decides.
+    fn without_duplicates(mut self) -> Self {
+        self.read.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        self.read.dedup_by(|a, b| a.path == b.path);
+        let read: FxHashSet<NoteKey> = self.read.iter().filter_map(|file| file.key).collect();
+        self.removed.retain(|key| !read.contains(key));
+        self.removed.sort_unstable();
+        self.removed.dedup();
+        self
+    }
+}
+
+pub(super) fn unreadable(path: &VaultPath, error: &VaultError) -> Warning {
+    let VaultError::Read { source, .. } = error;
+    Warning { path: path.to_string(), message: format!("cannot be read: {source}") }
+}

@@ -1,0 +1,167 @@
+//! The state that only the writer of the index needs, and the write to the store.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::moves::MoveDetector;
+use super::publish::sources_by_target;
+use super::resolve::Resolver;
+use super::snapshot::Snapshot;
+use crate::model::{FileStat, Note, NoteKey};
+use crate::ports::{NoteChange, NoteStore, StoreError};
+
+/// A file younger than this when read may change again without a new modification time, so its time is not trusted.
+const UNSETTLED_NS: i64 = 2_000_000_000;
+
+/// A note that was added, changed or (with `None`) removed, to be published.
+pub(super) type StagedNote = (NoteKey, Option<Note>);
+
+/// What the files of a batch changed.
+#[derive(Default)]
+pub(super) struct NoteChanges {
+    /// New and changed notes with their texts.
+    pub(super) read: Vec<(NoteKey, Note, String)>,
+    /// Notes with unchanged bytes.
+    pub(super) unchanged: Vec<(NoteKey, FileStat)>,
+    pub(super) removed: Vec<NoteKey>,
+}
+
+impl NoteChanges {
+    pub(super) fn into_staged(self, before: &Snapshot) -> impl Iterator<Item = StagedNote> {
+        let newer = |(key, stat): &(NoteKey, FileStat)| before.note(*key).stat != *stat;
+        let restated = |(key, stat)| (key, Some(Note { stat, ..before.note(key).clone() }));
+        let unchanged = self.unchanged.into_iter().filter(newer).map(restated);
+        let read = self.read.into_iter().map(|(key, note, _)| (key, Some(note)));
+        unchanged.chain(read).chain(self.removed.into_iter().map(|key| (key, None)))
+    }
+}
+
+/// The writer's state.
+#[derive(Default)]
+pub(crate) struct Writer {
+    /// Built at the first change: a start with saved links needs none.
+    pub(super) resolver: Option<Resolver>,
+    /// Whether the store has the resolved links of the snapshot.
+    pub(super) links_are_saved: bool,
+    /// By the hash of a link's target, the notes with such a link. Built at the first small change.
+    pub(super) sources_by_target: Option<FxHashMap<u64, Vec<NoteKey>>>,
+    /// Notes whose links were resolved since the last announcement.
+    pub(super) touched: Touched,
+    pub(super) move_detector: MoveDetector,
+    /// Slots that may be used again.
+    free: Vec<NoteKey>,
+    next_key: u32,
+    /// Notes that the store failed to write.
+    pub(super) unsaved: FxHashSet<NoteKey>,
+    /// Notes whose modification time was too young to trust when they were read.
+    pub(super) unsettled: FxHashSet<NoteKey>,
+    /// The store could not be loaded, so it may use these slots for other notes: nothing more is written to it.
+    pub(super) store_is_lost: bool,
+}
+
+/// Which notes may have to be announced.
+pub(super) enum Touched {
+    All,
+    These(FxHashSet<NoteKey>),
+}
+
+impl Default for Touched {
+    fn default() -> Self {
+        Self::These(FxHashSet::default())
+    }
+}
+
+impl Writer {
+    /// The state that belongs to a snapshot.
+    pub(super) fn restored(snapshot: &Snapshot, store_is_lost: bool) -> Self {
+        let mut writer = Self { store_is_lost, ..Self::default() };
+        writer.use_keys(&snapshot.files().collect());
+        writer
+    }
+
+    pub(super) fn use_keys(&mut self, used: &FxHashSet<NoteKey>) {
+        self.next_key = used.iter().map(|key| key.0 + 1).max().unwrap_or(0);
+        self.free = (0..self.next_key).rev().map(NoteKey).filter(|key| !used.contains(key)).collect();
+    }
+
+    pub(super) fn take_key(&mut self) -> NoteKey {
+        self.free.pop().unwrap_or_else(|| {
+            self.next_key += 1;
+            NoteKey(self.next_key - 1)
+        })
+    }
+
+    fn release_key(&mut self, key: NoteKey) {
+        debug_assert!(!self.free.contains(&key), "{key:?} was released twice");
+        self.unsaved.remove(&key);
+        self.unsettled.remove(&key);
+        self.free.push(key);
+    }
+
+    /// Builds what resolving a small change needs.
+    pub(super) fn link_tables(&mut self, snapshot: &Snapshot) -> (&mut Resolver, &mut FxHashMap<u64, Vec<NoteKey>>) {
+        (
+            self.resolver.get_or_insert_with(|| snapshot.resolver()),
+            self.sources_by_target.get_or_insert_with(|| sources_by_target(snapshot.entries())),
+        )
+    }
+
+    /// The notes that may differ between two snapshots.
+    pub(super) fn touched_keys(&self, before: &Snapshot, after: &Snapshot) -> Vec<NoteKey> {
+        let mut keys: Vec<NoteKey> = match &self.touched {
+            Touched::All => before.files().chain(after.files()).collect(),
+            Touched::These(keys) => keys.iter().copied().collect(),
+        };
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    /// Writes changes to the store in one transaction. Notes that it does not take are retried by later batches.
+    pub(super) fn save(
+        &mut self,
+        store: &dyn NoteStore,
+        before: &Snapshot,
+        changes: &NoteChanges,
+        now_ns: i64,
+    ) -> Result<(), StoreError> {
+        let read = changes.read.iter();
+        let notes: Vec<Note> = read
+            .map(|(key, note, _)| Note { stat: self.stat_to_save(*key, note.stat, now_ns), ..note.clone() })
+            .collect();
+        let puts =
+            changes.read.iter().zip(&notes).map(|((key, _, text), note)| NoteChange::Put { key: *key, note, text });
+        let touches = changes.unchanged.iter().filter_map(|(key, stat)| {
+            let saved = self.stat_to_save(*key, *stat, now_ns);
+            (saved == *stat || before.note(*key).stat != *stat).then_some(NoteChange::Touch { key: *key, stat: saved })
+        });
+        let removals = changes.removed.iter().map(|key| NoteChange::Remove { key: *key });
+        // Removals first: a path may have been given to another note.
+        let all: Vec<NoteChange<'_>> = removals.chain(puts).chain(touches).collect();
+        let mut outcome = Ok(());
+        if !all.is_empty() && !self.store_is_lost {
+            outcome = store.apply(&all);
+            for (key, ..) in &changes.read {
+                if outcome.is_ok() {
+                    self.unsaved.remove(key)
+                } else {
+                    self.unsaved.insert(*key)
+                };
+            }
+        }
+        for key in &changes.removed {
+            self.release_key(*key);
+        }
+        outcome
+    }
+
+    /// The stat to save: without a time that cannot be trusted, so that the next start reads the file again.
+    fn stat_to_save(&mut self, key: NoteKey, stat: FileStat, now_ns: i64) -> FileStat {
+        if now_ns - stat.modified_ns >= UNSETTLED_NS {
+            self.unsettled.remove(&key);
+            stat
+        } else {
+            self.unsettled.insert(key);
+            FileStat { modified_ns: 0, ..stat }
+        }
+    }
+}
