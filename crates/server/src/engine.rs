@@ -16,7 +16,7 @@ use quipu_tools::{Registry, ToolError};
 
 use crate::background::Background;
 use crate::served_vault::ServedVault;
-use crate::service::{Listener, Reading};
+use crate::service::{ChangeListener, IndexProgress};
 
 /// What the one who starts it wants.
 #[derive(Debug, Clone, Copy)]
@@ -96,13 +96,13 @@ impl Engine {
     }
 
     /// How far the vault has been read.
-    pub fn reading(&self) -> Reading {
+    pub fn progress(&self) -> IndexProgress {
         let is_over = self.open.knowledge().wait_ready(Duration::ZERO);
-        Reading { files: self.open.knowledge().snapshot().files().len(), is_over }
+        IndexProgress { files: self.open.knowledge().snapshot().files().len(), is_over }
     }
 
     /// Has someone told of every change of the notes from now on.
-    pub(crate) fn on_change(&self, listener: Listener) {
+    pub(crate) fn on_change(&self, listener: ChangeListener) {
         self.open.knowledge().on_change(Box::new(move |changes| listener(changes.into())));
     }
 

@@ -8,8 +8,8 @@ use anyhow::Context;
 use tokio::sync::watch;
 
 use crate::hang_up;
-use crate::mcp::{self, Server};
-use crate::service::Desk;
+use crate::mcp::{self, McpServer};
+use crate::service::{Service, VaultService};
 use crate::shutdown;
 
 /// How long a client that has asked something and left is still worth an answer, while another process is waited for.
@@ -76,7 +76,7 @@ async fn input_closed() {
 }
 
 /// Serves until the client closes its side or the process is asked to end, and answers what is in flight first.
-pub fn serve(desk: Arc<dyn Desk>) -> anyhow::Result<()> {
+pub fn serve(vault: Arc<dyn VaultService>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -91,7 +91,7 @@ pub fn serve(desk: Arc<dyn Desk>) -> anyhow::Result<()> {
             }
         };
         let (reader, writer) = mcp::stdio_pipes();
-        mcp::converse(Server::new(desk), reader, writer, input_closed(), stop).await
+        mcp::converse(McpServer::new(Service::new(vault)), reader, writer, input_closed(), stop).await
     });
     // Not waited for: where standard input is no pipe, a thread is still blocked in reading it.
     runtime.shutdown_background();

@@ -11,6 +11,8 @@ use crate::tool::{Access, ToolInfo};
 pub struct Offer {
     tools: Vec<ToolInfo>,
     options: RegistryOptions,
+    /// The same tools, whatever their descriptions leave out here.
+    handles: Vec<&'static ToolInfo>,
 }
 
 impl Offer {
@@ -40,7 +42,9 @@ impl Offer {
             drop_mentions(&mut tool.input_schema, &missing);
             drop_mentions(&mut tool.output_schema, &missing);
         }
-        Self { tools, options }
+        let is_offered = |tool: &&ToolInfo| tools.iter().any(|offered| offered.name == tool.name);
+        let handles = every_tool().iter().filter(is_offered).collect();
+        Self { tools, handles, options }
     }
 
     /// The tools, always in the same order.
@@ -49,8 +53,8 @@ impl Offer {
     }
 
     /// The tool of this name, or the error for a client that asked for it.
-    pub fn find(&self, name: &str) -> Result<&ToolInfo, Reply> {
-        self.tools().find(|tool| tool.name == name).ok_or_else(|| self.not_offered(name))
+    pub fn find(&self, name: &str) -> Result<&'static ToolInfo, Reply> {
+        self.handles.iter().copied().find(|tool| tool.name == name).ok_or_else(|| self.not_offered(name))
     }
 
     fn not_offered(&self, name: &str) -> Reply {

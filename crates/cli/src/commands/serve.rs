@@ -11,7 +11,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use quipu_server::engine::{EngineOptions, FirstPass};
 use quipu_server::http::Settings;
-use quipu_server::service::Desk;
+use quipu_server::service::VaultService;
 use quipu_server::sharing::{Seat, SeatOptions};
 use quipu_server::stdio;
 use quipu_tools::{RegistryOptions, Toolset};

@@ -9,7 +9,7 @@ use quipu_core::index::{FileBatch, IndexError};
 use quipu_core::memory::Memory;
 use quipu_server::engine::{Engine, FirstPass};
 use quipu_server::served_vault::ServedVault;
-use quipu_server::service::Reading;
+use quipu_server::service::IndexProgress;
 use quipu_server::sharing::{Looks, Printed};
 use quipu_tools::Registry;
 use quipu_vault::{WatchEvent, WatchOptions, watch};
@@ -86,14 +86,14 @@ fn run_for(open: &Arc<OpenVault>, engine: &Engine, command: Value, looks: Looks)
     let (code, stdout, stderr) = Output::kept(looks, |output| {
         let outcome = match serde_json::from_value::<Asking>(command) {
             // It answers at once, whatever else goes on.
-            Ok(Asking::Status(command)) if !engine.reading().is_over => {
-                command.run_while_reading(open, engine.reading().files, output)
+            Ok(Asking::Status(command)) if !engine.progress().is_over => {
+                command.run_while_reading(open, engine.progress().files, output)
             }
             Ok(command) => {
                 engine.indexed();
-                match engine.reading() {
-                    Reading { is_over: true, .. } => command.run(&shared, output),
-                    Reading { files, .. } => Err(Failure::failed(format!(
+                match engine.progress() {
+                    IndexProgress { is_over: true, .. } => command.run(&shared, output),
+                    IndexProgress { files, .. } => Err(Failure::failed(format!(
                         "cannot answer yet: the server (process {}) is still reading the vault, {files} files so far",
                         std::process::id()
                     ))

@@ -11,7 +11,6 @@ use axum::http::{Extensions, HeaderName, HeaderValue, Method, StatusCode, header
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use quipu_tools::echoed;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::MissedTickBehavior;
 
@@ -21,7 +20,8 @@ use super::connections::{Connections, Peer};
 use super::counters::Counters;
 use super::hosts::Hosts;
 use super::limits::{Clients, Excess};
-use crate::mcp::{BeginStream, Caller, RequestRoom, Server, until_sent};
+use crate::mcp::{InsufficientScope, until_sent};
+use crate::service::{BeginStream, Caller, Lease, Service};
 use crate::tokens::Scope;
 
 /// What the checks need.
@@ -29,7 +29,7 @@ pub(super) struct Door {
     pub(super) hosts: Hosts,
     pub(super) auth: Auth,
     pub(super) clients: Clients,
-    pub(super) server: Server,
+    pub(super) service: Arc<Service>,
     pub(super) counters: Arc<Counters>,
     pub(super) connections: Arc<Connections>,
     /// Where clients learn who gives out tokens, if somebody does.
@@ -103,21 +103,16 @@ pub(super) async fn admit(State(door): State<Arc<Door>>, request: Request, next:
         Ok(admitted) => admitted,
         Err(excess) => return door.over(excess),
     };
-    let (body, room) = if parts.method == Method::POST {
+    let (body, lease) = if parts.method == Method::POST {
         match door.clients.read(&client, &parts.headers, body).await {
-            Ok(read) => {
-                if let Some(refusal) = door.beyond_scope(identity.scope, &read.bytes) {
-                    return refusal;
-                }
-                (Body::from(read.bytes), read.room)
-            }
+            Ok(read) => (Body::from(read.bytes), read.lease),
             Err(excess) => return door.over(excess),
         }
     } else {
-        (Body::empty(), RequestRoom::default())
+        (Body::empty(), Lease::default())
     };
-    let room = Arc::new(room);
-    let at_the_latest = GivenBack(room.clone());
+    // When the response is sent or its client gone: the library may keep the request for longer.
+    let at_the_latest = lease.close_on_drop();
     let owner = StreamOwner { client: client.id.clone(), authorization, address };
     let begin_stream = door.clone().begin_stream(connection, owner);
     let is_get = parts.method == Method::GET;
@@ -125,16 +120,19 @@ pub(super) async fn admit(State(door): State<Arc<Door>>, request: Request, next:
         id: client.id.clone(),
         token: identity.token,
         scope: identity.scope,
-        turns: client.turns.clone(),
-        unsent: client.unsent.clone(),
-        request: room.clone(),
+        workers: Some(client.workers.clone()),
+        budget: client.budget.clone(),
         begin_stream: begin_stream.clone(),
     });
+    parts.extensions.insert(lease.clone());
     let response = next.run(Request::from_parts(parts, body)).await;
+    if let Some(InsufficientScope(tool)) = response.extensions().get() {
+        return door.insufficient(Scope::Write, &format!("{tool} writes; this token has only the scope `read`"));
+    }
     let kind = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     if !kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
         // The answer is there whole. A stream may begin before anything was done.
-        room.handled();
+        lease.release_request();
     } else if is_get {
         begin_stream();
     }
@@ -173,15 +171,6 @@ pub(super) async fn close_revoked_streams(door: &Door) {
     }
 }
 
-/// Gives a request's room back when its answer is sent or its client gone: the library may keep the request for longer.
-struct GivenBack(Arc<RequestRoom>);
-
-impl Drop for GivenBack {
-    fn drop(&mut self) {
-        self.0.handled();
-    }
-}
-
 /// `/metrics`, for those who look after the server.
 pub(super) async fn metrics(State(door): State<Arc<Door>>, request: Request) -> Response {
     let authorization = request.headers().get(header::AUTHORIZATION);
@@ -193,14 +182,14 @@ pub(super) async fn metrics(State(door): State<Arc<Door>>, request: Request) -> 
         return door.insufficient(Scope::Admin, "/metrics requires a token with the scope `admin`");
     }
     let mut page = String::new();
-    door.server.write_metrics(&mut page).await;
+    door.service.write_metrics(&mut page).await;
     door.counters.write(&mut page, door.connections.table.count());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page).into_response()
 }
 
 /// `/healthz`: that the server answers, and whether it knows the vault already. Says nothing else, for anybody may ask.
 pub(super) async fn health(State(door): State<Arc<Door>>) -> Response {
-    let status = if door.server.reading().await.is_over { "ok" } else { "indexing" };
+    let status = if door.service.progress().await.is_over { "ok" } else { "indexing" };
     answer(StatusCode::OK, &json!({ "status": status }))
 }
 
@@ -260,19 +249,6 @@ impl Door {
         })
     }
 
-    /// Refuses a call of a tool that writes from somebody who may only read. The engine holds to that too: this says it in
-    /// the way of HTTP, before anything else is done.
-    fn beyond_scope(&self, scope: Scope, body: &[u8]) -> Option<Response> {
-        if scope >= Scope::Write {
-            return None;
-        }
-        let Glance { method, params } = serde_json::from_slice(body).ok()?;
-        let name = params?.name.filter(|_| method == "tools/call")?;
-        let access = self.server.access(&name)?;
-        (!scope.allows(access))
-            .then(|| self.insufficient(Scope::Write, &format!("{name} writes; this token has only the scope `read`")))
-    }
-
     fn insufficient(&self, needed: Scope, message: &str) -> Response {
         self.challenge(StatusCode::FORBIDDEN, message, Some("insufficient_scope"), Some(needed))
     }
@@ -313,18 +289,6 @@ impl Door {
         }
         response
     }
-}
-
-/// As much of a message as says which tool it calls.
-#[derive(Deserialize)]
-struct Glance {
-    method: String,
-    params: Option<GlanceParams>,
-}
-
-#[derive(Deserialize)]
-struct GlanceParams {
-    name: Option<String>,
 }
 
 /// An error as clients of the protocol read it.

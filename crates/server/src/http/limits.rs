@@ -1,7 +1,7 @@
 //! How much of the server one client may take: requests at a time and a second, and bytes of what it sends.
 //!
 //! A client is a token, or without one an address. What it may leave unread and how many workers it gets is the
-//! engine's to bound: see [`Server::share`].
+//! engine's to bound: see [`Service::client_limits`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use crate::mcp::{MAX_BODY_BYTES, RequestRoom, SMALL_REQUEST_BYTES, Server, Unsent};
+use crate::mcp::MAX_BODY_BYTES;
+use crate::service::{Lease, ResponseBudget, SMALL_REQUEST_BYTES, Service};
 
 /// Requests of one client that are being answered, streams included: a quarter of the usual number of connections. All
 /// programs of one machine may be one client.
@@ -41,7 +42,7 @@ const MAX_CLIENTS: usize = 4096;
 
 /// Everyone who was heard of.
 pub(super) struct Clients {
-    server: Server,
+    service: Arc<Service>,
     /// Requests a second; a burst may be twice as many.
     rate: Option<u32>,
     known: Mutex<HashMap<Arc<str>, Arc<Client>>>,
@@ -51,8 +52,8 @@ pub(super) struct Clients {
 /// What one client uses now.
 pub(super) struct Client {
     pub(super) id: Arc<str>,
-    pub(super) turns: Arc<Semaphore>,
-    pub(super) unsent: Arc<Unsent>,
+    pub(super) workers: Arc<Semaphore>,
+    pub(super) budget: Arc<ResponseBudget>,
     requests: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
     bucket: Mutex<Bucket>,
@@ -85,7 +86,7 @@ pub(super) struct Admitted {
 /// What was read, and its share of the memory.
 pub(super) struct Read {
     pub(super) bytes: Bytes,
-    pub(super) room: RequestRoom,
+    pub(super) lease: Lease,
 }
 
 /// The share of a request that is being read. It grows with what has come: to announce much, or nothing, takes no room.
@@ -116,8 +117,8 @@ fn taken(room: &Arc<Semaphore>, bytes: usize) -> Result<OwnedSemaphorePermit, Ex
 }
 
 impl Clients {
-    pub(super) fn new(server: Server, rate: Option<u32>) -> Self {
-        Self { server, rate, known: Mutex::default(), bytes: Arc::new(Semaphore::new(MAX_ALL_BYTES)) }
+    pub(super) fn new(service: Arc<Service>, rate: Option<u32>) -> Self {
+        Self { service, rate, known: Mutex::default(), bytes: Arc::new(Semaphore::new(MAX_ALL_BYTES)) }
     }
 
     pub(super) fn of(&self, id: &str) -> Arc<Client> {
@@ -128,12 +129,12 @@ impl Clients {
         if known.len() >= MAX_CLIENTS {
             known.retain(|_, client| Arc::strong_count(client) > 1);
         }
-        let (turns, unsent) = self.server.share();
+        let (workers, budget) = self.service.client_limits();
         let id: Arc<str> = id.into();
         let client = Arc::new(Client {
             id: id.clone(),
-            turns,
-            unsent,
+            workers,
+            budget,
             requests: Arc::new(Semaphore::new(MAX_REQUESTS)),
             bytes: Arc::new(Semaphore::new(MAX_CLIENT_BYTES)),
             bucket: Mutex::new(Bucket { left: f64::from(self.rate.unwrap_or(0)) * 2.0, at: Instant::now() }),
@@ -175,8 +176,8 @@ impl Clients {
             bytes.extend_from_slice(data);
         }
         room.grow(values(&bytes)? * BYTES_PER_VALUE)?;
-        let room = RequestRoom::new(room.bytes, vec![room.of_client, room.of_all]);
-        Ok(Read { bytes: bytes.into(), room })
+        let lease = Lease::of_request(room.bytes, vec![room.of_client, room.of_all]);
+        Ok(Read { bytes: bytes.into(), lease })
     }
 }
 
@@ -249,8 +250,8 @@ mod tests {
         room.grow(1000).unwrap();
         assert_eq!(left(), (SMALL_REQUEST_BYTES + 1000, 1000));
         assert_eq!(room.grow(1_000_000), Err(Excess::TooMany(1)));
-        let room = RequestRoom::new(room.bytes, vec![room.of_client, room.of_all]);
-        room.handled();
+        let lease = Lease::of_request(room.bytes, vec![room.of_client, room.of_all]);
+        lease.release_request();
         assert_eq!(left(), (0, 0), "given back before it is dropped");
     }
 

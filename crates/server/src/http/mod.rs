@@ -27,8 +27,8 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::mcp::{self, Server};
-use crate::service::Desk;
+use crate::mcp::{self, McpServer};
+use crate::service::{Service, VaultService};
 use crate::shutdown;
 use crate::tokens::{TokenFile, Tokens};
 
@@ -100,8 +100,8 @@ impl Settings {
 }
 
 /// Serves until the process is asked to end. A client that keeps its connection open is not waited for.
-pub fn serve(desk: Arc<dyn Desk>, vault: &Path, settings: &Settings) -> anyhow::Result<()> {
-    let tokens = Tokens::new(TokenFile::of(vault));
+pub fn serve(vault: Arc<dyn VaultService>, root: &Path, settings: &Settings) -> anyhow::Result<()> {
+    let tokens = Tokens::new(TokenFile::of(root));
     if let Some(why) = settings.why_tokens().filter(|_| !settings.has_oauth()) {
         tokens.ensure_some().with_context(|| format!("cannot listen at {} without tokens: {why}", settings.address))?;
     }
@@ -113,7 +113,7 @@ pub fn serve(desk: Arc<dyn Desk>, vault: &Path, settings: &Settings) -> anyhow::
     let outcome = front.block_on(async {
         let stop = shutdown::stop_signal()?;
         let (stopping, stopped) = watch::channel(false);
-        let listening = listen(Server::new(desk), tokens, settings.clone(), stopped);
+        let listening = listen(Service::new(vault), tokens, settings.clone(), stopped);
         let mut serving = runtime.spawn(listening);
         tokio::select! {
             served = &mut serving => return served?,
@@ -130,14 +130,19 @@ pub fn serve(desk: Arc<dyn Desk>, vault: &Path, settings: &Settings) -> anyhow::
     outcome
 }
 
-async fn listen(server: Server, tokens: Tokens, settings: Settings, stop: watch::Receiver<bool>) -> anyhow::Result<()> {
+async fn listen(
+    service: Arc<Service>,
+    tokens: Tokens,
+    settings: Settings,
+    stop: watch::Receiver<bool>,
+) -> anyhow::Result<()> {
     raise_file_limit(settings.max_connections);
     let tls = settings.tls.clone().map(|(certificates, key)| Tls::new(certificates, key)).transpose()?.map(Arc::new);
     let address = settings.address;
     let listener = TcpListener::bind(address).await.with_context(|| format!("while listening at {address}"))?;
     let bound = listener.local_addr()?;
     let counters = Arc::<Counters>::default();
-    let waited_for = server.clone();
+    let waited_for = service.clone();
     let is_short = Arc::new(move || waited_for.is_short_of_room());
     let connections = Connections::new(settings.max_connections, counters.clone(), is_short);
     // Programs of this machine could use it up anyway, and share one address.
@@ -152,8 +157,8 @@ async fn listen(server: Server, tokens: Tokens, settings: Settings, stop: watch:
     let door = Arc::new(Door {
         hosts: Hosts::new(bound, tls.is_some(), &settings.allowed_hosts, &settings.allowed_origins)?,
         auth,
-        clients: Clients::new(server.clone(), rate),
-        server: server.clone(),
+        clients: Clients::new(service.clone(), rate),
+        service: service.clone(),
         counters,
         connections: connections.clone(),
         resource_metadata,
@@ -164,7 +169,7 @@ async fn listen(server: Server, tokens: Tokens, settings: Settings, stop: watch:
         .with_state(door.clone());
     #[cfg(feature = "oauth")]
     let pages = oauth::with_metadata(pages, settings.oauth.as_ref());
-    let router = mcp::http_routes(server)
+    let router = mcp::http_routes(McpServer::new(service))
         .layer(from_fn_with_state(door.clone(), door::admit))
         .merge(pages)
         .layer(from_fn_with_state(door.clone(), door::enter));

@@ -9,7 +9,7 @@ use rmcp::model::RequestId;
 use serde_json::Value;
 
 use super::message::Refusal;
-use super::unsent::Held;
+use crate::service::ResponseBytes;
 
 /// Messages in one batch.
 pub(super) const MAX_MESSAGES: usize = 100;
@@ -23,7 +23,7 @@ pub(super) struct Batch {
     unanswered: HashSet<RequestId>,
     answers: Vec<Vec<u8>>,
     bytes: usize,
-    held: Vec<Held>,
+    held: Vec<ResponseBytes>,
     /// The line was given away.
     is_leaving: bool,
 }
@@ -46,7 +46,7 @@ impl Batch {
         self.answers.push(refusal.into_json().to_string().into_bytes());
     }
 
-    pub(super) fn answer(&mut self, id: RequestId, answer: Vec<u8>, held: Option<Held>) {
+    pub(super) fn answer(&mut self, id: RequestId, answer: Vec<u8>, held: Option<ResponseBytes>) {
         self.unanswered.remove(&id);
         if self.bytes + answer.len() > MAX_BYTES {
             let message = "the responses to this batch are too long together; send the requests one by one";

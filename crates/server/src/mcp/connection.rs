@@ -3,13 +3,13 @@
 //! Over HTTP a connection lasts for a session of the older generation, or for a single request of the newer.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
+use axum::http::request::Parts;
 use quipu_core::Session;
 use quipu_tools::{Access, echoed};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ConstString, CustomRequest,
-    CustomResult, DiscoverResult, ErrorCode, ErrorData, GetPromptRequestMethod, GetPromptRequestParams,
+    CustomResult, DiscoverResult, ErrorCode, ErrorData, Extensions, GetPromptRequestMethod, GetPromptRequestParams,
     GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, ListPromptsRequestMethod,
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
@@ -21,21 +21,19 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 
-use super::caller::Caller;
-use super::http_answer::HttpAnswer;
-use super::in_flight::Docket;
+use super::mcp_server::McpServer;
 use super::notices::Followed;
-use super::server::{Interrupted, Server, unless_cancelled};
-use super::unsent::Unsent;
 use super::{answer, message, progress, resources};
+use crate::service::{Caller, Lease, Request, Service};
 
 pub(super) type Context = RequestContext<RoleServer>;
 
 /// The library's handler for one connection.
 pub(super) struct Connection {
-    server: Server,
+    server: McpServer,
     session: Arc<Session>,
-    way: Way,
+    /// The client, where the connection is a stream; over HTTP each request has its caller.
+    stream_caller: Option<Caller>,
     /// As the client first called itself.
     client: OnceLock<String>,
     /// What a client of the older generation wants to be told of, and the task that tells it.
@@ -52,85 +50,53 @@ impl Drop for Telling {
     }
 }
 
-/// How the client comes in, and where its answers are counted until they have left.
-enum Way {
-    Stream { unsent: Arc<Unsent> },
-    Http,
-}
-
-/// Answers that may wait for the client before no further call of its begins.
-const MAX_UNSENT_BYTES: usize = 64 * 1024 * 1024;
-
 impl Connection {
-    pub(super) fn over_stream(server: Server) -> Self {
-        Self::new(server, Way::Stream { unsent: Unsent::new(MAX_UNSENT_BYTES) })
+    pub(super) fn over_stream(server: McpServer) -> Self {
+        Self::new(server, Some(Caller::of_stream()))
     }
 
-    pub(super) fn over_http(server: Server) -> Self {
-        Self::new(server, Way::Http)
+    pub(super) fn over_http(server: McpServer) -> Self {
+        Self::new(server, None)
     }
 
-    fn new(server: Server, way: Way) -> Self {
+    fn new(server: McpServer, stream_caller: Option<Caller>) -> Self {
         Self {
             server,
             session: Arc::default(),
-            way,
+            stream_caller,
             client: OnceLock::new(),
             followed: Arc::default(),
             telling: OnceLock::new(),
         }
     }
 
-    /// Runs work on a worker. Its answer is counted there, before anything else can begin in its place.
+    fn service(&self) -> &Arc<Service> {
+        self.server.service()
+    }
+
+    /// Who makes a request. Over HTTP the front door has attached it.
+    fn caller<'a>(&'a self, context: &'a Context) -> Result<&'a Caller, ErrorData> {
+        let caller = self.stream_caller.as_ref().or_else(|| attached(&context.extensions));
+        caller.ok_or_else(|| ErrorData::internal_error("the request has no caller", None))
+    }
+
+    /// Runs something other than a tool call on a worker.
     async fn on_worker<T: Send + 'static>(
         &self,
         context: &Context,
         weigh: fn(&T) -> usize,
-        work: impl FnOnce(&Server) -> T + Send + 'static,
-    ) -> Result<T, Interrupted> {
-        let caller = Caller::of(&context.extensions);
-        let unsent = match &self.way {
-            Way::Stream { unsent } => unsent.clone(),
-            Way::Http => caller.map_or_else(|| self.server.unsent(), |caller| &caller.unsent).clone(),
-        };
-        let docket = Docket::of(&context.extensions).cloned();
-        let in_order = match &docket {
-            None => None,
-            Some(docket) => Some(unless_cancelled(context.ct.cancelled(), docket.place().turn()).await?),
-        };
-        let turn = match caller {
-            None => None,
-            Some(caller) => {
-                let turn = unless_cancelled(context.ct.cancelled(), caller.turns.clone().acquire_owned()).await?;
-                Some(turn.expect("the semaphore is never closed"))
-            }
-        };
-        let request = caller.map(|caller| caller.request.clone());
-        let answer = HttpAnswer::of(&context.extensions);
-        let room = unsent.clone();
-        let weighed = move |server: &Server| {
-            let (_in_order, _turn) = (in_order, turn);
-            let outcome = work(server);
-            if let Some(request) = request {
-                request.handled();
-            }
-            let held = unsent.hold(weigh(&outcome));
-            match (docket, answer) {
-                (Some(docket), _) => docket.answered(held),
-                (None, Some(answer)) => answer.made(held),
-                (None, None) => {}
-            }
-            outcome
-        };
-        self.server.on_worker(&room, context.ct.cancelled(), weighed).await
+        work: impl FnOnce(&Service) -> T + Send + 'static,
+    ) -> Result<T, ErrorData> {
+        let outcome = self.service().run(self.caller(context)?, lease(context), context.ct.cancelled(), work, weigh);
+        Ok(outcome.await?)
     }
 
     /// What is remembered of whoever asks. A request that stands alone is its client's by name and token.
     fn session(&self, context: &Context) -> Arc<Session> {
-        let is_alone = matches!(self.way, Way::Http) && self.is_modern(context);
-        let Some(caller) = Caller::of(&context.extensions) else { return self.session.clone() };
+        let is_modern = self.is_modern(context);
+        let Some(caller) = attached::<Caller>(&context.extensions) else { return self.session.clone() };
         match context.client_info() {
-            Some(client) if is_alone => self.server.sessions().of(&caller.id, &caller.name(&client.name)),
+            Some(client) if is_modern => self.service().sessions().of(&caller.id, &caller.name(&client.name)),
             _ => {
                 // One that does not say what it is called has at least its token's name in the log; a name given before stays.
                 self.session.introduce(&caller.name(""));
@@ -147,12 +113,8 @@ impl Connection {
         }
     }
 
-    /// Whether whoever asks may use such tools. Over HTTP somebody must have let it in.
     fn may(&self, context: &Context, access: Access) -> bool {
-        match self.way {
-            Way::Stream { .. } => true,
-            Way::Http => Caller::of(&context.extensions).is_some_and(|caller| caller.may(access)),
-        }
+        self.caller(context).is_ok_and(|caller| caller.may(access))
     }
 
     fn instructions(&self, context: &Context) -> String {
@@ -233,14 +195,12 @@ impl ServerHandler for Connection {
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         // The library keeps what was asked for until the stream ends.
-        let caller = Caller::of(&subscription.request_context().extensions);
-        if caller.is_some_and(|caller| !caller.request.is_small()) {
+        let context = subscription.request_context();
+        if !lease(context).is_small() {
             let message = "the subscription request is too long; subscribe to fewer notes";
             return Err(ErrorData::invalid_params(message, None));
         }
-        if let Some(caller) = caller {
-            (caller.begin_stream)();
-        }
+        (self.caller(context)?.begin_stream)();
         let listening = self.server.listen();
         let followed = Followed::default();
         for uri in subscription.accepted().resource_subscriptions.iter().flatten() {
@@ -265,23 +225,19 @@ impl ServerHandler for Connection {
 
     async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Result<CallToolResponse, ErrorData> {
         let modern = self.is_modern(&context);
-        let session = self.session(&context);
-        if self.server.access(&request.name).is_some_and(|access| !self.may(&context, access)) {
-            let message = format!("{} writes; this client has only the scope `read`", request.name);
-            return Err(ErrorData::invalid_params(message, None));
+        let lease = lease(&context);
+        let call = Request {
+            caller: self.caller(&context)?.clone(),
+            session: self.session(&context),
+            tool: lease.tool().unwrap_or_else(|| self.service().find(&request.name)),
+            arguments: Value::Object(request.arguments.unwrap_or_default()),
+            lease,
+        };
+        let shape = move |response| answer::result(response, modern);
+        tokio::select! {
+            result = self.service().call(call, context.ct.cancelled(), shape, answer::weight) => Ok(result??.into()),
+            () = progress::tell(&context, self.service()) => unreachable!("it never ends"),
         }
-        let (started, tool) = (Instant::now(), request.name.clone());
-        let work = move |server: &Server| {
-            let arguments = Value::Object(request.arguments.unwrap_or_default());
-            answer::result(server.desk().call(&request.name, arguments, &session), modern)
-        };
-        let result = tokio::select! {
-            result = self.on_worker(&context, answer::weight, work) => result?,
-            () = progress::tell(&context, &self.server) => unreachable!("it never ends"),
-        };
-        let failed = result.as_ref().map_or(true, |result| result.is_error == Some(true));
-        self.server.meter().called(&tool, started.elapsed(), failed);
-        Ok(result?.into())
     }
 
     async fn list_resources(
@@ -290,7 +246,7 @@ impl ServerHandler for Connection {
         context: Context,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        let work = move |server: &Server| resources::list(server.desk(), cursor.as_deref());
+        let work = move |service: &Service| resources::list(service.vault(), cursor.as_deref());
         self.on_worker(&context, |_| 0, work).await?
     }
 
@@ -309,13 +265,13 @@ impl ServerHandler for Connection {
         context: Context,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let session = self.session(&context);
-        let work = move |server: &Server| resources::read(server.desk(), &session, &request.uri);
+        let work = move |service: &Service| resources::read(service.vault(), &session, &request.uri);
         let result = self.on_worker(&context, resources::weight, work).await??;
         Ok(result.into())
     }
 
     async fn complete(&self, request: CompleteRequestParams, context: Context) -> Result<CompleteResult, ErrorData> {
-        let work = move |server: &Server| resources::complete(server.desk(), &request);
+        let work = move |service: &Service| resources::complete(service.vault(), &request);
         let completion = self.on_worker(&context, |_| 0, work).await??;
         Ok(CompleteResult::new(completion))
     }
@@ -352,7 +308,18 @@ impl ServerHandler for Connection {
 
 /// Under which a client is known: its own word for itself, and whose token it came with.
 fn name(client: &Implementation, context: &Context) -> String {
-    Caller::of(&context.extensions).map_or_else(|| client.name.clone(), |caller| caller.name(&client.name))
+    attached::<Caller>(&context.extensions).map_or_else(|| client.name.clone(), |caller| caller.name(&client.name))
+}
+
+/// What the front door attached to an HTTP request.
+fn attached<T: Clone + Send + Sync + 'static>(extensions: &Extensions) -> Option<&T> {
+    extensions.get::<Parts>()?.extensions.get::<T>()
+}
+
+/// What a request holds: attached by the stream's transport or by the HTTP front door.
+fn lease(context: &Context) -> Lease {
+    let extensions = &context.extensions;
+    extensions.get::<Lease>().or_else(|| attached(extensions)).cloned().unwrap_or_default()
 }
 
 /// Methods that clients without a handshake have no more.

@@ -6,15 +6,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
-use axum::http::{HeaderValue, Method, StatusCode};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderValue};
 use parking_lot::Mutex;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::session::{SessionId, SessionManager};
-
-use super::caller::Caller;
 
 /// Names the session of a request.
 pub(super) const HEADER: &str = "mcp-session-id";
@@ -37,8 +32,17 @@ impl OwnedSessions {
         Self { manager, key, opened: Mutex::default() }
     }
 
+    /// Makes the id in a request's header the library's, if there is one; `false` when it is not this owner's.
+    pub(super) fn open_header(&self, headers: &mut HeaderMap, owner: &str) -> bool {
+        let Some(given) = headers.get(HEADER) else { return true };
+        let id = given.to_str().ok().and_then(|given| self.bare(given, owner));
+        let Some(id) = id.and_then(|id| HeaderValue::from_str(id).ok()) else { return false };
+        headers.insert(HEADER, id);
+        true
+    }
+
     /// The id as its owner knows it.
-    fn tagged(&self, id: &str, owner: &str) -> String {
+    pub(super) fn tagged(&self, id: &str, owner: &str) -> String {
         format!("{id}.{}", self.tag(id, owner).to_hex())
     }
 
@@ -55,7 +59,7 @@ impl OwnedSessions {
     }
 
     /// Notes a new session, and closes the owner's oldest where it has too many.
-    async fn open(&self, id: &str, owner: &Arc<str>) {
+    pub(super) async fn open(&self, id: &str, owner: &Arc<str>) {
         let excess = {
             let alive = self.manager.sessions.read().await;
             let mut opened = self.opened.lock();
@@ -73,34 +77,6 @@ impl OwnedSessions {
             tracing::debug!(%error, "a session could not be closed");
         }
     }
-}
-
-/// Middleware between the front door and the library.
-pub(super) async fn bind(State(sessions): State<Arc<OwnedSessions>>, mut request: Request, next: Next) -> Response {
-    let Some(owner) = request.extensions().get::<Caller>().map(|caller| caller.id.clone()) else {
-        return StatusCode::FORBIDDEN.into_response();
-    };
-    if let Some(given) = request.headers().get(HEADER) {
-        let id = given.to_str().ok().and_then(|given| sessions.bare(given, &owner));
-        let Some(id) = id.and_then(|id| HeaderValue::from_str(id).ok()) else {
-            // As for one that has ended: the client opens another.
-            return (StatusCode::NOT_FOUND, "Not Found: Session not found").into_response();
-        };
-        request.headers_mut().insert(HEADER, id);
-    }
-    let is_end = request.method() == Method::DELETE;
-    let mut response = next.run(request).await;
-    if is_end && response.status() == StatusCode::ACCEPTED {
-        // It is done, not only accepted: some clients take any other word for a failure.
-        *response.status_mut() = StatusCode::NO_CONTENT;
-    }
-    let opened = response.headers().get(HEADER).and_then(|id| id.to_str().ok()).map(str::to_owned);
-    if let Some(id) = opened {
-        sessions.open(&id, &owner).await;
-        let tagged = HeaderValue::from_str(&sessions.tagged(&id, &owner)).expect("an id and a tag are plain text");
-        response.headers_mut().insert(HEADER, tagged);
-    }
-    response
 }
 
 #[cfg(test)]

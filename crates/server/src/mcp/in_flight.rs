@@ -1,17 +1,15 @@
-//! The requests of one connection that have no answer yet: what keeps memory bounded and the end of a stream orderly.
+//! The requests of one stream that have no response yet. Bounds memory, and tells when the stream can end.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use rmcp::model::{Extensions, RequestId};
+use rmcp::model::RequestId;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::batch::Batch;
-use super::order::{Order, Ticket};
-use super::unsent::Held;
+use crate::service::{Lease, ResponseBytes};
 
 /// A client may have this many requests waiting. Some write a thousand before they read the first answer, and would
 /// wait forever if fewer were taken in.
@@ -53,58 +51,17 @@ struct Request {
     /// Its own length.
     bytes: usize,
     kind: Kind,
-    docket: Docket,
-}
-
-/// What goes with a request to whoever works on it, and with which its answer comes back. Nobody looks for it by the
-/// request's id: whoever calls a request off may use its id for another at once.
-#[derive(Clone)]
-pub(super) struct Docket(Arc<Mutex<Attached>>);
-
-struct Attached {
-    order: Order,
-    /// The request's place among the calls of the connection, until it is called in.
-    ticket: Option<Ticket>,
-    /// Once it is made, and until it begins to leave.
-    answer: Option<Held>,
-}
-
-impl Docket {
-    /// For a request with this place in the queue, or with none: one that no worker is expected to see.
-    pub(super) fn new(order: &Order, ticket: Option<Ticket>) -> Self {
-        Self(Arc::new(Mutex::new(Attached { order: order.clone(), ticket, answer: None })))
-    }
-
-    /// Of a request, if it came over a stream.
-    pub(super) fn of(extensions: &Extensions) -> Option<&Self> {
-        extensions.get::<Self>()
-    }
-
-    /// The request's place in the queue. One that has none takes the last, and is taken for one that writes: nobody said
-    /// that it does not.
-    pub(super) fn place(&self) -> Ticket {
-        let mut attached = self.lock();
-        attached.ticket.take().unwrap_or_else(|| attached.order.queue(true))
-    }
-
-    /// The answer is made. One that was called off meanwhile will not be sent.
-    pub(super) fn answered(&self, answer: Held) {
-        self.lock().answer = Some(answer);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Attached> {
-        self.0.lock()
-    }
+    lease: Lease,
 }
 
 impl InFlight {
     /// Takes a request in; `false` when its id is still in use.
-    pub(super) fn begin(&self, id: &RequestId, bytes: usize, kind: Kind, docket: Docket) -> bool {
+    pub(super) fn begin(&self, id: &RequestId, bytes: usize, kind: Kind, lease: Lease) -> bool {
         let mut state = self.lock();
         if state.requests.contains_key(id) {
             return false;
         }
-        state.requests.insert(id.clone(), Request { bytes, kind, docket });
+        state.requests.insert(id.clone(), Request { bytes, kind, lease });
         state.bytes += bytes;
         if kind == Kind::Handshake {
             state.handshake = Some(id.clone());
@@ -130,13 +87,9 @@ impl InFlight {
         self.changed.notify_waiters();
     }
 
-    /// The answer begins to leave: from now on it is sent, even if it is called off.
-    pub(super) fn leaves(&self, id: &RequestId) -> Option<Held> {
-        let state = self.lock();
-        let mut attached = state.requests.get(id)?.docket.lock();
-        // One that was refused before its turn came.
-        attached.ticket = None;
-        attached.answer.take()
+    /// The response begins to leave: from now on it is sent, even if the request is cancelled.
+    pub(super) fn leaves(&self, id: &RequestId) -> Option<ResponseBytes> {
+        self.lock().requests.get(id)?.lease.take_response()
     }
 
     /// The client is offered something, or (with `false`) has taken all of it.
@@ -217,40 +170,29 @@ impl InFlight {
 
 #[cfg(test)]
 mod tests {
-    use super::super::unsent::Unsent;
     use super::*;
+    use crate::service::{CallOrder, ResponseBudget};
 
     #[tokio::test]
     async fn a_call_that_was_called_off_takes_nothing_from_the_next_of_its_id() {
-        let (in_flight, order, unsent, id) =
-            (InFlight::default(), Order::default(), Unsent::new(10), RequestId::Number(1));
+        let (in_flight, order, budget, id) =
+            (InFlight::default(), CallOrder::default(), ResponseBudget::new(10), RequestId::Number(1));
         let admit = |writes| {
-            let docket = Docket::new(&order, Some(order.queue(writes)));
-            assert!(in_flight.begin(&id, 0, Kind::Call, docket.clone()));
-            docket
+            let lease = Lease::in_order(&order, None, Some(order.queue(writes)));
+            assert!(in_flight.begin(&id, 0, Kind::Call, lease.clone()));
+            lease
         };
         let first = admit(true);
         in_flight.finish(&id);
         let second = admit(false);
-        let writing = first.place().turn().await;
-        let mut waiting = tokio::spawn(second.place().turn());
+        let writing = first.place().unwrap().turn().await;
+        let mut waiting = tokio::spawn(second.place().unwrap().turn());
         let early = tokio::time::timeout(Duration::from_millis(20), &mut waiting).await;
         assert!(early.is_err(), "the second has its own place, behind the first");
-        first.answered(unsent.hold(3));
+        first.hold_response(budget.hold(3));
         drop(writing);
         waiting.await.unwrap();
-        second.answered(unsent.hold(5));
+        second.hold_response(budget.hold(5));
         assert_eq!(in_flight.leaves(&id).map(|held| held.bytes()), Some(5), "of the second, not of the first");
-    }
-
-    #[tokio::test]
-    async fn a_call_that_nobody_gave_a_place_takes_the_last() {
-        let order = Order::default();
-        let before = order.queue(false);
-        let mut waiting = tokio::spawn(Docket::new(&order, None).place().turn());
-        let early = tokio::time::timeout(Duration::from_millis(20), &mut waiting).await;
-        assert!(early.is_err(), "there is one before it");
-        drop(before);
-        waiting.await.unwrap();
     }
 }

@@ -9,27 +9,22 @@
 
 mod answer;
 mod batch;
-mod caller;
 mod connection;
-mod http_answer;
+mod http_body;
 mod http_ids;
 mod http_refusal;
+mod http_requests;
 mod http_sessions;
 mod in_flight;
 mod instructions;
-mod last_reading;
 mod lines;
+mod mcp_server;
 mod message;
-mod meter;
 mod notices;
-mod order;
 mod progress;
 mod request_id;
 mod resources;
-mod server;
-mod sessions;
 mod transport;
-mod unsent;
 
 #[cfg(test)]
 mod tests;
@@ -43,14 +38,14 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-pub(crate) use caller::{BeginStream, Caller, RequestRoom, SMALL_REQUEST_BYTES};
-pub(crate) use http_answer::until_sent;
+pub(crate) use http_body::until_sent;
+pub(crate) use http_requests::InsufficientScope;
+pub(crate) use mcp_server::McpServer;
 pub(crate) use rmcp::transport::stdio_pipes;
-pub(crate) use server::Server;
-pub(crate) use unsent::Unsent;
 
 use connection::Connection;
 use http_ids::IdsInUse;
+use http_requests::HttpRequests;
 use http_sessions::OwnedSessions;
 use transport::LineTransport;
 
@@ -66,7 +61,7 @@ pub(crate) const MAX_BODY_BYTES: usize = lines::MAX_LINE_BYTES;
 /// Talks to one client until its stream ends or `stop` is ready; what is in flight then is answered first. `closed` is ready
 /// when the client has closed its side, read to its end or not: one that then takes no answers is left.
 pub(crate) async fn converse<R, W>(
-    server: Server,
+    server: McpServer,
     reader: R,
     writer: W,
     closed: impl Future<Output = ()>,
@@ -77,7 +72,7 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let ending = watch::Sender::new(false);
-    let transport = LineTransport::new(server.clone(), reader, writer, ending.clone());
+    let transport = LineTransport::new(server.service().clone(), reader, writer, ending.clone());
     let (given_up, ignored) = (transport.given_up(), transport.ignored());
     // Not the library's own handshake: it turns away every call that comes before `initialize`.
     let running = serve_directly(Connection::over_stream(server), transport, None);
@@ -107,21 +102,21 @@ where
 
 /// The same server over HTTP, at `/mcp`. Whose requests get here, and which, is for the front door to say: it puts a
 /// [`Caller`] into each.
-pub(crate) fn http_routes(server: Server) -> axum::Router {
+pub(crate) fn http_routes(server: McpServer) -> axum::Router {
     let config = StreamableHttpServerConfig::default()
         .with_json_response(true)
         .with_max_request_body_bytes(MAX_BODY_BYTES)
         .disable_allowed_hosts()
         .disable_allowed_origins();
+    let service = server.service().clone();
     let connect = move || Ok(Connection::over_http(server.clone()));
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.completed_cache_ttl = RESUME_GRACE;
     let sessions = Arc::new(sessions);
-    let owned = Arc::new(OwnedSessions::new(sessions.clone()));
-    let service = StreamableHttpService::new(connect, sessions, config);
+    let owned = OwnedSessions::new(sessions.clone());
+    let requests = Arc::new(HttpRequests { service, sessions: owned, ids: IdsInUse::default() });
+    let library = StreamableHttpService::new(connect, sessions, config);
     axum::Router::new()
-        .nest_service("/mcp", service)
-        .layer(axum::middleware::from_fn_with_state(IdsInUse::default(), http_refusal::say))
-        .layer(axum::middleware::from_fn_with_state(owned, http_sessions::bind))
-        .layer(axum::middleware::from_fn(http_answer::count))
+        .nest_service("/mcp", library)
+        .layer(axum::middleware::from_fn_with_state(requests, http_requests::handle))
 }

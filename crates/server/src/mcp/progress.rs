@@ -5,18 +5,17 @@ use std::time::Duration;
 use rmcp::model::ProgressNotificationParam;
 
 use super::connection::Context;
-use super::server::Server;
-use crate::service::Reading;
+use crate::service::{IndexProgress, Service};
 
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Tells the client for as long as it is awaited; never ready.
-pub(super) async fn tell(context: &Context, server: &Server) {
+pub(super) async fn tell(context: &Context, service: &Service) {
     let Some(token) = context.meta.get_progress_token() else { return std::future::pending().await };
     for seconds in 1u32.. {
         tokio::time::sleep(EVERY).await;
-        let message = match server.reading().await {
-            Reading { files, is_over: false } => format!("the vault is being indexed: {files} files so far"),
+        let message = match service.progress().await {
+            IndexProgress { files, is_over: false } => format!("the vault is being indexed: {files} files so far"),
             _ => format!("working for {seconds} s"),
         };
         let progress = ProgressNotificationParam::new(token.clone(), f64::from(seconds)).with_message(message);

@@ -7,7 +7,7 @@ use rmcp::model::{
     ResourceContents, ResourceTemplate,
 };
 
-use crate::service::Desk;
+use crate::service::VaultService;
 
 /// Enough that a small vault is one page, and a page of long titles still is no burden.
 const PAGE_SIZE: usize = 200;
@@ -15,8 +15,8 @@ const PAGE_SIZE: usize = 200;
 /// The one argument of the one template.
 const ARGUMENT: &str = "id";
 
-pub(super) fn list(desk: &dyn Desk, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
-    let page = desk.resources(cursor, PAGE_SIZE);
+pub(super) fn list(vault: &dyn VaultService, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
+    let page = vault.resources(cursor, PAGE_SIZE);
     let page = page.map_err(|fault| ErrorData::invalid_params(fault.message, None))?;
     let resources = page.resources.into_iter().map(|note| {
         Resource::new(note.uri, note.name)
@@ -35,8 +35,8 @@ pub(super) fn template() -> ResourceTemplate {
         .with_mime_type(Registry::RESOURCE_MIME_TYPE)
 }
 
-pub(super) fn read(desk: &dyn Desk, session: &Session, uri: &str) -> Result<ReadResourceResult, ErrorData> {
-    let found = desk.read_resource(session, uri).map_err(|fault| {
+pub(super) fn read(vault: &dyn VaultService, session: &Session, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let found = vault.read_resource(session, uri).map_err(|fault| {
         tracing::error!(?fault, uri, "cannot read a resource");
         ErrorData::internal_error(format!("{} cannot be read", echoed(uri)), None)
     })?;
@@ -60,7 +60,7 @@ pub(super) fn weight(read: &Result<ReadResourceResult, ErrorData>) -> usize {
     texts.sum()
 }
 
-pub(super) fn complete(desk: &dyn Desk, request: &CompleteRequestParams) -> Result<CompletionInfo, ErrorData> {
+pub(super) fn complete(vault: &dyn VaultService, request: &CompleteRequestParams) -> Result<CompletionInfo, ErrorData> {
     match &request.r#ref {
         Reference::Resource(template) if template.uri == Registry::RESOURCE_TEMPLATE => {}
         Reference::Resource(template) => {
@@ -76,7 +76,7 @@ pub(super) fn complete(desk: &dyn Desk, request: &CompleteRequestParams) -> Resu
         let message = format!("the template's only argument is `{ARGUMENT}`, not `{name}`");
         return Err(ErrorData::invalid_params(message, None));
     }
-    let found = desk.complete_note_id(&request.argument.value, CompletionInfo::MAX_VALUES);
+    let found = vault.complete_note_id(&request.argument.value, CompletionInfo::MAX_VALUES);
     let has_more = found.total > found.values.len();
     CompletionInfo::with_pagination(found.values, u32::try_from(found.total).ok(), has_more)
         .map_err(|error| ErrorData::internal_error(error, None))

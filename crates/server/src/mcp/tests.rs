@@ -11,14 +11,16 @@ use quipu_core::ports::{FileChange, FileContent, Kept, Listing, SystemClock, Vau
 use quipu_core::{Knowledge, Parts, RequestKey, Session};
 use quipu_testkit::store_conformance::NoteStorage;
 use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
-use quipu_tools::{Completion, Offer, Registry, RegistryOptions, ResourcePage, ResourceText, ToolError, ToolResponse};
+use quipu_tools::{
+    Completion, Offer, Registry, RegistryOptions, ResourcePage, ResourceText, ToolError, ToolInfo, ToolResponse,
+};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, split};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::{Server, converse};
-use crate::service::{Desk, Listener, Reading};
+use super::{McpServer, converse};
+use crate::service::{ChangeListener, IndexProgress, Service, VaultService};
 
 /// While shut, every read of a file waits.
 #[derive(Default)]
@@ -88,15 +90,12 @@ struct OneRegistry {
     offer: Arc<Offer>,
 }
 
-impl Desk for OneRegistry {
+impl VaultService for OneRegistry {
     fn offer(&self) -> Arc<Offer> {
         self.offer.clone()
     }
-    fn call(&self, name: &str, arguments: Value, session: &Session) -> ToolResponse {
-        match self.registry.find(name) {
-            Ok(tool) => self.registry.call(tool, arguments, session, None),
-            Err(reply) => reply.into(),
-        }
+    fn call(&self, tool: &'static ToolInfo, arguments: Value, session: &Session) -> ToolResponse {
+        self.registry.call(tool, arguments, session, None)
     }
     fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, ToolError> {
         self.registry.resources(cursor, page_size)
@@ -107,10 +106,10 @@ impl Desk for OneRegistry {
     fn complete_note_id(&self, typed: &str, limit: usize) -> Completion {
         self.registry.complete_note_id(typed, limit)
     }
-    fn reading(&self) -> Reading {
-        Reading { files: 0, is_over: true }
+    fn progress(&self) -> IndexProgress {
+        IndexProgress { files: 0, is_over: true }
     }
-    fn on_change(&self, _: Listener) {}
+    fn on_change(&self, _: ChangeListener) {}
 }
 
 /// A client in this process. `get_document` is slow while the gate is shut; `nodes_exist` never is.
@@ -150,7 +149,7 @@ impl Client {
                 std::future::pending::<()>().await;
             }
         };
-        let server = Server::new(Arc::new(OneRegistry { registry, offer: Arc::new(offer) }));
+        let server = McpServer::new(Service::new(Arc::new(OneRegistry { registry, offer: Arc::new(offer) })));
         let served = tokio::spawn(converse(server, reader, writer, std::future::pending(), stop_asked));
         let (output, input) = split(ours);
         gate.shut();

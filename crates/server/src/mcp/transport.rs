@@ -1,7 +1,7 @@
 //! Lines in, lines out, for the library's loop. Ours rather than the library's, because that one drops what it cannot
 //! parse, gives calls five seconds after the end of input, and may cut a line in two when a read is interrupted.
 //!
-//! The way of an answer: a worker makes it and has it counted ([`super::unsent`]); while too much is unsent no further
+//! The way of an answer: a worker makes it and has it counted ([`crate::service`]); while too much is unsent no further
 //! call begins, though lines are still read, so that a ping or a cancellation gets through. Answers leave one at a time.
 //! A long one becomes text only when it is its turn, on a thread where that holds up nobody. A client that closes its
 //! side and takes nothing of what it is offered is left.
@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use quipu_tools::Access;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions, JsonRpcMessage, ProtocolVersion, RequestId,
@@ -24,13 +25,11 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
 use super::batch::Batch;
-use super::in_flight::{Docket, InFlight, Kind};
+use super::in_flight::{InFlight, Kind};
 use super::lines::{Line, LineReader, MAX_LINE_BYTES};
 use super::message::{self, Incoming, Refusal};
-use super::order::{Order, Ticket};
 use super::request_id;
-use super::server::Server;
-use super::unsent::Held;
+use crate::service::{CallOrder, Lease, ResponseBytes, Service};
 
 /// How long calls in flight may still take once the client has closed its side.
 const END_GRACE: Duration = Duration::from_secs(10);
@@ -55,8 +54,8 @@ pub(super) struct LineTransport<R, W> {
     /// Turned on when what is in flight will never be answered.
     given_up: watch::Sender<bool>,
     /// Knows which calls write.
-    server: Server,
-    order: Order,
+    service: Arc<Service>,
+    order: CallOrder,
 }
 
 /// The way out, shared by all answers.
@@ -85,7 +84,7 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    pub(super) fn new(server: Server, reader: R, writer: W, ending: watch::Sender<bool>) -> Self {
+    pub(super) fn new(service: Arc<Service>, reader: R, writer: W, ending: watch::Sender<bool>) -> Self {
         let writer = Arc::new(Mutex::new(writer));
         Self {
             lines: LineReader::new(reader),
@@ -93,8 +92,8 @@ where
             waiting: VecDeque::new(),
             deadline: None,
             given_up: watch::Sender::new(false),
-            server,
-            order: Order::default(),
+            service,
+            order: CallOrder::default(),
         }
     }
 
@@ -155,9 +154,9 @@ where
                     ClientRequest::SubscriptionsListenRequest(_) => Kind::Stream,
                     _ => Kind::Call,
                 };
-                let docket = Docket::new(&self.order, self.queue(&request.request));
-                request.request.extensions_mut().insert(docket.clone());
-                if !self.output.in_flight.begin(&request.id, bytes, kind, docket) {
+                let lease = self.lease(&request.request);
+                request.request.extensions_mut().insert(lease.clone());
+                if !self.output.in_flight.begin(&request.id, bytes, kind, lease) {
                     return Incoming::Refused(vec![Refusal::id_in_use(&request.id)]);
                 }
             }
@@ -171,16 +170,21 @@ where
         incoming
     }
 
-    /// A place for what runs on a worker: what is not listed here takes its place late, see [`Docket::place`]. The rest is
-    /// answered at once, whatever else is under way.
-    fn queue(&self, request: &ClientRequest) -> Option<Ticket> {
-        match request {
-            ClientRequest::CallToolRequest(call) => Some(self.order.queue(self.server.writes(&call.params.name))),
+    /// The lease of a request, with a place in the order for what runs on a worker; the rest is answered at once. The tool
+    /// of a call is looked up here, because a write has another place than a read.
+    fn lease(&self, request: &ClientRequest) -> Lease {
+        let (tool, place) = match request {
+            ClientRequest::CallToolRequest(call) => {
+                let tool = self.service.find(&call.params.name);
+                let writes = tool.as_ref().is_ok_and(|tool| tool.access != Access::Read);
+                (Some(tool), Some(self.order.queue(writes)))
+            }
             ClientRequest::ListResourcesRequest(_)
             | ClientRequest::ReadResourceRequest(_)
-            | ClientRequest::CompleteRequest(_) => Some(self.order.queue(false)),
-            _ => None,
-        }
+            | ClientRequest::CompleteRequest(_) => (None, Some(self.order.queue(false))),
+            _ => (None, None),
+        };
+        Lease::in_order(&self.order, tool, place)
     }
 
     /// Takes in the requests of a batch and refuses what is none; gives what is to be handed over.
@@ -297,7 +301,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Output<W> {
         &self,
         id: &RequestId,
         message: ServerJsonRpcMessage,
-        held: Option<Held>,
+        held: Option<ResponseBytes>,
         is_short: bool,
     ) -> io::Result<()> {
         let answer = text(message, is_short).await?;

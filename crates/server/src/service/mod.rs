@@ -1,5 +1,245 @@
-//! What every front door asks of a vault.
+//! The service below every front door: it knows the caller, checks access, keeps the order of calls, limits workers and
+//! response bytes, counts, and passes a call to the vault. A front door only turns bytes into a [`Request`].
 
-mod desk;
+mod call_order;
+mod caller;
+mod client_sessions;
+mod last_progress;
+mod lease;
+mod response_budget;
+mod tool_meter;
+mod vault_service;
 
-pub use desk::{Change, Desk, Listener, Reading};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Instant;
+
+use quipu_core::Session;
+use quipu_tools::{Reply, ToolInfo, ToolResponse, every_tool};
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+pub(crate) use call_order::CallOrder;
+pub(crate) use caller::{BeginStream, Caller};
+pub(crate) use lease::{Lease, SMALL_REQUEST_BYTES};
+pub(crate) use response_budget::{ResponseBudget, ResponseBytes};
+pub use vault_service::{Change, ChangeListener, IndexProgress, VaultService};
+
+use client_sessions::ClientSessions;
+use last_progress::LastProgress;
+use tool_meter::ToolMeter;
+
+/// Calls that run at the same time. Calls are short and mostly wait for the disk; more of them would only take turns.
+const MAX_WORKERS: usize = 16;
+
+/// Calls of one client over HTTP that run at the same time, so that other clients always find a worker soon.
+const MAX_WORKERS_PER_CLIENT: usize = MAX_WORKERS / 2;
+
+/// Responses over HTTP that may wait for their readers before no further call begins.
+const MAX_RESPONSE_BYTES: usize = 256 * 1024 * 1024;
+
+/// Responses to one client, over HTTP or on a stream.
+const MAX_RESPONSE_BYTES_PER_CLIENT: usize = 64 * 1024 * 1024;
+
+/// A tool, looked up once, or the error for a client that asked for a tool that is not offered.
+pub(crate) type FoundTool = Result<&'static ToolInfo, Reply>;
+
+/// One call of a tool.
+pub(crate) struct Request {
+    pub(crate) caller: Caller,
+    pub(crate) session: Arc<Session>,
+    pub(crate) tool: FoundTool,
+    pub(crate) arguments: Value,
+    pub(crate) lease: Lease,
+}
+
+/// One vault and what its callers share.
+pub(crate) struct Service {
+    vault: Arc<dyn VaultService>,
+    workers: Arc<Semaphore>,
+    /// Of all clients over HTTP, whose number is not limited here.
+    budget: Arc<ResponseBudget>,
+    sessions: ClientSessions,
+    last_progress: LastProgress,
+    meter: ToolMeter,
+}
+
+/// Why a call has no outcome.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum CallError {
+    /// The caller's scope does not allow the tool.
+    OutOfScope(&'static str),
+    /// The client no longer wants it.
+    Cancelled,
+    /// The work panicked; the log says where.
+    Failed,
+}
+
+impl Service {
+    pub(crate) fn new(vault: Arc<dyn VaultService>) -> Arc<Self> {
+        Arc::new(Self {
+            vault,
+            workers: Arc::new(Semaphore::new(MAX_WORKERS)),
+            budget: ResponseBudget::new(MAX_RESPONSE_BYTES),
+            sessions: ClientSessions::default(),
+            last_progress: LastProgress::default(),
+            meter: ToolMeter::of(every_tool().iter().map(|tool| tool.name)),
+        })
+    }
+
+    pub(crate) fn vault(&self) -> &dyn VaultService {
+        &*self.vault
+    }
+
+    /// Sessions of clients without a connection.
+    pub(crate) fn sessions(&self) -> &ClientSessions {
+        &self.sessions
+    }
+
+    /// The limits of one client over HTTP: workers, and response bytes.
+    pub(crate) fn client_limits(&self) -> (Arc<Semaphore>, Arc<ResponseBudget>) {
+        let workers = Arc::new(Semaphore::new(MAX_WORKERS_PER_CLIENT));
+        (workers, self.budget.share(MAX_RESPONSE_BYTES_PER_CLIENT))
+    }
+
+    /// Whether a call waits until clients read their responses.
+    pub(crate) fn is_short_of_room(&self) -> bool {
+        self.budget.is_waited_for()
+    }
+
+    /// Looks a tool up among those that are offered.
+    pub(crate) fn find(&self, name: &str) -> FoundTool {
+        self.vault.offer().find(name)
+    }
+
+    /// Whether the caller may use a tool.
+    pub(crate) fn authorize(&self, caller: &Caller, tool: &FoundTool) -> Result<(), CallError> {
+        match tool {
+            Ok(tool) if !caller.may(tool.access) => Err(CallError::OutOfScope(tool.name)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Calls a tool. `shape` makes the protocol's response of it, and `weigh` says how many bytes that is; both run on the
+    /// worker.
+    pub(crate) async fn call<T: Send + 'static>(
+        self: &Arc<Self>,
+        request: Request,
+        cancelled: impl Future<Output = ()>,
+        shape: impl FnOnce(ToolResponse) -> T + Send + 'static,
+        weigh: fn(&T) -> usize,
+    ) -> Result<T, CallError> {
+        let Request { caller, session, tool, arguments, lease } = request;
+        self.authorize(&caller, &tool)?;
+        let started = Instant::now();
+        let work = move |service: &Self| {
+            let (name, response) = match tool {
+                Ok(tool) => (tool.name, service.vault.call(tool, arguments, &session)),
+                Err(reply) => ("", reply.into()),
+            };
+            service.meter.called(name, started.elapsed(), !matches!(response.reply, Reply::Answer(_)));
+            shape(response)
+        };
+        self.run(&caller, lease, cancelled, work, weigh).await
+    }
+
+    /// Runs work on a worker thread, in the order of the caller's connection, once there is room for its response. Work that
+    /// was cancelled before is not begun; once begun it runs to its end, because a write must not stop half-way.
+    pub(crate) async fn run<T: Send + 'static>(
+        self: &Arc<Self>,
+        caller: &Caller,
+        lease: Lease,
+        cancelled: impl Future<Output = ()>,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+        weigh: fn(&T) -> usize,
+    ) -> Result<T, CallError> {
+        let mut cancelled = std::pin::pin!(cancelled);
+        let turn = match lease.place() {
+            None => None,
+            Some(place) => Some(unless_cancelled(&mut cancelled, place.turn()).await?),
+        };
+        let of_client = match &caller.workers {
+            None => None,
+            Some(workers) => Some(unless_cancelled(&mut cancelled, permit(workers)).await?),
+        };
+        let worker = unless_cancelled(&mut cancelled, self.worker(&caller.budget)).await?;
+        let (service, budget) = (self.clone(), caller.budget.clone());
+        let running = tokio::task::spawn_blocking(move || {
+            let _held = (turn, of_client, worker);
+            let outcome = work(&service);
+            lease.release_request();
+            lease.hold_response(budget.hold(weigh(&outcome)));
+            outcome
+        });
+        tokio::select! {
+            outcome = running => outcome.map_err(|error| {
+                tracing::error!(%error, "a call failed");
+                CallError::Failed
+            }),
+            () = cancelled => Err(CallError::Cancelled),
+        }
+    }
+
+    /// Waits for a worker, and for room for the response.
+    async fn worker(&self, budget: &ResponseBudget) -> OwnedSemaphorePermit {
+        loop {
+            budget.room().await;
+            let worker = permit(&self.workers).await;
+            // Others may have filled the room while this one waited for a worker.
+            if budget.has_room() {
+                return worker;
+            }
+        }
+    }
+
+    /// How far the vault is indexed, as far as that is known by now.
+    pub(crate) async fn progress(&self) -> IndexProgress {
+        let vault = self.vault.clone();
+        self.last_progress.or(move || vault.progress()).await
+    }
+
+    /// Calls, latencies and queues in the Prometheus text format.
+    pub(crate) async fn write_metrics(&self, page: &mut String) {
+        self.meter.write(page);
+        let IndexProgress { files, is_over } = self.progress().await;
+        let busy = MAX_WORKERS - self.workers.available_permits();
+        for (name, what, value) in [
+            ("quipu_workers_busy", "Calls that run now.", busy),
+            ("quipu_unsent_bytes", "Answers over HTTP that were made and not read yet.", self.budget.bytes()),
+            ("quipu_notes", "Files in the index.", files),
+            ("quipu_indexed", "1 once the vault has been read.", usize::from(is_over)),
+        ] {
+            let _ = write!(page, "# HELP {name} {what}\n# TYPE {name} gauge\n{name} {value}\n");
+        }
+    }
+}
+
+async fn permit(semaphore: &Arc<Semaphore>) -> OwnedSemaphorePermit {
+    semaphore.clone().acquire_owned().await.expect("the semaphore is never closed")
+}
+
+/// Waits for something that is to be begun then. Cancellation wins where both are ready: nothing begins.
+async fn unless_cancelled<T>(
+    cancelled: impl Future<Output = ()>,
+    waiting: impl Future<Output = T>,
+) -> Result<T, CallError> {
+    tokio::select! {
+        biased;
+        () = cancelled => Err(CallError::Cancelled),
+        outcome = waiting => Ok(outcome),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_call_cancelled_before_its_turn_does_not_begin() {
+        for _ in 0..50 {
+            assert_eq!(unless_cancelled(ready(()), ready(())).await, Err(CallError::Cancelled));
+        }
+    }
+}

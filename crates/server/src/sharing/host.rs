@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 use quipu_core::{NoKey, Session};
 use rustc_hash::FxHashMap;
-use serde_json::Value;
 
 use super::claim::{self, FileId};
 use super::porch::Porch;
 use super::turns::{Turn, Turns};
 use super::wire::{
-    Answer, Answered, Changes, HEARTBEAT, Hello, Notice, Purpose, Question, SessionHere, WIRE, Welcome, receive, send,
+    Answer, Answered, Changes, HEARTBEAT, Hello, Notice, Purpose, Question, SessionHere, WIRE, Welcome, receive,
+    receive_frame, send,
 };
 use crate::engine::Engine;
 use crate::hang_up;
@@ -309,14 +309,14 @@ impl Guest {
             }
             return receive::<Question>(stream).map(drop);
         }
-        while let Some(question) = receive(stream)? {
+        while let Some(frame) = receive_frame(stream)? {
             let Some(turn) = self.shared.begin() else { return Ok(()) };
             // Whoever has gone asks elsewhere, and later than this process knows if it was stopped meanwhile.
             if hang_up::is_over(&*stream) {
                 return Ok(());
             }
             let Some(engine) = self.shared.engine() else { return Ok(()) };
-            let answered = self.shared.try_answer(&engine, &hello.process, question);
+            let answered = self.shared.try_answer(&engine, &hello.process, &frame);
             drop(engine);
             // In this order: whoever closes waits for the one, then for the other.
             let sending = self.shared.sending.take();
@@ -338,9 +338,9 @@ impl Shared {
     }
 
     /// A question of another version may be none here, and a panic must not be met again and again.
-    fn try_answer(&self, engine: &Engine, process: &str, question: Value) -> Answered {
+    fn try_answer(&self, engine: &Engine, process: &str, frame: &[u8]) -> Answered {
         let failed = |why: String| Answered::plain(Answer::Failed(why));
-        let question = match serde_json::from_value(question) {
+        let question = match serde_json::from_slice(frame) {
             Ok(question) => question,
             Err(error) => return failed(format!("the process that has this vault open does not understand: {error}")),
         };
@@ -350,14 +350,14 @@ impl Shared {
         })
     }
 
-    fn answer(&self, engine: &Engine, process: &str, question: Question) -> Answered {
+    fn answer(&self, engine: &Engine, process: &str, question: Question<'_>) -> Answered {
         match question {
             Question::Call { key, tool, arguments, session } => {
                 let Some((copy, known)) = self.session(process, session) else { return Answered::who_are_you() };
                 let Ok(key) = key.parse() else { return Answered::plain(Answer::Failed(NoKey.to_string())) };
                 let registry = engine.registry();
                 let response = match registry.find(&tool) {
-                    Ok(tool) => registry.call(tool, arguments, &copy, Some(key)),
+                    Ok(tool) => registry.call(tool, arguments.into_owned(), &copy, Some(key)),
                     Err(reply) => reply.into(),
                 };
                 Answered { answer: Answer::Called(response), session: Some(Changes::of(&copy, known)) }
@@ -373,7 +373,7 @@ impl Shared {
             Question::CompleteNoteId { typed, limit } => {
                 Answered::plain(Answer::Completion(engine.indexed().complete_note_id(&typed, limit)))
             }
-            Question::Reading => Answered::plain(Answer::Reading(engine.reading())),
+            Question::IndexProgress => Answered::plain(Answer::IndexProgress(engine.progress())),
             Question::Command { command, looks } => {
                 Answered::plain(Answer::Command(engine.open().clone().run_command(engine, command, looks)))
             }

@@ -90,20 +90,20 @@ impl Link {
     }
 
     /// Asks something that is nobody's in particular.
-    pub(super) fn ask(&self, question: &Question) -> Result<Answer, Lost> {
+    pub(super) fn ask(&self, question: &Question<'_>) -> Result<Answer, Lost> {
         Ok(self.exchange(question, Some(PATIENCE))?.answer)
     }
 
     /// Asks something that may take as long as it takes.
-    pub(super) fn ask_patiently(&self, question: &Question) -> Result<Answer, Lost> {
+    pub(super) fn ask_patiently(&self, question: &Question<'_>) -> Result<Answer, Lost> {
         Ok(self.exchange(question, None)?.answer)
     }
 
     /// Asks for a session. `question` may be made twice: for an owner that must be told all of the session.
-    pub(super) fn ask_for(
+    pub(super) fn ask_for<'q>(
         &self,
         session: &Session,
-        question: impl Fn(SessionHere) -> Question,
+        question: impl Fn(SessionHere) -> Question<'q>,
     ) -> Result<Answer, Lost> {
         let number = session.number();
         let mut whole = !self.known().contains_key(&number);
@@ -138,7 +138,7 @@ impl Link {
         }
     }
 
-    fn exchange(&self, question: &Question, patience: Option<Duration>) -> Result<Answered, Lost> {
+    fn exchange(&self, question: &Question<'_>, patience: Option<Duration>) -> Result<Answered, Lost> {
         let spare = self.spare().pop();
         let mut stream = match spare {
             Some(stream) => stream,

@@ -104,7 +104,7 @@ pub fn pass_on(root: &Path, errand: Errand) -> Passed {
 }
 
 /// Asks the owner, for as long as it gives signs of life: a command may take as long as it takes.
-fn ask(link: Link, mut watching: UnixStream, question: &Question) -> Result<Printed, Lost> {
+fn ask(link: Link, mut watching: UnixStream, question: &Question<'_>) -> Result<Printed, Lost> {
     let link = Arc::new(link);
     let asked = link.clone();
     std::thread::Builder::new().name("watching".into()).spawn(move || {

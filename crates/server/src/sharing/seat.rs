@@ -1,6 +1,6 @@
 //! Where this process sits: at the vault itself, or behind the process that does. Whoever asks need not know.
 
-use std::cell::RefCell;
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,7 +10,7 @@ use anyhow::Context;
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use quipu_core::Session;
 use quipu_tools::{
-    Completion, Offer, RegistryOptions, ResourcePage, ResourceText, ToolError, ToolErrorKind, ToolResponse,
+    Completion, Offer, RegistryOptions, ResourcePage, ResourceText, ToolError, ToolErrorKind, ToolInfo, ToolResponse,
 };
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ use super::place::{Alone, LATER, Place};
 use super::wire::{Answer, Question, SessionHere};
 use crate::engine::{Engine, EngineOptions};
 use crate::served_vault::VaultSource;
-use crate::service::{Change, Desk, Listener, Reading};
+use crate::service::{Change, ChangeListener, IndexProgress, VaultService};
 
 /// How long a call waits while one owner goes and the next one comes. A client gives up after a minute at the earliest.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -57,7 +57,7 @@ pub(super) struct Shared {
 
 /// Those in this process who want to know of changes.
 #[derive(Default)]
-pub(super) struct Listeners(RwLock<Vec<Listener>>);
+pub(super) struct Listeners(RwLock<Vec<ChangeListener>>);
 
 impl Listeners {
     pub(super) fn tell(&self, change: &Change) {
@@ -66,9 +66,44 @@ impl Listeners {
 }
 
 /// Where to ask, at this moment.
-enum Way {
+enum Route {
     Here(Arc<Engine>),
     There(Arc<Link>),
+}
+
+/// The attempts to ask one thing, until an owner answers or the time is up. With one key for all of them, what was done is
+/// done once.
+struct Attempts<'a> {
+    shared: &'a Shared,
+    until: Instant,
+    /// When the last attempt began.
+    started: Instant,
+    /// Whether another process was asked before.
+    is_retry: bool,
+}
+
+impl Attempts<'_> {
+    fn route(&mut self) -> Result<Route, String> {
+        let route = self.shared.route(self.until)?;
+        self.started = Instant::now();
+        Ok(route)
+    }
+
+    /// Waits for the next owner after one did not answer.
+    fn lost(&mut self, link: &Arc<Link>, Lost(error): &Lost) -> Result<(), String> {
+        if is_silence(error) {
+            return Err(format!(
+                "the process that has this vault open (process {}) does not answer; whether the call was \
+                 carried out is not known. End that process if it hangs, then look and try again",
+                link.owner.pid
+            ));
+        }
+        tracing::debug!(%error, "no answer from the vault's owner");
+        self.is_retry = true;
+        // An owner may work for long before it is killed, and the next one has all the time again.
+        self.until += self.started.elapsed();
+        self.shared.wait_behind(link, self.until)
+    }
 }
 
 impl Seat {
@@ -111,42 +146,44 @@ impl Seat {
     }
 }
 
-impl Desk for Seat {
+impl VaultService for Seat {
     fn offer(&self) -> Arc<Offer> {
         self.shared.offer()
     }
 
-    fn call(&self, name: &str, arguments: Value, session: &Session) -> ToolResponse {
-        let offer = self.offer();
-        let tool = match offer.find(name) {
-            Ok(tool) => tool,
-            Err(reply) => return reply.into(),
-        };
+    fn call(&self, tool: &'static ToolInfo, arguments: Value, session: &Session) -> ToolResponse {
         let key = new_key();
-        // Passed on they may be needed again; here they are used up. They can be megabytes.
-        let arguments = RefCell::new(arguments);
-        let question = |session| Question::Call {
-            key: key.to_string(),
-            tool: name.to_owned(),
-            arguments: arguments.borrow().clone(),
-            session,
-        };
-        let answer = self.shared.ask(
-            |engine, again| {
-                let key = again.then_some(key);
-                Answer::Called(engine.registry().call(tool, arguments.take(), session, key))
-            },
-            |link| link.ask_for(session, question),
-        );
-        match answer {
-            Ok(Answer::Called(called)) => called,
-            other => failed(other).reply(tool.toolset).into(),
+        let mut attempts = self.shared.attempts();
+        loop {
+            let answer = match attempts.route() {
+                Ok(Route::Here(engine)) => {
+                    return engine.registry().call(tool, arguments, session, attempts.is_retry.then_some(key));
+                }
+                Ok(Route::There(link)) => {
+                    let question = |session| Question::Call {
+                        key: key.to_string(),
+                        tool: tool.name.to_owned(),
+                        arguments: Cow::Borrowed(&arguments),
+                        session,
+                    };
+                    match link.ask_for(session, question) {
+                        Ok(Answer::Called(response)) => return response,
+                        Ok(other) => Ok(other),
+                        Err(lost) => match attempts.lost(&link, &lost) {
+                            Ok(()) => continue,
+                            Err(message) => Err(message),
+                        },
+                    }
+                }
+                Err(message) => Err(message),
+            };
+            return failed(answer).reply(tool.toolset).into();
         }
     }
 
     fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, ToolError> {
         let answer = self.shared.ask(
-            |engine, _| Answer::Resources(engine.indexed().resources(cursor, page_size)),
+            |engine| Answer::Resources(engine.indexed().resources(cursor, page_size)),
             |link| link.ask(&Question::Resources { cursor: cursor.map(str::to_owned), page_size }),
         );
         match answer {
@@ -158,7 +195,7 @@ impl Desk for Seat {
     fn read_resource(&self, session: &Session, uri: &str) -> Result<Option<ResourceText>, ToolError> {
         let question = |session: SessionHere| Question::ReadResource { uri: uri.to_owned(), session };
         let answer = self.shared.ask(
-            |engine, _| Answer::Resource(engine.indexed().read_resource(session, uri)),
+            |engine| Answer::Resource(engine.indexed().read_resource(session, uri)),
             |link| link.ask_for(session, question),
         );
         match answer {
@@ -169,7 +206,7 @@ impl Desk for Seat {
 
     fn complete_note_id(&self, typed: &str, limit: usize) -> Completion {
         let answer = self.shared.ask(
-            |engine, _| Answer::Completion(engine.indexed().complete_note_id(typed, limit)),
+            |engine| Answer::Completion(engine.indexed().complete_note_id(typed, limit)),
             |link| link.ask(&Question::CompleteNoteId { typed: typed.to_owned(), limit }),
         );
         match answer {
@@ -178,16 +215,17 @@ impl Desk for Seat {
         }
     }
 
-    fn reading(&self) -> Reading {
-        let answer =
-            self.shared.ask(|engine, _| Answer::Reading(engine.reading()), |link| link.ask(&Question::Reading));
+    fn progress(&self) -> IndexProgress {
+        let answer = self
+            .shared
+            .ask(|engine| Answer::IndexProgress(engine.progress()), |link| link.ask(&Question::IndexProgress));
         match answer {
-            Ok(Answer::Reading(reading)) => reading,
-            _ => Reading { files: 0, is_over: false },
+            Ok(Answer::IndexProgress(progress)) => progress,
+            _ => IndexProgress { files: 0, is_over: false },
         }
     }
 
-    fn on_change(&self, listener: Listener) {
+    fn on_change(&self, listener: ChangeListener) {
         self.shared.listeners.0.write().push(listener);
     }
 }
@@ -249,47 +287,34 @@ impl Shared {
         has_other_tools
     }
 
-    /// Asks here or there, and again where the owner went away meanwhile: with the same key, so that what was done is done
-    /// once. Whoever asks here is told whether it was asked elsewhere before.
+    fn attempts(&self) -> Attempts<'_> {
+        Attempts { shared: self, until: Instant::now() + PATIENCE, started: Instant::now(), is_retry: false }
+    }
+
+    /// Asks this process or the owner, and again where the owner ended meanwhile.
     fn ask(
         &self,
-        here: impl Fn(&Engine, bool) -> Answer,
+        here: impl Fn(&Engine) -> Answer,
         there: impl Fn(&Link) -> Result<Answer, Lost>,
     ) -> Result<Answer, String> {
-        let mut until = Instant::now() + PATIENCE;
-        let mut again = false;
+        let mut attempts = self.attempts();
         loop {
-            let way = self.way(until)?;
-            let asked = Instant::now();
-            match way {
-                Way::Here(engine) => return Ok(here(&engine, again)),
-                Way::There(link) => match there(&link) {
+            match attempts.route()? {
+                Route::Here(engine) => return Ok(here(&engine)),
+                Route::There(link) => match there(&link) {
                     Ok(answer) => return Ok(answer),
-                    Err(Lost(error)) if is_silence(&error) => {
-                        return Err(format!(
-                            "the process that has this vault open (process {}) does not answer; whether the call was \
-                             carried out is not known. End that process if it hangs, then look and try again",
-                            link.owner.pid
-                        ));
-                    }
-                    Err(Lost(error)) => {
-                        tracing::debug!(%error, "no answer from the vault's owner");
-                        again = true;
-                        // An owner may work for long before it is killed, and the next one has all the time again.
-                        until += asked.elapsed();
-                        self.wait_behind(&link, until)?;
-                    }
+                    Err(lost) => attempts.lost(&link, &lost)?,
                 },
             }
         }
     }
 
-    fn way(&self, until: Instant) -> Result<Way, String> {
+    fn route(&self, until: Instant) -> Result<Route, String> {
         let mut place = self.place();
         loop {
             match &*place {
-                Place::Owner(engine, _) => return Ok(Way::Here(engine.clone())),
-                Place::Behind(link) => return Ok(Way::There(link.clone())),
+                Place::Owner(engine, _) => return Ok(Route::Here(engine.clone())),
+                Place::Behind(link) => return Ok(Route::There(link.clone())),
                 Place::Nowhere(why) => return Err(why.clone()),
                 Place::Left => return Err("the server is shutting down".to_owned()),
                 Place::Between => {}

@@ -1,6 +1,7 @@
 //! What two processes of this program say to each other about one vault: a length, then that much JSON, one question and
 //! one answer at a time. Only the first exchange, [`Hello`] and [`Welcome`], must be understood by every version.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::service::{Change, Reading};
+use crate::service::{Change, IndexProgress};
 
 /// The way of speaking. Processes that differ in it cannot work together.
 pub(super) const WIRE: u32 = 1;
@@ -67,13 +68,32 @@ pub(super) struct Welcome {
 /// What a process that passes its client's wishes on may ask.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Question {
-    Call { key: String, tool: String, arguments: Value, session: SessionHere },
-    Resources { cursor: Option<String>, page_size: usize },
-    ReadResource { uri: String, session: SessionHere },
-    CompleteNoteId { typed: String, limit: usize },
-    Reading,
-    Command { command: Value, looks: Looks },
+pub(super) enum Question<'a> {
+    /// Borrowed by the sender, which may have to ask again: arguments can be megabytes.
+    Call {
+        key: String,
+        tool: String,
+        arguments: Cow<'a, Value>,
+        session: SessionHere,
+    },
+    Resources {
+        cursor: Option<String>,
+        page_size: usize,
+    },
+    ReadResource {
+        uri: String,
+        session: SessionHere,
+    },
+    CompleteNoteId {
+        typed: String,
+        limit: usize,
+    },
+    #[serde(rename = "reading")]
+    IndexProgress,
+    Command {
+        command: Value,
+        looks: Looks,
+    },
 }
 
 /// How the terminal of a command looks.
@@ -98,7 +118,8 @@ pub(super) enum Answer {
     Resources(Result<ResourcePage, ToolError>),
     Resource(Result<Option<ResourceText>, ToolError>),
     Completion(Completion),
-    Reading(Reading),
+    #[serde(rename = "reading")]
+    IndexProgress(IndexProgress),
     Command(Printed),
     /// The session is not known here: say all of it.
     WhoAreYou,
@@ -263,6 +284,12 @@ pub(super) fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<
 
 /// Receives one message; `None` at the end of the stream.
 pub(super) fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
+    let frame = receive_frame(from)?;
+    Ok(frame.map(|frame| serde_json::from_slice(&frame)).transpose()?)
+}
+
+/// Receives the bytes of one message, so that one of another version can be refused and not only dropped.
+pub(super) fn receive_frame(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut length = [0; 4];
     let read = loop {
         match from.read(&mut length) {
@@ -285,7 +312,7 @@ pub(super) fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<O
     if frame.len() < length as usize {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    Ok(Some(serde_json::from_slice(&frame)?))
+    Ok(Some(frame))
 }
 
 #[cfg(test)]

@@ -18,9 +18,9 @@ const MAX_CLIENTS: usize = 256;
 /// of is forgotten.
 const MAX_CALLERS: usize = 4096;
 
-/// Sessions by caller and client name.
+/// ClientSessions by caller and client name.
 #[derive(Default)]
-pub(super) struct Sessions {
+pub(crate) struct ClientSessions {
     callers: Mutex<Callers>,
 }
 
@@ -38,9 +38,9 @@ struct Recent {
     asked: u64,
 }
 
-impl Sessions {
+impl ClientSessions {
     /// The session of a client; a new one where it has not been heard of, or not for long.
-    pub(super) fn of(&self, caller: &Arc<str>, client: &str) -> Arc<Session> {
+    pub(crate) fn of(&self, caller: &Arc<str>, client: &str) -> Arc<Session> {
         let mut callers = self.callers.lock();
         callers.asked += 1;
         let asked = callers.asked;
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_client_that_keeps_asking_is_remembered_and_a_silent_one_is_forgotten() {
-        let (sessions, ada) = (Sessions::default(), Arc::from("ada"));
+        let (sessions, ada) = (ClientSessions::default(), Arc::from("ada"));
         let (busy, silent) = (sessions.of(&ada, "busy"), sessions.of(&ada, "silent"));
         for number in 0..MAX_CLIENTS {
             sessions.of(&ada, &format!("client {number}"));
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn whoever_makes_up_names_has_nobody_elses_forgotten() {
-        let (sessions, ada, eve) = (Sessions::default(), Arc::from("ada"), Arc::from("eve"));
+        let (sessions, ada, eve) = (ClientSessions::default(), Arc::from("ada"), Arc::from("eve"));
         let hers = sessions.of(&ada, "cursor");
         for number in 0..MAX_CLIENTS * 4 {
             sessions.of(&eve, &format!("client {number}"));
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn of_more_callers_than_there_is_room_for_the_silent_are_forgotten() {
-        let (sessions, ada, bob) = (Sessions::default(), Arc::from("ada"), Arc::from("bob"));
+        let (sessions, ada, bob) = (ClientSessions::default(), Arc::from("ada"), Arc::from("bob"));
         let (hers, his) = (sessions.of(&ada, "x"), sessions.of(&bob, "x"));
         for number in 0..MAX_CALLERS {
             sessions.of(&format!("caller {number}").into(), "x");

@@ -12,7 +12,7 @@ use std::time::Duration;
 const BUCKETS: [f64; 13] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 
 /// The calls of every tool.
-pub(super) struct Meter(BTreeMap<&'static str, Calls>);
+pub(super) struct ToolMeter(BTreeMap<&'static str, Calls>);
 
 #[derive(Default)]
 struct Calls {
@@ -22,7 +22,7 @@ struct Calls {
     failed: AtomicU64,
 }
 
-impl Meter {
+impl ToolMeter {
     /// For tools that are there: what else a client calls is its own invention, and would fill the memory.
     pub(super) fn of(tools: impl Iterator<Item = &'static str>) -> Self {
         Self(tools.map(|tool| (tool, Calls::default())).collect())
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn buckets_add_up_and_only_known_tools_are_counted() {
-        let meter = Meter::of(["search", "get_node"].into_iter());
+        let meter = ToolMeter::of(["search", "get_node"].into_iter());
         meter.called("search", Duration::from_micros(500), false);
         meter.called("search", Duration::from_millis(30), true);
         meter.called("search", Duration::from_secs(60), false);

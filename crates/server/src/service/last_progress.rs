@@ -9,22 +9,22 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::service::Reading;
+use super::IndexProgress;
 
 /// How long an answer is waited for: it usually takes well under a millisecond.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
-pub(super) struct LastReading(Arc<Last>);
+pub(super) struct LastProgress(Arc<Last>);
 
 struct Last {
-    known: Mutex<Reading>,
+    known: Mutex<IndexProgress>,
     is_asking: AtomicBool,
 }
 
 impl Default for Last {
     fn default() -> Self {
-        Self { known: Mutex::new(Reading { files: 0, is_over: false }), is_asking: AtomicBool::new(false) }
+        Self { known: Mutex::new(IndexProgress { files: 0, is_over: false }), is_asking: AtomicBool::new(false) }
     }
 }
 
@@ -37,14 +37,14 @@ impl Drop for Asking {
     }
 }
 
-impl LastReading {
+impl LastProgress {
     /// What asking says, or what was known last where that takes too long or is under way already.
-    pub(super) async fn or(&self, ask: impl FnOnce() -> Reading + Send + 'static) -> Reading {
+    pub(super) async fn or(&self, ask: impl FnOnce() -> IndexProgress + Send + 'static) -> IndexProgress {
         if !self.0.is_asking.swap(true, Ordering::SeqCst) {
             let asking = Asking(self.0.clone());
             let asked = tokio::task::spawn_blocking(move || {
-                let reading = ask();
-                *asking.0.known.lock() = reading;
+                let progress = ask();
+                *asking.0.known.lock() = progress;
             });
             // Late or never: then what was known last.
             drop(tokio::time::timeout(PATIENCE, asked).await);
@@ -61,14 +61,14 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_waits_for_an_answer_that_does_not_come() {
-        let read = Reading { files: 7, is_over: true };
-        let last = LastReading::default();
+        let read = IndexProgress { files: 7, is_over: true };
+        let last = LastProgress::default();
         assert_eq!(last.or(move || read).await, read);
         let started = Instant::now();
         for _ in 0..50 {
             let stuck = || {
                 std::thread::sleep(10 * PATIENCE);
-                Reading { files: 8, is_over: true }
+                IndexProgress { files: 8, is_over: true }
             };
             assert_eq!(last.or(stuck).await, read);
         }

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use quipu_core::Session;
 use quipu_core::index::Changes;
 use quipu_core::model::NoteId;
-use quipu_tools::{Completion, Offer, ResourcePage, ResourceText, ToolError, ToolResponse};
+use quipu_tools::{Completion, Offer, ResourcePage, ResourceText, ToolError, ToolInfo, ToolResponse};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A vault, here or in another process.
-pub trait Desk: Send + Sync {
+pub trait VaultService: Send + Sync {
     /// The tools that clients may use. They differ where another process has taken the vault over, with other settings; then
     /// listeners are told.
     fn offer(&self) -> Arc<Offer>;
 
-    /// Calls a tool; one that is not offered is refused.
-    fn call(&self, name: &str, arguments: Value, session: &Session) -> ToolResponse;
+    /// Calls a tool of the offer.
+    fn call(&self, tool: &'static ToolInfo, arguments: Value, session: &Session) -> ToolResponse;
 
     /// See [`quipu_tools::Registry::resources`]. This and the next two wait for the vault to be read, as long as a client
     /// might: resources, unlike tool calls, have no way to say that a list is not whole yet.
@@ -29,15 +29,15 @@ pub trait Desk: Send + Sync {
     fn complete_note_id(&self, typed: &str, limit: usize) -> Completion;
 
     /// How far the vault has been read.
-    fn reading(&self) -> Reading;
+    fn progress(&self) -> IndexProgress;
 
     /// Has someone told of every change of the notes from now on, whoever makes it. A listener must be quick.
-    fn on_change(&self, listener: Listener);
+    fn on_change(&self, listener: ChangeListener);
 }
 
 /// How far a vault has been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reading {
+pub struct IndexProgress {
     /// Files that are known.
     pub files: usize,
     /// Whether those are all.
@@ -69,4 +69,4 @@ impl From<&Changes<'_>> for Change {
 }
 
 /// Somebody who wants to know of changes.
-pub type Listener = Box<dyn Fn(Change) + Send + Sync>;
+pub type ChangeListener = Box<dyn Fn(Change) + Send + Sync>;

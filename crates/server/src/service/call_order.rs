@@ -1,9 +1,8 @@
-//! The order of one connection's calls, for a client that sends the next before the last is answered. It finds what it would
-//! find had it waited: a call that writes runs when all before it are through, and everything behind it after it. Calls
-//! that read run side by side.
+//! The order of one connection's calls, for a client that sends the next call before the last is answered: a write runs after
+//! all calls before it, and all calls behind it run after it. Reads run in parallel.
 //!
-//! Places are given where requests are read, one after the other, and nobody holds a worker while it waits for its turn:
-//! so however many calls wait, the first of them can always run.
+//! Places are taken where requests are read, one after the other. A call that waits for its turn holds no worker, so the
+//! first of them can always run.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,23 +11,23 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 use tokio::task::coop::unconstrained;
 
-/// One connection's queue. The library's lock serves whoever waits for it in the order in which they asked.
+/// One connection's queue. The library's lock serves those who wait in the order in which they asked.
 #[derive(Clone, Default)]
-pub(super) struct Order(Arc<RwLock<()>>);
+pub(crate) struct CallOrder(Arc<RwLock<()>>);
 
 /// A place in the queue. Dropped, it is free, and those behind move up.
-pub(super) struct Ticket(Pin<Box<dyn Future<Output = Turn> + Send>>);
+pub(crate) struct Place(Pin<Box<dyn Future<Output = Turn> + Send>>);
 
-/// The right to run. To be held until the work is done, also when nobody wants its answer any more.
+/// The right to run. Held until the work is done, even if the call was cancelled.
 #[expect(dead_code, reason = "they are held, not looked at")]
-pub(super) enum Turn {
+pub(crate) enum Turn {
     Reading(OwnedRwLockReadGuard<()>),
     Writing(OwnedRwLockWriteGuard<()>),
 }
 
-impl Order {
+impl CallOrder {
     /// Takes the next place.
-    pub(super) fn queue(&self, writes: bool) -> Ticket {
+    pub(crate) fn queue(&self, writes: bool) -> Place {
         let lock = self.0.clone();
         let turn = async move {
             if writes { Turn::Writing(lock.write_owned().await) } else { Turn::Reading(lock.read_owned().await) }
@@ -36,15 +35,15 @@ impl Order {
         // The place is given at the first poll, which is here; not even a task that has worked for long is sent away then.
         let mut turn: Pin<Box<dyn Future<Output = Turn> + Send>> = Box::pin(unconstrained(turn));
         match turn.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(turn) => Ticket(Box::pin(std::future::ready(turn))),
-            Poll::Pending => Ticket(turn),
+            Poll::Ready(turn) => Place(Box::pin(std::future::ready(turn))),
+            Poll::Pending => Place(turn),
         }
     }
 }
 
-impl Ticket {
+impl Place {
     /// Waits until it is this one's turn.
-    pub(super) async fn turn(self) -> Turn {
+    pub(crate) async fn turn(self) -> Turn {
         self.0.await
     }
 }
@@ -57,33 +56,33 @@ mod tests {
 
     use super::*;
 
-    /// Whether the turn has come. A ticket that waits is given back.
-    async fn has_come(ticket: Ticket) -> Result<Turn, Ticket> {
-        let mut waiting = ticket.0;
+    /// Whether the turn has come. A place that waits is given back.
+    async fn has_come(place: Place) -> Result<Turn, Place> {
+        let mut waiting = place.0;
         match tokio::time::timeout(Duration::from_millis(20), &mut waiting).await {
             Ok(turn) => Ok(turn),
-            Err(_) => Err(Ticket(waiting)),
+            Err(_) => Err(Place(waiting)),
         }
     }
 
-    async fn comes(ticket: Ticket) -> Turn {
-        has_come(ticket).await.unwrap_or_else(|_| panic!("it still waits"))
+    async fn comes(place: Place) -> Turn {
+        has_come(place).await.unwrap_or_else(|_| panic!("it still waits"))
     }
 
-    async fn waits(ticket: Ticket) -> Ticket {
-        has_come(ticket).await.err().expect("it waits")
+    async fn waits(place: Place) -> Place {
+        has_come(place).await.err().expect("it waits")
     }
 
     #[tokio::test]
     async fn reads_run_side_by_side() {
-        let order = Order::default();
+        let order = CallOrder::default();
         let (one, other) = (order.queue(false), order.queue(false));
         let (_one, _other) = (comes(one).await, comes(other).await);
     }
 
     #[tokio::test]
     async fn a_write_waits_for_all_before_it_and_all_behind_wait_for_it() {
-        let order = Order::default();
+        let order = CallOrder::default();
         let (before, write, behind) = (order.queue(false), order.queue(true), order.queue(false));
         let (behind, write) = (waits(behind).await, waits(write).await);
         drop(comes(before).await);
@@ -96,7 +95,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_leaves_the_queue_lets_the_others_move_up() {
-        let order = Order::default();
+        let order = CallOrder::default();
         let [first, second, third] = [(); 3].map(|()| order.queue(true));
         let third = waits(third).await;
         drop(second);
@@ -106,7 +105,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_turn_whose_work_panics_is_over() {
-        let order = Order::default();
+        let order = CallOrder::default();
         let (first, second) = (order.queue(true), order.queue(true));
         let first = first.turn().await;
         let work = tokio::task::spawn_blocking(move || {
@@ -119,7 +118,7 @@ mod tests {
 
     #[tokio::test]
     async fn places_are_given_in_order_even_by_a_task_that_has_used_up_its_time() {
-        let order = Order::default();
+        let order = CallOrder::default();
         while has_budget_remaining() {
             let mut reading = Box::pin(order.0.read());
             let _ = reading.as_mut().poll(&mut Context::from_waker(Waker::noop()));

@@ -1,20 +1,20 @@
-//! Answers that are made and not sent yet: what keeps memory bounded before a client that asks faster than it reads.
+//! The bytes of responses that are made and not sent yet: bounds memory when a client asks faster than it reads.
 //!
-//! A call begins only while there is room, and its answer is held from the moment it is made until its last byte has
-//! left. How long an answer will be is not known before it is made, so the calls that run at that moment may go over.
+//! A call begins only while there is room, and its response counts from the moment it is made until its last byte has left.
+//! The length of a response is not known before, so the calls that run at that moment may exceed the budget.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// The answers on their way to one client, or to all of them.
-pub(crate) struct Unsent {
+/// The responses on their way to one client, or to all of them.
+pub(crate) struct ResponseBudget {
     bytes: AtomicUsize,
-    /// With this many unsent, no further call begins.
+    /// With this many budget, no further call begins.
     limit: usize,
     /// What counts here counts there too.
-    all: Option<Arc<Unsent>>,
+    all: Option<Arc<ResponseBudget>>,
     wakeup: Arc<Wakeup>,
 }
 
@@ -26,13 +26,13 @@ struct Wakeup {
 }
 
 /// The bytes of an answer, until it is dropped.
-pub(super) struct Held {
+pub(crate) struct ResponseBytes {
     bytes: usize,
-    unsent: Arc<Unsent>,
+    budget: Arc<ResponseBudget>,
 }
 
-impl Unsent {
-    pub(super) fn new(limit: usize) -> Arc<Self> {
+impl ResponseBudget {
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { bytes: AtomicUsize::new(0), limit, all: None, wakeup: Arc::default() })
     }
 
@@ -42,18 +42,18 @@ impl Unsent {
         Arc::new(Self { bytes: AtomicUsize::new(0), limit, all: Some(self.clone()), wakeup })
     }
 
-    pub(super) fn hold(self: &Arc<Self>, bytes: usize) -> Held {
-        self.and_all().for_each(|unsent| {
-            unsent.bytes.fetch_add(bytes, Ordering::AcqRel);
+    pub(crate) fn hold(self: &Arc<Self>, bytes: usize) -> ResponseBytes {
+        self.and_all().for_each(|budget| {
+            budget.bytes.fetch_add(bytes, Ordering::AcqRel);
         });
-        Held { bytes, unsent: self.clone() }
+        ResponseBytes { bytes, budget: self.clone() }
     }
 
-    pub(super) fn has_room(&self) -> bool {
-        self.and_all().all(|unsent| unsent.bytes.load(Ordering::Acquire) < unsent.limit)
+    pub(crate) fn has_room(&self) -> bool {
+        self.and_all().all(|budget| budget.bytes.load(Ordering::Acquire) < budget.limit)
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Acquire)
     }
 
@@ -63,7 +63,7 @@ impl Unsent {
     }
 
     /// Waits until a call may begin.
-    pub(super) async fn room(&self) {
+    pub(crate) async fn room(&self) {
         if self.has_room() {
             return;
         }
@@ -80,7 +80,7 @@ impl Unsent {
     }
 
     fn and_all(&self) -> impl Iterator<Item = &Self> {
-        std::iter::successors(Some(self), |unsent| unsent.all.as_deref())
+        std::iter::successors(Some(self), |budget| budget.all.as_deref())
     }
 }
 
@@ -100,18 +100,18 @@ impl Drop for Waits<'_> {
     }
 }
 
-impl Held {
-    pub(super) fn bytes(&self) -> usize {
+impl ResponseBytes {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
-impl Drop for Held {
+impl Drop for ResponseBytes {
     fn drop(&mut self) {
-        self.unsent.and_all().for_each(|unsent| {
-            unsent.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
+        self.budget.and_all().for_each(|budget| {
+            budget.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
         });
-        self.unsent.wakeup.changed.notify_waiters();
+        self.budget.wakeup.changed.notify_waiters();
     }
 }
 
@@ -121,27 +121,27 @@ mod tests {
 
     #[tokio::test]
     async fn there_is_room_again_once_an_answer_has_left() {
-        let unsent = Unsent::new(10);
-        unsent.room().await;
-        let (first, second) = (unsent.hold(9), unsent.hold(20));
-        assert!(!unsent.has_room());
+        let budget = ResponseBudget::new(10);
+        budget.room().await;
+        let (first, second) = (budget.hold(9), budget.hold(20));
+        assert!(!budget.has_room());
         drop(first);
-        assert!(!unsent.has_room());
+        assert!(!budget.has_room());
         let waiting = tokio::spawn({
-            let unsent = unsent.clone();
-            async move { unsent.room().await }
+            let budget = budget.clone();
+            async move { budget.room().await }
         });
-        while !unsent.is_waited_for() {
+        while !budget.is_waited_for() {
             tokio::task::yield_now().await;
         }
         drop(second);
         waiting.await.unwrap();
-        assert!(!unsent.is_waited_for());
+        assert!(!budget.is_waited_for());
     }
 
     #[test]
     fn one_client_cannot_take_all_the_room_and_two_cannot_take_more_than_there_is() {
-        let all = Unsent::new(10);
+        let all = ResponseBudget::new(10);
         let (one, other) = (all.share(6), all.share(6));
         let held = one.hold(6);
         assert!(!one.has_room() && other.has_room());

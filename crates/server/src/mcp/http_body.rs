@@ -1,64 +1,12 @@
-//! The answer to one HTTP request, from the worker that made it to the last byte of the body that carries it: the
-//! library between the two knows nothing of it.
+//! A response body that keeps something until its last byte is sent or its client is gone.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes};
-use axum::extract::Request;
-use axum::http::request::Parts;
-use axum::middleware::Next;
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
-use rmcp::model::Extensions;
-
-use super::unsent::Held;
-
-/// What is counted for one request. Dropped with its body: when that is sent, or its client gone.
-#[derive(Clone, Default)]
-pub(super) struct HttpAnswer(Arc<Mutex<State>>);
-
-#[derive(Default)]
-struct State {
-    held: Vec<Held>,
-    /// Nobody waits for what is made now.
-    is_over: bool,
-}
-
-impl HttpAnswer {
-    /// Of the request a call came with, if it came over HTTP.
-    pub(super) fn of(extensions: &Extensions) -> Option<Self> {
-        extensions.get::<Parts>()?.extensions.get::<Self>().cloned()
-    }
-
-    pub(super) fn made(&self, held: Held) {
-        let mut state = self.0.lock();
-        if !state.is_over {
-            state.held.push(held);
-        }
-    }
-}
-
-/// Lets go of what is counted when the body is dropped; the request itself may be kept for longer.
-struct Sent(HttpAnswer);
-
-impl Drop for Sent {
-    fn drop(&mut self) {
-        let mut state = self.0.0.lock();
-        state.is_over = true;
-        state.held.clear();
-    }
-}
-
-/// Middleware that ties what is counted for a request to the body of its response.
-pub(super) async fn count(mut request: Request, next: Next) -> Response {
-    let answer = HttpAnswer::default();
-    request.extensions_mut().insert(answer.clone());
-    let sent = Sent(answer);
-    until_sent(next.run(request).await, sent)
-}
 
 /// Keeps something for as long as a response is on its way.
 pub(crate) fn until_sent(response: Response, kept: impl Send + 'static) -> Response {

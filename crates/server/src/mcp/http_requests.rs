@@ -1,0 +1,132 @@
+//! What happens to an HTTP request between the front door and the library: the scope of its token, whose session it names,
+//! whether its id is free, and what a client is told of a body that is not a message.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use quipu_tools::Access;
+use rmcp::model::RequestId;
+use serde::Deserialize;
+
+use super::MAX_BODY_BYTES;
+use super::http_body::until_sent;
+use super::http_ids::{IdInUse, IdsInUse};
+use super::http_refusal::{brief, faults, refuse};
+use super::http_sessions::{HEADER, OwnedSessions};
+use super::message::Refusal;
+use crate::service::{CallError, Caller, Service};
+
+/// In the extensions of a response: a tool that the scope of the token does not allow. The front door makes it a challenge.
+#[derive(Clone)]
+pub(crate) struct InsufficientScope(pub(crate) &'static str);
+
+/// What the checks need.
+pub(super) struct HttpRequests {
+    pub(super) service: Arc<Service>,
+    pub(super) sessions: OwnedSessions,
+    pub(super) ids: IdsInUse,
+}
+
+/// As much of a message as the checks need.
+#[derive(Deserialize)]
+struct MessageHead {
+    id: Option<RequestId>,
+    method: String,
+    params: Option<ParamsHead>,
+}
+
+#[derive(Deserialize)]
+struct ParamsHead {
+    name: Option<String>,
+}
+
+/// Middleware right before the library.
+pub(super) async fn handle(State(requests): State<Arc<HttpRequests>>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let Some(caller) = parts.extensions.get::<Caller>().cloned() else {
+        return StatusCode::FORBIDDEN.into_response();
+    };
+    // It was read whole at the front door, and is not copied here.
+    let Ok(bytes) = axum::body::to_bytes(body, MAX_BODY_BYTES).await else {
+        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    };
+    let is_checked = parts.headers.contains_key(HEADER) || !caller.may(Access::Write);
+    let head = if is_checked { serde_json::from_slice::<MessageHead>(&bytes).ok() } else { None };
+    if let Some(tool) = requests.out_of_scope(&caller, head.as_ref()) {
+        let mut response = StatusCode::FORBIDDEN.into_response();
+        response.extensions_mut().insert(InsufficientScope(tool));
+        return response;
+    }
+    if !requests.sessions.open_header(&mut parts.headers, &caller.id) {
+        // As for a session that has ended: the client opens another.
+        return (StatusCode::NOT_FOUND, "Not Found: Session not found").into_response();
+    }
+    let id = match requests.take_id(&parts.headers, head) {
+        Ok(id) => id,
+        Err(id) => return refuse(vec![Refusal::id_in_use(&id)]),
+    };
+    if let Some(id) = &id {
+        parts.extensions.insert(id.clone());
+    }
+    let (method, is_json) = (parts.method.clone(), is_json(&parts.headers));
+    let response = next.run(Request::from_parts(parts, Body::from(bytes.clone()))).await;
+    let response = requests.finish(response, &method, &caller, is_json, &bytes).await;
+    until_sent(response, id)
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("application/json"))
+}
+
+impl HttpRequests {
+    /// The tool of a call that the caller's scope does not allow. The service refuses the call too: this is for clients of
+    /// HTTP, which expect a status.
+    fn out_of_scope(&self, caller: &Caller, head: Option<&MessageHead>) -> Option<&'static str> {
+        let params = head.filter(|head| head.method == "tools/call")?.params.as_ref()?;
+        match self.service.authorize(caller, &self.service.find(params.name.as_deref()?)) {
+            Err(CallError::OutOfScope(tool)) => Some(tool),
+            _ => None,
+        }
+    }
+
+    /// Takes the id of a request in a session, or gives the id that is still in use.
+    fn take_id(&self, headers: &HeaderMap, head: Option<MessageHead>) -> Result<Option<IdInUse>, RequestId> {
+        let (Some(session), Some(id)) = (headers.get(HEADER), head.and_then(|head| head.id)) else { return Ok(None) };
+        self.ids.take(session, &id).map(Some).ok_or(id)
+    }
+
+    /// Corrects what the library answers: the status of a closed session, the id of a new one, and refusals.
+    async fn finish(
+        &self,
+        mut response: Response,
+        method: &Method,
+        caller: &Caller,
+        is_json: bool,
+        body: &Bytes,
+    ) -> Response {
+        if *method == Method::POST {
+            if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json {
+                return refuse(faults(body));
+            }
+            if response.status().is_client_error() {
+                response = brief(response).await;
+            }
+        }
+        if *method == Method::DELETE && response.status() == StatusCode::ACCEPTED {
+            // It is done, not only accepted: some clients treat any other status as a failure.
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+        let opened = response.headers().get(HEADER).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        if let Some(id) = opened {
+            self.sessions.open(&id, &caller.id).await;
+            let tagged = HeaderValue::from_str(&self.sessions.tagged(&id, &caller.id));
+            response.headers_mut().insert(HEADER, tagged.expect("an id and a tag are plain text"));
+        }
+        response
+    }
+}

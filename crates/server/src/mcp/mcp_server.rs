@@ -1,0 +1,115 @@
+//! What every MCP connection shares: the service, its tools as MCP shows them, and the notices of changes.
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use quipu_tools::{Access, Offer};
+use rmcp::model::{ErrorData, Tool};
+
+use super::answer::describe;
+use super::instructions;
+use super::notices::{Listening, Notices};
+use crate::service::{CallError, Service};
+
+/// One vault behind MCP. Cheap to clone; all clones are the same server.
+#[derive(Clone)]
+pub(crate) struct McpServer(Arc<McpServerState>);
+
+struct McpServerState {
+    service: Arc<Service>,
+    shown: RwLock<Arc<ShownTools>>,
+    notices: Arc<Notices>,
+}
+
+/// The tools that are offered, as clients are shown them.
+struct ShownTools {
+    offer: Arc<Offer>,
+    to_writers: Listed,
+    to_readers: Listed,
+}
+
+/// Tools with their texts, which name no tool that is not among them.
+struct Listed {
+    instructions: String,
+    accesses: Vec<Access>,
+    /// For clients of each generation.
+    tools: Vec<Tool>,
+    legacy_tools: Vec<Tool>,
+}
+
+impl ShownTools {
+    fn of(offer: Arc<Offer>) -> Self {
+        Self { to_writers: Listed::of(&offer), to_readers: Listed::of(&offer.reading()), offer }
+    }
+
+    fn to(&self, may_write: bool) -> &Listed {
+        if may_write { &self.to_writers } else { &self.to_readers }
+    }
+}
+
+impl Listed {
+    fn of(offer: &Offer) -> Self {
+        Self {
+            instructions: instructions::for_tools(offer.tools()),
+            accesses: offer.tools().map(|tool| tool.access).collect(),
+            tools: offer.tools().map(|tool| describe(tool, true)).collect(),
+            legacy_tools: offer.tools().map(|tool| describe(tool, false)).collect(),
+        }
+    }
+}
+
+impl From<CallError> for ErrorData {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::OutOfScope(tool) => {
+                Self::invalid_params(format!("{tool} writes; this client has only the scope `read`"), None)
+            }
+            // Never sent: a cancelled request has no response.
+            CallError::Cancelled => Self::internal_error("cancelled", None),
+            CallError::Failed => Self::internal_error("the call failed inside the server; its log says why", None),
+        }
+    }
+}
+
+impl McpServer {
+    pub(crate) fn new(service: Arc<Service>) -> Self {
+        let notices = Arc::<Notices>::default();
+        let teller = notices.clone();
+        service.vault().on_change(Box::new(move |change| teller.tell(change)));
+        let shown = RwLock::new(Arc::new(ShownTools::of(service.vault().offer())));
+        Self(Arc::new(McpServerState { shown, notices, service }))
+    }
+
+    pub(super) fn service(&self) -> &Arc<Service> {
+        &self.0.service
+    }
+
+    pub(super) fn instructions(&self, may_write: bool) -> String {
+        self.shown().to(may_write).instructions.clone()
+    }
+
+    /// What is shown of the present offer.
+    fn shown(&self) -> Arc<ShownTools> {
+        let offer = self.0.service.vault().offer();
+        let shown = self.0.shown.read().clone();
+        if Arc::ptr_eq(&shown.offer, &offer) {
+            return shown;
+        }
+        let shown = Arc::new(ShownTools::of(offer));
+        *self.0.shown.write() = shown.clone();
+        shown
+    }
+
+    /// Those that somebody may use, in the registry's order, so that a client may cache the list.
+    pub(super) fn tools(&self, modern: bool, may: impl Fn(Access) -> bool) -> Vec<Tool> {
+        let shown = self.shown();
+        let listed = shown.to(may(Access::Write));
+        let all = listed.accesses.iter().zip(if modern { &listed.tools } else { &listed.legacy_tools });
+        all.filter(|(access, _)| may(**access)).map(|(_, tool)| tool.clone()).collect()
+    }
+
+    /// Hears of changes from now on.
+    pub(super) fn listen(&self) -> Listening {
+        self.0.notices.listen()
+    }
+}

@@ -1,0 +1,88 @@
+//! Who makes a request: what the caller may do, and how much of the server it may use.
+
+use std::sync::Arc;
+
+use quipu_tools::Access;
+use tokio::sync::Semaphore;
+
+use super::MAX_RESPONSE_BYTES_PER_CLIENT;
+use super::response_budget::ResponseBudget;
+use crate::tokens::Scope;
+
+/// Longer client names are cut: memory's log keeps the name with every change.
+const MAX_CLIENT_CHARS: usize = 200;
+
+/// The caller of a request. The front door makes it; a request without one is refused.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    /// Identifies the caller while the server runs: two that differ here share nothing.
+    pub(crate) id: Arc<str>,
+    /// The name of its token, or the subject that an identity provider gives; `None` if no token was needed.
+    pub(crate) token: Option<Arc<str>>,
+    /// What it may do.
+    pub(crate) scope: Scope,
+    /// Its share of the workers; `None` without a limit.
+    pub(crate) workers: Option<Arc<Semaphore>>,
+    /// Its share of the response bytes.
+    pub(crate) budget: Arc<ResponseBudget>,
+    /// To be called when the response to this request is a stream without an end.
+    pub(crate) begin_stream: BeginStream,
+}
+
+/// Tells the front door that a response has no end, so that it is counted among its client's streams.
+pub(crate) type BeginStream = Arc<dyn Fn() + Send + Sync>;
+
+impl Caller {
+    /// The client of this process's own stream. It started the process, so it may do everything and shares with nobody.
+    pub(crate) fn of_stream() -> Self {
+        Self {
+            id: "stream".into(),
+            token: None,
+            scope: Scope::Admin,
+            workers: None,
+            budget: ResponseBudget::new(MAX_RESPONSE_BYTES_PER_CLIENT),
+            begin_stream: Arc::new(|| {}),
+        }
+    }
+
+    pub(crate) fn may(&self, access: Access) -> bool {
+        self.scope.allows(access)
+    }
+
+    /// A client's name for what is remembered of it and for the log: two tokens never share one. Only what the client
+    /// chose is cut, and what stands behind its last ` (` is the token's, whatever the client or the token is called.
+    pub(crate) fn name(&self, client: &str) -> String {
+        let client: String = client.chars().take(MAX_CLIENT_CHARS).collect();
+        let Some(token) = &self.token else { return client };
+        let token = token.replace('\\', "\\\\").replace('(', "\\(");
+        format!("{client} ({token})").trim_start().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(token: Option<&str>) -> Caller {
+        Caller { token: token.map(Into::into), ..Caller::of_stream() }
+    }
+
+    #[test]
+    fn a_client_is_called_by_its_own_word_and_its_token() {
+        assert_eq!(caller(None).name("cursor"), "cursor");
+        assert_eq!(caller(Some("laptop")).name("cursor"), "cursor (laptop)");
+        assert_eq!(caller(Some("laptop")).name(""), "(laptop)");
+        let longest = caller(Some("laptop")).name(&"x".repeat(10_000));
+        assert_eq!(longest, format!("{} (laptop)", "x".repeat(MAX_CLIENT_CHARS)));
+        let session = quipu_core::Session::named(&caller(Some(&"(".repeat(263))).name(&longest));
+        assert!(session.client().ends_with("(\\()"), "nothing of a token's name is cut: {}", session.client());
+    }
+
+    #[test]
+    fn no_token_can_be_called_what_another_and_its_client_are() {
+        let ours = caller(Some("ada")).name("x (eve)");
+        assert_eq!(ours, "x (eve) (ada)");
+        assert_ne!(caller(Some("eve) (ada")).name("x"), ours);
+        assert_ne!(caller(Some("a\\(b")).name("x"), caller(Some("a(b")).name("x"));
+    }
+}

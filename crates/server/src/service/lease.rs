@@ -1,0 +1,131 @@
+//! What one request holds from its arrival until its response has left: the tool it calls, its place in the order of its
+//! connection, the memory of the request, and the bytes of the response. One value, so that nothing is released twice or
+//! kept by a front door that forgot a part of it.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::FoundTool;
+use super::call_order::{CallOrder, Place};
+use super::response_budget::ResponseBytes;
+
+/// A request of at most this size counts only against its own client, so that large requests of some clients do not keep
+/// others from asking. It is room for a subscription to a thousand notes.
+pub(crate) const SMALL_REQUEST_BYTES: usize = 256 * 1024;
+
+/// Cheap to clone; all clones are the same lease.
+#[derive(Clone, Default)]
+pub(crate) struct Lease(Arc<Mutex<Holdings>>);
+
+#[derive(Default)]
+struct Holdings {
+    tool: Option<FoundTool>,
+    order: Option<CallOrder>,
+    /// The place in the order, until its turn has come.
+    place: Option<Place>,
+    request_size: usize,
+    request: Vec<OwnedSemaphorePermit>,
+    response: Vec<ResponseBytes>,
+    /// The client no longer waits: a response made from now on is not counted.
+    is_closed: bool,
+}
+
+impl Lease {
+    /// For a request on a stream, whose calls run in order. Without a place, none is expected to run on a worker.
+    pub(crate) fn in_order(order: &CallOrder, tool: Option<FoundTool>, place: Option<Place>) -> Self {
+        Self::of(Holdings { tool, order: Some(order.clone()), place, ..Holdings::default() })
+    }
+
+    /// For a request whose memory was counted while it was read.
+    pub(crate) fn of_request(size: usize, permits: Vec<OwnedSemaphorePermit>) -> Self {
+        Self::of(Holdings { request_size: size, request: permits, ..Holdings::default() })
+    }
+
+    fn of(holdings: Holdings) -> Self {
+        Self(Arc::new(Mutex::new(holdings)))
+    }
+
+    /// The tool, where it was looked up when the request arrived.
+    pub(crate) fn tool(&self) -> Option<FoundTool> {
+        self.0.lock().tool.take()
+    }
+
+    /// The place in the order; `None` where calls have no order. A request without one takes the last place and counts as
+    /// a write.
+    pub(crate) fn place(&self) -> Option<Place> {
+        let mut holdings = self.0.lock();
+        holdings.place.take().or_else(|| Some(holdings.order.as_ref()?.queue(true)))
+    }
+
+    /// Whether the request takes no memory from other clients, so that it may last as long as a stream.
+    pub(crate) fn is_small(&self) -> bool {
+        self.0.lock().request_size <= SMALL_REQUEST_BYTES
+    }
+
+    /// The request has been processed. Its response may take much longer to leave.
+    pub(crate) fn release_request(&self) {
+        self.0.lock().request.clear();
+    }
+
+    pub(crate) fn hold_response(&self, bytes: ResponseBytes) {
+        let mut holdings = self.0.lock();
+        if !holdings.is_closed {
+            holdings.response.push(bytes);
+        }
+    }
+
+    /// The response begins to leave: it is sent now, even if the request is cancelled. A place that was not used is free.
+    pub(crate) fn take_response(&self) -> Option<ResponseBytes> {
+        let mut holdings = self.0.lock();
+        holdings.place = None;
+        holdings.response.pop()
+    }
+
+    /// Releases everything when the guard is dropped, even if clones of the lease are kept for longer.
+    pub(crate) fn close_on_drop(&self) -> LeaseGuard {
+        LeaseGuard(self.clone())
+    }
+}
+
+/// Closes its lease when it is dropped.
+pub(crate) struct LeaseGuard(Lease);
+
+impl Drop for LeaseGuard {
+    fn drop(&mut self) {
+        *self.0.0.lock() = Holdings { is_closed: true, ..Holdings::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::response_budget::ResponseBudget;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_call_without_a_place_takes_the_last() {
+        let order = CallOrder::default();
+        let before = order.queue(false);
+        let place = Lease::in_order(&order, None, None).place().expect("calls have an order");
+        let mut waiting = tokio::spawn(place.turn());
+        assert!(tokio::time::timeout(Duration::from_millis(20), &mut waiting).await.is_err(), "there is one before it");
+        drop(before);
+        waiting.await.unwrap();
+    }
+
+    #[test]
+    fn a_closed_lease_holds_nothing_although_a_clone_is_kept() {
+        let budget = ResponseBudget::new(10);
+        let lease = Lease::default();
+        lease.hold_response(budget.hold(3));
+        let guard = lease.close_on_drop();
+        assert_eq!(budget.bytes(), 3);
+        drop(guard);
+        assert_eq!(budget.bytes(), 0);
+        lease.hold_response(budget.hold(5));
+        assert_eq!(budget.bytes(), 0, "the client is gone");
+    }
+}
