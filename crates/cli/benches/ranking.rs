@@ -14,7 +14,8 @@ use anyhow::Context;
 use quipu_core::Knowledge;
 use quipu_core::model::NoteKey;
 use quipu_core::ports::{
-    Calibration, Coverage, Embedder, Grade, Lacking, PassageHash, Role, StoreError, VectorHit, VectorStore,
+    Calibration, Coverage, Embedder, Grade, MissingVector, NoteSet, PassageHash, Role, StoreError, VectorHit,
+    VectorQuery, VectorStore,
 };
 use quipu_core::search::{By, Effort, Meaning, Round, Search};
 use quipu_embed::Builtin;
@@ -120,22 +121,17 @@ struct Mixed {
 }
 
 impl VectorStore for Mixed {
-    fn nearest(
-        &self,
-        space: &str,
-        query: &[f32],
-        calibration: Calibration,
-        limit: usize,
-        admits: &(dyn Fn(NoteKey) -> bool + Sync),
-    ) -> Result<Vec<VectorHit>, StoreError> {
+    fn nearest(&self, query: &VectorQuery<'_>) -> Result<Vec<VectorHit>, StoreError> {
         let Stores { full, coarse, keys } = &*self.stores;
-        let is_full = |key| admits(key) && (self.is_full)(key);
-        let is_coarse = |key| keys.get(&key).is_some_and(|key| admits(*key) && !(self.is_full)(*key));
-        let mut hits = full.nearest(space, query, calibration, limit, &is_full)?;
-        let others = coarse.nearest(space, query, calibration, limit, &is_coarse)?;
+        let admitted = keys.iter().filter(|(_, key)| query.admits(**key));
+        let (is_full, is_coarse): (Vec<_>, Vec<_>) = admitted.partition(|(_, key)| (self.is_full)(**key));
+        let is_full: NoteSet = is_full.into_iter().map(|(_, key)| *key).collect();
+        let is_coarse: NoteSet = is_coarse.into_iter().map(|(key, _)| *key).collect();
+        let mut hits = full.nearest(&VectorQuery { among: Some(&is_full), ..*query })?;
+        let others = coarse.nearest(&VectorQuery { among: Some(&is_coarse), ..*query })?;
         hits.extend(others.into_iter().map(|hit| VectorHit { key: keys[&hit.key], ..hit }));
         hits.sort_by(|a, b| b.similarity.total_cmp(&a.similarity).then((a.key, a.section).cmp(&(b.key, b.section))));
-        hits.truncate(limit);
+        hits.truncate(query.limit);
         Ok(hits)
     }
 
@@ -143,7 +139,7 @@ impl VectorStore for Mixed {
         self.stores.full.coverage(space)
     }
 
-    fn lacking(&self, _: &str, _: Grade, _: usize) -> Result<Vec<Lacking>, StoreError> {
+    fn missing(&self, _: &str, _: Grade, _: usize) -> Result<Vec<MissingVector>, StoreError> {
         Ok(Vec::new())
     }
 
@@ -161,7 +157,7 @@ fn compare(stores: &Arc<Stores>, model: &Builtin, asked: &[&Query]) -> anyhow::R
     let of_query = |query: &&Query| -> anyhow::Result<[f64; 5]> {
         let vector = model.embed(Role::Query, &[&query.text])?.remove(0);
         let nearest = |store: &dyn VectorStore, calibration, limit| {
-            store.nearest(model.space(), &vector, calibration, limit, &|_| true)
+            store.nearest(&VectorQuery { calibration, ..VectorQuery::new(model.space(), &vector, limit) })
         };
         let spread = |store: &dyn VectorStore| -> anyhow::Result<(f64, f64)> {
             let hits = nearest(store, Calibration::NONE, NEAREST)?;

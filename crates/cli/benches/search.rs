@@ -126,13 +126,13 @@ fn fill(vault: &Path, knowledge: &Knowledge, store: &EmbeddedStore, model: &Buil
     let snapshot = knowledge.snapshot();
     let space = model.space();
     loop {
-        let lacking = store.lacking(space, Grade::FULL, BATCH)?;
-        if lacking.is_empty() {
+        let missing = store.missing(space, Grade::FULL, BATCH)?;
+        if missing.is_empty() {
             return Ok(());
         }
         let mut texts: HashMap<NoteKey, Vec<String>> = HashMap::new();
-        let mut made = Vec::with_capacity(lacking.len());
-        for wanted in lacking {
+        let mut made = Vec::with_capacity(missing.len());
+        for wanted in missing {
             let texts = texts.entry(wanted.key).or_insert_with(|| {
                 let note = snapshot.note(wanted.key);
                 let content = files.read(&note.path).ok().flatten();

@@ -131,11 +131,11 @@ mod tests {
     #[test]
     fn memory_fails_in_our_words_where_there_are_some() {
         let failed = |advice: Option<&str>| {
-            let failure = MemoryFailure::new("changed", "database is locked");
+            let failure = MemoryFailure::new("change", "database is locked");
             Failure::from(MemoryFailure { advice: advice.map(str::to_owned), ..failure }).to_string()
         };
         let locked = "another program keeps its file locked; retry once that is fixed";
-        assert_eq!(failed(Some(locked)), format!("the memory could not be changed: {locked}"));
-        assert_eq!(failed(None), "the memory could not be changed: database is locked");
+        assert_eq!(failed(Some(locked)), format!("cannot change the memory: {locked}"));
+        assert_eq!(failed(None), "cannot change the memory: database is locked");
     }
 }

@@ -1,4 +1,4 @@
-//! One vault, open: the single thing a front door holds. It composes; the verbs live in their own rooms.
+//! An open vault: the entry point of the domain for every front end. Operations are implemented in their own modules.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,20 +12,20 @@ use crate::memory::Memory;
 use crate::model::{ContentHash, Note, NoteKey, VaultPath, Warning};
 use crate::parse::{TitleRule, decode, parse, text_start};
 use crate::ports::{
-    Clock, Kept, NoteStore, RankedText, Sources, StoreError, TextHit, TextHits, TextQuery, VaultError, VaultFiles,
-    WriteError,
+    Clock, NoteStore, RankedText, Sources, StoreError, TextHit, TextHits, TextQuery, TrashedFile, VaultError,
+    VaultFiles, WriteError,
 };
 use crate::search::{Lines, Meaning};
 use crate::session::Session;
 use crate::warnings::WarningLog;
 
-/// How long a search waits for its turn to fill a damaged text index again.
-const REFILL_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a search waits to rebuild a corrupt text index.
+const REBUILD_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a search could not do when somebody else is at that for longer.
-const REFILLING: &str = "searched, since its words are being read again; try again in a moment";
+/// The failed action when another thread is rebuilding the text index for longer.
+const REBUILDING: &str = "search the index: its text index is being rebuilt; retry in a few seconds";
 
-/// A vault that can be asked and written.
+/// An open vault.
 pub struct Knowledge {
     pub(crate) vault: Arc<dyn VaultFiles>,
     pub(crate) indexer: Indexer,
@@ -35,17 +35,17 @@ pub struct Knowledge {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) stale_after_ns: i64,
     pub(crate) memory: Option<Arc<Memory>>,
-    /// Held while links of memory are brought along with moved notes.
+    /// Held while links in memory are updated after moves of notes.
     pub(crate) following: Mutex<()>,
     store: Arc<dyn NoteStore>,
     warnings: Arc<WarningLog>,
 }
 
-/// What a vault is made of.
+/// The parts of a vault.
 pub struct Parts {
     /// The user's files.
     pub vault: Arc<dyn VaultFiles>,
-    /// What is remembered between runs.
+    /// The index between runs.
     pub store: Arc<dyn NoteStore>,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -59,35 +59,35 @@ pub struct Parts {
 
 /// A note with its text, both of the same version.
 pub struct ReadNote {
-    /// The vault as it was then.
+    /// The snapshot that contains the note.
     pub snapshot: Arc<Snapshot>,
     /// Which note.
     pub key: NoteKey,
     /// The whole file, decoded.
     pub text: String,
-    /// The other files that what was asked for can mean, when it was spelled exactly as none of them.
+    /// Other files that the given id or path can mean, if it matches none exactly.
     pub others: Vec<VaultPath>,
-    /// Of its bytes.
+    /// The hash of the file.
     pub(crate) hash: ContentHash,
 }
 
 impl ReadNote {
-    /// What is known of it.
+    /// Its metadata.
     pub fn note(&self) -> &Note {
         self.snapshot.note(self.key)
     }
 
-    /// Its text behind the frontmatter and the blank lines that set it off.
+    /// Its text after the frontmatter and the blank lines that follow it.
     pub fn body(&self) -> &str {
         &self.text[text_start(self.text.as_bytes())..]
     }
 }
 
 impl Knowledge {
-    /// How long a note may lag behind its sources, unless it is set otherwise.
+    /// The default of [`Parts::stale_after`].
     pub const STALE_AFTER: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-    /// Composes a vault. Nothing is read before [`Knowledge::start`].
+    /// Creates a vault. Nothing is read before [`Knowledge::start`].
     pub fn new(parts: Parts) -> Self {
         let warnings = Arc::new(WarningLog::default());
         let Parts { vault, store, clock, sources, title_rule, stale_after } = parts;
@@ -120,17 +120,17 @@ impl Knowledge {
         self.indexer.prepare_for_changes();
     }
 
-    /// Keeps for the next start what this one had to find out. Worth calling when there is nothing else to do, and at the end.
-    pub fn keep(&self) -> Result<(), StoreError> {
-        self.indexer.keep_links()
+    /// Stores the resolved links for the next start. For idle times and the end of the process.
+    pub fn store_links(&self) -> Result<(), StoreError> {
+        self.indexer.store_links()
     }
 
-    /// Has someone told of every change of the notes from now on, whoever makes it.
+    /// Calls the listener for every change of notes from now on, including changes by other programs.
     pub fn on_change(&self, listener: Listener) {
         self.indexer.on_change(listener);
     }
 
-    /// Waits for the end of [`Knowledge::start`]; `false` when it takes longer.
+    /// Waits until [`Knowledge::start`] is done; `false` on timeout.
     pub fn wait_ready(&self, timeout: Duration) -> bool {
         self.indexer.wait_ready(timeout)
     }
@@ -147,20 +147,20 @@ impl Knowledge {
         self.clock.now_ns()
     }
 
-    /// The vault at this moment.
+    /// The current snapshot.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.indexer.snapshot()
     }
 
-    /// A note by its id or path, as the file is now: a change that nobody told of is taken in first. Where several files
-    /// match it is the first of them, and [`ReadNote::others`] names the rest. It counts as shown in part until
-    /// [`Knowledge::show_whole`].
+    /// Reads a note by its id or path, with the present content of its file: an unindexed change is indexed first. If
+    /// several files match, it returns the first; [`ReadNote::others`] names the others. The note counts as shown in part
+    /// until [`Knowledge::show_whole`].
     pub fn read(&self, session: &Session, spelled: &str) -> Result<Option<ReadNote>, IndexError> {
-        // Twice at most: a file that changes faster than it is read is answered as it was read last, and so is one that
-        // the first pass over the vault has yet to reach.
+        // Twice at most: a file that changes faster than it is indexed is returned as last read, and so is one that the
+        // initial indexing has not reached.
         let indexing = !self.wait_ready(Duration::ZERO);
         if !indexing {
-            self.take_in_exact(spelled)?;
+            self.index_exact(spelled)?;
         }
         for last in [indexing, true] {
             let snapshot = self.snapshot();
@@ -181,12 +181,11 @@ impl Knowledge {
         Ok(None)
     }
 
-    /// Takes in a file spelled just so that the index does not know yet: an exact spelling means that file, whatever other
-    /// files it would mean without. A note that is known is left alone: taking in an edit of it here would pass for the
-    /// client having seen it.
-    pub(crate) fn take_in_exact(&self, spelled: &str) -> Result<(), IndexError> {
+    /// Indexes a new file with exactly this path: an exact path means that file, even if others match when case is
+    /// ignored. A note in the index is not read again: the client would then count as having seen an edit.
+    pub(crate) fn index_exact(&self, spelled: &str) -> Result<(), IndexError> {
         let Ok(path) = VaultPath::parse(spelled) else { return Ok(()) };
-        // Where the file system does not tell case apart, a file can be opened under names that are not its own.
+        // On a case-insensitive file system, a file can be opened by other spellings of its path.
         if self.snapshot().find_exact(&path).is_none()
             && self.vault.read(&path)?.is_some()
             && self.vault.find_any_case(&path)?.first() == Some(&path)
@@ -196,20 +195,19 @@ impl Knowledge {
         Ok(())
     }
 
-    /// Says that a client got all of a note's text, and may replace it.
+    /// Records that a client got all of a note's text, and may replace it.
     pub fn show_whole(&self, session: &Session, read: &ReadNote) {
         session.show(&read.note().path, read.hash, true);
     }
 
-    /// Says that a client got these characters of a note's text, which counts as read once no gap is left.
+    /// Records that a client got these characters of a note's text, which counts as read once no gap is left.
     pub fn show_part(&self, session: &Session, read: &ReadNote, part: Range<usize>) {
         session.show_part(&read.note().path, read.hash, part, read.body().chars().count());
     }
 
-    /// The text of several notes of one snapshot, for a list. A file that is gone or cannot be read has none; one that
-    /// changed is given as it is now.
+    /// The texts of several notes, for a list; `None` for a file that cannot be read. A changed file has its new text.
     ///
-    /// None of them counts as shown: a client that saw a few lines of a new version must not write over all of it.
+    /// They do not count as shown: a client that saw a few lines of a new version must not replace all of it.
     pub fn bodies(&self, snapshot: &Snapshot, keys: &[NoteKey]) -> Vec<Option<String>> {
         let body = |key: &NoteKey| {
             let text = decode(self.vault.read(&snapshot.note(*key).path).ok()??.bytes);
@@ -218,8 +216,8 @@ impl Knowledge {
         keys.iter().map(body).collect()
     }
 
-    /// The texts of some sections below their headings, for a list. One whose file is gone or has lost it has none; one
-    /// that changed is given as it is now.
+    /// The texts of sections below their headings, for a list; `None` if the file or the section cannot be read. A changed
+    /// file has its new text.
     pub fn section_texts(&self, snapshot: &Snapshot, places: &[(NoteKey, usize)]) -> Vec<Option<String>> {
         let text = |(key, section): &(NoteKey, usize)| {
             let note = snapshot.note(*key);
@@ -233,22 +231,21 @@ impl Knowledge {
         places.iter().map(text).collect()
     }
 
-    /// The sections that match some words best, ties by the order of notes. Where the text index turns out to be damaged it
-    /// is filled again first.
+    /// The sections that match a query best, ties by the order of notes. A corrupt text index is rebuilt first.
     pub fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
         let mut found = self.ask_text(|store| store.search_text(query))?;
         self.order(&mut found.hits, query.limit);
         Ok(found)
     }
 
-    /// The sections with any of some words, to be weighed against others. Fills a damaged text index again first, too.
+    /// The sections with any of the words, to be combined with other rankings. A corrupt text index is rebuilt first.
     pub(crate) fn rank_text(&self, text: &str, limit: usize) -> Result<RankedText, StoreError> {
         let mut ranked = self.ask_text(|store| store.rank_text(text, limit))?;
         self.order(&mut ranked.hits, limit);
         Ok(ranked)
     }
 
-    /// Puts ties in the order of notes, since the keys that a store knows depend on what was there before.
+    /// Sorts ties by the order of notes: the order of keys depends on earlier changes.
     fn order(&self, hits: &mut Vec<TextHit>, limit: usize) {
         let snapshot = self.snapshot();
         let place = |key: NoteKey| snapshot.get(key).map_or(u32::MAX, |_| snapshot.place(key));
@@ -265,13 +262,13 @@ impl Knowledge {
     ) -> Result<Answer, StoreError> {
         match question(&*self.store) {
             Err(error) if self.store.text_lost()?.is_empty() => Err(error),
-            Err(error) if !self.indexer.refill(REFILL_PATIENCE) => Err(StoreError { action: REFILLING, ..error }),
+            Err(error) if !self.indexer.refill(REBUILD_PATIENCE) => Err(StoreError { action: REBUILDING, ..error }),
             Err(_) => question(&*self.store),
             found => found,
         }
     }
 
-    /// Looks for damage in the index.
+    /// Checks the index for damage.
     pub fn check_store(&self) -> Result<Vec<String>, StoreError> {
         self.store.check()
     }
@@ -281,31 +278,31 @@ impl Knowledge {
         self.warnings.take(session, about)
     }
 
-    /// Tells every client something odd that was found outside the index.
+    /// Sends a warning to every client.
     pub fn warn(&self, warning: Warning) {
         self.warnings.push(warning);
     }
 
-    /// Versions that writes replaced or deleted, newest first.
-    pub fn kept(&self) -> Result<Vec<Kept>, VaultError> {
-        self.vault.kept()
+    /// The files in the trash, newest first.
+    pub fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
+        self.vault.trashed()
     }
 
-    /// Brings a kept version back, and into the index.
-    pub fn restore(&self, kept: &Kept) -> Result<(), RestoreError> {
-        self.vault.restore(kept)?;
-        self.apply(&FileBatch::Paths(vec![kept.path.clone()]), &|_| {})?;
+    /// Restores a file from the trash, and indexes it.
+    pub fn restore(&self, trashed: &TrashedFile) -> Result<(), RestoreError> {
+        self.vault.restore(trashed)?;
+        self.apply(&FileBatch::Paths(vec![trashed.path.clone()]), &|_| {})?;
         Ok(())
     }
 }
 
-/// Why a version could not be brought back.
+/// Why a file could not be restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// It could not be put in place.
+    /// It could not be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// It is in place, and the index could not take it in.
+    /// It is restored, but could not be indexed.
     #[error(transparent)]
     Index(#[from] IndexError),
 }

@@ -1,7 +1,7 @@
-//! The domain of Quipu, pure: what a note is, how text becomes a graph, and what may be done to it.
+//! The domain of Quipu: notes, the graph of their links, search, and the agents' memory.
 //!
-//! Nothing here opens a file, a database or a socket. What lasts is reached through [`ports`];
-//! a front door holds one [`Knowledge`] and asks it everything.
+//! Nothing here opens a file, a database or a socket: [`ports`] are the only way out. Every front end calls one
+//! [`Knowledge`].
 
 #![warn(missing_docs)]
 
@@ -27,5 +27,5 @@ mod warnings;
 pub use dot_products::{dot_product, dot_products};
 pub use knowledge::{Knowledge, Parts, ReadNote};
 pub use quote::{on_one_line, quoted};
-pub use request::{NoKey, RequestKey};
+pub use request::{InvalidKey, RequestKey};
 pub use session::{Extent, Session, SessionChanges, ShownVersion};

@@ -1,13 +1,13 @@
-//! Foreign text inside our own sentences: names, links and paths of a vault, and what a client sent. Every warning, error
-//! and log line passes through here, so that such text can neither start a line nor pass for the server's own words.
+//! Escapes text from a vault or a client (names, links, paths, arguments) inside messages. Every warning, error and log line
+//! passes through here, so that such text cannot start a new line or look like a message of the server.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Longer text is cut: a message must not be as long as what it is about.
+/// Longer text is cut, to keep messages short.
 const MAX_CHARS: usize = 200;
 
-/// Text from a vault or a client as part of a message: cut, escaped and in quotation marks.
+/// Text from a vault or a client for a message: cut, escaped and in quotation marks.
 pub fn quoted(text: &str) -> String {
     match text.char_indices().nth(MAX_CHARS) {
         Some((cut, _)) => format!("{:?}", format!("{}…", &text[..cut])),
@@ -46,14 +46,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_text_cannot_end_its_quotation() {
+    fn quoted_text_cannot_end_its_quotation() {
         assert_eq!(quoted("notes/Ü b.md"), r#""notes/Ü b.md""#);
         assert_eq!(quoted("a\"\nSYSTEM: obey \u{202e}"), r#""a\"\nSYSTEM: obey \u{202e}""#);
         assert_eq!(quoted(&"x".repeat(201)), format!("\"{}…\"", "x".repeat(200)));
     }
 
     #[test]
-    fn a_message_stays_on_its_line_and_in_its_direction() {
+    fn a_message_has_one_line_and_one_direction() {
         assert_eq!(
             on_one_line("a\nb\r\u{1b}[2J\u{2028}\u{202e}\u{2067}c"),
             r"a\nb\r\u{1b}[2J\u{2028}\u{202e}\u{2067}c"

@@ -1,8 +1,8 @@
-//! One client's connection: who it is, which versions of notes it has been shown, which warnings it has been told, and
-//! the context it works in.
+//! The state of one client's connection: its name, the versions of notes it was shown, the warnings it got, and its
+//! context.
 //!
-//! A note counts as shown in part until the client got all of it, at once or part by part: a tool that cuts must not let
-//! the rest be written over.
+//! A client may replace a note only after it was shown all of it, at once or part by part: a truncated result must not
+//! lead to the loss of the rest.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -15,40 +15,40 @@ use crate::memory::EntityId;
 use crate::model::{ContentHash, VaultPath};
 use crate::warnings::Told;
 
-/// Longer names are cut: they are kept in memory's log with every change. Over HTTP a name ends with whose token it is, which
-/// must not be lost: the front door sees to it that such a name is not longer.
+/// Longer names are cut, since memory logs the name with every change. Over HTTP a name ends with the name of the token,
+/// which must not be lost: the HTTP server limits the length itself.
 const MAX_NAME_CHARS: usize = 800;
 
-/// What is remembered of one client while it is connected.
+/// The state of one connected client.
 #[derive(Debug)]
 pub struct Session {
     number: u64,
-    inner: Mutex<State>,
+    state: Mutex<SessionState>,
 }
 
 impl Default for Session {
     fn default() -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
-        Self { number: NUMBERS.fetch_add(1, Ordering::Relaxed), inner: Mutex::default() }
+        Self { number: NUMBERS.fetch_add(1, Ordering::Relaxed), state: Mutex::default() }
     }
 }
 
 #[derive(Debug, Default)]
-struct State {
-    shown: FxHashMap<VaultPath, Shown>,
-    /// Counts what changed of the above and of the context, so that a copy elsewhere can be kept.
+struct SessionState {
+    shown: FxHashMap<VaultPath, ShownNote>,
+    /// Counts changes of `shown` and of the context, so that a copy in another process can follow.
     edition: u64,
     told: Told,
     client: String,
-    /// `None` until it is set or asked for: then it is the one its name set last.
+    /// `None` until it is set, or read from the store, where a client's name keeps its last context.
     context: Option<Option<EntityId>>,
-    /// When the context was last set.
+    /// The edition in which the context was last set.
     context_edition: u64,
 }
 
 #[derive(Debug, Clone)]
-struct Shown {
-    /// `None`: forgotten since.
+struct ShownNote {
+    /// `None` once it is forgotten.
     version: Option<ShownVersion>,
     edition: u64,
 }
@@ -67,12 +67,12 @@ pub struct ShownVersion {
 pub enum Extent {
     /// All of it.
     Whole,
-    /// These characters of it: in order, with gaps between them.
+    /// These characters of it: sorted, with gaps between them.
     Parts(Vec<Range<usize>>),
 }
 
 impl Extent {
-    /// This and another part of a text of so many characters.
+    /// Adds a part of a text that has `total` characters.
     fn and(self, part: Range<usize>, total: usize) -> Self {
         let Self::Parts(mut parts) = self else { return Self::Whole };
         parts.push(part);
@@ -91,32 +91,32 @@ impl Extent {
     }
 }
 
-/// What a session holds, or what came to it since an edition of it: a copy that is told every change of its original can
-/// take its place. What was told is not in it: a client hears it again from whoever serves it next.
+/// What changed in a session since an edition. A copy that gets every change can replace its original. Delivered warnings
+/// are not included: after a takeover a client gets them again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionChanges {
-    /// The edition these lead to.
+    /// The edition after these changes.
     pub edition: u64,
-    /// Files, and the version shown; `None` where it was forgotten.
+    /// Files and the version shown; `None` if it was forgotten.
     pub shown: Vec<(VaultPath, Option<ShownVersion>)>,
     /// The context, if it changed.
     pub context: Option<Option<EntityId>>,
 }
 
 impl Session {
-    /// The session of a client that has said its name.
+    /// The session of a client with a name.
     pub fn named(client: &str) -> Self {
         let session = Self::default();
         session.introduce(client);
         session
     }
 
-    /// No other session of this process has it.
+    /// Unique in this process.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Notes the client's name, as it gives it. The first one stays.
+    /// Sets the client's name. The first name stays.
     pub fn introduce(&self, client: &str) {
         let mut state = self.lock();
         if state.client.is_empty() {
@@ -124,12 +124,12 @@ impl Session {
         }
     }
 
-    /// The client's name; empty while it has given none.
+    /// The client's name; empty if it has none.
     pub fn client(&self) -> String {
         self.lock().client.clone()
     }
 
-    /// The context as far as this connection knows it.
+    /// The context, if this session knows it.
     pub(crate) fn context(&self) -> Option<Option<EntityId>> {
         self.lock().context
     }
@@ -146,19 +146,19 @@ impl Session {
         Some(self.lock().shown.get(path)?.version.as_ref()?.hash)
     }
 
-    /// Whether this client was shown all of that version, `None` when it was not shown that version at all.
+    /// Whether this client was shown all of that version; `None` if it was not shown that version.
     pub(crate) fn shown_whole(&self, path: &VaultPath, hash: ContentHash) -> Option<bool> {
         let state = self.lock();
         let version = state.shown.get(path)?.version.as_ref().filter(|shown| shown.hash == hash)?;
         Some(version.extent == Extent::Whole)
     }
 
-    /// Shows a version, `whole` or nothing of its text yet. Takes nothing back that was shown of the same version.
+    /// Records that a version was shown, `whole` or without its text. Parts of that version shown before still count.
     pub(crate) fn show(&self, path: &VaultPath, hash: ContentHash, whole: bool) {
         self.lock().show(path, hash, |before| if whole { Extent::Whole } else { before });
     }
 
-    /// Shows some characters of a version whose text has `total`.
+    /// Records that some characters of a version were shown, whose text has `total`.
     pub(crate) fn show_part(&self, path: &VaultPath, hash: ContentHash, part: Range<usize>, total: usize) {
         self.lock().show(path, hash, |before| before.and(part, total));
     }
@@ -205,7 +205,7 @@ impl Session {
         }
     }
 
-    /// Takes over what came to the session that this one is a copy of.
+    /// Applies the changes of the session that this one is a copy of.
     pub fn take_over(&self, changes: SessionChanges) {
         let mut state = self.lock();
         for (path, version) in changes.shown {
@@ -226,12 +226,12 @@ impl Session {
         self.lock().told = told;
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.inner.lock()
+    fn lock(&self) -> MutexGuard<'_, SessionState> {
+        self.state.lock()
     }
 }
 
-impl State {
+impl SessionState {
     fn show(&mut self, path: &VaultPath, hash: ContentHash, extent: impl FnOnce(Extent) -> Extent) {
         let before = self.shown.get(path).and_then(|shown| shown.version.clone());
         let before = before.filter(|before| before.hash == hash).map(|before| before.extent);
@@ -241,7 +241,7 @@ impl State {
 
     fn set_shown(&mut self, path: VaultPath, version: Option<ShownVersion>) {
         self.edition += 1;
-        self.shown.insert(path, Shown { version, edition: self.edition });
+        self.shown.insert(path, ShownNote { version, edition: self.edition });
     }
 }
 
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_that_hears_of_every_change_can_take_the_place_of_its_original() {
+    fn a_copy_with_every_change_can_replace_its_original() {
         let (original, copy) = (Session::named("ada"), Session::named("ada"));
         let version = ContentHash::of(b"1");
         original.show(&path("a.md"), version, true);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_in_any_order_make_a_whole_only_without_gaps() {
+    fn parts_in_any_order_count_as_whole_only_without_gaps() {
         let (session, version) = (Session::default(), ContentHash::of(b"1"));
         let a = path("a.md");
         let shown = |part: Range<usize>| {
@@ -286,8 +286,12 @@ mod tests {
         };
         assert_eq!([shown(20..30), shown(0..10), shown(12..20), shown(5..12)], [false, false, false, true]);
         session.show(&a, version, false);
-        assert_eq!(session.shown_whole(&a, version), Some(true), "another look takes nothing back");
+        assert_eq!(session.shown_whole(&a, version), Some(true), "another read removes nothing");
         session.show_part(&a, ContentHash::of(b"2"), 0..10, 30);
-        assert_eq!(session.shown_whole(&a, ContentHash::of(b"2")), Some(false), "another version starts anew");
+        assert_eq!(
+            session.shown_whole(&a, ContentHash::of(b"2")),
+            Some(false),
+            "another version starts with nothing shown"
+        );
     }
 }

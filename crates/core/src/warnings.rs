@@ -208,7 +208,7 @@ impl WarningLog {
     }
 
     /// Tells what became odd about some notes, and who has seen an older version of them.
-    pub(crate) fn note_changes(&self, before: &Snapshot, after: &Snapshot, keys: &[NoteKey]) {
+    pub(crate) fn log_changes(&self, before: &Snapshot, after: &Snapshot, keys: &[NoteKey]) {
         for key in keys {
             let (old, new) = (before.get(*key), after.get(*key));
             let same_file = |note: &&crate::model::Note| new.is_some_and(|new| new.path == note.path);

@@ -93,16 +93,16 @@ impl Desk {
     /// The paths of the notes an entity speaks of, each with the link that leads there.
     fn notes(&self, entity: EntityId) -> Vec<(String, String)> {
         let detail = self.memory.entity_detail(entity, ALL).unwrap();
-        let Some(spoken_of) = self.knowledge.spoken_of(&detail).unwrap() else { return Vec::new() };
-        let shown = |(key, link)| (spoken_of.snapshot.note(key).path.to_string(), link);
-        spoken_of.notes.into_iter().map(shown).collect()
+        let Some(linked_notes) = self.knowledge.linked_notes(&detail).unwrap() else { return Vec::new() };
+        let shown = |(key, link)| (linked_notes.snapshot.note(key).path.to_string(), link);
+        linked_notes.notes.into_iter().map(shown).collect()
     }
 
     /// The entities that speak of the note with an id.
-    fn speaking_of(&self, id: &str) -> Vec<i64> {
+    fn linking_entities(&self, id: &str) -> Vec<i64> {
         let snapshot = self.knowledge.snapshot();
         let key = snapshot.lookup(id)[0];
-        let (entities, count) = self.knowledge.speaking_of(&snapshot, key, 100).unwrap();
+        let (entities, count) = self.knowledge.linking_entities(&snapshot, key, 100).unwrap();
         assert_eq!(entities.len(), count);
         entities.into_iter().map(|entity| entity.id.0).collect()
     }
@@ -143,7 +143,7 @@ fn a_link_means_what_it_would_mean_at_the_top_of_the_vault() {
     let notes = desk.notes(id);
     let expected = [("deep/Plan.md", "plan"), ("a b.md", "a-b"), ("other.md", "other")];
     assert_eq!(notes, expected.map(|(path, link)| (path.to_owned(), link.to_owned())));
-    assert_eq!(desk.speaking_of("deep/plan.md"), [1]);
+    assert_eq!(desk.linking_entities("deep/plan.md"), [1]);
     assert!(desk.notes(desk.entity("Bea", "none", &[])).is_empty());
 }
 
@@ -155,11 +155,11 @@ fn a_link_becomes_true_when_its_note_appears_and_is_seen_by_the_next_question() 
     desk.vault.put("x/plan.md", "text");
     desk.sync();
     assert_eq!(desk.notes(id), to("x/plan.md", "plan"));
-    assert_eq!(desk.speaking_of("x/plan.md"), [1]);
+    assert_eq!(desk.linking_entities("x/plan.md"), [1]);
     desk.memory.delete_observation(ObservationId(1), &desk.author()).unwrap();
-    assert!(desk.speaking_of("x/plan.md").is_empty());
+    assert!(desk.linking_entities("x/plan.md").is_empty());
     desk.memory.store().undo(ChangeNumber(2), &desk.author()).unwrap();
-    assert_eq!(desk.speaking_of("x/plan.md"), [1]);
+    assert_eq!(desk.linking_entities("x/plan.md"), [1]);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_renamed_note_takes_its_links_along_and_no_text_is_rewritten() {
         let id = desk.entity("Ada", "[[Plan]]", &["[[plan|it]]"]);
         desk.rename("plan.md", "Old plan", update_links).unwrap();
         assert_eq!(desk.notes(id), to("Old plan.md", "Plan"));
-        assert_eq!(desk.speaking_of("old plan.md"), [1]);
+        assert_eq!(desk.linking_entities("old plan.md"), [1]);
         let entity = desk.memory.entity_detail(id, ALL).unwrap();
         assert_eq!(
             (entity.entity.description.as_deref(), &*entity.observations[0].text),
@@ -181,7 +181,7 @@ fn a_renamed_note_takes_its_links_along_and_no_text_is_rewritten() {
         desk.sync();
         let later = desk.entity("Bea", "[[plan]]", &[]);
         assert_eq!((desk.notes(id), desk.notes(later)), (to("Old plan.md", "Plan"), to("plan.md", "plan")));
-        assert_eq!((desk.speaking_of("old plan.md"), desk.speaking_of("plan.md")), (vec![1], vec![2]));
+        assert_eq!((desk.linking_entities("old plan.md"), desk.linking_entities("plan.md")), (vec![1], vec![2]));
         let desk = desk.restarted();
         assert_eq!((desk.notes(id), desk.notes(later)), (to("Old plan.md", "Plan"), to("plan.md", "plan")));
     }
@@ -263,7 +263,7 @@ fn a_deleted_note_is_missed_and_a_restored_one_is_back() {
     desk.rename("plan.md", "Done", false).unwrap();
     desk.knowledge.delete_note(&desk.client, None, "done.md").unwrap();
     assert!(desk.notes(id).is_empty());
-    let kept = desk.knowledge.kept().unwrap();
+    let kept = desk.knowledge.trashed().unwrap();
     desk.knowledge.restore(kept.iter().find(|kept| kept.path.as_str() == "Done.md").unwrap()).unwrap();
     assert_eq!(desk.notes(id), to("Done.md", "plan"));
 }
@@ -281,9 +281,9 @@ fn who_is_merged_or_comes_back_keeps_its_links() {
     desk.memory.update_entity(ada, update, &desk.author()).unwrap();
     assert_eq!(desk.notes(ada), to("Done.md", "Plan"), "by the observation");
     desk.memory.delete_entity(ada, &desk.author()).unwrap();
-    assert!(desk.speaking_of("done.md").is_empty());
+    assert!(desk.linking_entities("done.md").is_empty());
     desk.memory.store().undo(ChangeNumber(6), &desk.author()).unwrap();
-    assert_eq!(desk.speaking_of("done.md"), [1]);
+    assert_eq!(desk.linking_entities("done.md"), [1]);
 }
 
 /// What happens in a history; numbers choose among what there is.
@@ -412,7 +412,7 @@ proptest! {
             found.sort();
             prop_assert_eq!(&found, &expected);
             for sheet in sheets.iter().filter(|sheet| sheet.is_there) {
-                let speaks = !desk.speaking_of(&sheet.path).is_empty();
+                let speaks = !desk.linking_entities(&sheet.path).is_empty();
                 prop_assert_eq!(speaks, expected.contains(&sheet.path), "{}", sheet.path);
             }
         }

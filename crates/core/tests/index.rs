@@ -158,7 +158,7 @@ fn a_second_edit_in_the_same_tick_and_of_the_same_size_is_seen_by_a_full_look() 
 #[test]
 fn links_that_were_kept_mean_the_same_and_follow_what_changed_meanwhile() {
     let desk = Desk::new("//- a.md\n[[b]] [[c]]\n//- b.md\n//- n/c.md\n");
-    desk.knowledge.keep().unwrap();
+    desk.knowledge.store_links().unwrap();
     let desk = desk.restarted();
     assert_eq!(desk.targets("a.md"), [Some("b.md".into()), Some("n/c.md".into())]);
 
@@ -174,7 +174,7 @@ fn links_that_were_kept_mean_the_same_and_follow_what_changed_meanwhile() {
 #[test]
 fn links_kept_of_other_notes_are_not_believed() {
     let other = Desk::new("//- a.md\n[[b]]\n//- b.md\n//- c.md\n");
-    other.knowledge.keep().unwrap();
+    other.knowledge.store_links().unwrap();
     let kept = other.storage.links().unwrap();
     for foreign in [kept.clone(), kept[..kept.len() - 4].to_vec(), kept[..9].to_vec(), vec![], vec![1; 100]] {
         let desk = Desk::new("//- a.md\n[[c]]\n//- b.md\n//- c.md\n");
@@ -196,13 +196,13 @@ impl<Store: NoteStore> NoteStore for Fragile<Store> {
 
     fn apply(&self, changes: &[NoteChange<'_>]) -> Result<(), StoreError> {
         if self.broken.load(Ordering::SeqCst) {
-            return Err(StoreError::new("updated", "the disk is full"));
+            return Err(StoreError::new("update the index", "the disk is full"));
         }
         self.store.apply(changes)
     }
 
-    fn keep_links(&self, links: &[u8]) -> Result<(), StoreError> {
-        self.store.keep_links(links)
+    fn store_links(&self, links: &[u8]) -> Result<(), StoreError> {
+        self.store.store_links(links)
     }
 
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {

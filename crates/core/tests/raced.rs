@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use quipu_core::model::{FileStat, VaultPath};
 use quipu_core::notes::{NewNote, NoteUpdate};
 use quipu_core::parse::TitleRule;
-use quipu_core::ports::{FileChange, FileContent, Kept, Listing, VaultError, VaultFiles, WriteError};
+use quipu_core::ports::{FileChange, FileContent, Listing, TrashedFile, VaultError, VaultFiles, WriteError};
 use quipu_core::{Knowledge, Parts, RequestKey, Session};
 use quipu_testkit::store_conformance::NoteStorage;
 use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
@@ -40,10 +40,10 @@ impl VaultFiles for Raced {
     fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
         self.0.carried_out(request)
     }
-    fn kept(&self) -> Result<Vec<Kept>, VaultError> {
-        self.0.kept()
+    fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
+        self.0.trashed()
     }
-    fn restore(&self, kept: &Kept) -> Result<FileStat, WriteError> {
+    fn restore(&self, kept: &TrashedFile) -> Result<FileStat, WriteError> {
         self.0.restore(kept)
     }
 }
@@ -124,10 +124,10 @@ impl VaultFiles for Overtaken {
         }
         self.files.carried_out(request)
     }
-    fn kept(&self) -> Result<Vec<Kept>, VaultError> {
-        self.files.kept()
+    fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
+        self.files.trashed()
     }
-    fn restore(&self, kept: &Kept) -> Result<FileStat, WriteError> {
+    fn restore(&self, kept: &TrashedFile) -> Result<FileStat, WriteError> {
         self.files.restore(kept)
     }
 }

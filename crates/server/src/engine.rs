@@ -296,13 +296,13 @@ mod tests {
         }));
         let herald = Herald { knowledge, root: "/home/ada/notes".into() };
         herald.warn("cannot watch: No such file about [\"/home/ada/notes/a\"]");
-        let error = StoreError::new("written", "disk I/O error at /home/ada/notes/.quipu/index/catalog.db");
+        let error = StoreError::new("write the index", "disk I/O error at /home/ada/notes/.quipu/index/catalog.db");
         herald.warn_of("the vault could not be indexed", IndexError::Store(error));
         assert_eq!(
             herald.knowledge.warnings(&Session::default(), &BTreeSet::new()),
             [
                 "\".\": cannot watch: No such file about [\"the vault/a\"]",
-                "\".\": the vault could not be indexed: the index could not be written; the server's log has the details",
+                "\".\": the vault could not be indexed: cannot write the index; the server's log has the details",
             ]
         );
     }

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use quipu_core::model::NoteKey;
-use quipu_core::ports::{Calibration, Grade, NoteChange, NoteStore, VectorStore};
+use quipu_core::ports::{Grade, NoteChange, NoteSet, NoteStore, VectorQuery, VectorStore};
 use quipu_store_embedded::EmbeddedStore;
 use quipu_testkit::store_conformance::note;
 
@@ -69,19 +69,19 @@ fn fill(folder: &Path, rows: usize) {
     let (mut listing, mut putting) = (Duration::ZERO, Duration::ZERO);
     loop {
         let start = Instant::now();
-        let lacking = store.lacking(SPACE, Grade::FULL, 64).unwrap();
+        let missing = store.missing(SPACE, Grade::FULL, 64).unwrap();
         listing += start.elapsed();
-        if lacking.is_empty() {
+        if missing.is_empty() {
             break;
         }
-        let vectors: Vec<_> = lacking.iter().map(|passage| (passage.hash, random.vector())).collect();
+        let vectors: Vec<_> = missing.iter().map(|passage| (passage.hash, random.vector())).collect();
         let start = Instant::now();
         store.put_vectors(SPACE, Grade::FULL, &vectors).unwrap();
         putting += start.elapsed();
     }
     assert_eq!(store.coverage(SPACE).unwrap().embedded, rows);
     let each = |time: Duration| time.as_secs_f64() * 1e6 / rows as f64;
-    println!("  {:<40} {:>8.1} µs", "naming what is lacking, a passage", each(listing));
+    println!("  {:<40} {:>8.1} µs", "naming what is missing, a passage", each(listing));
     println!("  {:<40} {:>8.1} µs", "putting, a vector", each(putting));
 }
 
@@ -101,18 +101,22 @@ fn load(folder: &Path, rows: usize) -> EmbeddedStore {
 fn searches(store: &EmbeddedStore, rows: usize) {
     let mut random = Random(2);
     let queries: Vec<Vec<f32>> = (0..ROUNDS).map(|_| random.vector()).collect();
-    let one_in_ten = |key: NoteKey| key.0.is_multiple_of(10);
-    let one_note = |key: NoteKey| key.0 as usize == rows / SECTIONS / 2;
+    let notes = (rows / SECTIONS) as u32;
+    let one_in_ten: NoteSet = (0..notes).step_by(10).map(NoteKey).collect();
+    let one_note = NoteSet::from_iter([NoteKey(notes / 2)]);
+    let among = |query: &[f32], notes: &NoteSet| {
+        store.nearest(&VectorQuery { among: Some(notes), ..VectorQuery::new(SPACE, query, 100) })
+    };
     for limit in [1, 10, 100] {
         print_costs(&format!("the closest {limit}"), &queries, |query| {
-            assert_eq!(store.nearest(SPACE, query, Calibration::NONE, limit, &|_| true).unwrap().len(), limit);
+            assert_eq!(store.nearest(&VectorQuery::new(SPACE, query, limit)).unwrap().len(), limit);
         });
     }
     print_costs("the closest 100 in a tenth of the notes", &queries, |query| {
-        assert_eq!(store.nearest(SPACE, query, Calibration::NONE, 100, &one_in_ten).unwrap().len(), 100);
+        assert_eq!(among(query, &one_in_ten).unwrap().len(), 100);
     });
     print_costs("the closest 100 in one note", &queries, |query| {
-        assert_eq!(store.nearest(SPACE, query, Calibration::NONE, 100, &one_note).unwrap().len(), 100);
+        assert_eq!(among(query, &one_note).unwrap().len(), 100);
     });
 }
 
@@ -123,11 +127,11 @@ fn updates(store: &EmbeddedStore) {
         let note = note("n7.md", text);
         store.apply(&[NoteChange::Put { key: NoteKey(7), note: &note, text }]).unwrap();
     });
-    let lacking = store.lacking(SPACE, Grade::FULL, 64).unwrap();
-    assert_eq!(lacking.len(), 1);
+    let missing = store.missing(SPACE, Grade::FULL, 64).unwrap();
+    assert_eq!(missing.len(), 1);
     let grades: Vec<u8> = (1..=ROUNDS as u8).collect();
     print_costs("a vector replaced", &grades, |grade| {
-        store.put_vectors(SPACE, Grade(*grade), &[(lacking[0].hash, random.vector())]).unwrap();
+        store.put_vectors(SPACE, Grade(*grade), &[(missing[0].hash, random.vector())]).unwrap();
     });
 }
 

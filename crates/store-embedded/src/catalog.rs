@@ -217,7 +217,7 @@ impl Catalog {
     }
 
     /// Stores the resolved links, replacing earlier ones.
-    pub(crate) fn keep_links(&self, links: &[u8]) -> Result<(), IndexError> {
+    pub(crate) fn store_links(&self, links: &[u8]) -> Result<(), IndexError> {
         self.db.execute("INSERT OR REPLACE INTO links VALUES (1, ?1)", [links])?;
         Ok(())
     }

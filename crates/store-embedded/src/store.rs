@@ -72,8 +72,8 @@ impl EmbeddedStore {
     /// An empty store without files, for a vault that is read-only or owned by another process.
     pub fn in_memory() -> Result<Self, StoreError> {
         Ok(Self {
-            catalog: Mutex::new(Catalog::in_memory().map_err(|error| StoreError::new("opened", error))?),
-            text: SectionIndex::in_memory().map_err(|error| StoreError::new("opened", error))?,
+            catalog: Mutex::new(Catalog::in_memory().map_err(|error| StoreError::new("open the index", error))?),
+            text: SectionIndex::in_memory().map_err(|error| StoreError::new("open the index", error))?,
             vectors: Vectors::new(None),
             is_text_lost: AtomicBool::new(false),
             notices: Mutex::default(),
@@ -93,9 +93,9 @@ impl EmbeddedStore {
     /// The size of the store.
     pub fn stats(&self) -> Result<StoreStats, StoreError> {
         let catalog = self.catalog();
-        let (notes, sections) = catalog.counts().map_err(|error| StoreError::new("counted", error))?;
+        let (notes, sections) = catalog.counts().map_err(|error| StoreError::new("measure the index", error))?;
         let bytes_on_disk = self.folder.as_deref().map_or(Ok(0), folder::bytes_on_disk);
-        let bytes_on_disk = bytes_on_disk.map_err(|error| StoreError::new("counted", error))?;
+        let bytes_on_disk = bytes_on_disk.map_err(|error| StoreError::new("measure the index", error))?;
         Ok(StoreStats { notes, sections, bytes_on_disk, seq: catalog.seq() })
     }
 
@@ -214,7 +214,7 @@ impl NoteStore for EmbeddedStore {
             }
             outcome => outcome,
         };
-        outcome.map_err(|error| StoreError::new("loaded", error))
+        outcome.map_err(|error| StoreError::new("load the index", error))
     }
 
     fn apply(&self, changes: &[NoteChange<'_>]) -> Result<(), StoreError> {
@@ -223,26 +223,26 @@ impl NoteStore for EmbeddedStore {
         }
         // The caller continues without the store, and its warning has no cause in it.
         let outcome = self.update(changes).inspect_err(|error| tracing::warn!("cannot update the index: {error}"));
-        outcome.map_err(|error| StoreError::new("updated", error))
+        outcome.map_err(|error| StoreError::new("update the index", error))
     }
 
-    fn keep_links(&self, links: &[u8]) -> Result<(), StoreError> {
-        self.catalog().keep_links(links).map_err(|error| StoreError::new("updated", error))
+    fn store_links(&self, links: &[u8]) -> Result<(), StoreError> {
+        self.catalog().store_links(links).map_err(|error| StoreError::new("update the index", error))
     }
 
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
-        self.ask_text(|index| index.search(query)).map_err(|error| StoreError::new("searched", error))
+        self.ask_text(|index| index.search(query)).map_err(|error| StoreError::new("search the index", error))
     }
 
     fn rank_text(&self, text: &str, limit: usize) -> Result<RankedText, StoreError> {
-        self.ask_text(|index| index.rank(text, limit)).map_err(|error| StoreError::new("searched", error))
+        self.ask_text(|index| index.rank(text, limit)).map_err(|error| StoreError::new("search the index", error))
     }
 
     fn text_lost(&self) -> Result<Vec<NoteKey>, StoreError> {
         if !self.is_text_lost.load(Ordering::Acquire) {
             return Ok(Vec::new());
         }
-        self.catalog().owed().map_err(|error| StoreError::new("loaded", error))
+        self.catalog().owed().map_err(|error| StoreError::new("load the index", error))
     }
 
     fn accept_loss(&self) {
@@ -250,7 +250,7 @@ impl NoteStore for EmbeddedStore {
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {
-        self.findings().map_err(|error| StoreError::new("checked", error))
+        self.findings().map_err(|error| StoreError::new("check the index", error))
     }
 }
 

@@ -167,7 +167,7 @@ fn search_in_a_corrupt_index_does_not_panic_and_the_next_start_rebuilds_it() {
         files(folder.path(), kind).iter().for_each(|file| spoil_in_place(file));
         for words in ["gamma", "gamma delta", "beta alpha", "n7"] {
             if let Err(error) = search(&store, words) {
-                assert_eq!(error.to_string(), "the index could not be searched");
+                assert_eq!(error.to_string(), "cannot search the index");
                 assert!(error.source.to_string().contains("quipu index --rebuild"), "{}", error.source);
             }
         }

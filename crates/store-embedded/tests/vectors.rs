@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quipu_core::model::NoteKey;
-use quipu_core::ports::{Calibration, Coverage, EXACT_HITS, Grade, Lacking, NoteChange, NoteStore, VectorStore};
+use quipu_core::ports::{
+    Coverage, EXACT_HITS, Grade, MissingVector, NoteChange, NoteSet, NoteStore, VectorQuery, VectorStore,
+};
 use quipu_store_embedded::EmbeddedStore;
 use quipu_testkit::store_conformance::note;
 
@@ -30,13 +32,13 @@ fn put_sections(store: &EmbeddedStore, key: u32, sections: usize) {
     store.apply(&[NoteChange::Put { key: NoteKey(key), note: &note, text: &text }]).unwrap();
 }
 
-fn lacking(store: &EmbeddedStore) -> Vec<Lacking> {
-    store.lacking(SPACE, Grade::FULL, usize::MAX).unwrap()
+fn missing(store: &EmbeddedStore) -> Vec<MissingVector> {
+    store.missing(SPACE, Grade::FULL, usize::MAX).unwrap()
 }
 
-/// Embeds what is lacking by vectors drawn one after the other, and returns these by section of the note 0.
+/// Embeds what is missing by vectors drawn one after the other, and returns these by section of the note 0.
 fn embed_all(store: &EmbeddedStore, mut draw: impl FnMut() -> Vec<f32>) -> Vec<Vec<f32>> {
-    let vectors: Vec<_> = lacking(store).iter().map(|passage| (passage.hash, draw())).collect();
+    let vectors: Vec<_> = missing(store).iter().map(|passage| (passage.hash, draw())).collect();
     vectors.chunks(64).for_each(|chunk| store.put_vectors(SPACE, Grade::FULL, chunk).unwrap());
     vectors.into_iter().map(|(_, vector)| vector).collect()
 }
@@ -77,7 +79,7 @@ fn finds_the_closest(mut draw: impl FnMut(&mut Random) -> Vec<f32>) {
     for round in 0..10 {
         let query = draw(&mut random);
         let mut exact: Vec<f32> = vectors.iter().map(|vector| cosine(&query, vector)).collect();
-        let hits = store.nearest(SPACE, &query, Calibration::NONE, 100, &|_| true).unwrap();
+        let hits = store.nearest(&VectorQuery::new(SPACE, &query, 100)).unwrap();
         let found: Vec<f32> = hits.iter().map(|hit| exact[hit.section]).collect();
         exact.sort_by(|a, b| b.total_cmp(a));
         assert_eq!(found.len(), 100);
@@ -127,7 +129,7 @@ fn sections_behind_a_crowd_of_passages_are_found() {
     assert!(embedded(&store) > 1000);
     put_sections(&store, 20, 5);
     embed_all(&store, || vec![0.0, 0.0, 1.0]);
-    let hits = store.nearest(SPACE, &[1.0, 0.0, 0.0], Calibration::NONE, 25, &|_| true).unwrap();
+    let hits = store.nearest(&VectorQuery::new(SPACE, &[1.0, 0.0, 0.0], 25)).unwrap();
     assert_eq!(hits.len(), 25);
     assert!(hits[..20].iter().all(|hit| hit.key.0 < 20) && hits[20..].iter().all(|hit| hit.key.0 == 20));
 }
@@ -144,8 +146,8 @@ fn rebuild_reuses_vectors() {
     assert_eq!(store.coverage(SPACE).unwrap(), Coverage::default());
     put_sections(&store, 3, 1);
     put_sections(&store, 0, 50);
-    assert_eq!((embedded(&store), lacking(&store).len()), (50, 1));
-    assert_eq!(store.nearest(SPACE, &[1.0, 0.0], Calibration::NONE, 99, &|_| true).unwrap().len(), 50);
+    assert_eq!((embedded(&store), missing(&store).len()), (50, 1));
+    assert_eq!(store.nearest(&VectorQuery::new(SPACE, &[1.0, 0.0], 99)).unwrap().len(), 50);
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
@@ -173,10 +175,10 @@ fn spoiled(spoil: impl FnOnce(&Path)) -> tempfile::TempDir {
 fn is_started_anew(folder: &Path) {
     let store = opened(folder);
     assert_ne!(store.check().unwrap(), [""; 0], "the damage is seen");
-    let found = store.nearest(SPACE, &[1.0; 384], Calibration::NONE, 300, &|_| true).unwrap();
+    let found = store.nearest(&VectorQuery::new(SPACE, &[1.0; 384], 300)).unwrap();
     assert_eq!(found, [], "vectors are gone, and it is no error");
     assert!(store.notices().iter().any(|notice| notice.contains("Cannot read the stored vectors")));
-    assert_eq!(lacking(&store).len(), 200);
+    assert_eq!(missing(&store).len(), 200);
     embed_all(&store, || vec![1.0; 3]);
     assert_eq!((embedded(&store), store.check().unwrap()), (200, vec![]));
     drop(store);
@@ -222,7 +224,7 @@ fn long_unused_vectors_are_deleted() {
     put_sections(&store, 0, 3);
     put_sections(&store, 1, 5);
     embed_all(&store, || vec![1.0, 0.0]);
-    let passage = &store.lacking("old model", Grade::FULL, 1).unwrap()[0];
+    let passage = &store.missing("old model", Grade::FULL, 1).unwrap()[0];
     store.put_vectors("old model", Grade::FULL, &[(passage.hash, vec![1.0])]).unwrap();
     store.apply(&[NoteChange::Remove { key: NoteKey(1) }]).unwrap();
     drop(store);
@@ -253,25 +255,27 @@ fn searches_see_complete_vectors_during_writes() {
     let store = opened(folder.path());
     (0..20).for_each(|key| put_sections(&store, key, 10));
     let is_done = AtomicBool::new(false);
+    let among: NoteSet = (0..20).filter(|key| *key != 1).map(NoteKey).collect();
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 while !is_done.load(Ordering::Acquire) {
-                    for hit in store.nearest(SPACE, &[1.0, 0.0], Calibration::NONE, 50, &|key| key.0 != 1).unwrap() {
+                    let query = VectorQuery { among: Some(&among), ..VectorQuery::new(SPACE, &[1.0, 0.0], 50) };
+                    for hit in store.nearest(&query).unwrap() {
                         assert!(hit.key.0 != 1 && (hit.similarity - 0.6).abs() < EXACT, "{hit:?}");
                     }
                 }
             });
         }
         let editor = scope.spawn(|| (0..100).for_each(|round| put_sections(&store, round % 20, round as usize % 7)));
-        while !editor.is_finished() || !lacking(&store).is_empty() {
-            let some = store.lacking(SPACE, Grade::FULL, 7).unwrap();
+        while !editor.is_finished() || !missing(&store).is_empty() {
+            let some = store.missing(SPACE, Grade::FULL, 7).unwrap();
             let vectors: Vec<_> = some.iter().map(|passage| (passage.hash, vec![0.6, 0.8])).collect();
             store.put_vectors(SPACE, Grade::FULL, &vectors).unwrap();
         }
         is_done.store(true, Ordering::Release);
     });
     let expected: usize = (80..100).map(|round| (round % 7).max(1)).sum();
-    assert_eq!(store.nearest(SPACE, &[1.0, 0.0], Calibration::NONE, 500, &|_| true).unwrap().len(), expected);
+    assert_eq!(store.nearest(&VectorQuery::new(SPACE, &[1.0, 0.0], 500)).unwrap().len(), expected);
     assert_eq!(store.check().unwrap(), [""; 0]);
 }

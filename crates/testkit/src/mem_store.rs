@@ -59,7 +59,7 @@ impl NoteStorage for MemNoteStorage {
 }
 
 impl MemNoteStorage {
-    /// The last links given to [`NoteStore::keep_links`].
+    /// The last links given to [`NoteStore::store_links`].
     pub fn links(&self) -> Option<Vec<u8>> {
         self.0.lock().links.clone()
     }
@@ -132,7 +132,7 @@ impl NoteStore for MemStore {
         Ok(())
     }
 
-    fn keep_links(&self, links: &[u8]) -> Result<(), StoreError> {
+    fn store_links(&self, links: &[u8]) -> Result<(), StoreError> {
         self.kept().links = Some(links.to_vec());
         Ok(())
     }
@@ -141,7 +141,7 @@ impl NoteStore for MemStore {
         let kept = self.kept();
         let lost = self.lost();
         if !lost.keys.is_empty() && !lost.is_accepted {
-            return Err(StoreError::new("searched", "its texts are lost"));
+            return Err(StoreError::new("search the index", "its texts are lost"));
         }
         let query_words = words(&query.text);
         if query_words.is_empty() {

@@ -8,7 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 use quipu_core::RequestKey;
 use quipu_core::model::{ContentHash, FileStat, VaultPath};
 use quipu_core::ports::{
-    Clock, FileChange, FileContent, Kept, KeptReason, ListedFile, Listing, VaultError, VaultFiles, WriteError,
+    Clock, FileChange, FileContent, ListedFile, Listing, TrashReason, TrashedFile, VaultError, VaultFiles, WriteError,
 };
 
 use crate::FixedClock;
@@ -22,7 +22,7 @@ pub struct MemVault {
 #[derive(Clone, Default)]
 struct State {
     files: BTreeMap<VaultPath, File>,
-    kept: Vec<(Kept, Vec<u8>)>,
+    kept: Vec<(TrashedFile, Vec<u8>)>,
     unreadable: Option<VaultPath>,
     read_only: bool,
     requests: BTreeMap<RequestKey, VaultPath>,
@@ -154,11 +154,11 @@ impl VaultFiles for MemVault {
         Ok(self.state().requests.get(&request).cloned())
     }
 
-    fn kept(&self) -> Result<Vec<Kept>, VaultError> {
+    fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
         Ok(self.state().kept.iter().rev().map(|(kept, _)| kept.clone()).collect())
     }
 
-    fn restore(&self, kept: &Kept) -> Result<FileStat, WriteError> {
+    fn restore(&self, kept: &TrashedFile) -> Result<FileStat, WriteError> {
         let mut state = self.state();
         state.writable(&kept.path)?;
         let found = state.kept.iter().find(|(known, _)| known.version == kept.version);
@@ -191,7 +191,7 @@ impl State {
             FileChange::Replace { path, expected, bytes } => {
                 self.writable(path)?;
                 let old = self.take(path, *expected)?;
-                self.keep(path, old, KeptReason::Replaced, now_ns);
+                self.keep(path, old, TrashReason::Replaced, now_ns);
                 Ok(Some(self.write(path, bytes.clone(), now_ns)))
             }
             FileChange::Move { from, to, expected, bytes } => {
@@ -199,13 +199,13 @@ impl State {
                 self.writable(to)?;
                 let old = self.take(from, *expected)?;
                 self.free(to)?;
-                self.keep(from, old, KeptReason::Moved, now_ns);
+                self.keep(from, old, TrashReason::Moved, now_ns);
                 Ok(Some(self.write(to, bytes.clone(), now_ns)))
             }
             FileChange::Delete { path, expected } => {
                 self.writable(path)?;
                 let old = self.take(path, *expected)?;
-                self.keep(path, old, KeptReason::Deleted, now_ns);
+                self.keep(path, old, TrashReason::Deleted, now_ns);
                 Ok(None)
             }
         }
@@ -257,9 +257,9 @@ impl State {
         Ok(self.files.remove(path).map(|file| file.bytes).unwrap_or_default())
     }
 
-    fn keep(&mut self, path: &VaultPath, bytes: Vec<u8>, reason: KeptReason, at_ns: i64) {
+    fn keep(&mut self, path: &VaultPath, bytes: Vec<u8>, reason: TrashReason, at_ns: i64) {
         let version = format!("{at_ns:020}-{:06}", self.kept.len());
-        let kept = Kept { version, path: path.clone(), at_ns, reason, size: bytes.len() as u64 };
+        let kept = TrashedFile { version, path: path.clone(), at_ns, reason, size: bytes.len() as u64 };
         self.kept.push((kept, bytes));
     }
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use quipu_core::model::NoteKey;
-use quipu_core::ports::{Calibration, Coverage, Grade, Lacking, PassageHash, StoreError, VectorHit, VectorStore};
+use quipu_core::ports::{Coverage, Grade, MissingVector, PassageHash, StoreError, VectorHit, VectorQuery, VectorStore};
 use quipu_core::search::passages;
 
 use crate::MemStore;
@@ -24,15 +24,15 @@ impl SpaceVectors {
 }
 
 impl VectorStore for MemStore {
-    fn lacking(&self, space: &str, grade: Grade, limit: usize) -> Result<Vec<Lacking>, StoreError> {
+    fn missing(&self, space: &str, grade: Grade, limit: usize) -> Result<Vec<MissingVector>, StoreError> {
         let kept = self.kept();
         let has = |hash| kept.vectors.get(space).and_then(|vectors| vectors.get(hash)).is_some_and(|of| of.0 >= grade);
         let mut all = all_passages(&kept);
         all.sort_by_key(|passage| (Reverse(kept.notes[&passage.key].0.stat.newness()), passage.key, passage.index));
         let mut named = BTreeSet::new();
-        let lacking = all.into_iter().filter(|passage| !has(passage.hash) && named.insert(passage.hash));
-        Ok(lacking
-            .map(|passage| Lacking { key: passage.key, passage: passage.index, hash: passage.hash })
+        let missing = all.into_iter().filter(|passage| !has(passage.hash) && named.insert(passage.hash));
+        Ok(missing
+            .map(|passage| MissingVector { key: passage.key, passage: passage.index, hash: passage.hash })
             .take(limit)
             .collect())
     }
@@ -52,7 +52,7 @@ impl VectorStore for MemStore {
         let dimensions = first.len();
         let is_sound = |vector: &Vec<f32>| vector.len() == dimensions && vector.iter().all(|number| number.is_finite());
         if dimensions == 0 || !vectors.iter().all(|(_, vector)| is_sound(vector)) {
-            return Err(StoreError::new("updated", "a vector is not of its space"));
+            return Err(StoreError::new("update the index", "a vector is not of its space"));
         }
         let of_space = kept.vectors.entry(space.to_owned()).or_default();
         of_space.dimensions = dimensions;
@@ -65,23 +65,16 @@ impl VectorStore for MemStore {
         Ok(())
     }
 
-    fn nearest(
-        &self,
-        space: &str,
-        query: &[f32],
-        calibration: Calibration,
-        limit: usize,
-        admits: &(dyn Fn(NoteKey) -> bool + Sync),
-    ) -> Result<Vec<VectorHit>, StoreError> {
+    fn nearest(&self, query: &VectorQuery<'_>) -> Result<Vec<VectorHit>, StoreError> {
         let mut kept = self.kept();
-        if let Some(vectors) = kept.vectors.get_mut(space) {
-            vectors.dimensions = query.len();
+        if let Some(vectors) = kept.vectors.get_mut(query.space) {
+            vectors.dimensions = query.vector.len();
         }
-        let Some(vectors) = kept.vectors.get(space) else { return Ok(Vec::new()) };
+        let Some(vectors) = kept.vectors.get(query.space) else { return Ok(Vec::new()) };
         let mut sections: BTreeMap<(NoteKey, usize), (f32, Grade)> = BTreeMap::new();
-        for passage in all_passages(&kept).iter().filter(|passage| admits(passage.key)) {
+        for passage in all_passages(&kept).iter().filter(|passage| query.admits(passage.key)) {
             let Some((grade, vector)) = vectors.get(passage.hash) else { continue };
-            let similarity = calibration.apply(*grade, cosine(query, vector));
+            let similarity = query.calibration.apply(*grade, cosine(query.vector, vector));
             let best = sections.entry((passage.key, passage.section)).or_insert((similarity, *grade));
             if best.0.total_cmp(&similarity).then(best.1.cmp(grade)).is_lt() {
                 *best = (similarity, *grade);
@@ -91,7 +84,7 @@ impl VectorStore for MemStore {
         let mut hits: Vec<VectorHit> = sections.into_iter().map(hit).collect();
         // Stable, so ties stay by key and section.
         hits.sort_by(|a, b| b.similarity.total_cmp(&a.similarity));
-        hits.truncate(limit);
+        hits.truncate(query.limit);
         Ok(hits)
     }
 }

@@ -6,7 +6,7 @@
 
 use quipu_core::RequestKey;
 use quipu_core::model::{ContentHash, VaultPath};
-use quipu_core::ports::{FileChange, Kept, KeptReason, VaultFiles, WriteError};
+use quipu_core::ports::{FileChange, TrashReason, TrashedFile, VaultFiles, WriteError};
 
 use crate::generate::Random;
 use crate::{FixedClock, MemVault};
@@ -81,11 +81,11 @@ fn text(vault: &impl VaultFiles, at: &str) -> Option<String> {
     Some(String::from_utf8(content.bytes).expect("tests write text"))
 }
 
-fn kept(vault: &impl VaultFiles) -> Vec<Kept> {
-    vault.kept().expect("the trash can be listed")
+fn kept(vault: &impl VaultFiles) -> Vec<TrashedFile> {
+    vault.trashed().expect("the trash can be listed")
 }
 
-fn kept_as(vault: &impl VaultFiles) -> Vec<(String, KeptReason, u64)> {
+fn kept_as(vault: &impl VaultFiles) -> Vec<(String, TrashReason, u64)> {
     kept(vault).into_iter().map(|kept| (kept.path.to_string(), kept.reason, kept.size)).collect()
 }
 
@@ -153,7 +153,7 @@ pub fn every_change_keeps_what_it_replaces(subject: &impl TestedVault) {
     assert_eq!(stats, [stat("new/deep/n.md"), stat("a.md"), stat("moved/B.md"), None]);
     let mut displaced = kept_as(vault);
     displaced.sort_by(|a, b| a.0.cmp(&b.0));
-    let expected = [("a.md", KeptReason::Replaced), ("b.md", KeptReason::Moved), ("c.md", KeptReason::Deleted)];
+    let expected = [("a.md", TrashReason::Replaced), ("b.md", TrashReason::Moved), ("c.md", TrashReason::Deleted)];
     assert_eq!(displaced, expected.map(|(path, reason)| (path.to_owned(), reason, 5)));
 }
 
@@ -244,7 +244,8 @@ pub fn restored_version_replaces_the_current_one(subject: &impl TestedVault) {
     vault.apply(&[move_to("a.md", "A.md", "22", "333")]).expect("only the case changes");
     vault.restore(&versions[1]).expect("the other spelling gives way");
     assert_eq!(notes(vault), pairs(&[("a.md", "1")]));
-    let unknown = Kept { version: "20200101T000000.000000000Z-000-deleted/a.md".to_owned(), ..versions[0].clone() };
+    let unknown =
+        TrashedFile { version: "20200101T000000.000000000Z-000-deleted/a.md".to_owned(), ..versions[0].clone() };
     assert!(matches!(vault.restore(&unknown), Err(WriteError::Missing { .. })));
 }
 

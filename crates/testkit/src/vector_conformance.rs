@@ -4,7 +4,9 @@
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use quipu_core::model::{FileStat, Note, NoteKey};
-use quipu_core::ports::{Calibration, Coverage, Grade, NoteChange, NoteStore, PassageHash, VectorHit, VectorStore};
+use quipu_core::ports::{
+    Calibration, Coverage, Grade, NoteChange, NoteSet, NoteStore, PassageHash, VectorHit, VectorQuery, VectorStore,
+};
 use quipu_core::search::{Passage, passages};
 
 use crate::MemNoteStorage;
@@ -18,11 +20,11 @@ macro_rules! vector_conformance {
             #[expect(unused_imports, reason = "the storage may be of any module")]
             use super::*;
             $crate::vector_conformance!($storage,
-                without_vectors_all_passages_are_lacking_and_none_is_found,
+                without_vectors_all_passages_are_missing_and_none_is_found,
                 closest_sections_come_first_and_ties_by_key_and_section,
                 section_is_found_once_by_its_best_passage,
-                only_admitted_notes_are_counted,
-                passages_of_the_newest_files_are_lacking_first,
+                only_notes_of_the_filter_are_searched,
+                passages_of_the_newest_files_are_missing_first,
                 text_in_several_sections_is_embedded_once_and_found_in_each,
                 higher_grade_replaces_a_lower_one_only,
                 coarse_and_full_vectors_are_compared_on_one_scale,
@@ -79,7 +81,7 @@ fn embed(store: &impl VectorStore, space: &str, vectors: &[(PassageHash, f32)]) 
 
 /// What is near the angle zero, with the angles.
 fn near(store: &impl VectorStore, space: &str, limit: usize) -> Vec<(u32, usize, i32)> {
-    let hits = store.nearest(space, &at(0.0), Calibration::NONE, limit, &|_| true).expect("it searches");
+    let hits = store.nearest(&VectorQuery::new(space, &at(0.0), limit)).expect("it searches");
     let degrees = |hit: &VectorHit| hit.similarity.clamp(-1.0, 1.0).acos().to_degrees().round() as i32;
     hits.iter().map(|hit| (hit.key.0, hit.section, degrees(hit))).collect()
 }
@@ -90,18 +92,18 @@ fn coverage(store: &impl VectorStore, space: &str) -> (usize, usize) {
 }
 
 /// The keys and passages that lack a vector of full grade.
-fn lacking(store: &impl VectorStore, space: &str) -> Vec<(u32, usize)> {
-    let lacking = store.lacking(space, Grade::FULL, usize::MAX).expect("it lists");
-    lacking.iter().map(|passage| (passage.key.0, passage.passage)).collect()
+fn missing(store: &impl VectorStore, space: &str) -> Vec<(u32, usize)> {
+    let missing = store.missing(space, Grade::FULL, usize::MAX).expect("it lists");
+    missing.iter().map(|passage| (passage.key.0, passage.passage)).collect()
 }
 
 /// Before the first vector.
-pub fn without_vectors_all_passages_are_lacking_and_none_is_found<S: NoteStorage<Store: BothStores>>(storage: &S) {
+pub fn without_vectors_all_passages_are_missing_and_none_is_found<S: NoteStorage<Store: BothStores>>(storage: &S) {
     let store = opened(storage);
-    assert_eq!((lacking(&store, SPACE), coverage(&store, SPACE)), (vec![], (0, 0)));
+    assert_eq!((missing(&store, SPACE), coverage(&store, SPACE)), (vec![], (0, 0)));
     put(&store, 3, "a.md", "alpha\n## Two\nbeta");
-    assert_eq!((lacking(&store, SPACE), coverage(&store, SPACE)), (vec![(3, 0), (3, 1)], (2, 0)));
-    let named = store.lacking(SPACE, Grade::FULL, 1).expect("it lists");
+    assert_eq!((missing(&store, SPACE), coverage(&store, SPACE)), (vec![(3, 0), (3, 1)], (2, 0)));
+    let named = store.missing(SPACE, Grade::FULL, 1).expect("it lists");
     assert_eq!((named.len(), named[0].hash), (1, hashes("a.md", "alpha\n## Two\nbeta")[0]));
     assert_eq!(near(&store, SPACE, 10), []);
     store.put_vectors(SPACE, Grade::FULL, &[]).expect("nothing is kept as well");
@@ -138,35 +140,40 @@ pub fn section_is_found_once_by_its_best_passage<S: NoteStorage<Store: BothStore
 }
 
 /// A filter takes nothing from the limit.
-pub fn only_admitted_notes_are_counted<S: NoteStorage<Store: BothStores>>(storage: &S) {
+pub fn only_notes_of_the_filter_are_searched<S: NoteStorage<Store: BothStores>>(storage: &S) {
     let store = opened(storage);
     for key in 0..200_u32 {
         put(&store, key, &format!("n{key}.md"), "text");
         embed(&store, SPACE, &[(hashes(&format!("n{key}.md"), "text")[0], key as f32 / 2.0)]);
     }
-    let hits = store.nearest(SPACE, &at(0.0), Calibration::NONE, 3, &|key| key.0 % 50 == 49).expect("it searches");
+    let nearest = |among: &NoteSet| {
+        let vector = at(0.0);
+        let query = VectorQuery { among: Some(among), ..VectorQuery::new(SPACE, &vector, 3) };
+        store.nearest(&query).expect("it searches")
+    };
+    let hits = nearest(&(49..200).step_by(50).map(NoteKey).collect());
     assert_eq!(hits.iter().map(|hit| hit.key.0).collect::<Vec<_>>(), [49, 99, 149]);
-    assert_eq!(store.nearest(SPACE, &at(0.0), Calibration::NONE, 3, &|_| false).expect("it searches"), []);
+    assert_eq!(nearest(&NoteSet::default()), []);
 }
 
 /// What was written last is searched for first.
-pub fn passages_of_the_newest_files_are_lacking_first<S: NoteStorage<Store: BothStores>>(storage: &S) {
+pub fn passages_of_the_newest_files_are_missing_first<S: NoteStorage<Store: BothStores>>(storage: &S) {
     let store = opened(storage);
     for (key, modified_ns) in [(0, 20), (1, 40), (2, 30)] {
         let mut note = note(&format!("n{key}.md"), "text");
         note.stat.modified_ns = modified_ns;
         store.apply(&[NoteChange::Put { key: NoteKey(key), note: &note, text: "text" }]).expect("changes apply");
     }
-    assert_eq!(lacking(&store, SPACE), [(1, 0), (2, 0), (0, 0)]);
+    assert_eq!(missing(&store, SPACE), [(1, 0), (2, 0), (0, 0)]);
     let stat = FileStat { modified_ns: 50, size: 4 };
     store.apply(&[NoteChange::Touch { key: NoteKey(0), stat }]).expect("changes apply");
-    assert_eq!(lacking(&store, SPACE), [(0, 0), (1, 0), (2, 0)]);
+    assert_eq!(missing(&store, SPACE), [(0, 0), (1, 0), (2, 0)]);
     // A file that had changed just before it was read is kept without its time.
     let stat = FileStat { modified_ns: 0, size: 4 };
     store.apply(&[NoteChange::Touch { key: NoteKey(2), stat }]).expect("changes apply");
-    assert_eq!(lacking(&store, SPACE), [(2, 0), (0, 0), (1, 0)]);
+    assert_eq!(missing(&store, SPACE), [(2, 0), (0, 0), (1, 0)]);
     embed(&store, SPACE, &[(hashes("n1.md", "text")[0], 0.0)]);
-    assert_eq!(lacking(&store, SPACE), [(2, 0), (0, 0)]);
+    assert_eq!(missing(&store, SPACE), [(2, 0), (0, 0)]);
 }
 
 /// Two notes of one name, and a section that stands twice in a note.
@@ -175,7 +182,7 @@ pub fn text_in_several_sections_is_embedded_once_and_found_in_each<S: NoteStorag
     let text = "## Same\nwords\n## Same\nwords";
     put(&store, 0, "a/n.md", text);
     put(&store, 1, "b/n.md", text);
-    assert_eq!((lacking(&store, SPACE), coverage(&store, SPACE)), (vec![(0, 0)], (1, 0)));
+    assert_eq!((missing(&store, SPACE), coverage(&store, SPACE)), (vec![(0, 0)], (1, 0)));
     embed(&store, SPACE, &[(hashes("n.md", text)[0], 10.0)]);
     assert_eq!(coverage(&store, SPACE), (1, 1));
     assert_eq!(near(&store, SPACE, 9), [(0, 0, 10), (0, 1, 10), (1, 0, 10), (1, 1, 10)]);
@@ -192,7 +199,7 @@ pub fn higher_grade_replaces_a_lower_one_only<S: NoteStorage<Store: BothStores>>
     put(&store, 1, "m.md", "text");
     let hash = hashes("n.md", "text")[0];
     let put = |grade, degrees| store.put_vectors(SPACE, Grade(grade), &[(hash, at(degrees))]).expect("it is kept");
-    let lack = |grade| store.lacking(SPACE, Grade(grade), 9).expect("it lists").iter().map(|l| l.key.0).collect();
+    let lack = |grade| store.missing(SPACE, Grade(grade), 9).expect("it lists").iter().map(|l| l.key.0).collect();
     put(0, 70.0);
     assert_eq!(near(&store, SPACE, 9), [(0, 0, 70)]);
     let lists: [Vec<u32>; 2] = [lack(0), lack(1)];
@@ -220,7 +227,9 @@ pub fn coarse_and_full_vectors_are_compared_on_one_scale<S: NoteStorage<Store: B
     // Cosines of the coarse ones: 0.5, 0.342, 0.174; on the full scale 0.8, 0.642, 0.474.
     let calibration = Calibration { slope: 1.0, offset: 0.3 };
     let found = |store: &S::Store| {
-        let hits = store.nearest(SPACE, &at(0.0), calibration, 9, &|_| true).expect("it searches");
+        let vector = at(0.0);
+        let query = VectorQuery { calibration, ..VectorQuery::new(SPACE, &vector, 9) };
+        let hits = store.nearest(&query).expect("it searches");
         let hit = |hit: &VectorHit| (hit.key.0, hit.grade, (hit.similarity * 1000.0).round() as i32);
         (hits.iter().map(hit).collect::<Vec<_>>(), store.coverage(SPACE).expect("it counts").full)
     };
@@ -265,12 +274,13 @@ pub fn space_with_new_dimensions_starts_empty_and_old_dimensions_come_back<S: No
     let hashes = hashes("n.md", "one\n## Two\ntwo");
     embed(&store, SPACE, &[(hashes[0], 10.0), (hashes[1], 20.0)]);
     assert_eq!(near(&store, SPACE, 9), [(0, 0, 10), (0, 1, 20)]);
-    // A query tells it first: nothing is close, and everything is lacking.
+    // A query tells it first: nothing is close, and everything is missing.
     let axis = [0.0, 0.0, 1.0];
-    assert_eq!(store.nearest(SPACE, &axis, Calibration::NONE, 9, &|_| true).expect("a query of the new model"), []);
-    assert_eq!((coverage(&store, SPACE), lacking(&store, SPACE).len()), ((2, 0), 2));
+    let query = VectorQuery::new(SPACE, &axis, 9);
+    assert_eq!(store.nearest(&query).expect("a query of the new model"), []);
+    assert_eq!((coverage(&store, SPACE), missing(&store, SPACE).len()), ((2, 0), 2));
     store.put_vectors(SPACE, Grade::FULL, &[(hashes[1], axis.to_vec())]).expect("a vector of the new model");
-    let found = store.nearest(SPACE, &axis, Calibration::NONE, 9, &|_| true).expect("a query of the new model");
+    let found = store.nearest(&query).expect("a query of the new model");
     assert_eq!(found.iter().map(|hit| (hit.key, hit.section)).collect::<Vec<_>>(), [(NoteKey(0), 1)]);
     assert_eq!(coverage(&store, SPACE), (2, 1));
     // Back again, first by a query, then by a vector.
@@ -280,10 +290,7 @@ pub fn space_with_new_dimensions_starts_empty_and_old_dimensions_come_back<S: No
     if storage.lasts() {
         drop(store);
         let store = opened(storage);
-        assert_eq!(
-            store.nearest(SPACE, &axis, Calibration::NONE, 9, &|_| true).expect("a query of the new model").len(),
-            2
-        );
+        assert_eq!(store.nearest(&query).expect("a query of the new model").len(), 2);
         assert_eq!(near(&store, SPACE, 9), [(0, 0, 10), (0, 1, 20)]);
     }
 }
@@ -299,7 +306,7 @@ pub fn spaces_do_not_mix_and_keep_their_vectors<S: NoteStorage<Store: BothStores
     embed(&store, "model 2", &[(m, 20.0)]);
     assert_eq!((near(&store, "model 2", 9), coverage(&store, "model 2")), (vec![(1, 0, 20)], (2, 1)));
     put(&store, 2, "o.md", "text");
-    assert_eq!((near(&store, SPACE, 9), lacking(&store, SPACE)), (vec![(0, 0, 10)], vec![(1, 0), (2, 0)]));
+    assert_eq!((near(&store, SPACE, 9), missing(&store, SPACE)), (vec![(0, 0, 10)], vec![(1, 0), (2, 0)]));
     assert_eq!(near(&store, "model 3", 9), []);
 }
 
@@ -330,12 +337,12 @@ pub fn text_that_comes_back_keeps_its_vector<S: NoteStorage<Store: BothStores>>(
     assert_eq!(coverage(&store, SPACE), (1, 1));
     let put_n = NoteChange::Put { key: NoteKey(5), note: &n, text: "text" };
     store.apply(&[NoteChange::Remove { key: NoteKey(0) }, put_n]).expect("changes apply");
-    assert_eq!((near(&store, SPACE, 9), lacking(&store, SPACE)), (vec![(5, 0, 10)], vec![]));
+    assert_eq!((near(&store, SPACE, 9), missing(&store, SPACE)), (vec![(5, 0, 10)], vec![]));
     remove(&store, 5);
     assert_eq!(near(&store, SPACE, 9), []);
     put(&store, 0, "later.md", "text");
     store.apply(&[put_n]).expect("changes apply");
-    assert_eq!((near(&store, SPACE, 9), lacking(&store, SPACE)), (vec![(5, 0, 10), (0, 0, 20)], vec![]));
+    assert_eq!((near(&store, SPACE, 9), missing(&store, SPACE)), (vec![(5, 0, 10), (0, 0, 20)], vec![]));
 }
 
 /// Nothing is embedded twice.
@@ -347,8 +354,8 @@ pub fn vectors_survive_reopening<S: NoteStorage<Store: BothStores>>(storage: &S)
     if storage.lasts() {
         let store = opened(storage);
         assert_eq!((near(&store, SPACE, 9), coverage(&store, SPACE)), (vec![(0, 0, 10)], (1, 1)));
-        assert_eq!(store.lacking(SPACE, Grade(7), 9).expect("it lists"), []);
-        assert_eq!(lacking(&store, SPACE), [(0, 0)]);
+        assert_eq!(store.missing(SPACE, Grade(7), 9).expect("it lists"), []);
+        assert_eq!(missing(&store, SPACE), [(0, 0)]);
     }
 }
 
@@ -363,7 +370,7 @@ pub fn vectors_outlive_the_notes_of_another_fingerprint<S: NoteStorage<Store: Bo
         store.load("parser 2").expect("a store loads");
         assert_eq!((near(&store, SPACE, 9), coverage(&store, SPACE)), (vec![], (0, 0)));
         put(&store, 7, "n.md", "text");
-        assert_eq!((near(&store, SPACE, 9), lacking(&store, SPACE)), (vec![(7, 0, 10)], vec![]));
+        assert_eq!((near(&store, SPACE, 9), missing(&store, SPACE)), (vec![(7, 0, 10)], vec![]));
         drop(store);
         assert!(storage.open().load(FINGERPRINT).expect("a store loads").notes.is_empty());
     }
@@ -374,7 +381,7 @@ pub fn vectors_outlive_the_notes_of_another_fingerprint<S: NoteStorage<Store: Bo
 enum Step {
     /// Keys, and the texts they get; none is a removal.
     Apply(Vec<(u32, Option<Vec<usize>>)>),
-    /// Takes some of what is lacking, as the one that embeds would.
+    /// Takes some of what is missing, as the one that embeds would.
     Embed {
         space: usize,
         grade: u8,
@@ -410,9 +417,9 @@ pub fn random_vector_changes_match_the_model<S: NoteStorage<Store: BothStores>>(
                     apply(&store, &changes);
                 }
                 Step::Embed { space, grade, limit } => {
-                    let lacking = model.lacking(&spaces[space], Grade(grade), limit).expect("it lists");
-                    prop_assert_eq!(&store.lacking(&spaces[space], Grade(grade), limit).expect("it lists"), &lacking);
-                    let vectors: Vec<_> = lacking.iter().map(|passage| (passage.hash, spread(passage.hash))).collect();
+                    let missing = model.missing(&spaces[space], Grade(grade), limit).expect("it lists");
+                    prop_assert_eq!(&store.missing(&spaces[space], Grade(grade), limit).expect("it lists"), &missing);
+                    let vectors: Vec<_> = missing.iter().map(|passage| (passage.hash, spread(passage.hash))).collect();
                     model.put_vectors(&spaces[space], Grade(grade), &vectors).expect("vectors are kept");
                     store.put_vectors(&spaces[space], Grade(grade), &vectors).expect("vectors are kept");
                 }
@@ -427,8 +434,9 @@ pub fn random_vector_changes_match_the_model<S: NoteStorage<Store: BothStores>>(
                 for limit in [2, 99] {
                     let near = |store: &dyn VectorStore| {
                         let calibration = Calibration { slope: 0.8, offset: 0.1 };
-                        let admits = |key: NoteKey| key.0 != 3;
-                        store.nearest(space, &[0.6, 0.8, 0.0], calibration, limit, &admits).expect("it searches")
+                        let among: NoteSet = (0..100).filter(|key| *key != 3).map(NoteKey).collect();
+                        let query = VectorQuery::new(space, &[0.6, 0.8, 0.0], limit);
+                        store.nearest(&VectorQuery { calibration, among: Some(&among), ..query }).expect("it searches")
                     };
                     let (found, expected) = (near(&store), near(&model));
                     let places = |hits: &[VectorHit]| {

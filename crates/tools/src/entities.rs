@@ -12,13 +12,13 @@ use crate::tool_error::ToolError;
 pub(crate) const MAX_ENTITIES: usize = 20;
 
 /// At most `limit` entities whose description or observations link to a note. Warns if there are more.
-pub(crate) fn speaking_of(
+pub(crate) fn linking_entities(
     call: &Call<'_>,
     snapshot: &Snapshot,
     key: NoteKey,
     limit: usize,
 ) -> Result<Vec<EntityName>, ToolError> {
-    let (entities, count) = call.knowledge.speaking_of(snapshot, key, limit)?;
+    let (entities, count) = call.knowledge.linking_entities(snapshot, key, limit)?;
     if count > entities.len() {
         call.warn(format!(
             "{} of {count} entities that link to {} are shown",

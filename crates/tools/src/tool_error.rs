@@ -246,8 +246,8 @@ mod tests {
 
     #[test]
     fn errors_contain_neither_sql_nor_outside_paths() {
-        let store = ToolError::from(StoreError::new("searched", "no such table: notes at /home/ada/.quipu"));
-        assert_eq!(store.message, "the index could not be searched; the server's log has the details");
+        let store = ToolError::from(StoreError::new("search the index", "no such table: notes at /home/ada/.quipu"));
+        assert_eq!(store.message, "cannot search the index; the server's log has the details");
 
         let made_up = std::io::Error::new(std::io::ErrorKind::PermissionDenied, "at path /home/ada/.tmp1");
         let error = ToolError::from(WriteError::Write { path: "a.md".into(), source: made_up });

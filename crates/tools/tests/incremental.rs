@@ -111,7 +111,7 @@ proptest! {
         for edit in &edits {
             let Some(path) = make(&vault, edit) else { continue };
             knowledge.apply(&FileBatch::Paths(vec![path]), &|_| {}).expect("a vault in memory can be read");
-            knowledge.keep().expect("a store in memory keeps anything");
+            knowledge.store_links().expect("a store in memory keeps anything");
             // Fills the caches.
             answers(&running);
         }

@@ -87,7 +87,7 @@ fn check_all_or_nothing(root: &Path, changes: &[FileChange], is_done: Option<boo
         assert_eq!(found_done, is_done);
     }
     let vault = open(root);
-    let mut kept = vault.kept().unwrap();
+    let mut kept = vault.trashed().unwrap();
     kept.sort_by(|a, b| a.path.cmp(&b.path));
     let kept: Vec<String> = kept
         .iter()
@@ -149,7 +149,7 @@ fn open(root: &Path) -> FolderVault {
 
 fn kept_texts(root: &Path) -> Vec<String> {
     let read = |version: &str| std::fs::read_to_string(root.join(".quipu/trash").join(version)).unwrap();
-    open(root).kept().unwrap().iter().map(|kept| read(&kept.version)).collect()
+    open(root).trashed().unwrap().iter().map(|kept| read(&kept.version)).collect()
 }
 
 fn is_leftover(root: &Path) -> Option<String> {

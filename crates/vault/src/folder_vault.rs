@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use quipu_core::RequestKey;
 use quipu_core::model::{FileStat, VaultPath, Warning};
-use quipu_core::ports::{FileChange, FileContent, Kept, Listing, VaultError, VaultFiles, WriteError};
+use quipu_core::ports::{FileChange, FileContent, Listing, TrashedFile, VaultError, VaultFiles, WriteError};
 
 use crate::dir::{Dir, Metadata, is_no_folder};
 use crate::folder::{Resolved, join, resolve};
@@ -206,11 +206,11 @@ impl VaultFiles for FolderVault {
         find().map_err(|source| VaultError::Read { path: OWN_FOLDER.to_owned(), source })
     }
 
-    fn kept(&self) -> Result<Vec<Kept>, VaultError> {
+    fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
         trash::list(self)
     }
 
-    fn restore(&self, kept: &Kept) -> Result<FileStat, WriteError> {
+    fn restore(&self, kept: &TrashedFile) -> Result<FileStat, WriteError> {
         trash::restore(self, kept)
     }
 }

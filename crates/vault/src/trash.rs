@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use quipu_core::model::{ContentHash, FileStat, VaultPath};
-use quipu_core::ports::{Clock, FileChange, Kept, KeptReason, SystemClock, VaultError, VaultFiles, WriteError};
+use quipu_core::ports::{Clock, FileChange, SystemClock, TrashReason, TrashedFile, VaultError, VaultFiles, WriteError};
 
 use crate::dir::{Dir, FileKind, if_exists};
 use crate::failpoint;
@@ -27,14 +27,14 @@ const TRASH: &str = "trash";
 /// Versions removed before the lock is released for other writers.
 const PRUNE_BATCH: usize = 100;
 const TIME: &str = "%Y%m%dT%H%M%S";
-const REASONS: [KeptReason; 3] = [KeptReason::Deleted, KeptReason::Replaced, KeptReason::Moved];
+const REASONS: [TrashReason; 3] = [TrashReason::Deleted, TrashReason::Replaced, TrashReason::Moved];
 
 /// Every version in the trash, newest first. Folders with names of another form are ignored.
-pub(crate) fn list(vault: &FolderVault) -> Result<Vec<Kept>, VaultError> {
+pub(crate) fn list(vault: &FolderVault) -> Result<Vec<TrashedFile>, VaultError> {
     list_all(vault).map_err(|source| VaultError::Read { path: join(OWN_FOLDER, TRASH), source })
 }
 
-fn list_all(vault: &FolderVault) -> io::Result<Vec<Kept>> {
+fn list_all(vault: &FolderVault) -> io::Result<Vec<TrashedFile>> {
     let mut kept = Vec::new();
     let Some(trash) = if_exists(own_folder::open_below(&vault.open_root()?, TRASH))? else { return Ok(kept) };
     for (name, kind) in trash.entries()? {
@@ -50,7 +50,7 @@ fn list_all(vault: &FolderVault) -> io::Result<Vec<Kept>> {
 }
 
 /// Restores a version through [`write::apply`].
-pub(crate) fn restore(vault: &FolderVault, kept: &Kept) -> Result<FileStat, WriteError> {
+pub(crate) fn restore(vault: &FolderVault, kept: &TrashedFile) -> Result<FileStat, WriteError> {
     let path = &kept.path;
     let missing = || WriteError::Missing { path: path.clone() };
     // The version comes from a client: only the names of this module are looked up.
@@ -83,7 +83,7 @@ pub(crate) fn restore(vault: &FolderVault, kept: &Kept) -> Result<FileStat, Writ
 /// Deletes the versions that are older than a time; returns their number. In batches, so that writers do not wait long. Under
 /// the lock no journal is open that could need a version.
 pub(crate) fn prune(vault: &FolderVault, before_ns: i64) -> io::Result<usize> {
-    let old: Vec<Kept> = list_all(vault)?.into_iter().filter(|kept| kept.at_ns < before_ns).collect();
+    let old: Vec<TrashedFile> = list_all(vault)?.into_iter().filter(|kept| kept.at_ns < before_ns).collect();
     for batch in old.chunks(PRUNE_BATCH) {
         let lock = write::lock(vault)?;
         batch.iter().try_for_each(|kept| remove(&lock.root, &kept.version))?;
@@ -135,11 +135,11 @@ impl TrashBatch {
     }
 
     /// The path of a version, from the trash.
-    pub(crate) fn version(&self, reason: KeptReason, path: impl Display) -> String {
+    pub(crate) fn version(&self, reason: TrashReason, path: impl Display) -> String {
         format!("{}/{path}", self.folder(reason))
     }
 
-    fn folder(&self, reason: KeptReason) -> String {
+    fn folder(&self, reason: TrashReason) -> String {
         format!("{}-{}", self.stem, reason_name(reason))
     }
 }
@@ -170,7 +170,7 @@ pub(crate) fn add(
 
 /// Adds a version to the trash that an undo removes.
 pub(crate) fn add_undone(root: &Dir, dir: &Dir, name: &str, path: &str) -> io::Result<()> {
-    let version = TrashBatch::new(root)?.version(KeptReason::Replaced, path);
+    let version = TrashBatch::new(root)?.version(TrashReason::Replaced, path);
     let mut changed = BTreeSet::new();
     add(root, (dir, name), &version, &mut changed)?;
     changed.iter().try_for_each(|path| root.open_below(path)?.sync())
@@ -237,8 +237,8 @@ fn collect(
     folder: &Dir,
     trash_name: &str,
     at: &str,
-    (at_ns, reason): (i64, KeptReason),
-    kept: &mut Vec<Kept>,
+    (at_ns, reason): (i64, TrashReason),
+    kept: &mut Vec<TrashedFile>,
 ) -> io::Result<()> {
     for (name, kind) in folder.entries()? {
         let Some(name) = name.to_str() else { continue };
@@ -248,7 +248,7 @@ fn collect(
             FileKind::File => {
                 if let (Ok(path), Some(metadata)) = (VaultPath::parse(&path), folder.metadata(name)?) {
                     let version = format!("{trash_name}/{path}");
-                    kept.push(Kept { version, path, at_ns, reason, size: metadata.stat.size });
+                    kept.push(TrashedFile { version, path, at_ns, reason, size: metadata.stat.size });
                 }
             }
             FileKind::Link | FileKind::Other => {}
@@ -257,7 +257,7 @@ fn collect(
     Ok(())
 }
 
-fn folder_of(kept: &Kept) -> &str {
+fn folder_of(kept: &TrashedFile) -> &str {
     kept.version.split_once('/').map_or("", |(folder, _)| folder)
 }
 
@@ -269,7 +269,7 @@ pub(crate) fn timestamp(at_ns: i64) -> String {
 }
 
 /// The time and reason in the name of a trash folder.
-fn parse_name(name: &str) -> Option<(i64, KeptReason)> {
+fn parse_name(name: &str) -> Option<(i64, TrashReason)> {
     let mut parts = name.split('-');
     let (time, count, reason) = (parts.next()?, parts.next()?, parts.next()?);
     let (seconds, fraction) = time.strip_suffix('Z')?.split_once('.')?;
@@ -282,10 +282,10 @@ fn parse_name(name: &str) -> Option<(i64, KeptReason)> {
     Some((at_ns, REASONS.into_iter().find(|known| reason_name(*known) == reason)?))
 }
 
-fn reason_name(reason: KeptReason) -> &'static str {
+fn reason_name(reason: TrashReason) -> &'static str {
     match reason {
-        KeptReason::Deleted => "deleted",
-        KeptReason::Replaced => "replaced",
-        KeptReason::Moved => "moved",
+        TrashReason::Deleted => "deleted",
+        TrashReason::Replaced => "replaced",
+        TrashReason::Moved => "moved",
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use quipu_core::RequestKey;
 use quipu_core::model::{ContentHash, FileStat, VaultPath, fold};
-use quipu_core::ports::{FileChange, KeptReason, WriteError};
+use quipu_core::ports::{FileChange, TrashReason, WriteError};
 
 use crate::dir::{Dir, Metadata, if_exists, is_no_folder};
 use crate::failpoint;
@@ -177,7 +177,7 @@ impl<'a> Plan<'a> {
                     *self.stats.last_mut().expect("pushed above") = Some(metadata.stat);
                     return Ok(());
                 }
-                let trashed = self.trash.version(KeptReason::Replaced, path);
+                let trashed = self.trash.version(TrashReason::Replaced, path);
                 let op = FileOp::Replace { old: (*expected).into(), new: new.into(), trashed };
                 let template = Template::new(&location, metadata);
                 self.add(path, location, op, Some(bytes), Some(template));
@@ -191,17 +191,17 @@ impl<'a> Plan<'a> {
                 // If the file system ignores case, the name is free only after the old file is deleted. Otherwise the new
                 // file comes first, so that the note always exists.
                 if is_case_change {
-                    self.delete(from, location, *expected, KeptReason::Moved);
+                    self.delete(from, location, *expected, TrashReason::Moved);
                     self.create(to, free, bytes, template);
                 } else {
                     self.create(to, free, bytes, template);
-                    self.delete(from, location, *expected, KeptReason::Moved);
+                    self.delete(from, location, *expected, TrashReason::Moved);
                 }
             }
             FileChange::Delete { path, expected } => {
                 let (location, _) = expected_location(vault, root, path, *expected)?;
                 refuse_link(path, &location)?;
-                self.delete(path, location, *expected, KeptReason::Deleted);
+                self.delete(path, location, *expected, TrashReason::Deleted);
             }
         }
         Ok(())
@@ -216,7 +216,7 @@ impl<'a> Plan<'a> {
         self.add(path, location, FileOp::Create { new: ContentHash::of(bytes).into() }, Some(bytes), template);
     }
 
-    fn delete(&mut self, path: &VaultPath, location: FileLocation, expected: ContentHash, reason: KeptReason) {
+    fn delete(&mut self, path: &VaultPath, location: FileLocation, expected: ContentHash, reason: TrashReason) {
         let trashed = self.trash.version(reason, path);
         self.add(path, location, FileOp::Delete { old: expected.into(), trashed }, None, None);
     }

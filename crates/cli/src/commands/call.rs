@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use clap::Args;
-use quipu_core::{NoKey, RequestKey, Session};
+use quipu_core::{InvalidKey, RequestKey, Session};
 use quipu_tools::{Access, Registry, Reply, ToolInfo, Toolset, nearest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ impl Call {
     }
 
     fn key(&self) -> Result<Option<RequestKey>, Failure> {
-        self.key.as_deref().map(str::parse).transpose().map_err(|error: NoKey| Failure::failed(error.to_string()))
+        self.key.as_deref().map(str::parse).transpose().map_err(|error: InvalidKey| Failure::failed(error.to_string()))
     }
 
     /// Puts what stands in stdin in the place that was left for it.

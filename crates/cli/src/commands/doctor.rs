@@ -316,7 +316,7 @@ fn damaged_index(open: &OpenVault) -> Result<Vec<Finding>, Failure> {
 }
 
 fn trash(open: &OpenVault) -> Result<Vec<Finding>, Failure> {
-    let kept = open.knowledge.kept().map_err(|error| Failure::failed(error.to_string()))?;
+    let kept = open.knowledge.trashed().map_err(|error| Failure::failed(error.to_string()))?;
     if kept.is_empty() {
         return Ok(Vec::new());
     }

@@ -228,7 +228,7 @@ impl OpenVault {
 
     /// Saves resolved links, so that the next start need not resolve them again.
     pub(super) fn save_links(&self) {
-        if let Err(error) = self.knowledge.keep() {
+        if let Err(error) = self.knowledge.store_links() {
             tracing::warn!("the next start will be slower: {error}: {}", error.source);
         }
     }

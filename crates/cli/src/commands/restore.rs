@@ -4,7 +4,7 @@ use clap::Args;
 use jiff::Timestamp;
 use quipu_core::Knowledge;
 use quipu_core::model::{NoteId, NoteKey, VaultPath};
-use quipu_core::ports::{Kept, KeptReason};
+use quipu_core::ports::{TrashReason, TrashedFile};
 use serde::{Deserialize, Serialize};
 
 use super::open_vault::VaultLocation;
@@ -100,13 +100,13 @@ impl Restore {
                 )),
             );
         }
-        if wanted.reason == KeptReason::Moved && copies.is_empty() {
+        if wanted.reason == TrashReason::Moved && copies.is_empty() {
             output.aside(&Line::new().dim("the note was moved then: what it became is left as it is"));
         }
         Ok(Outcome::Fine)
     }
 
-    fn choose<'a>(&self, id: &str, kept: &'a [Kept]) -> Result<&'a Kept, Failure> {
+    fn choose<'a>(&self, id: &str, kept: &'a [TrashedFile]) -> Result<&'a TrashedFile, Failure> {
         let wanted = NoteId::new(id);
         let versions = || kept.iter().filter(|version| version.path.note_id() == wanted);
         let found = match &self.version {
@@ -123,7 +123,7 @@ impl Restore {
         })
     }
 
-    fn list(&self, kept: &[Kept], output: &mut Output) -> Result<(), Failure> {
+    fn list(&self, kept: &[TrashedFile], output: &mut Output) -> Result<(), Failure> {
         if self.json {
             return output.json(&kept.iter().map(row).collect::<Vec<_>>());
         }
@@ -153,28 +153,28 @@ fn copies(knowledge: &Knowledge, path: &VaultPath) -> Vec<String> {
     same.map(|(other, _)| snapshot.note(*other).path.to_string()).collect()
 }
 
-fn kept(knowledge: &Knowledge) -> Result<Vec<Kept>, Failure> {
-    knowledge.kept().map_err(|error| Failure::failed(format!("cannot list what is kept: {error}")))
+fn kept(knowledge: &Knowledge) -> Result<Vec<TrashedFile>, Failure> {
+    knowledge.trashed().map_err(|error| Failure::failed(format!("cannot list what is kept: {error}")))
 }
 
-fn row(kept: &Kept) -> Row<'_> {
+fn row(kept: &TrashedFile) -> Row<'_> {
     let reason = match kept.reason {
-        KeptReason::Deleted => "deleted",
-        KeptReason::Replaced => "replaced",
-        KeptReason::Moved => "moved",
+        TrashReason::Deleted => "deleted",
+        TrashReason::Replaced => "replaced",
+        TrashReason::Moved => "moved",
     };
     Row { version: &kept.version, path: kept.path.as_str(), at: at(kept), reason, bytes: kept.size }
 }
 
-fn before(reason: KeptReason) -> &'static str {
+fn before(reason: TrashReason) -> &'static str {
     match reason {
-        KeptReason::Deleted => "before it was deleted",
-        KeptReason::Replaced => "before it was replaced",
-        KeptReason::Moved => "before it was moved",
+        TrashReason::Deleted => "before it was deleted",
+        TrashReason::Replaced => "before it was replaced",
+        TrashReason::Moved => "before it was moved",
     }
 }
 
-fn at(kept: &Kept) -> String {
+fn at(kept: &TrashedFile) -> String {
     let time = Timestamp::from_nanosecond(i128::from(kept.at_ns)).expect("64 bits of nanoseconds reach 1677 to 2262");
     format!("{time:.0}")
 }

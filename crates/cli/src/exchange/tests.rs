@@ -34,7 +34,7 @@ fn tie_some(store: &MemMemory) {
         NoteTie { owner, target: format!("plan {}", place % 5), path }
     };
     let ties: Vec<NoteTie> = owners.step_by(3).enumerate().map(tie).collect();
-    store.retie(&[], &ties).unwrap();
+    store.repoint_links(&[], &ties).unwrap();
 }
 
 #[test]

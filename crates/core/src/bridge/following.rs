@@ -47,7 +47,7 @@ impl Knowledge {
         // Whoever comes second waits until the first is done, and finds the ties made.
         let _alone = self.following.lock();
         for moves in self.indexer.take_moves() {
-            let followed = self.ties_after(&moves).map(|ties| self.retie(&ties));
+            let followed = self.ties_after(&moves).map(|ties| self.repoint_links(&ties));
             if let Err(error) = followed {
                 self.warn_lost(&error.to_string());
             }
@@ -74,9 +74,9 @@ impl Knowledge {
     }
 
     /// Makes and takes away ties. A failure is told: the note is renamed all the same.
-    pub(crate) fn retie(&self, ties: &Retied) {
+    pub(crate) fn repoint_links(&self, ties: &Retied) {
         let Some(memory) = self.memory.as_ref().filter(|_| !ties.is_empty()) else { return };
-        if let Err(failure) = memory.store().retie(&ties.gone, &ties.made) {
+        if let Err(failure) = memory.store().repoint_links(&ties.gone, &ties.made) {
             self.warn_lost(&failure.to_string());
         }
     }

@@ -19,7 +19,7 @@ use crate::model::NoteKey;
 use crate::ports::{MemoryFailure, NoteTie, TextOwner};
 
 /// The notes that an entity speaks of, in the vault as it was at that moment.
-pub struct SpokenOf {
+pub struct LinkedNotes {
     /// The vault.
     pub snapshot: Arc<Snapshot>,
     /// Each note once, in the order of the texts, with the target of the first link to it as written.
@@ -35,19 +35,19 @@ impl Knowledge {
     }
 
     /// The notes that the texts of an entity link to; `None` where they link to nothing at all.
-    pub fn spoken_of(&self, detail: &EntityDetail) -> Result<Option<SpokenOf>, MemoryError> {
+    pub fn linked_notes(&self, detail: &EntityDetail) -> Result<Option<LinkedNotes>, MemoryError> {
         let links = detail.links();
         let Some(memory) = self.memory.as_ref().filter(|_| !links.is_empty()) else { return Ok(None) };
         self.catch_up();
         let (snapshot, meant) = self.meanings(memory, &links)?;
         let mut seen = FxHashSet::default();
         let notes = links.into_iter().zip(meant).filter_map(|(link, meant)| Some((meant?, link.link.target)));
-        Ok(Some(SpokenOf { notes: notes.filter(|(key, _)| seen.insert(*key)).collect(), snapshot }))
+        Ok(Some(LinkedNotes { notes: notes.filter(|(key, _)| seen.insert(*key)).collect(), snapshot }))
     }
 
     /// At most `limit` entities whose texts link to a note of a snapshot, in order of id, and how many there are in all.
     /// None where there is no memory.
-    pub fn speaking_of(
+    pub fn linking_entities(
         &self,
         snapshot: &Snapshot,
         key: NoteKey,

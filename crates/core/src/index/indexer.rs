@@ -302,7 +302,7 @@ impl Indexer {
         let after = self.snapshot();
         let keys = writer.touched_keys(before, &after);
         writer.touched = Touched::default();
-        self.warnings.note_changes(before, &after, &keys);
+        self.warnings.log_changes(before, &after, &keys);
         if !keys.is_empty() {
             self.listeners.tell(&Changes::new(before, &after, &keys));
         }
@@ -325,12 +325,12 @@ impl Indexer {
 
     /// Saves the resolved links, which the next start then need not resolve. Does nothing while a batch is applied or
     /// before the first pass is over: the links would be outdated at once.
-    pub fn keep_links(&self) -> Result<(), StoreError> {
+    pub fn store_links(&self) -> Result<(), StoreError> {
         let Some(mut writer) = self.writer_within(Duration::ZERO) else { return Ok(()) };
         if writer.links_are_saved || writer.store_is_lost || !self.wait_ready(Duration::ZERO) {
             return Ok(());
         }
-        self.store.keep_links(&kept_links::encode(&self.snapshot()))?;
+        self.store.store_links(&kept_links::encode(&self.snapshot()))?;
         writer.links_are_saved = true;
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::{Knowledge, RequestKey};
 impl Knowledge {
     /// Deletes a note into the vault's trash; `false` when there is no such note.
     pub fn delete_note(&self, session: &Session, request: Option<RequestKey>, id: &str) -> Result<bool, NoteError> {
-        let taken_in = self.take_in_exact(id);
+        let taken_in = self.index_exact(id);
         let write = |mut writer: Writing<'_>| {
             taken_in?;
             // An error, so that a call that another process carried out meanwhile is known again.

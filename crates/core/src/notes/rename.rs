@@ -86,11 +86,11 @@ impl Knowledge {
         let ties = self.ties_through(&mut preview).inspect_err(|error| self.warn_lost(&error.to_string()));
         let ties = ties.unwrap_or_default();
         // Before the files: whatever happens in between, no link of memory is lost.
-        self.retie(&ties);
+        self.repoint_links(&ties);
         let stats = match self.vault.apply_for(&changes, request) {
             Ok(stats) => stats,
             Err(error) => {
-                self.retie(&ties.reversed());
+                self.repoint_links(&ties.reversed());
                 return Err(error.into());
             }
         };

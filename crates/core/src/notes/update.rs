@@ -54,7 +54,7 @@ impl Knowledge {
         if update.title.is_none() && update.content.is_none() && update.tags.is_none() {
             return Err(NoteError::NothingToDo);
         }
-        let taken_in = self.take_in_exact(update.id);
+        let taken_in = self.index_exact(update.id);
         let write = |writer: Writing<'_>| {
             taken_in?;
             self.rewrite(session, request, update, writer)

@@ -1,40 +1,41 @@
-//! Texts as vectors: close in direction, close in meaning.
+//! Texts to vectors: texts of similar meaning get vectors of similar direction.
 
 use super::Calibration;
 
 /// Turns texts into vectors of length one.
 ///
-/// An embedder may be a model in the program or a server elsewhere, so it may fail, and what asked it goes on without.
+/// An embedder may be a model in the program or a remote provider, so it may fail; the caller then works without vectors.
 pub trait Embedder: Send + Sync {
-    /// Names the space its vectors lie in: model, version, and whatever else changes a vector. Vectors of two spaces are
-    /// never compared, and a space that comes back finds its vectors still there.
+    /// Names the space of its vectors: model, version, and every setting that changes a vector. Vectors of two spaces are
+    /// never compared. Stored vectors of other spaces stay, for when the user switches back.
     fn space(&self) -> &str;
 
-    /// What its vectors are worth on a text that is not English, as against an English one: 0 is nothing, 1 is the same.
-    /// Ranking leans on words where this is low.
+    /// Quality on texts that are not English, relative to English: 0 is useless, 1 is equal. Where it is low, ranking
+    /// relies on words.
     fn worth_beyond_english(&self) -> f32;
 
-    /// The cosine of texts that have nothing to do with each other: what a likeness begins at.
+    /// The cosine of unrelated texts: similarities below it mean nothing.
     fn unrelated(&self) -> f32;
 
-    /// One vector for each text, in their order, all of one dimension. What is longer than the model reads is cut.
+    /// One vector for each text, in their order, all of one dimension. Texts longer than the model's input are cut.
     ///
-    /// An empty text has a vector too. Blocks for as long as the model computes or the server takes.
+    /// An empty text has a vector too. Blocks until the model or the provider answers.
     fn embed(&self, role: Role, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError>;
 
-    /// A coarse encoder in the same space that costs next to nothing, where there is one: its vectors serve until those of
+    /// A fast, coarse encoder in the same space, if the model has one: its vectors serve until those of
     /// [`Embedder::embed`] replace them.
     fn coarse_encoder(&self) -> Option<Box<dyn CoarseEncoder + '_>> {
         None
     }
 
-    /// How the similarities of vectors by [`Embedder::coarse_encoder`] compare with those of its own.
+    /// Maps similarities of coarse vectors to the scale of full ones.
     fn coarse_calibration(&self) -> Calibration {
         Calibration::NONE
     }
 
-    /// The vectors of passages; `None` for one that is refused. All together; where that is refused one by one, so that a
-    /// single odd text keeps no other from its vector. Where all of several are, it is not about the texts.
+    /// The vectors of passages; `None` for a text that the provider rejects. Sends all in one batch; if the batch is
+    /// rejected, one by one, so that a single text does not block the others. If every one of several is rejected, the
+    /// texts are not the cause, and that is an error.
     fn embed_passages(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
         match self.embed(Role::Passage, texts) {
             Ok(vectors) => Ok(vectors.into_iter().map(Some).collect()),
@@ -44,7 +45,7 @@ pub trait Embedder: Send + Sync {
                 let vectors = texts.iter().map(|text| alone(*text)).collect::<Result<Vec<_>, EmbedError>>()?;
                 match vectors.iter().any(Option::is_some) {
                     true => Ok(vectors),
-                    false => Err(EmbedError::Unusable("it refuses every text".into())),
+                    false => Err(EmbedError::Unusable("it rejects every text".into())),
                 }
             }
             Err(error) => Err(error),
@@ -52,28 +53,28 @@ pub trait Embedder: Send + Sync {
     }
 }
 
-/// Makes coarse vectors of passages, for one thread. It may remember what it computed; dropping it frees that.
+/// Computes coarse vectors of passages, for one thread. It may cache results; dropping it frees them.
 pub trait CoarseEncoder {
-    /// A vector of length one in the space of the embedder it is from. Any text has one.
+    /// A vector of length one in the space of its embedder. Any text has one.
     fn encode(&mut self, text: &str) -> Vec<f32>;
 }
 
-/// What a text is to the search. Some models want to be told.
+/// The role of a text in search; some models embed queries and passages differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// What is asked.
+    /// A search query.
     Query,
-    /// What is found.
+    /// A text to be found.
     Passage,
 }
 
-/// Why there are no vectors. Its words reach clients: what happened and what to do, no addresses with secrets in them.
+/// Why embedding failed. The message reaches clients: cause and next step, no addresses that contain secrets.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum EmbedError {
-    /// It cannot be reached, is too slow, or failed in a way that may pass. Worth trying again later.
+    /// The provider cannot be reached, timed out, or failed temporarily. A later retry may succeed.
     #[error("the embedding provider is not available: {0}")]
     Unavailable(String),
-    /// It answered something that is not a vector for each text, or of another dimension than before.
-    #[error("the embedding provider gave an answer that cannot be used: {0}")]
+    /// The response does not have one vector for each text, or has other dimensions than before.
+    #[error("the embedding provider returned an invalid response: {0}")]
     Unusable(String),
 }

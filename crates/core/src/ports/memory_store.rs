@@ -1,64 +1,64 @@
-//! Where memory is kept. Unlike the index it is nobody's copy: it is never rebuilt, only migrated, and every change of it
-//! is logged beside it.
+//! The store of the agents' memory. Unlike the index it is not derived from anything: it is never rebuilt, only migrated,
+//! and every change is logged with it.
 
 use crate::RequestKey;
 use crate::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
 use crate::model::VaultPath;
 
-/// Keeps entities, observations and relations, and the log of every change.
+/// Stores entities, observations and relations, and the log of every change.
 ///
-/// Lists come in ascending order of id unless said otherwise. Answers to a batch come in the order asked.
+/// Lists are in ascending order of id unless stated otherwise. Answers to a batch are in the order of the batch.
 pub trait MemoryStore: Send + Sync {
-    /// The one write door. All changes or none, in their order, each seen by the next; on disk when it returns, through a
-    /// kill or a power cut, with a log entry in the same step. An empty list does nothing and is not logged.
+    /// Every change goes through this method. All changes or none, in their order, each visible to the next. When it
+    /// returns, they survive a kill or a power cut, with a log entry in the same transaction. An empty list does nothing and
+    /// is not logged.
     ///
-    /// Refuses, naming the change: a name that another entity has in any case, something that is not there, a relation
-    /// that is there already. Deleting an entity deletes its observations and relations. Ids are never given twice.
+    /// Refuses, with the index of the change: a name that another entity has (case ignored), an unknown id, a duplicate
+    /// relation. Deleting an entity deletes its observations and relations. Ids are never reused.
     ///
-    /// A request that was applied before, not longer ago than is remembered, changes nothing and gives what it gave then.
+    /// A request whose key is still recorded changes nothing and returns the first result.
     fn apply(&self, changes: &[MemoryChange], author: &Author) -> Result<Applied, ApplyError>;
 
-    /// Whether a request was applied, and is remembered.
+    /// Whether a request was applied and its key is still recorded.
     fn was_applied(&self, request: RequestKey) -> Result<bool, MemoryFailure>;
 
-    /// Takes back one logged change as a change of its own, logged in its turn. Refuses where what it made, changed or
-    /// removed is no longer as that change left it, or something newer hangs on it.
+    /// Undoes one logged change by a new logged change. Refuses if an item has changed since, or a newer item depends on
+    /// it.
     ///
-    /// An undo can be undone, which brings the change back. To undo it once more is to undo what brought it back: that is the
-    /// entry which the log then names.
+    /// An undo can be undone, which redoes the change. To undo that change again, undo the entry that redid it: the log
+    /// names it.
     ///
-    /// A context that the change moved or took away is put back, unless its client has set it since.
+    /// A context that the change moved or cleared is restored, unless its client has set it since.
     fn undo(&self, change: ChangeNumber, author: &Author) -> Result<LoggedChange, UndoError>;
 
-    /// Entities; `None` where there is none.
+    /// Entities; `None` for an unknown id.
     fn entities(&self, ids: &[EntityId]) -> Result<Vec<Option<Entity>>, MemoryFailure>;
 
-    /// For each name, as made by [`crate::memory::name_key`], the entities that have it as name, then those that have it
-    /// as an alias.
+    /// For each name key (see [`crate::memory::name_key`]), the entities with that name, then those with that alias.
     fn entities_called(&self, keys: &[String]) -> Result<Vec<Vec<EntityId>>, MemoryFailure>;
 
-    /// At most `limit` entities behind an id.
+    /// At most `limit` entities with a greater id.
     fn entities_after(&self, after: EntityId, limit: usize) -> Result<Vec<Entity>, MemoryFailure>;
 
-    /// At most `limit` entities, the first `offset` left out.
+    /// At most `limit` entities after the first `offset`.
     fn entities_from(&self, offset: u64, limit: usize) -> Result<Vec<Entity>, MemoryFailure>;
 
-    /// Observations; `None` where there is none.
+    /// Observations; `None` for an unknown id.
     fn observations(&self, ids: &[ObservationId]) -> Result<Vec<Option<Observation>>, MemoryFailure>;
 
     /// All observations of each entity.
     fn observations_of(&self, entities: &[EntityId]) -> Result<Vec<Vec<Observation>>, MemoryFailure>;
 
-    /// At most `limit` observations behind an id.
+    /// At most `limit` observations with a greater id.
     fn observations_after(&self, after: ObservationId, limit: usize) -> Result<Vec<Observation>, MemoryFailure>;
 
-    /// Relations; `None` where there is none.
+    /// Relations; `None` for an unknown id.
     fn relations(&self, ids: &[RelationId]) -> Result<Vec<Option<Relation>>, MemoryFailure>;
 
-    /// At most `limit` relations behind an id.
+    /// At most `limit` relations with a greater id.
     fn relations_after(&self, after: RelationId, limit: usize) -> Result<Vec<Relation>, MemoryFailure>;
 
-    /// At most `limit` relations that pass a filter, the first `offset` left out.
+    /// At most `limit` relations that match a filter, after the first `offset`.
     fn relations_where(
         &self,
         filter: &RelationFilter,
@@ -69,33 +69,33 @@ pub trait MemoryStore: Send + Sync {
     /// All relations with both ends among these entities.
     fn relations_among(&self, entities: &[EntityId]) -> Result<Vec<Relation>, MemoryFailure>;
 
-    /// The sources of all relations of one type, in whatever case its ASCII letters are, into any of these entities. May
-    /// repeat.
+    /// The sources of all relations of one type (ASCII case ignored) into any of these entities. May contain
+    /// duplicates.
     fn sources_into(&self, targets: &[EntityId], relation_type: &str) -> Result<Vec<EntityId>, MemoryFailure>;
 
-    /// How many entities there are.
+    /// The number of entities.
     fn entity_count(&self) -> Result<u64, MemoryFailure>;
 
-    /// How much there is of everything. Slower: it looks at every row.
+    /// The number of all items. Slower: it scans every row.
     fn counts(&self) -> Result<MemoryCounts, MemoryFailure>;
 
     /// The newest log entry's number; 0 before the first.
     fn head(&self) -> Result<ChangeNumber, MemoryFailure>;
 
-    /// What changed behind a log entry. Whoever keeps something derived from memory follows it by this, whichever process
-    /// made the changes.
-    fn touched_since(&self, change: ChangeNumber) -> Result<Touched, MemoryFailure>;
+    /// The change feed: what changed after a log entry, in whichever process. Data derived from memory is kept current
+    /// with it.
+    fn changed_since(&self, change: ChangeNumber) -> Result<ChangedIds, MemoryFailure>;
 
     /// At most `limit` log entries before a number, newest first.
     fn log_before(&self, before: ChangeNumber, limit: usize) -> Result<Vec<LoggedChange>, MemoryFailure>;
 
-    /// The entity that a client last took as its context.
+    /// The entity that a client last set as its context.
     fn context(&self, client: &str) -> Result<Option<EntityId>, MemoryFailure>;
 
-    /// Remembers a client's context, or that it has none. Not logged. Goes when the entity goes.
+    /// Stores or clears a client's context. Not logged. Deleting the entity clears it.
     fn set_context(&self, client: &str, entity: Option<EntityId>, at_ns: i64) -> Result<(), MemoryFailure>;
 
-    /// At most `limit` vectors of a space behind an owner, in order of owner.
+    /// At most `limit` vectors of a space after an owner, in order of owner.
     fn vectors_after(
         &self,
         space: &str,
@@ -103,9 +103,9 @@ pub trait MemoryStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<(TextOwner, StoredVector)>, MemoryFailure>;
 
-    /// Keeps vectors, in place of any of the same space and owner. Not logged: they can be computed again. Those whose
-    /// owner is gone are passed over. A vector goes with its owner, and stays when the owner's text changes: it says
-    /// itself of which text it is.
+    /// Stores vectors, replacing those of the same space and owner. Not logged: they can be computed again. Vectors of
+    /// unknown owners are ignored. A vector is deleted with its owner, and stays when the owner's text changes:
+    /// its `text_hash` tells which text it belongs to.
     fn put_vectors(&self, space: &str, vectors: &[(TextOwner, StoredVector)]) -> Result<(), MemoryFailure>;
 
     /// The ties of each owner's links, in order of target.
@@ -114,22 +114,22 @@ pub trait MemoryStore: Send + Sync {
     /// Every tie to the note at a path, in order of owner and target.
     fn ties_to(&self, path: &VaultPath) -> Result<Vec<NoteTie>, MemoryFailure>;
 
-    /// Every description and observation with `[[` in it that was replaced or deleted, and whose it was: an undo may bring
-    /// it back. In order of the log; may repeat, and may be there again.
+    /// Every replaced or deleted description and observation that contains `[[`, with its owner: an undo may restore it.
+    /// In log order; may contain duplicates and texts that exist again.
     fn linking_texts_gone(&self) -> Result<Vec<(TextOwner, String)>, MemoryFailure>;
 
-    /// Takes some ties away and then makes others, in place of any of the same owner and target; all or nothing. Not
-    /// logged: no text changes by it. A tie stays when its owner goes, since the owner may come back; what takes
-    /// over an entity's description in a merge, another entity or an observation, gets its ties.
-    fn retie(&self, gone: &[NoteTie], made: &[NoteTie]) -> Result<(), MemoryFailure>;
+    /// Removes some ties, then adds others, replacing those of the same owner and target; all or nothing. Not logged: no
+    /// text changes. A tie stays when its owner is deleted, since an undo may restore the owner. In a merge, the entity or
+    /// observation that takes over a description takes over its ties.
+    fn repoint_links(&self, removed: &[NoteTie], added: &[NoteTie]) -> Result<(), MemoryFailure>;
 
-    /// What another program did to the place where memory is kept while it was open, and what a person can do: nothing is
-    /// written there any more. Cheap. `None` where all is well.
+    /// Whether another program replaced the open memory file: cause and next step, for the user. Nothing is written there any
+    /// more. Cheap.
     fn replaced(&self) -> Option<String> {
         None
     }
 
-    /// Looks for damage; each finding is a sentence. Slow: reads everything.
+    /// Checks for damage; each finding is a sentence. Slow: reads everything.
     fn check(&self) -> Result<Vec<String>, MemoryFailure>;
 }
 
@@ -138,14 +138,14 @@ pub trait MemoryStore: Send + Sync {
 pub enum MemoryChange {
     /// A new entity.
     CreateEntity(NewEntity),
-    /// Other fields for an entity.
+    /// New values for fields of an entity.
     UpdateEntity {
         /// Which.
         id: EntityId,
-        /// What becomes of it.
+        /// The new values.
         update: EntityUpdate,
     },
-    /// More of an entity, whatever it has by then: aliases that it does not have, and a description where there is none.
+    /// Adds to an entity: aliases that it does not have, and a description if it has none.
     CompleteEntity {
         /// Which.
         id: EntityId,
@@ -154,28 +154,27 @@ pub enum MemoryChange {
         /// What it is.
         description: Option<String>,
     },
-    /// An entity goes, with its observations and relations.
+    /// Deletes an entity with its observations and relations.
     DeleteEntity {
         /// Which.
         id: EntityId,
     },
-    /// One entity becomes part of another: see [`Entity::absorbing`]. Observations move. Relations move too, but for those that
-    /// go: between the two, of the one that goes with itself, and what is there already. Whose context it was has the
-    /// other for it.
+    /// Merges one entity into another: see [`Entity::absorbing`]. Observations and relations move; relations between the two,
+    /// of `from` with itself, and duplicates are deleted. Contexts of `from` become contexts of `into`.
     MergeEntity {
-        /// Goes.
+        /// The entity that is deleted.
         from: EntityId,
-        /// Stays.
+        /// The entity that remains.
         into: EntityId,
     },
     /// A new observation.
     AddObservation {
-        /// Of what.
+        /// Its entity.
         entity: EntityRef,
-        /// In words.
+        /// Its text.
         text: String,
     },
-    /// An observation goes.
+    /// Deletes an observation.
     DeleteObservation {
         /// Which.
         id: ObservationId,
@@ -189,40 +188,40 @@ pub enum MemoryChange {
         /// Free text.
         relation_type: String,
     },
-    /// A relation goes.
+    /// Deletes a relation.
     DeleteRelation {
         /// Which.
         id: RelationId,
     },
-    /// The times of what an earlier change of the same list made, for things that come from elsewhere and had a past there.
+    /// Sets the times of an item that an earlier change of the same list created, for imports.
     SetTimes {
-        /// The place of that change in the list.
+        /// The index of that change in the list.
         made: usize,
-        /// When it was made, in nanoseconds since 1970.
+        /// When it was created, in nanoseconds since 1970.
         created_ns: i64,
         /// When it last changed.
         updated_ns: i64,
     },
-    /// What a link in the text that an earlier change of the same list made is tied to, as it was elsewhere. Not logged, like
-    /// [`MemoryStore::retie`].
+    /// Adds a tie to a text that an earlier change of the same list created, for imports. Not logged, like
+    /// [`MemoryStore::repoint_links`].
     Tie {
-        /// The place of that change in the list.
+        /// The index of that change in the list.
         made: usize,
         /// The link's target as written.
         target: String,
-        /// Where the note is.
+        /// The note's path.
         path: VaultPath,
     },
-    /// A change that makes something, which gets this number: greater than any that was given to its kind.
+    /// A change that creates an item with this id, which must be greater than every earlier id of its kind.
     Numbered {
-        /// The number.
+        /// The id.
         number: i64,
         /// The change.
         change: Box<MemoryChange>,
     },
 }
 
-/// An entity that is to be.
+/// An entity to be created.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewEntity {
     /// Not blank, not taken.
@@ -242,14 +241,14 @@ pub struct EntityUpdate {
     pub name: Option<String>,
     /// Canonical.
     pub entity_type: Option<String>,
-    /// In place of all there were.
+    /// Replaces all aliases.
     pub aliases: Option<Vec<String>>,
-    /// `Some(None)` takes it away.
+    /// `Some(None)` removes it.
     pub description: Option<Option<String>>,
 }
 
 impl EntityUpdate {
-    /// The entity with the new values, updated at that time.
+    /// The entity with the new values and a new update time.
     pub fn applied_to(&self, entity: &Entity, at_ns: i64) -> Entity {
         let Entity { name, entity_type, aliases, description, .. } = entity;
         Entity {
@@ -263,38 +262,38 @@ impl EntityUpdate {
     }
 }
 
-/// An entity that is there, or one that an earlier change of the same list makes.
+/// An existing entity, or one that an earlier change of the same list creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntityRef {
-    /// That is there.
+    /// An existing entity.
     Id(EntityId),
-    /// Made by the change at this place of the list.
+    /// Created by the change at this index of the list.
     Made(usize),
 }
 
-/// Who changes memory, by what, and when.
+/// Who changes memory, with which tool, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Author {
-    /// The client's name; empty when it gave none.
+    /// The client's name; may be empty.
     pub client: String,
     /// The tool or command.
     pub tool: String,
     /// The time, in nanoseconds since 1970.
     pub at_ns: i64,
-    /// Names the call, where it may be made again. Not in the log.
+    /// The key of the call, if it may be retried. Not in the log.
     pub request: Option<RequestKey>,
 }
 
-/// What came of a list of changes.
+/// The result of a list of changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
     /// The log entry; 0 for an empty list.
     pub change: ChangeNumber,
-    /// For each change what it made or left, or what it deleted.
+    /// For each change, the item it created, changed or deleted.
     pub outcomes: Vec<MemoryItem>,
 }
 
-/// One thing of memory, as it is or was.
+/// One item of memory, in its present or a past version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemoryItem {
     /// An entity.
@@ -306,7 +305,7 @@ pub enum MemoryItem {
 }
 
 impl MemoryItem {
-    /// Whose text it has, if it has any.
+    /// The owner of its text, if it has a text.
     pub fn text_owner(&self) -> Option<TextOwner> {
         match self {
             Self::Entity(entity) => Some(TextOwner::Entity(entity.id)),
@@ -315,7 +314,7 @@ impl MemoryItem {
         }
     }
 
-    /// The same thing with other times.
+    /// The same item with other times.
     pub fn at_times(&self, created_ns: i64, updated_ns: i64) -> Self {
         match self.clone() {
             Self::Entity(entity) => Self::Entity(Entity { created_ns, updated_ns, ..entity }),
@@ -325,7 +324,7 @@ impl MemoryItem {
     }
 }
 
-/// The number of a log entry. Later entries have greater ones.
+/// The number of a log entry. Later entries have greater numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ChangeNumber(pub i64);
 
@@ -334,17 +333,17 @@ pub struct ChangeNumber(pub i64);
 pub struct LoggedChange {
     /// Its number.
     pub number: ChangeNumber,
-    /// Who, by what, when.
+    /// Who made it, with which tool, and when.
     pub author: Author,
-    /// The entry that this one took back.
+    /// The entry that this one undid.
     pub undoes: Option<ChangeNumber>,
-    /// The entry that took this one back, unless it was taken back itself.
+    /// The entry that undid this one, unless that was undone.
     pub undone_by: Option<ChangeNumber>,
-    /// Each thing that changed: what it was and what it became, in the order of the change.
+    /// Each changed item before and after, in the order of the change.
     pub steps: Vec<(Option<MemoryItem>, Option<MemoryItem>)>,
 }
 
-/// Which relations are asked for. What is `None` may be anything.
+/// Selects relations; `None` matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RelationFilter {
     /// The source.
@@ -355,7 +354,7 @@ pub struct RelationFilter {
     pub relation_type: Option<String>,
 }
 
-/// How much there is.
+/// The number of items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryCounts {
     /// Entities.
@@ -366,9 +365,9 @@ pub struct MemoryCounts {
     pub relations: u64,
 }
 
-/// What some log entries changed. Whether it is still there must be asked.
+/// The ids of items that some log entries changed. The items may be deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Touched {
+pub struct ChangedIds {
     /// The newest entry among them.
     pub head: ChangeNumber,
     /// Sorted, none twice.
@@ -379,32 +378,32 @@ pub struct Touched {
     pub relations: Vec<RelationId>,
 }
 
-/// Whose text something is of.
+/// The owner of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TextOwner {
-    /// An entity's, see [`Entity::as_text`].
+    /// An entity, see [`Entity::as_text`].
     Entity(EntityId),
-    /// An observation's.
+    /// An observation.
     Observation(ObservationId),
 }
 
-/// What a link in the text of memory means, now that its note no longer goes by the name it was written with.
+/// The target of a link in a text of memory whose note no longer has the name in the link.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NoteTie {
-    /// In whose text.
+    /// The owner of the text.
     pub owner: TextOwner,
     /// The link's target as written.
     pub target: String,
-    /// Where the note is.
+    /// The note's path.
     pub path: VaultPath,
 }
 
-/// A vector of length one in a quarter of its size: each number is its code times the scale.
+/// A vector of length one as 8-bit codes: each number is its code times the scale.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredVector {
-    /// Tells the text it was made of from others.
+    /// The hash of the embedded text.
     pub text_hash: i64,
-    /// What one step of a code is worth.
+    /// The value of one step of a code.
     pub scale: f32,
     /// One for each dimension.
     pub codes: Box<[i8]>,
@@ -416,7 +415,7 @@ pub enum ApplyError {
     /// A change breaks a rule.
     #[error("change {change}: {refusal}")]
     Refused {
-        /// Its place in the list.
+        /// Its index in the list.
         change: usize,
         /// The rule.
         refusal: Refusal,
@@ -430,7 +429,7 @@ pub enum ApplyError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Another entity has the name.
-    #[error("entity {by} has the name already")]
+    #[error("entity {by} already has the name")]
     NameTaken {
         /// Which.
         by: EntityId,
@@ -444,40 +443,40 @@ pub enum Refusal {
     /// There is no such relation.
     #[error("there is no relation {0}")]
     NoRelation(RelationId),
-    /// The relation is there.
-    #[error("relation {0} says the same already")]
+    /// The relation exists.
+    #[error("relation {0} already says the same")]
     RelationExists(RelationId),
-    /// No earlier change of the list made anything there.
-    #[error("change {0} of the list made nothing")]
+    /// The change at that index created no item.
+    #[error("change {0} of the list created nothing")]
     NothingMade(usize),
-    /// A thing of its kind has or had the number, or a greater one.
-    #[error("the number {0} may have been given before")]
+    /// An item of its kind has or had the id or a greater one.
+    #[error("the id {0} may have been used before")]
     NumberGiven(i64),
-    /// An entity cannot become part of itself.
+    /// An entity cannot be merged into itself.
     #[error("entity {0} cannot be merged into itself")]
     Itself(EntityId),
 }
 
-/// Why a change was not taken back. Nothing has changed.
+/// Why a change was not undone. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError {
     /// The log has no such entry.
     #[error("there is no change {}", .0.0)]
     Unknown(ChangeNumber),
-    /// It was taken back before.
-    #[error("change {} was undone by change {} already", .change.0, .by.0)]
+    /// It was undone before.
+    #[error("change {} was already undone by change {}", .change.0, .by.0)]
     Undone {
         /// Which.
         change: ChangeNumber,
-        /// By which.
+        /// The change that undid it.
         by: ChangeNumber,
     },
-    /// Something newer hangs on it.
+    /// A newer item depends on it.
     #[error("change {} cannot be undone: {reason}", .change.0)]
     Depended {
         /// Which.
         change: ChangeNumber,
-        /// What is in the way, as the rest of the sentence.
+        /// The dependency, as the rest of the sentence.
         reason: String,
     },
     /// The store failed.
@@ -485,21 +484,21 @@ pub enum UndoError {
     Failed(#[from] MemoryFailure),
 }
 
-/// Why the store failed. Its own words say no more than what could not be done, since they reach clients, as does the
-/// advice; all of why is in its source, for logs and the command line.
+/// Why the store failed. The message and the advice reach clients; the full cause is in `source`, for logs and the command
+/// line.
 #[derive(Debug, thiserror::Error)]
-#[error("the memory could not be {action}")]
+#[error("cannot {action} the memory")]
 pub struct MemoryFailure {
-    /// What could not be done, to end a sentence: "read", "changed", "checked".
+    /// A verb: "read", "change", "check".
     pub action: &'static str,
-    /// What a client may know of why, and what it can do, to follow a colon. `None` where it can do nothing.
+    /// Cause and next step for the client, to follow a colon. `None` if it can do nothing.
     pub advice: Option<String>,
-    /// What went wrong, with paths and the backend's words.
+    /// The cause, with paths and the backend's message.
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
 impl MemoryFailure {
-    /// Wraps a backend's error with what could not be done, without advice.
+    /// Wraps a backend's error with the action that failed, without advice.
     pub fn new(action: &'static str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self { action, advice: None, source: source.into() }
     }

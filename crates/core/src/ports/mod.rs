@@ -1,8 +1,8 @@
-//! What the domain needs from outside, in its own words. Each port is implemented by one crate and by `testkit`.
+//! What the domain needs from outside. Each port is implemented by one crate and by `testkit`.
 //!
-//! Ports are synchronous: every implementation we have or plan (files, SQLite, tantivy, a database client) blocks or
-//! computes, and a front door runs a whole call on one worker thread. They take batches and have no closure transactions,
-//! so that a store across a network can implement them.
+//! Ports are synchronous: files, SQLite, tantivy and database clients block or compute, and a call runs on one worker
+//! thread. They take batches, and filters as data instead of closures, so that a store across a network can implement
+//! them.
 
 mod clock;
 mod embedder;
@@ -15,13 +15,17 @@ mod vector_store;
 pub use clock::{Clock, SystemClock};
 pub use embedder::{CoarseEncoder, EmbedError, Embedder, Role};
 pub use memory_store::{
-    Applied, ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, LoggedChange, MemoryChange, MemoryCounts,
-    MemoryFailure, MemoryItem, MemoryStore, NewEntity, NoteTie, Refusal, RelationFilter, StoredVector, TextOwner,
-    Touched, UndoError,
+    Applied, ApplyError, Author, ChangeNumber, ChangedIds, EntityRef, EntityUpdate, LoggedChange, MemoryChange,
+    MemoryCounts, MemoryFailure, MemoryItem, MemoryStore, NewEntity, NoteTie, Refusal, RelationFilter, StoredVector,
+    TextOwner, UndoError,
 };
-pub use note_store::{Loaded, NoteChange, NoteStore, RankedText, StoreError, TextHit, TextHits, TextMatch, TextQuery};
+pub use note_store::{
+    Loaded, NoteChange, NoteSet, NoteStore, RankedText, StoreError, TextHit, TextHits, TextMatch, TextQuery,
+};
 pub use sources::{SinceThen, SourcedNote, Sources, Traced, TracedSource};
 pub use vault_files::{
-    FileChange, FileContent, Kept, KeptReason, ListedFile, Listing, VaultError, VaultFiles, WriteError,
+    FileChange, FileContent, ListedFile, Listing, TrashReason, TrashedFile, VaultError, VaultFiles, WriteError,
 };
-pub use vector_store::{Calibration, Coverage, EXACT_HITS, Grade, Lacking, PassageHash, VectorHit, VectorStore};
+pub use vector_store::{
+    Calibration, Coverage, EXACT_HITS, Grade, MissingVector, PassageHash, VectorHit, VectorQuery, VectorStore,
+};

@@ -1,4 +1,4 @@
-//! What the index remembers between runs: derived from the files, and may be deleted at any time.
+//! The index between runs: derived from the files, and may be deleted at any time.
 
 use std::sync::Arc;
 
@@ -6,55 +6,58 @@ use rustc_hash::FxHashSet;
 
 use crate::model::{FileStat, Note, NoteKey};
 
-/// Keeps the catalog of notes and the text index as one.
+/// Notes to which a search is limited.
+pub type NoteSet = FxHashSet<NoteKey>;
+
+/// Stores the catalog of notes and the text index as one.
 ///
-/// Everything here can be rebuilt from the vault, so a store that finds itself damaged, of another format or of another
-/// `fingerprint` starts empty rather than failing.
+/// Everything here can be rebuilt from the vault, so a store that is damaged, of another format or of another
+/// `fingerprint` starts empty instead of failing.
 pub trait NoteStore: Send + Sync {
-    /// Everything kept by earlier runs with this fingerprint (the parser's version and the settings that shape a note).
-    /// Called once, before anything else.
+    /// Everything stored by earlier runs with this fingerprint (the parser's version and the settings that affect
+    /// parsing). Called once, before anything else.
     fn load(&self, fingerprint: &str) -> Result<Loaded, StoreError>;
 
-    /// The one write door. All changes or none, seen by every later call, kept through a kill of the process. A power
-    /// cut may take the newest changes: the vault still has them.
+    /// The only method that changes notes. All changes or none, visible to every later call; they survive a kill of the
+    /// process. A power cut may lose the newest changes: the vault still has them.
     ///
-    /// A touch or a removal under a key that the store does not know does nothing: its put may have failed before, on a
-    /// full disk for one, and must not take every later list with it.
+    /// A touch or a removal of an unknown key does nothing: its put may have failed before, for example on a full disk,
+    /// and must not make every later batch fail.
     fn apply(&self, changes: &[NoteChange<'_>]) -> Result<(), StoreError>;
 
-    /// Keeps what every link means for the next [`NoteStore::load`], instead of what was kept before. The bytes say
-    /// themselves which notes they are of, so they may outlive these.
-    fn keep_links(&self, links: &[u8]) -> Result<(), StoreError>;
+    /// Replaces the stored targets of all links, for the next [`NoteStore::load`]. The bytes contain a fingerprint of the
+    /// notes they belong to, so they may be older than the notes.
+    fn store_links(&self, links: &[u8]) -> Result<(), StoreError>;
 
-    /// The sections that match best, best first, ties by key and section; those that tie with the last of the limit are
-    /// given too, since whoever asks may have another order for ties. Scores depend on the notes alone, not on what was
-    /// changed before. Sees every change applied before.
+    /// The sections that match best, best first, ties by key and section. Sections that tie with the last one within the
+    /// limit are included, since the caller may order ties differently. Scores depend on the present notes only, not on
+    /// earlier changes. Sees every change applied before.
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError>;
 
-    /// The sections with any of some words, to be weighed against other findings; as many, and in the order, as by
+    /// The sections with any of the words, to be combined with other rankings; limit and order as in
     /// [`NoteStore::search_text`].
     fn rank_text(&self, text: &str, limit: usize) -> Result<RankedText, StoreError>;
 
-    /// The notes whose text was lost while the store was open, because its text index turned out to be damaged: to be put
-    /// again. Until they are, a search fails: to find nothing would be a lie.
+    /// The notes whose text was lost because the text index was found corrupt while open: the caller puts them again.
+    /// Until then a search fails: an empty result would be wrong.
     fn text_lost(&self) -> Result<Vec<NoteKey>, StoreError>;
 
-    /// Everything was put again that can be: searches answer from what there is. What is still missing (a file that cannot
-    /// be read) is named by the next load.
+    /// Ends the failure of searches after [`NoteStore::text_lost`]: the caller has put again what it can. The next load
+    /// names what is still missing (for example a file that cannot be read).
     fn accept_loss(&self);
 
-    /// Looks for damage; each finding is a sentence. Slow: reads everything.
+    /// Checks for damage; each finding is a sentence. Slow: reads everything.
     fn check(&self) -> Result<Vec<String>, StoreError>;
 }
 
-/// What a store remembered.
+/// What a store has from earlier runs.
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// In no particular order, keys unique.
     pub notes: Vec<(NoteKey, Note)>,
     /// Notes of the list above whose text did not reach the text index before a crash: to be put again.
     pub text_missing: Vec<NoteKey>,
-    /// What [`NoteStore::keep_links`] was last given, if anything.
+    /// The argument of the last [`NoteStore::store_links`].
     pub links: Option<Vec<u8>>,
 }
 
@@ -65,7 +68,7 @@ pub enum NoteChange<'a> {
     Put {
         /// Its slot.
         key: NoteKey,
-        /// What is known of it.
+        /// Its metadata.
         note: &'a Note,
         /// The file's whole text; the note's section ranges point into it.
         text: &'a str,
@@ -77,7 +80,7 @@ pub enum NoteChange<'a> {
         /// The new stat.
         stat: FileStat,
     },
-    /// Gone. The slot may be used again, also later in the same list.
+    /// The note is deleted. Its slot may be reused, also later in the same list.
     Remove {
         /// Its slot.
         key: NoteKey,
@@ -89,20 +92,20 @@ pub enum NoteChange<'a> {
 pub struct TextQuery {
     /// As typed.
     pub text: String,
-    /// At most this many sections, but for ties.
+    /// At most this many sections, except for ties.
     pub limit: usize,
-    /// Only in these notes, where it is given. Applied before the limit.
-    pub among: Option<Arc<FxHashSet<NoteKey>>>,
+    /// Only sections of these notes; `None` means all. Applied before the limit.
+    pub among: Option<Arc<NoteSet>>,
 }
 
-/// The outcome of a search by words.
+/// The result of a search by words.
 #[derive(Debug, Default)]
 pub struct TextHits {
     /// Best first.
     pub hits: Vec<TextHit>,
-    /// How far the query had to be relaxed to find them.
+    /// How far the query was relaxed.
     pub matched: TextMatch,
-    /// How many sections match at that level, beyond the limit too.
+    /// How many sections match at that level, including those beyond the limit.
     pub total: usize,
 }
 
@@ -111,7 +114,7 @@ pub struct TextHits {
 pub struct RankedText {
     /// Best first.
     pub hits: Vec<TextHit>,
-    /// What a section with every word at its best would score: the scale of the scores above.
+    /// The highest possible score: that of a section with every word at its best.
     pub most: f32,
 }
 
@@ -122,38 +125,38 @@ pub struct TextHit {
     pub key: NoteKey,
     /// Its index in the note's sections.
     pub section: usize,
-    /// BM25; comparable within one answer only.
+    /// BM25; comparable within one result only.
     pub score: f32,
 }
 
-/// How strictly a query was taken. Users complain most of a strict AND that finds nothing, so it is relaxed step by step,
-/// and said.
+/// How strictly a query was matched. A strict AND that finds nothing is the most frequent complaint of users, so the
+/// query is relaxed step by step, and the result says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TextMatch {
-    /// The words stand together as typed.
+    /// The words occur together as typed.
     #[default]
     Phrase,
-    /// Every word occurs, but for some that most sections have.
+    /// Every word occurs, except some that most sections contain.
     AllWords,
-    /// Every word occurs, but some are not in the vault and were taken for similar ones, or for parts of longer ones.
+    /// Every word occurs, but words unknown in the vault were replaced by similar ones or by longer words containing them.
     Similar,
     /// Some word occurs.
     AnyWord,
 }
 
-/// Why a store failed. Its own words say no more than what could not be done, since they reach clients; why is in its
-/// source, for logs and the command line.
+/// Why a store failed. The message reaches clients, so it names the action only; the cause is in `source`, for logs and the
+/// command line.
 #[derive(Debug, thiserror::Error)]
-#[error("the index could not be {action}")]
+#[error("cannot {action}")]
 pub struct StoreError {
-    /// What could not be done, to end a sentence: "loaded", "updated", "searched", "checked".
+    /// The action, to follow "cannot": "load the index", "search the index".
     pub action: &'static str,
-    /// What went wrong, with paths and the backend's words.
+    /// The cause, with paths and the backend's message.
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
 impl StoreError {
-    /// Wraps a backend's error with what could not be done.
+    /// Wraps a backend's error with the action that failed.
     pub fn new(action: &'static str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self { action, source: source.into() }
     }

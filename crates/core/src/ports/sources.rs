@@ -3,67 +3,67 @@
 use crate::model::{SourceVersion, VaultPath};
 use crate::staleness::SourceRef;
 
-/// Knows what a note's `source_refs` name, now and when the note last changed.
+/// Resolves the `source_refs` of notes, now and at the time the note last changed.
 ///
-/// Nothing outside the vault and the repository it lies in is ever opened, whatever a reference says. Never fails: what
-/// cannot be found out is [`SinceThen::Unknown`], and a warning tells why.
+/// Opens nothing outside the vault and the repository around it. Never fails: a source whose past cannot be read is
+/// [`SinceThen::Unknown`], and a warning says why.
 pub trait Sources: Send + Sync {
-    /// The files that some references name now, with their content. By path, each once; a bounded number.
+    /// The files that references name now, with their content. By path, without duplicates; a bounded number.
     fn versions(&self, refs: &[SourceRef]) -> Vec<SourceVersion>;
 
-    /// What became of each note's sources since the note itself last changed. One answer for each note, in their order.
+    /// What happened to each note's sources since the note last changed. One answer for each note, in their order.
     ///
-    /// That moment is the last commit that changed the note, where there is history. A note with changes of its own that
-    /// are not committed, or without history, goes by what is `remembered`. Looks at the files anew each time.
+    /// With git history, "last changed" is the last commit that changed the note. A note with uncommitted changes or
+    /// without history is compared with `remembered`. Looks at the files on every call.
     fn trace(&self, notes: &[SourcedNote<'_>]) -> Traced;
 }
 
 /// A note that names its sources.
 #[derive(Debug, Clone)]
 pub struct SourcedNote<'a> {
-    /// Where it lies.
+    /// Its path.
     pub path: &'a VaultPath,
     /// What it names; not empty.
     pub refs: Vec<SourceRef>,
-    /// Its sources when its present bytes were first seen.
+    /// Its sources when its present bytes were first indexed.
     pub remembered: &'a [SourceVersion],
 }
 
-/// What became of the sources of some notes.
+/// The result of [`Sources::trace`].
 #[derive(Debug, Default)]
 pub struct Traced {
     /// For each note its sources, by path.
     pub notes: Vec<Vec<TracedSource>>,
-    /// What could not be found out, and what to do about it. Safe to show to a client.
+    /// Which comparisons failed, and what to do. Safe to show to a client.
     pub warnings: Vec<String>,
 }
 
 /// One source of a note.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TracedSource {
-    /// Its path as a reader of the note would write it; the reference itself where it names nothing.
+    /// Its path as in `source_refs`; the reference itself where it matches no file.
     pub path: String,
-    /// What became of it.
+    /// What happened to it.
     pub since: SinceThen,
 }
 
-/// What became of a source since its note last changed.
+/// What happened to a source since its note last changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SinceThen {
     /// The same content.
     Same,
-    /// Other content, or not there at the time.
+    /// Other content, or created since.
     Changed {
-        /// When it first changed, as far as is known: nanoseconds since 1970.
+        /// The first known change: nanoseconds since 1970.
         at_ns: i64,
     },
-    /// Not there now, and once it was.
+    /// Deleted.
     Gone {
-        /// When it went, where that is known.
+        /// When, if known.
         at_ns: Option<i64>,
     },
-    /// Not there now, and nobody has ever seen it.
+    /// Matches no file, and never did.
     NeverSeen,
-    /// There is a history that would tell, and it could not be read, or not far enough.
+    /// History exists, but could not be read, or not far enough.
     Unknown,
 }

@@ -1,74 +1,75 @@
-//! The user's files: the truth about notes.
+//! The user's files: the source of truth about notes.
 
 use crate::RequestKey;
 use crate::model::{ContentHash, FileStat, VaultPath, Warning};
 
 /// Reads and changes the files of one vault. Nothing else in the program opens them.
 ///
-/// A file that the vault's rules leave out (hidden, git-ignored, excluded, not Markdown, a link out of the vault) does not
-/// exist for any method here.
+/// A file that the vault's rules exclude (hidden, git-ignored, excluded by settings, not Markdown, a symbolic link out of
+/// the vault) does not exist for these methods.
 pub trait VaultFiles: Send + Sync {
-    /// Every note file, sorted by path in byte order, and what had to be left out with the reason.
+    /// Every note file, sorted by path in byte order, and what had to be skipped, with the reason.
     fn list(&self) -> Result<Listing, VaultError>;
 
-    /// The note files at or below a path: the file itself, everything in the folder, or nothing where neither is there.
-    /// Sorted. Costs what lies below the path, not what lies in the vault.
+    /// The note files at or below a path: the file itself, everything in the folder, or nothing if the path does not
+    /// exist. Sorted. The cost depends on the files below the path, not on the size of the vault.
     fn list_below(&self, path: &VaultPath) -> Result<Listing, VaultError>;
 
-    /// The whole file as it is now; `None` when there is no such note file.
+    /// The whole file; `None` if there is no such note file.
     fn read(&self, path: &VaultPath) -> Result<Option<FileContent>, VaultError>;
 
-    /// The paths, in their true spelling, of all files and folders at `path` when case is ignored, rules or no rules: an
-    /// exact match first, the others in byte order.
+    /// The exact paths of all files and folders that equal `path` when case is ignored, excluded ones too: an exact match
+    /// first, the others in byte order.
     fn find_any_case(&self, path: &VaultPath) -> Result<Vec<VaultPath>, VaultError>;
 
-    /// Where the file at a path really lies: elsewhere when a link is on the way. Two paths to one file have one real path.
+    /// The path with symbolic links resolved. Two paths to one file have the same real path.
     fn real_path(&self, path: &VaultPath) -> Result<VaultPath, VaultError> {
         Ok(path.clone())
     }
 
-    /// The one write door. Applies all changes or none; when it returns `Ok` they are on disk and survive a power cut.
+    /// Every write goes through this method. Applies all changes or none; when it returns `Ok` they are on disk and
+    /// survive a power cut.
     ///
-    /// Every `expected` version and every absence is checked first, and again as each file is put in place. Whatever is
-    /// replaced, moved away or deleted is kept and can be brought back by [`VaultFiles::restore`]. A crash in the middle
-    /// is finished or undone at the next opening. Returns what each changed file is now, `None` for deleted ones.
+    /// Every `expected` version and every absence is checked first, and again as each file is put in place. Files that are
+    /// replaced, moved or deleted go to the trash, from where [`VaultFiles::restore`] brings them back. After a crash, the
+    /// next opening completes or undoes the write. Returns the new stat of each file, `None` for deleted ones.
     fn apply(&self, changes: &[FileChange]) -> Result<Vec<Option<FileStat>>, WriteError> {
         self.apply_for(changes, None)
     }
 
-    /// The same for a request that may come again: that it was carried out is remembered in the same step, as far as the
-    /// end of a process goes. Nobody is left to repeat it after a power cut.
+    /// Like [`VaultFiles::apply`], for a request that a client may retry: the key is recorded in the same step. The record
+    /// survives a kill of the process, not a power cut, after which no client is left to retry.
     fn apply_for(
         &self,
         changes: &[FileChange],
         request: Option<RequestKey>,
     ) -> Result<Vec<Option<FileStat>>, WriteError>;
 
-    /// Where the file of a request's first change is, if the request was carried out and is remembered. For a deleted file
-    /// it is where it was.
+    /// The path of a request's first change, if the request was applied and is still recorded. For a deleted file it is
+    /// the old path.
     fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError>;
 
-    /// What was kept, newest first.
-    fn kept(&self) -> Result<Vec<Kept>, VaultError>;
+    /// The files in the trash, newest first.
+    fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError>;
 
-    /// Brings a kept version back to where it was. A file that is there now is kept in its turn, unless it is equal.
-    fn restore(&self, kept: &Kept) -> Result<FileStat, WriteError>;
+    /// Restores a file from the trash to its old path. A different file at that path goes to the trash.
+    fn restore(&self, trashed: &TrashedFile) -> Result<FileStat, WriteError>;
 }
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// The note files, sorted by path.
     pub files: Vec<ListedFile>,
-    /// What could not be read or named, and why.
+    /// Files and folders that were skipped, and why.
     pub warnings: Vec<Warning>,
-    /// Folders and files that are there and could not be read, by path; empty for the root. Files in such a folder are
-    /// missing from this list, which says nothing of whether they are there.
+    /// Folders and files that exist but could not be read, by path; empty for the root. Files in such a folder are
+    /// missing from `files`, but may exist.
     pub unread: Vec<String>,
 }
 
 impl Listing {
-    /// Whether a path is one that could not be read, or lies below one.
+    /// Whether a path could not be read, or lies below one that could not.
     pub fn is_unread(&self, path: &VaultPath) -> bool {
         self.unread.iter().any(|unread| {
             let below = path.as_str().strip_prefix(unread.as_str());
@@ -80,65 +81,65 @@ impl Listing {
 /// One file of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedFile {
-    /// Where it lies.
+    /// Its path.
     pub path: VaultPath,
     /// Its size and time.
     pub stat: FileStat,
 }
 
-/// A file as read: the stat was taken before and after and is that of these bytes.
+/// A file as read. The stat belongs to these bytes: it was the same before and after reading.
 #[derive(Debug, Clone)]
 pub struct FileContent {
-    /// Every byte.
+    /// The whole content.
     pub bytes: Vec<u8>,
     /// Size and time.
     pub stat: FileStat,
-    /// The version.
+    /// The hash of the content.
     pub hash: ContentHash,
 }
 
-/// One change of the write door.
+/// One change of [`VaultFiles::apply`].
 #[derive(Debug, Clone)]
 pub enum FileChange {
-    /// A new file; its folders are made as needed. Refused when anything is there in any case.
+    /// A new file; missing folders are created. Fails if a file exists whose path equals it when case is ignored.
     Create {
-        /// Where.
+        /// Its path.
         path: VaultPath,
-        /// Its bytes.
+        /// Its content.
         bytes: Vec<u8>,
     },
     /// New bytes for a file that must be the expected version.
     Replace {
-        /// Where.
+        /// Its path.
         path: VaultPath,
-        /// What it must be now.
+        /// The version it must have now.
         expected: ContentHash,
-        /// What it becomes.
+        /// The new content.
         bytes: Vec<u8>,
     },
-    /// A new place, and possibly new bytes, for a file that must be the expected version. The place must be free, but a
-    /// change of case alone is allowed.
+    /// A new path, and possibly new bytes, for a file that must be the expected version. The path must be free; a change of
+    /// case only is allowed.
     Move {
-        /// From where.
+        /// The old path.
         from: VaultPath,
-        /// To where.
+        /// The new path.
         to: VaultPath,
-        /// What it must be now.
+        /// The version it must have now.
         expected: ContentHash,
-        /// What it becomes.
+        /// The new content.
         bytes: Vec<u8>,
     },
-    /// Gone from the vault, kept for [`VaultFiles::restore`].
+    /// Moves a file to the trash.
     Delete {
-        /// Where.
+        /// Its path.
         path: VaultPath,
-        /// What it must be now.
+        /// The version it must have now.
         expected: ContentHash,
     },
 }
 
 impl FileChange {
-    /// Where the file is afterwards, or where it was.
+    /// The path of the file after the change, or its old path if it is deleted.
     pub fn place(&self) -> &VaultPath {
         match self {
             Self::Create { path, .. } | Self::Replace { path, .. } | Self::Delete { path, .. } => path,
@@ -147,27 +148,27 @@ impl FileChange {
     }
 }
 
-/// A version that a write replaced or deleted.
+/// A file that a write replaced, moved or deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
-    /// Names this version; sorts by time.
+pub struct TrashedFile {
+    /// Identifies this version; sorts by time.
     pub version: String,
-    /// Where it was.
+    /// Its old path.
     pub path: VaultPath,
-    /// When it was put aside, in nanoseconds since 1970.
+    /// When it was moved to the trash, in nanoseconds since 1970.
     pub at_ns: i64,
     /// Why.
-    pub reason: KeptReason,
+    pub reason: TrashReason,
     /// Bytes.
     pub size: u64,
 }
 
-/// Why a version was put aside.
+/// Why a file is in the trash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeptReason {
-    /// Its note was deleted.
+pub enum TrashReason {
+    /// It was deleted.
     Deleted,
-    /// New bytes took its place.
+    /// New bytes replaced it.
     Replaced,
     /// It was moved to another path.
     Moved,
@@ -176,12 +177,12 @@ pub enum KeptReason {
 /// Why the vault could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
-    /// The file system said no.
+    /// The file system returned an error.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// What was read, from the vault's root.
+        /// The path, from the vault's root.
         path: String,
-        /// What it said.
+        /// The cause.
         source: std::io::Error,
     },
 }
@@ -195,19 +196,19 @@ pub enum WriteError {
         /// Which file.
         path: VaultPath,
     },
-    /// There is something at the new path.
+    /// The new path is taken.
     #[error("{existing} exists")]
     Exists {
-        /// What is there, in its true spelling.
+        /// The existing file, in its exact spelling.
         existing: VaultPath,
     },
-    /// The file is gone.
-    #[error("{path} is no longer there")]
+    /// The file does not exist.
+    #[error("{path} does not exist any more")]
     Missing {
         /// Which file.
         path: VaultPath,
     },
-    /// The vault's rules leave the path out: hidden, ignored, excluded, reserved, or reached through a link out of it.
+    /// The vault's rules exclude the path: hidden, ignored, excluded, reserved, or behind a link out of the vault.
     #[error("{path} cannot hold a note: {reason}")]
     Refused {
         /// Which path.
@@ -215,20 +216,20 @@ pub enum WriteError {
         /// Which rule.
         reason: &'static str,
     },
-    /// Another process has been writing for longer than a writer waits. Nothing was changed.
+    /// Another process held the write lock for longer than a writer waits.
     #[error("cannot write {path}: {holder} holds the write lock of the vault; retry, and end that process if it hangs")]
     Busy {
-        /// What was to be written, from the vault's root.
+        /// The path to be written, from the vault's root.
         path: String,
         /// The process, as far as it is known.
         holder: String,
     },
-    /// The file system said no: read-only, full, no permission.
+    /// The file system returned an error: read-only, full, no permission.
     #[error("cannot write {path}: {source}")]
     Write {
-        /// What was written, from the vault's root.
+        /// The path that was written, from the vault's root.
         path: String,
-        /// What it said.
+        /// The cause.
         source: std::io::Error,
     },
 }

@@ -1,30 +1,30 @@
-//! Vectors of passages, kept between runs and searched by closeness.
+//! Vectors of passages, kept between runs and searched by similarity.
 //!
-//! A passage is what is embedded as one: see [`crate::search::passages`]. Its hash names its text, so a vector once made
-//! is found again after a rename, a rebuild of the index, or a change of the model and back.
+//! A passage is a text that is embedded as one: see [`crate::search::passages`]. Vectors are stored under the hash of
+//! their text, so a vector is found again after a rename, a rebuild of the index, or a change of the model and back.
 
-use super::StoreError;
+use super::{NoteSet, StoreError};
 use crate::model::NoteKey;
 
-/// Names the text of a passage.
+/// The hash of a passage's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PassageHash(pub [u8; 16]);
 
-/// How exact a vector is. A faster, coarser encoder in the same space may come first and be improved upon later.
+/// How exact a vector is. A fast, coarse encoder in the same space may come first; the model's own vector replaces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Grade(pub u8);
 
 impl Grade {
-    /// Made by the model itself.
+    /// Computed by the model itself.
     pub const FULL: Self = Self(100);
-    /// Made by the model's coarse encoder, see [`super::CoarseEncoder`].
+    /// Computed by the model's coarse encoder, see [`super::CoarseEncoder`].
     pub const COARSE: Self = Self(50);
 }
 
-/// What the similarity of a vector below [`Grade::FULL`] would be on the scale of full ones: `slope * similarity + offset`.
+/// Maps the similarity of a vector below [`Grade::FULL`] to the scale of full ones: `slope * similarity + offset`.
 ///
-/// Coarse vectors lie a little away from where the full ones would, so their similarities to a query are lower and closer
-/// together. Uncorrected, full vectors would push the coarse ones out of the top.
+/// Similarities of coarse vectors are lower and closer together. Uncorrected, full vectors would push the coarse ones out
+/// of the top results.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Calibration {
     /// Above zero.
@@ -43,49 +43,68 @@ impl Calibration {
     }
 }
 
-/// Keeps vectors. Implemented by the store that keeps the notes, so that a put or a removal of a note there is seen here.
+/// Stores vectors. Implemented by the store of the notes, so that changes of notes are visible here.
 ///
-/// Spaces never mix: every method works in the space it is told, and vectors of other spaces stay for when they are back.
-/// So do those of one space with another number of dimensions: a provider may change its model under one name. Whichever
-/// number was last put or searched with is the one that counts.
+/// Vectors of two spaces are never compared: every method works in one space, and vectors of other spaces stay stored.
+/// The same holds for vectors of one space with another number of dimensions, since a provider may change its model
+/// under one name: the number last stored or searched with counts.
 pub trait VectorStore: Send + Sync {
-    /// Passages of known notes that lack a vector of at least this grade, those of the newest files first. At most
-    /// `limit`; a text that stands in several places is named once.
-    fn lacking(&self, space: &str, grade: Grade, limit: usize) -> Result<Vec<Lacking>, StoreError>;
+    /// Passages of known notes without a vector of at least this grade, those of the newest files first. At most
+    /// `limit`; a text that occurs several times is returned once.
+    fn missing(&self, space: &str, grade: Grade, limit: usize) -> Result<Vec<MissingVector>, StoreError>;
 
     /// How many distinct passages there are, and how many of them have a vector.
     fn coverage(&self, space: &str) -> Result<Coverage, StoreError>;
 
-    /// Adds vectors of length one, or replaces coarser ones. All or none; kept through a kill of the process. Refused where
-    /// they are not all of the same dimensions.
+    /// Adds vectors of length one, or replaces coarser ones. All or none; they survive a kill of the process. Fails when
+    /// their dimensions differ.
     fn put_vectors(&self, space: &str, grade: Grade, vectors: &[(PassageHash, Vec<f32>)]) -> Result<(), StoreError>;
 
     /// The sections closest to a vector, closest first, ties by key and section, each section once by its best passage.
-    /// `admits` is asked before the limit is counted. Similarities of coarse vectors are calibrated before they are compared.
-    /// Sees every change made before. Beyond the first [`EXACT_HITS`], similarities may be off by some thousandths, and so
-    /// may be which sections are the last.
-    fn nearest(
-        &self,
-        space: &str,
-        query: &[f32],
-        calibration: Calibration,
-        limit: usize,
-        admits: &(dyn Fn(NoteKey) -> bool + Sync),
-    ) -> Result<Vec<VectorHit>, StoreError>;
+    /// Similarities of coarse vectors are calibrated before they are compared. Sees every change made before. Beyond the
+    /// first [`EXACT_HITS`], similarities may be off by some thousandths, and so may the choice of the last sections.
+    fn nearest(&self, query: &VectorQuery<'_>) -> Result<Vec<VectorHit>, StoreError>;
 }
 
-/// A passage to be embedded.
+/// A search by similarity.
+#[derive(Debug, Clone, Copy)]
+pub struct VectorQuery<'a> {
+    /// The space of the vector.
+    pub space: &'a str,
+    /// The embedded query.
+    pub vector: &'a [f32],
+    /// Corrects similarities of coarse vectors.
+    pub calibration: Calibration,
+    /// At most this many sections.
+    pub limit: usize,
+    /// Only sections of these notes; `None` means all. Applied before the limit.
+    pub among: Option<&'a NoteSet>,
+}
+
+impl<'a> VectorQuery<'a> {
+    /// A search in all notes, without calibration.
+    pub fn new(space: &'a str, vector: &'a [f32], limit: usize) -> Self {
+        Self { space, vector, calibration: Calibration::NONE, limit, among: None }
+    }
+
+    /// Whether sections of a note may be returned.
+    pub fn admits(&self, key: NoteKey) -> bool {
+        self.among.is_none_or(|among| among.contains(&key))
+    }
+}
+
+/// A passage that has to be embedded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lacking {
-    /// A note that has it.
+pub struct MissingVector {
+    /// A note that contains it.
     pub key: NoteKey,
-    /// Which of the note's passages it is, in their order.
+    /// Its index in the note's passages.
     pub passage: usize,
-    /// Its text's name.
+    /// The hash of its text.
     pub hash: PassageHash,
 }
 
-/// How far embedding has come.
+/// Progress of embedding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Coverage {
     /// Distinct passages of all notes.
@@ -96,21 +115,21 @@ pub struct Coverage {
     pub full: usize,
 }
 
-/// So many of the closest are surely the closest, and in their order.
+/// So many hits are exact: surely the closest, and in the right order.
 ///
-/// Who wants more weighs them together with something else, and a thousandth of a cosine decides nothing there; to know it
+/// Callers that want more combine them with other scores, where a thousandth of a cosine decides nothing; computing it
 /// would take longer than the whole search.
 pub const EXACT_HITS: usize = 64;
 
-/// One section found by closeness.
+/// One section found by similarity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorHit {
     /// Its note.
     pub key: NoteKey,
     /// Its index in the note's sections.
     pub section: usize,
-    /// Calibrated cosine, from -1 to 1; of the first [`EXACT_HITS`] that of the vector as it was put.
+    /// Calibrated cosine, from -1 to 1; exact for the first [`EXACT_HITS`].
     pub similarity: f32,
-    /// Of the vector that was closest.
+    /// The grade of the closest vector.
     pub grade: Grade,
 }

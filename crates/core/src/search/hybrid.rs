@@ -16,7 +16,7 @@ use crate::Knowledge;
 use crate::graph::nearness;
 use crate::index::Snapshot;
 use crate::model::{LinkType, NoteKey};
-use crate::ports::{Grade, RankedText, Role, StoreError, VectorHit};
+use crate::ports::{Grade, NoteSet, RankedText, Role, StoreError, VectorHit, VectorQuery};
 
 /// Sections taken from each ranking: enough that what both like is in both.
 const CANDIDATES: usize = 300;
@@ -188,16 +188,14 @@ impl Knowledge {
         Ok(Findings { snapshot, found, total, by_meaning, degraded })
     }
 
-    /// The note closest in meaning to a text, among those admitted, with its cosine.
-    pub fn closest(
-        &self,
-        text: &str,
-        admits: &(dyn Fn(NoteKey) -> bool + Sync),
-    ) -> Result<Option<(NoteKey, f32)>, super::EmbeddingFailed> {
+    /// The note closest in meaning to a text, among some notes, with its cosine.
+    pub fn closest(&self, text: &str, among: &NoteSet) -> Result<Option<(NoteKey, f32)>, super::EmbeddingFailed> {
         let Some(meaning) = &self.meaning else { return Ok(None) };
         let vector = meaning.embedder.embed(Role::Query, &[text])?.pop().unwrap_or_default();
         let calibration = meaning.embedder.coarse_calibration();
-        let near = meaning.vectors.nearest(meaning.embedder.space(), &vector, calibration, 1, admits)?;
+        let space = meaning.embedder.space();
+        let query = VectorQuery { calibration, among: Some(among), ..VectorQuery::new(space, &vector, 1) };
+        let near = meaning.vectors.nearest(&query)?;
         Ok(near.first().map(|hit| (hit.key, hit.similarity)))
     }
 
@@ -214,7 +212,8 @@ impl Knowledge {
         };
         let space = meaning.embedder.space();
         let calibration = meaning.embedder.coarse_calibration();
-        match meaning.vectors.nearest(space, &vector, calibration, CANDIDATES, &|_| true) {
+        let query = VectorQuery { calibration, ..VectorQuery::new(space, &vector, CANDIDATES) };
+        match meaning.vectors.nearest(&query) {
             Ok(near) => {
                 let coverage = meaning.vectors.coverage(space).unwrap_or_default();
                 let missing = coverage.passages - coverage.embedded.min(coverage.passages);

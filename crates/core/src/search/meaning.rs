@@ -12,7 +12,7 @@ use crate::Knowledge;
 use crate::index::{Progress, Snapshot};
 use crate::model::NoteKey;
 use crate::parse::decode;
-use crate::ports::{Coverage, EmbedError, Embedder, Grade, Lacking, PassageHash, StoreError, VectorStore};
+use crate::ports::{Coverage, EmbedError, Embedder, Grade, MissingVector, PassageHash, StoreError, VectorStore};
 
 /// Passages that one of several threads takes at a time.
 const SHARE: usize = 8;
@@ -150,11 +150,11 @@ impl Knowledge {
         }
         let space = meaning.embedder.space();
         let _pass = meaning.coarse_pass.lock();
-        let lacking = meaning.vectors.lacking(space, Grade::COARSE, usize::MAX)?;
-        let (done, total) = (AtomicUsize::new(0), lacking.len());
+        let missing = meaning.vectors.missing(space, Grade::COARSE, usize::MAX)?;
+        let (done, total) = (AtomicUsize::new(0), missing.len());
         let made = on_threads(
             cores().min(COARSE_THREADS),
-            &lacking.chunks(COARSE_SHARE).collect::<Vec<_>>(),
+            &missing.chunks(COARSE_SHARE).collect::<Vec<_>>(),
             || meaning.embedder.coarse_encoder(),
             |encoder, share| {
                 let Some(encoder) = encoder else { return Ok(Vec::new()) };
@@ -173,9 +173,9 @@ impl Knowledge {
     }
 
     /// The texts of passages; `None` where a file is not what the index knows.
-    fn texts_of(&self, snapshot: &Snapshot, wanted: &[Lacking]) -> Vec<(PassageHash, Option<String>)> {
+    fn texts_of(&self, snapshot: &Snapshot, wanted: &[MissingVector]) -> Vec<(PassageHash, Option<String>)> {
         let mut of_note: FxHashMap<NoteKey, Vec<Passage>> = FxHashMap::default();
-        let mut text_of = |wanted: &Lacking| {
+        let mut text_of = |wanted: &MissingVector| {
             let passages = of_note.entry(wanted.key).or_insert_with(|| {
                 let Some(note) = snapshot.get(wanted.key) else { return Vec::new() };
                 match self.vault.read(&note.path) {
@@ -196,14 +196,14 @@ impl Knowledge {
         let mut skipped = meaning.skipped.lock();
         let snapshot = self.snapshot();
         skipped.read_again(&snapshot);
-        let mut lacking = meaning.vectors.lacking(space, Grade::FULL, limit + skipped.len())?;
-        lacking.retain(|passage| !skipped.has(passage.hash));
-        lacking.truncate(limit);
-        if lacking.is_empty() {
+        let mut missing = meaning.vectors.missing(space, Grade::FULL, limit + skipped.len())?;
+        missing.retain(|passage| !skipped.has(passage.hash));
+        missing.truncate(limit);
+        if missing.is_empty() {
             return Ok(Round::Idle);
         }
         let mut texts: Vec<(PassageHash, String)> = Vec::new();
-        for (hash, text) in self.texts_of(&snapshot, &lacking) {
+        for (hash, text) in self.texts_of(&snapshot, &missing) {
             match text {
                 Some(text) => texts.push((hash, text)),
                 None => {

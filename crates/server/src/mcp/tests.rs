@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use quipu_core::model::{FileStat, VaultPath};
 use quipu_core::parse::TitleRule;
-use quipu_core::ports::{FileChange, FileContent, Kept, Listing, SystemClock, VaultError, VaultFiles, WriteError};
+use quipu_core::ports::{
+    FileChange, FileContent, Listing, SystemClock, TrashedFile, VaultError, VaultFiles, WriteError,
+};
 use quipu_core::{Knowledge, Parts, RequestKey, Session};
 use quipu_testkit::store_conformance::NoteStorage;
 use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
@@ -76,10 +78,10 @@ impl VaultFiles for GatedVault {
     fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
         self.files.carried_out(request)
     }
-    fn kept(&self) -> Result<Vec<Kept>, VaultError> {
-        self.files.kept()
+    fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
+        self.files.trashed()
     }
-    fn restore(&self, kept: &Kept) -> Result<FileStat, WriteError> {
+    fn restore(&self, kept: &TrashedFile) -> Result<FileStat, WriteError> {
         self.files.restore(kept)
     }
 }

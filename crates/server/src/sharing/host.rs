@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
-use quipu_core::{NoKey, Session};
+use quipu_core::{InvalidKey, Session};
 use rustc_hash::FxHashMap;
 
 use super::claim::{self, FileId};
@@ -354,7 +354,7 @@ impl Shared {
         match question {
             Question::Call { key, tool, arguments, session } => {
                 let Some((copy, known)) = self.session(process, session) else { return Answered::who_are_you() };
-                let Ok(key) = key.parse() else { return Answered::plain(Answer::Failed(NoKey.to_string())) };
+                let Ok(key) = key.parse() else { return Answered::plain(Answer::Failed(InvalidKey.to_string())) };
                 let registry = engine.registry();
                 let response = match registry.find(&tool) {
                     Ok(tool) => registry.call(tool, arguments.into_owned(), &copy, Some(key)),

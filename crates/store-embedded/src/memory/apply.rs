@@ -68,7 +68,7 @@ impl<'tx> ChangeWriter<'tx> {
             MemoryChange::Tie { made: place, target, path } => {
                 let item = made.get(*place).ok_or(Refusal::NothingMade(*place))?;
                 let owner = item.text_owner().ok_or(Refusal::NothingMade(*place))?;
-                ties::retie(self.tx, &[], &[NoteTie { owner, target: target.clone(), path: path.clone() }])?;
+                ties::repoint_links(self.tx, &[], &[NoteTie { owner, target: target.clone(), path: path.clone() }])?;
                 Ok(item.clone())
             }
             MemoryChange::Numbered { number, change } => {

@@ -8,8 +8,8 @@ use quipu_core::RequestKey;
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
-    Applied, ApplyError, Author, ChangeNumber, LoggedChange, MemoryChange, MemoryCounts, MemoryFailure, MemoryStore,
-    NoteTie, RelationFilter, StoredVector, TextOwner, Touched, UndoError,
+    Applied, ApplyError, Author, ChangeNumber, ChangedIds, LoggedChange, MemoryChange, MemoryCounts, MemoryFailure,
+    MemoryStore, NoteTie, RelationFilter, StoredVector, TextOwner, UndoError,
 };
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
@@ -79,7 +79,7 @@ impl MemoryDatabase {
             opening::checkpoint(&writer)?;
             self.check_file(&writer)
         };
-        settle().map_err(|error: rusqlite::Error| failed("settled", error))
+        settle().map_err(|error: rusqlite::Error| failed("checkpoint", error))
     }
 
     /// An empty memory that is gone with the process.
@@ -90,7 +90,7 @@ impl MemoryDatabase {
             migrate::run(&mut db)?;
             Ok(db)
         };
-        open().map(Self::of_one).map_err(|error: rusqlite::Error| failed("opened", error))
+        open().map(Self::of_one).map_err(|error: rusqlite::Error| failed("open", error))
     }
 
     /// A memory of which everything is asked through one connection.
@@ -267,7 +267,7 @@ impl MemoryStore for MemoryDatabase {
         });
         applied.map_err(|Failed { change, error }| match error {
             StepError::Refused(refusal) => ApplyError::Refused { change, refusal },
-            StepError::Sql(error) => failed("changed", error).into(),
+            StepError::Sql(error) => failed("change", error).into(),
         })
     }
 
@@ -280,7 +280,7 @@ impl MemoryStore for MemoryDatabase {
             UndoFault::Unknown => UndoError::Unknown(change),
             UndoFault::Undone(by) => UndoError::Undone { change, by },
             UndoFault::Depended(reason) => UndoError::Depended { change, reason },
-            UndoFault::Log(error) => failed("changed", error).into(),
+            UndoFault::Log(error) => failed("change", error).into(),
         })
     }
 
@@ -349,10 +349,10 @@ impl MemoryStore for MemoryDatabase {
         self.read(log::head)
     }
 
-    fn touched_since(&self, change: ChangeNumber) -> Result<Touched, MemoryFailure> {
+    fn changed_since(&self, change: ChangeNumber) -> Result<ChangedIds, MemoryFailure> {
         self.read(|db| {
             let _view = one_view(db)?;
-            log::touched_since(db, change)
+            log::changed_since(db, change)
         })
     }
 
@@ -366,7 +366,7 @@ impl MemoryStore for MemoryDatabase {
 
     fn set_context(&self, client: &str, entity: Option<EntityId>, at_ns: i64) -> Result<(), MemoryFailure> {
         self.write(|tx| contexts::set(tx, client, entity, at_ns))
-            .map_err(|error: rusqlite::Error| failed("changed", error))
+            .map_err(|error: rusqlite::Error| failed("change", error))
     }
 
     fn vectors_after(
@@ -379,7 +379,7 @@ impl MemoryStore for MemoryDatabase {
     }
 
     fn put_vectors(&self, space: &str, vectors: &[(TextOwner, StoredVector)]) -> Result<(), MemoryFailure> {
-        self.write(|tx| vectors::put(tx, space, vectors)).map_err(|error: rusqlite::Error| failed("changed", error))
+        self.write(|tx| vectors::put(tx, space, vectors)).map_err(|error: rusqlite::Error| failed("change", error))
     }
 
     fn ties_of(&self, owners: &[TextOwner]) -> Result<Vec<Vec<NoteTie>>, MemoryFailure> {
@@ -394,8 +394,9 @@ impl MemoryStore for MemoryDatabase {
         self.read(log::linking_texts_gone)
     }
 
-    fn retie(&self, gone: &[NoteTie], made: &[NoteTie]) -> Result<(), MemoryFailure> {
-        self.write(|tx| ties::retie(tx, gone, made)).map_err(|error: rusqlite::Error| failed("changed", error))
+    fn repoint_links(&self, removed: &[NoteTie], added: &[NoteTie]) -> Result<(), MemoryFailure> {
+        self.write(|tx| ties::repoint_links(tx, removed, added))
+            .map_err(|error: rusqlite::Error| failed("change", error))
     }
 
     fn replaced(&self) -> Option<String> {
@@ -410,6 +411,6 @@ impl MemoryStore for MemoryDatabase {
             let _view = one_view(db)?;
             check::findings(db)
         });
-        found.map_err(|failure| MemoryFailure { action: "checked", ..failure })
+        found.map_err(|failure| MemoryFailure { action: "check", ..failure })
     }
 }

@@ -53,8 +53,8 @@ mod tests {
         struct Wrapped(#[source] rusqlite::Error);
         let full = || rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), None);
         let told = Some("the disk is full; retry once that is fixed".to_owned());
-        assert_eq!(failed("changed", full()).advice, told);
-        assert_eq!(failed("changed", Wrapped(full())).advice, told);
+        assert_eq!(failed("change", full()).advice, told);
+        assert_eq!(failed("change", Wrapped(full())).advice, told);
     }
 
     #[test]

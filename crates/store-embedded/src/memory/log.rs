@@ -1,7 +1,7 @@
 //! Reading the log of changes.
 
 use quipu_core::memory::{EntityId, ObservationId, RelationId};
-use quipu_core::ports::{Author, ChangeNumber, LoggedChange, MemoryItem, TextOwner, Touched};
+use quipu_core::ports::{Author, ChangeNumber, ChangedIds, LoggedChange, MemoryItem, TextOwner};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::read::{bounded, list};
@@ -29,9 +29,9 @@ pub(super) fn head(db: &Connection) -> rusqlite::Result<ChangeNumber> {
     find.query_row([], |row| row.get(0).map(ChangeNumber))
 }
 
-pub(super) fn touched_since(db: &Connection, change: ChangeNumber) -> rusqlite::Result<Touched> {
+pub(super) fn changed_since(db: &Connection, change: ChangeNumber) -> rusqlite::Result<ChangedIds> {
     // Before the steps: a change in between is found the next time.
-    let mut touched = Touched { head: head(db)?, ..Touched::default() };
+    let mut touched = ChangedIds { head: head(db)?, ..ChangedIds::default() };
     let sql = "SELECT DISTINCT kind, id FROM change_step WHERE change > ?1 ORDER BY kind, id";
     for (kind, id) in list(db, sql, [change.0], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))? {
         match kind.as_str() {

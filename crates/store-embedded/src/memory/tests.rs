@@ -186,7 +186,7 @@ fn snapshot_ignores_later_changes_and_is_read_only() {
     store.apply(&[create("a"), observe(1, "x")], &author(1)).unwrap();
     let counted = store.at_one_moment(|still| {
         store.apply(&[create("b"), observe(1, "y")], &author(2))?;
-        assert_eq!(still.touched_since(ChangeNumber(0))?.entities, [EntityId(1)]);
+        assert_eq!(still.changed_since(ChangeNumber(0))?.entities, [EntityId(1)]);
         still.apply(&[create("c")], &author(3)).expect_err("it is a moment that has passed");
         Ok::<_, Box<dyn std::error::Error>>((still.counts()?, store.counts()?))
     });

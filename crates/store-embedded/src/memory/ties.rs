@@ -19,7 +19,7 @@ pub(super) fn to(db: &Connection, path: &VaultPath) -> rusqlite::Result<Vec<Note
     list(db, sql, [path.as_str()], tie)
 }
 
-pub(super) fn retie(tx: &Transaction<'_>, gone: &[NoteTie], made: &[NoteTie]) -> rusqlite::Result<()> {
+pub(super) fn repoint_links(tx: &Transaction<'_>, gone: &[NoteTie], made: &[NoteTie]) -> rusqlite::Result<()> {
     for tie in gone {
         let (kind, id) = rows::owner_key(tie.owner);
         tx.prepare_cached("DELETE FROM note_tie WHERE kind = ?1 AND owner = ?2 AND target = ?3")?.execute((

@@ -4,7 +4,7 @@
 //! among the closest.
 
 use quipu_core::model::NoteKey;
-use quipu_core::ports::{Calibration, EXACT_HITS, Grade, VectorHit};
+use quipu_core::ports::{Calibration, EXACT_HITS, Grade, VectorHit, VectorQuery};
 use rustc_hash::FxHashMap;
 
 use super::Vectors;
@@ -42,30 +42,24 @@ struct Shortlist {
 }
 
 /// See [`quipu_core::ports::VectorStore::nearest`].
-pub(super) fn nearest(
-    store: &EmbeddedStore,
-    space: &str,
-    query: &[f32],
-    calibration: Calibration,
-    limit: usize,
-    admits: &(dyn Fn(NoteKey) -> bool + Sync),
-) -> Result<Vec<VectorHit>, IndexError> {
-    let (Some(exact_query), Some(coarse_query)) = (unit(query), FixedPoint::new(query)) else {
+pub(super) fn nearest(store: &EmbeddedStore, query: &VectorQuery<'_>) -> Result<Vec<VectorHit>, IndexError> {
+    let (Some(exact_query), Some(coarse_query)) = (unit(query.vector), FixedPoint::new(query.vector)) else {
         return Err(IndexError::NotFinite);
     };
+    let limit = query.limit;
     if limit == 0 {
         return Ok(Vec::new());
     }
     let mut keep = limit.saturating_mul(2).max(MIN_CANDIDATES);
     loop {
         // Only the scan locks the vectors in memory: reading from disk may be slow.
-        let scan = |resident: &Resident| shortlist(resident, &exact_query, &coarse_query, calibration, keep, admits);
-        let Some(shortlist) = store.vectors.with_space(&store.catalog, space, scan)? else {
+        let scan = |resident: &Resident| shortlist(resident, &exact_query, &coarse_query, query, keep);
+        let Some(shortlist) = store.vectors.with_space(&store.catalog, query.space, scan)? else {
             // Queries and passages come from one model: it has changed, and passages will be embedded again.
-            store.vectors.set_dimensions(space, query.len())?;
+            store.vectors.set_dimensions(query.space, query.vector.len())?;
             continue;
         };
-        if let Some(hits) = rescore(&store.vectors, &exact_query, calibration, limit, &shortlist)? {
+        if let Some(hits) = rescore(&store.vectors, &exact_query, query.calibration, limit, &shortlist)? {
             return Ok(hits);
         }
         // Many candidates share a section, or are too close to each other for the coarse rows to tell them apart.
@@ -78,15 +72,15 @@ fn shortlist(
     resident: &Resident,
     exact_query: &[f32],
     coarse_query: &FixedPoint,
-    calibration: Calibration,
+    query: &VectorQuery<'_>,
     keep: usize,
-    admits: &(dyn Fn(NoteKey) -> bool + Sync),
 ) -> Option<Shortlist> {
+    let calibration = query.calibration;
     if !resident.accepts(exact_query.len()) {
         return None;
     }
     let Some(matrix) = resident.matrix() else { return Some(Shortlist { texts: Vec::new(), others_most: None }) };
-    let admitted = |slot| resident.sections(slot).filter(|section| admits(section.key));
+    let admitted = |slot| resident.sections(slot).filter(|section| query.admits(section.key));
     let is_wanted = |slot| admitted(slot).next().is_some();
     let found = matrix.scan(coarse_query, calibration, keep.min(matrix.len().max(1)), &is_wanted);
     let others_most = found.rows.last().filter(|_| !found.are_all).map(|last| last.most);

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use quipu_core::model::NoteKey;
-use quipu_core::ports::{Coverage, Grade, Lacking, NoteChange, PassageHash};
+use quipu_core::ports::{Coverage, Grade, MissingVector, NoteChange, PassageHash};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::matrix::Matrix;
@@ -151,7 +151,7 @@ impl Resident {
     }
 
     /// Passages below a grade, those of the newest notes first. The cost grows with the result, not with the vault.
-    pub(super) fn lacking(&self, grade: Grade, limit: usize) -> Vec<Lacking> {
+    pub(super) fn missing(&self, grade: Grade, limit: usize) -> Vec<MissingVector> {
         let mut found = Vec::new();
         let mut named = FxHashSet::default();
         let mut levels: Vec<_> =
@@ -168,7 +168,7 @@ impl Resident {
                 if found.len() == limit {
                     return found;
                 }
-                found.push(Lacking { key: *key, passage, hash: text.hash });
+                found.push(MissingVector { key: *key, passage, hash: text.hash });
             }
         }
         found

@@ -1,7 +1,6 @@
 //! The [`VectorStore`] of the embedded store.
 
-use quipu_core::model::NoteKey;
-use quipu_core::ports::{Calibration, Coverage, Grade, Lacking, PassageHash, StoreError, VectorHit, VectorStore};
+use quipu_core::ports::{Coverage, Grade, MissingVector, PassageHash, StoreError, VectorHit, VectorQuery, VectorStore};
 
 use super::nearest::nearest;
 use super::resident::Resident;
@@ -9,8 +8,8 @@ use crate::index_database::IndexError;
 use crate::store::EmbeddedStore;
 
 impl VectorStore for EmbeddedStore {
-    fn lacking(&self, space: &str, grade: Grade, limit: usize) -> Result<Vec<Lacking>, StoreError> {
-        ask(self, space, |resident| resident.lacking(grade, limit))
+    fn missing(&self, space: &str, grade: Grade, limit: usize) -> Result<Vec<MissingVector>, StoreError> {
+        ask(self, space, |resident| resident.missing(grade, limit))
     }
 
     fn coverage(&self, space: &str) -> Result<Coverage, StoreError> {
@@ -19,18 +18,11 @@ impl VectorStore for EmbeddedStore {
 
     fn put_vectors(&self, space: &str, grade: Grade, vectors: &[(PassageHash, Vec<f32>)]) -> Result<(), StoreError> {
         let outcome = self.vectors.with_repair(|| self.vectors.put(space, grade, vectors));
-        outcome.map_err(|error| StoreError::new("updated", error))
+        outcome.map_err(|error| StoreError::new("update the index", error))
     }
 
-    fn nearest(
-        &self,
-        space: &str,
-        query: &[f32],
-        calibration: Calibration,
-        limit: usize,
-        admits: &(dyn Fn(NoteKey) -> bool + Sync),
-    ) -> Result<Vec<VectorHit>, StoreError> {
-        searched(self.vectors.with_repair(|| nearest(self, space, query, calibration, limit, admits)))
+    fn nearest(&self, query: &VectorQuery<'_>) -> Result<Vec<VectorHit>, StoreError> {
+        searched(self.vectors.with_repair(|| nearest(self, query)))
     }
 }
 
@@ -39,5 +31,5 @@ fn ask<R>(store: &EmbeddedStore, space: &str, question: impl Fn(&Resident) -> R)
 }
 
 fn searched<R>(outcome: Result<R, IndexError>) -> Result<R, StoreError> {
-    outcome.map_err(|error| StoreError::new("searched", error))
+    outcome.map_err(|error| StoreError::new("search the index", error))
 }

@@ -13,8 +13,8 @@ use quipu_core::memory::{
 };
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
-    Applied, ApplyError, Author, ChangeNumber, Clock, LoggedChange, MemoryChange, MemoryCounts, MemoryFailure,
-    MemoryItem, MemoryStore, NoteTie, RelationFilter, StoredVector, TextOwner, Touched, UndoError,
+    Applied, ApplyError, Author, ChangeNumber, ChangedIds, Clock, LoggedChange, MemoryChange, MemoryCounts,
+    MemoryFailure, MemoryItem, MemoryStore, NoteTie, RelationFilter, StoredVector, TextOwner, UndoError,
 };
 
 use self::state::State;
@@ -214,7 +214,7 @@ impl MemoryStore for MemMemory {
         Ok(ChangeNumber(self.state().log.len() as i64))
     }
 
-    fn touched_since(&self, change: ChangeNumber) -> Result<Touched, MemoryFailure> {
+    fn changed_since(&self, change: ChangeNumber) -> Result<ChangedIds, MemoryFailure> {
         let state = self.state();
         let mut entities = BTreeSet::new();
         let mut observations = BTreeSet::new();
@@ -227,7 +227,7 @@ impl MemoryStore for MemMemory {
                 None => {}
             }
         }
-        Ok(Touched {
+        Ok(ChangedIds {
             head: ChangeNumber(state.log.len() as i64),
             entities: entities.into_iter().collect(),
             observations: observations.into_iter().collect(),
@@ -250,7 +250,7 @@ impl MemoryStore for MemMemory {
     fn set_context(&self, client: &str, entity: Option<EntityId>, _at_ns: i64) -> Result<(), MemoryFailure> {
         let mut state = self.state();
         if let Some(entity) = entity.filter(|entity| !state.entities.contains_key(entity)) {
-            return Err(MemoryFailure::new("changed", format!("there is no entity {entity}")));
+            return Err(MemoryFailure::new("change", format!("there is no entity {entity}")));
         }
         state.moved.retain(|(_, of), _| of != client);
         state.set_context(client, entity);
@@ -300,12 +300,12 @@ impl MemoryStore for MemMemory {
         Ok(gone.filter(|(_, text)| text.contains("[[")).collect())
     }
 
-    fn retie(&self, gone: &[NoteTie], made: &[NoteTie]) -> Result<(), MemoryFailure> {
+    fn repoint_links(&self, removed: &[NoteTie], added: &[NoteTie]) -> Result<(), MemoryFailure> {
         let mut state = self.state();
-        for tie in gone {
+        for tie in removed {
             state.ties.remove(&(tie.owner, tie.target.clone()));
         }
-        for tie in made {
+        for tie in added {
             state.ties.insert((tie.owner, tie.target.clone()), tie.path.clone());
         }
         Ok(())

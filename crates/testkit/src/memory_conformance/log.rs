@@ -159,11 +159,11 @@ pub fn undo_names_what_changed_later<S: MemoryStorage>(storage: &S) {
     applied(&store, &[create("a"), create("b"), observe(2, "x")]);
     applied(&store, &[observe(1, "y"), relate(1, 2, "r")]);
     applied(&store, &[MemoryChange::DeleteEntity { id: EntityId(2) }]);
-    let since = store.touched_since(ChangeNumber(1)).unwrap();
+    let since = store.changed_since(ChangeNumber(1)).unwrap();
     assert_eq!(since.head, ChangeNumber(3));
     assert_eq!(since.entities, [EntityId(2)]);
     assert_eq!(since.observations, [ObservationId(1), ObservationId(2)]);
     assert_eq!(since.relations, [RelationId(1)]);
-    let nothing = store.touched_since(ChangeNumber(3)).unwrap();
+    let nothing = store.changed_since(ChangeNumber(3)).unwrap();
     assert_eq!((nothing.head, nothing.entities.len()), (ChangeNumber(3), 0));
 }

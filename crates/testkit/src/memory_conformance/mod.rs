@@ -318,7 +318,7 @@ pub fn merge_loses_no_description_and_no_context<S: MemoryStorage>(storage: &S) 
     let merge = |from, into| MemoryChange::MergeEntity { from: EntityId(from), into: EntityId(into) };
     applied(&store, &[described("Colour", "What the eye sees"), described("Color", "Of [[light]]")]);
     let tie = |owner| NoteTie { owner, target: "light".into(), path: VaultPath::parse("sun.md").unwrap() };
-    store.retie(&[], &[tie(TextOwner::Entity(EntityId(2)))]).unwrap();
+    store.repoint_links(&[], &[tie(TextOwner::Entity(EntityId(2)))]).unwrap();
     store.set_context("painter", Some(EntityId(2)), 1).unwrap();
     let outcome = applied(&store, &[merge(2, 1)]);
     let kept = entity(&store, 1).unwrap();
@@ -394,14 +394,14 @@ pub fn ties_survive_deletion_and_merge<S: MemoryStorage>(storage: &S) {
         let store = storage.open();
         applied(&store, &[create("Ada"), create("Bea"), observe(1, "[[plan]]")]);
         let made = [tie(seen, "plan", "b.md"), tie(ada, "plan", "b.md"), tie(ada, "Old", "c.md")];
-        store.retie(&[], &made).unwrap();
+        store.repoint_links(&[], &made).unwrap();
     }
     let store = storage.open();
     let of = |owners: &[TextOwner]| store.ties_of(owners).unwrap();
     assert_eq!(of(&[seen, bea]), [vec![tie(seen, "plan", "b.md")], vec![]]);
     assert_eq!(of(&[ada])[0], [tie(ada, "Old", "c.md"), tie(ada, "plan", "b.md")]);
     assert_eq!(store.ties_to(&path("b.md")).unwrap(), [tie(ada, "plan", "b.md"), tie(seen, "plan", "b.md")]);
-    store.retie(&[tie(ada, "plan", "b.md"), tie(bea, "never", "x.md")], &[tie(seen, "plan", "d.md")]).unwrap();
+    store.repoint_links(&[tie(ada, "plan", "b.md"), tie(bea, "never", "x.md")], &[tie(seen, "plan", "d.md")]).unwrap();
     assert_eq!(of(&[ada, seen]), [vec![tie(ada, "Old", "c.md")], vec![tie(seen, "plan", "d.md")]]);
     applied(&store, &[MemoryChange::DeleteObservation { id: ObservationId(1) }]);
     assert_eq!(of(&[seen])[0].len(), 1, "it may come back");

@@ -205,13 +205,13 @@ fn warn_of_rest(call: &Call<'_>, detail: &EntityDetail, params: &Params, max_cha
 }
 
 fn linked_notes(call: &Call<'_>, detail: &EntityDetail) -> Result<Vec<LinkedNote>, ToolError> {
-    let Some(spoken_of) = call.knowledge.spoken_of(detail)? else { return Ok(Vec::new()) };
+    let Some(linked_notes) = call.knowledge.linked_notes(detail)? else { return Ok(Vec::new()) };
     if !call.knowledge.wait_ready(Duration::ZERO) {
         call.warn("the vault is still being indexed: `notes` may be incomplete; retry later".to_owned());
     }
     let shown = |(key, link)| {
-        let note = spoken_of.snapshot.note(key);
+        let note = linked_notes.snapshot.note(key);
         LinkedNote { id: note.id.to_string(), title: note.title.clone(), link }
     };
-    Ok(spoken_of.notes.into_iter().map(shown).collect())
+    Ok(linked_notes.notes.into_iter().map(shown).collect())
 }

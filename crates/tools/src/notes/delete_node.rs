@@ -52,7 +52,7 @@ mod tests {
         let links = &harness.call("get_node", json!({"id": "b.md"}))["links"];
         assert_eq!(*links, json!([{"id": "old-draft", "title": "old-draft"}]));
 
-        let kept = harness.knowledge.kept().unwrap();
+        let kept = harness.knowledge.trashed().unwrap();
         harness.knowledge.restore(&kept[0]).unwrap();
         assert_eq!(harness.call("get_neighbors", json!({"id": "b.md"}))[0]["id"], "notes/old-draft.md");
     }

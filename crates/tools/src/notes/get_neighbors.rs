@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::node::Node;
-use crate::entities::{EntityName, speaking_of};
+use crate::entities::{EntityName, linking_entities};
 use crate::missing::missing_node;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
@@ -80,7 +80,7 @@ impl Tool for GetNeighbors {
         }
         // Entities link to notes, never the other way.
         let has_entities = params.include_entities && params.direction != Direction::Out;
-        let entities = if has_entities { speaking_of(call, &snapshot, key, params.limit)? } else { Vec::new() };
+        let entities = if has_entities { linking_entities(call, &snapshot, key, params.limit)? } else { Vec::new() };
         let nodes = Node::list(call, &snapshot, &keys, params.include_content.then_some(LISTED));
         Ok(nodes.into_iter().map(Neighbor::Node).chain(entities.into_iter().map(Neighbor::Entity)).collect())
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::node::Node;
 use crate::answer_size::{LIST_ROOM, json_chars};
-use crate::entities::{EntityName, MAX_ENTITIES, speaking_of};
+use crate::entities::{EntityName, MAX_ENTITIES, linking_entities};
 use crate::missing::missing_node;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
@@ -87,7 +87,7 @@ impl Tool for GetNode {
                 outgoing_count: outgoing.len(),
             }
         });
-        let around = || speaking_of(call, &read.snapshot, read.key, MAX_ENTITIES);
+        let around = || linking_entities(call, &read.snapshot, read.key, MAX_ENTITIES);
         let entities = params.include_entities.then(around).transpose()?;
         Ok(Some(Output { node, context, entities }))
     }

@@ -2,6 +2,7 @@
 
 use quipu_core::index::{NameMatch, best_match, exact_match};
 use quipu_core::model::{Note, NoteId, Tag};
+use quipu_core::ports::NoteSet;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -68,6 +69,7 @@ impl Tool for ResolveNodes {
             let is_below = prefix.as_str().is_empty() || note.path.note_id().as_str().starts_with(prefix.as_str());
             is_below && tag.as_ref().is_none_or(|tag| note.has_tag(tag))
         };
+        let among: NoteSet;
         let find: &(dyn Fn(&str) -> Option<NameMatch> + Sync) = match params.strategy {
             Strategy::Exact => &|name| exact_match(&snapshot, name, admits),
             Strategy::Fuzzy => &|name| best_match(&snapshot, name, params.threshold - HALF_STEP, admits),
@@ -77,10 +79,10 @@ impl Tool for ResolveNodes {
             }
             // Called once before the names, so that a failing model is an error and not a list without matches.
             Strategy::Semantic => {
-                call.knowledge.closest("", &|_| false)?;
+                call.knowledge.closest("", &NoteSet::default())?;
+                among = snapshot.files().filter(|key| admits(snapshot.note(*key))).collect();
                 &|name| {
-                    let in_snapshot = |key| snapshot.get(key).is_some_and(admits);
-                    let closest = || call.knowledge.closest(name, &in_snapshot).ok().flatten();
+                    let closest = || call.knowledge.closest(name, &among).ok().flatten();
                     let closest = || closest().map(|(key, score)| NameMatch { key, score: f64::from(score) });
                     exact_match(&snapshot, name, admits).or_else(closest)
                 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::page::{doc_id, read_page, summaries};
 use crate::answer_size::{LIST_ROOM, json_chars};
-use crate::entities::{EntityName, MAX_ENTITIES, speaking_of};
+use crate::entities::{EntityName, MAX_ENTITIES, linking_entities};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 use crate::truncate::truncate;
@@ -116,7 +116,7 @@ impl Tool for GetContext {
             answer: params.max_size.is_none().then(|| LIST_ROOM.saturating_sub(json_chars(&content))),
         };
         let (related, used) = fitting(call, &read.snapshot, &around, room);
-        let speaking = || speaking_of(call, &read.snapshot, read.key, MAX_ENTITIES);
+        let speaking = || linking_entities(call, &read.snapshot, read.key, MAX_ENTITIES);
         let entities = params.include_entities.then(speaking).transpose()?;
         Ok(Output {
             entities,

@@ -68,7 +68,7 @@ fn editor_save_over_a_write_that_is_undone_stays() {
     let mut expected = files(&BEFORE);
     expected.insert("a.md".to_owned(), "edited".to_owned());
     assert_eq!(tree(home.path()), expected);
-    let kept = vault.kept().unwrap();
+    let kept = vault.trashed().unwrap();
     assert_eq!(kept.iter().map(|kept| kept.path.as_str()).collect::<Vec<_>>(), ["a.md"], "the old version is kept");
 }
 

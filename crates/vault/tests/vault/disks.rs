@@ -59,7 +59,7 @@ fn full_disk_changes_nothing() {
         [create("n/one.md", &big), replace("a.md", "old a", "new a"), move_to("b.md", "c/c.md", "old b", &big)];
     assert_eq!(kind_of(vault.apply(&changes).unwrap_err()), ErrorKind::StorageFull);
     assert_eq!(tree(&disk.0), before);
-    assert!(vault.kept().unwrap().is_empty());
+    assert!(vault.trashed().unwrap().is_empty());
     vault.apply(&[replace("a.md", "old a", "new a")]).unwrap();
 }
 
@@ -85,7 +85,7 @@ fn writes_in_a_folder_on_another_disk_keep_old_versions() {
     vault.apply(&[replace("other/a.md", "1", "2"), move_to("other/b.md", "b.md", "b", "b2")]).unwrap();
     vault.apply(&[delete("other/a.md", "2")]).unwrap();
     assert_eq!(listed(&vault), ["b.md"]);
-    let kept = vault.kept().unwrap();
+    let kept = vault.trashed().unwrap();
     assert_eq!(kept.len(), 3);
     vault.restore(&kept[0]).unwrap();
     assert_eq!(home.text("other/a.md").as_deref(), Some("2"));

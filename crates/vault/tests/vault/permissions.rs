@@ -89,7 +89,7 @@ fn restored_private_note_is_private() {
     let vault = home.open();
     set_mode(&home.at("a.md"), 0o600);
     vault.apply(&[delete("a.md", "old")]).unwrap();
-    vault.restore(&vault.kept().unwrap()[0]).unwrap();
+    vault.restore(&vault.trashed().unwrap()[0]).unwrap();
     assert_eq!((home.text("a.md").as_deref(), mode(&home.at("a.md"))), (Some("old"), "600".to_owned()));
 }
 

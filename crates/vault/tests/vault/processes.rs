@@ -73,7 +73,7 @@ fn count_up_together(processes: u32, meanwhile: impl Fn(&Home)) {
     assert_eq!(home.text("counter.md"), Some((processes * ROUNDS).to_string()));
     assert_eq!(home.text("even.md").as_deref(), Some("marker"));
     assert_eq!(home.tree().len(), 2, "nothing of ours lies about");
-    let kept = home.open().kept().unwrap();
+    let kept = home.open().trashed().unwrap();
     let replaced = kept.iter().filter(|kept| kept.path.as_str() == "counter.md").count();
     assert_eq!(replaced as u32, processes * ROUNDS, "every version but the last is kept");
 }

@@ -25,10 +25,10 @@ fn pruning_deletes_only_old_versions() {
     ]);
     let vault = home.open();
     vault.apply(&[replace("notes/a.md", "second", "third"), delete("b.md", "B")]).unwrap();
-    assert_eq!(vault.kept().unwrap().len(), 4);
+    assert_eq!(vault.trashed().unwrap().len(), 4);
     assert_eq!(vault.prune_kept(ninety_days_ago()).unwrap(), 2);
 
-    let left: Vec<String> = vault.kept().unwrap().iter().map(|kept| kept.path.to_string()).collect();
+    let left: Vec<String> = vault.trashed().unwrap().iter().map(|kept| kept.path.to_string()).collect();
     assert_eq!(left, ["notes/a.md", "b.md"]);
     assert!(!home.at(".quipu/trash/20200131T093000.123456789Z-000-replaced").exists(), "no empty folder is left");
     assert!(home.at(".quipu/trash/not-one-of-ours/old.md").exists());

@@ -79,7 +79,7 @@ fn removed_vault_folder_is_an_error_and_not_empty() {
     assert!(is_gone(vault.list_below(&path("a.md")).unwrap_err()));
     assert!(is_gone(vault.read(&path("a.md")).unwrap_err()));
     assert!(is_gone(vault.find_any_case(&path("a.md")).unwrap_err()));
-    assert!(is_gone(vault.kept().unwrap_err()));
+    assert!(is_gone(vault.trashed().unwrap_err()));
     assert!(vault.apply(&[crate::home::create("b.md", "b")]).is_err());
     std::fs::rename(home.at("elsewhere"), home.at("vault")).unwrap();
     assert_eq!(listed(&vault), ["a.md"]);

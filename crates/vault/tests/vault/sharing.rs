@@ -30,7 +30,7 @@ fn write_note_in_child_process() {
     let changes = [replace("shared.md", "old", &note), create("made.md", &note)];
     vault.apply(&changes).unwrap_or_else(|error| panic!("refused: {error}"));
     vault.apply(&[replace("shared.md", &note, "old"), delete("made.md", &note)]).unwrap();
-    assert!(!vault.kept().unwrap().is_empty());
+    assert!(!vault.trashed().unwrap().is_empty());
 }
 
 /// Holds the lock, or fails.

@@ -3,11 +3,11 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use crate::home::{Home, create, delete, listed, move_to, path, replace};
-use quipu_core::ports::{FileChange, Kept, KeptReason, VaultFiles, WriteError};
+use quipu_core::ports::{FileChange, TrashReason, TrashedFile, VaultFiles, WriteError};
 use quipu_vault::{FolderVault, VaultOptions};
 
-fn kept(vault: &FolderVault) -> Vec<(String, KeptReason)> {
-    vault.kept().unwrap().into_iter().map(|kept| (kept.path.to_string(), kept.reason)).collect()
+fn kept(vault: &FolderVault) -> Vec<(String, TrashReason)> {
+    vault.trashed().unwrap().into_iter().map(|kept| (kept.path.to_string(), kept.reason)).collect()
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn every_kind_of_change_is_applied_and_keeps_the_old_version() {
     all.sort_by(|a, b| a.0.cmp(&b.0));
     assert_eq!(
         all,
-        [("a.md", KeptReason::Replaced), ("b.md", KeptReason::Moved), ("c.md", KeptReason::Deleted)]
+        [("a.md", TrashReason::Replaced), ("b.md", TrashReason::Moved), ("c.md", TrashReason::Deleted)]
             .map(|(path, reason)| (path.to_owned(), reason))
     );
     assert_eq!(home.text(".quipu/.gitignore").as_deref(), Some("*\n"));
@@ -54,8 +54,8 @@ fn trash_lists_newest_first_and_restores_exact_bytes() {
     let vault = home.open();
     vault.apply(&[replace("notes/a.md", "1", "2")]).unwrap();
     vault.apply(&[delete("notes/a.md", "2")]).unwrap();
-    let all = vault.kept().unwrap();
-    assert_eq!(all.iter().map(|kept| kept.reason).collect::<Vec<_>>(), [KeptReason::Deleted, KeptReason::Replaced]);
+    let all = vault.trashed().unwrap();
+    assert_eq!(all.iter().map(|kept| kept.reason).collect::<Vec<_>>(), [TrashReason::Deleted, TrashReason::Replaced]);
     assert!(all[0].at_ns > all[1].at_ns && all[0].version > all[1].version);
     assert_eq!(all[0].size, 1);
 
@@ -63,10 +63,10 @@ fn trash_lists_newest_first_and_restores_exact_bytes() {
     assert_eq!(home.text("notes/a.md").as_deref(), Some("1"));
     vault.restore(&all[0]).unwrap();
     assert_eq!(home.text("notes/a.md").as_deref(), Some("2"));
-    assert_eq!(vault.kept().unwrap().len(), 3, "the 1 that was there is kept in its turn");
+    assert_eq!(vault.trashed().unwrap().len(), 3, "the 1 that was there is kept in its turn");
     let stat = vault.restore(&all[0]).unwrap();
     assert_eq!(stat.size, 1);
-    assert_eq!(vault.kept().unwrap().len(), 3, "restoring what is there keeps nothing");
+    assert_eq!(vault.trashed().unwrap().len(), 3, "restoring what is there keeps nothing");
 }
 
 #[test]
@@ -74,13 +74,13 @@ fn version_from_a_case_only_rename_is_restored_under_its_old_name() {
     let home = Home::new(&[("notes/case.md", "old")]);
     let vault = home.open();
     vault.apply(&[move_to("notes/case.md", "notes/Case.md", "old", "new")]).unwrap();
-    let before = vault.kept().unwrap().remove(0);
+    let before = vault.trashed().unwrap().remove(0);
     assert_eq!(before.path.as_str(), "notes/case.md");
     vault.restore(&before).unwrap();
     let files = || home.tree().into_iter().filter(|(path, _)| path.ends_with(".md")).collect::<Vec<_>>();
     assert_eq!(files(), [("notes/case.md".to_owned(), "old".to_owned())]);
-    let replaced = vault.kept().unwrap().remove(0);
-    assert_eq!((replaced.path.as_str(), replaced.reason), ("notes/Case.md", KeptReason::Moved));
+    let replaced = vault.trashed().unwrap().remove(0);
+    assert_eq!((replaced.path.as_str(), replaced.reason), ("notes/Case.md", TrashReason::Moved));
     vault.restore(&replaced).unwrap();
     assert_eq!(files(), [("notes/Case.md".to_owned(), "new".to_owned())]);
 }
@@ -90,13 +90,13 @@ fn restore_refuses_versions_that_are_not_in_the_trash() {
     let home = Home::new(&[("a.md", "a"), ("secret.md", "s")]);
     let vault = home.open();
     vault.apply(&[replace("a.md", "a", "b")]).unwrap();
-    let real = vault.kept().unwrap().remove(0);
+    let real = vault.trashed().unwrap().remove(0);
     for version in ["", "../../secret.md", "x/../../../secret.md", "write.lock", "no-such-folder/a.md"] {
-        let forged = Kept { version: version.to_owned(), ..real.clone() };
+        let forged = TrashedFile { version: version.to_owned(), ..real.clone() };
         assert!(matches!(vault.restore(&forged), Err(WriteError::Missing { .. })), "{version}");
     }
     home.save(".quipu/trash/holiday pictures/a.md", "not ours");
-    assert_eq!(vault.kept().unwrap(), [real]);
+    assert_eq!(vault.trashed().unwrap(), [real]);
 }
 
 #[test]

@@ -205,7 +205,7 @@ impl Follower {
     }
 
     fn catch_up(&self, derived: &mut Derived) -> Result<(), MemoryFailure> {
-        let touched = self.store.touched_since(derived.head)?;
+        let touched = self.store.changed_since(derived.head)?;
         for ids in touched.entities.chunks(BATCH) {
             let found = self.store.entities(ids)?;
             for id in ids.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(id, _)| *id) {
