@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use jiff::Timestamp;
 use quipu_core::model::NoteKey;
-use quipu_core::staleness::{Change, Freshness, Offender, Staleness, source_refs, unusable_refs};
+use quipu_core::staleness::{Freshness, SourceChange, StaleSource, Staleness, source_refs, unusable_refs};
 use serde::{Deserialize, Serialize};
 
 use super::open_vault::{IndexedVault, VaultLocation};
@@ -139,7 +139,7 @@ fn look(ready: &IndexedVault, output: &Output) -> Answer {
         let named = |reference: &String| Named { path: note.path.to_string(), reference: reference.clone() };
         never_seen.extend(freshness.never_seen.iter().map(named));
         unknown.extend(freshness.unknown.iter().map(named));
-        if !freshness.offenders.is_empty() {
+        if !freshness.stale_sources.is_empty() {
             pages.push(Page::new(note.path.to_string(), note.title.clone(), &freshness));
         }
     }
@@ -150,15 +150,20 @@ fn look(ready: &IndexedVault, output: &Output) -> Answer {
 
 impl Page {
     fn new(path: String, title: String, freshness: &Freshness) -> Self {
-        let of = |offender: &Offender| Ref {
-            path: offender.path.clone(),
-            change: match offender.change {
-                Change::Modified => "modified",
-                Change::Deleted => "deleted",
+        let of = |stale: &StaleSource| Ref {
+            path: stale.path.clone(),
+            change: match stale.change {
+                SourceChange::Modified => "modified",
+                SourceChange::Deleted => "deleted",
             },
-            since: offender.since_ns.map(time),
+            since: stale.since_ns.map(time),
         };
-        Self { path, title, staleness: freshness.staleness.name(), refs: freshness.offenders.iter().map(of).collect() }
+        Self {
+            path,
+            title,
+            staleness: freshness.staleness.name(),
+            refs: freshness.stale_sources.iter().map(of).collect(),
+        }
     }
 }
 

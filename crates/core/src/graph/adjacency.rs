@@ -1,4 +1,4 @@
-//! The edges, in both directions, immutable: a change makes a new graph that shares all but the rows it touched.
+//! Immutable adjacency lists in both directions: a change creates a new graph that shares all unchanged rows.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::model::NoteKey;
 
-/// A directed graph without parallel edges or loops.
+/// A directed simple graph over note slots.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
-    base: Arc<Rows>,
-    /// Rows that replace those of `base`, whole. Few: see [`Graph::with_rows`].
-    changed: Arc<FxHashMap<NoteKey, Row>>,
+    base: Arc<Csr>,
+    /// Csr that replace those of `base`. Few: see [`Graph::with_rows`].
+    changed: Arc<FxHashMap<NoteKey, Neighbours>>,
     slots: usize,
 }
 
-/// Neighbours of every slot, one after the other.
+/// Compressed sparse rows: the neighbours of all slots in one array.
 #[derive(Debug, Default)]
-struct Rows {
+struct Csr {
     out_starts: Vec<u32>,
     out: Vec<NoteKey>,
     incoming_starts: Vec<u32>,
@@ -25,17 +25,17 @@ struct Rows {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Row {
+struct Neighbours {
     out: Vec<NoteKey>,
     incoming: Vec<NoteKey>,
 }
 
 impl Graph {
-    /// Builds a graph from the targets of each slot, in the order they are to be kept. Each list is free of repetitions
-    /// and of the slot itself.
+    /// Builds a graph from the targets of each slot, whose order is kept. A list contains neither duplicates nor its own
+    /// slot.
     pub fn new(targets: &[Vec<NoteKey>]) -> Self {
         let edge_count = targets.iter().map(Vec::len).sum();
-        let mut rows = Rows { out: Vec::with_capacity(edge_count), ..Rows::default() };
+        let mut rows = Csr { out: Vec::with_capacity(edge_count), ..Csr::default() };
         let mut in_degree = vec![0_u32; targets.len() + 1];
         rows.out_starts.push(0);
         for row in targets {
@@ -62,12 +62,12 @@ impl Graph {
         Self { base: Arc::new(rows), changed: Arc::default(), slots: targets.len() }
     }
 
-    /// How many slots there are, used or not.
+    /// The number of slots, used or not.
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// The notes this one links to, in the order of their first link.
+    /// The targets of a note's links, in the order of their first link.
     pub fn out(&self, key: NoteKey) -> &[NoteKey] {
         match self.changed.get(&key) {
             Some(row) => &row.out,
@@ -75,7 +75,7 @@ impl Graph {
         }
     }
 
-    /// The notes that link to this one, in no promised order.
+    /// The notes that link to a note, in any order.
     pub fn incoming(&self, key: NoteKey) -> &[NoteKey] {
         match self.changed.get(&key) {
             Some(row) => &row.incoming,
@@ -83,14 +83,14 @@ impl Graph {
         }
     }
 
-    /// The same graph with other targets for some slots; new slots may be named.
+    /// The same graph with new targets for some slots, which may be new.
     ///
-    /// Costs the rows touched, until they are many enough to be worth laying out anew.
+    /// The cost depends on the changed rows; once there are many, the whole graph is rebuilt.
     pub fn with_rows(&self, rows: Vec<(NoteKey, Vec<NoteKey>)>) -> Self {
         let mut next = self.clone();
         next.slots = rows.iter().map(|(key, _)| key.slot() + 1).fold(self.slots, usize::max);
         let changed = Arc::make_mut(&mut next.changed);
-        // A hub has many sources: those it loses are collected, and its list is walked once.
+        // A hub has many sources: the lost ones are collected, so that its list is scanned once.
         let mut lost: FxHashMap<NoteKey, FxHashSet<NoteKey>> = FxHashMap::default();
         for (key, out) in rows {
             let old = match changed.get(&key) {
@@ -106,7 +106,7 @@ impl Graph {
                 lost.entry(*gone).or_default().insert(key);
             }
             for new in after.difference(&before) {
-                // A source that was lost and is back in the same change is not lost.
+                // A source that is lost and added in one change is not lost.
                 if !lost.get_mut(new).is_some_and(|sources| sources.remove(&key)) {
                     row_mut(&self.base, changed, *new).incoming.push(key);
                 }
@@ -124,8 +124,8 @@ impl Graph {
     }
 }
 
-fn row_mut<'a>(base: &Rows, changed: &'a mut FxHashMap<NoteKey, Row>, key: NoteKey) -> &'a mut Row {
-    changed.entry(key).or_insert_with(|| Row {
+fn row_mut<'a>(base: &Csr, changed: &'a mut FxHashMap<NoteKey, Neighbours>, key: NoteKey) -> &'a mut Neighbours {
+    changed.entry(key).or_insert_with(|| Neighbours {
         out: slice(&base.out_starts, &base.out, key).to_vec(),
         incoming: slice(&base.incoming_starts, &base.incoming, key).to_vec(),
     })
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_are_seen_from_both_ends() {
+    fn edges_have_both_directions() {
         let graph = Graph::new(&[keys(&[2, 1]), keys(&[2]), vec![]]);
         assert_eq!(graph.out(NoteKey(0)), keys(&[2, 1]));
         assert_eq!(graph.incoming(NoteKey(2)), keys(&[0, 1]));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     proptest! {
-        /// Changing rows one batch at a time gives what building the final state at once gives.
+        /// Changing rows batch by batch equals building the final graph at once.
         #[test]
         fn a_changed_graph_equals_a_built_one(
             batches in prop::collection::vec(prop::collection::vec((0..30_u32, prop::collection::btree_set(0..30_u32, 0..6)), 1..5), 1..30)

@@ -1,6 +1,6 @@
 //! Which note links to which: a directed simple graph over note slots.
 //!
-//! Our own compressed rows, not a graph library: on a million nodes a path takes 0.2 ms here, and seconds with petgraph's
+//! Compressed sparse rows instead of a graph library: with a million nodes a path takes 0.2 ms, and seconds with petgraph's
 //! linked lists and hash maps.
 
 mod adjacency;

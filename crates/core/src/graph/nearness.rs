@@ -1,20 +1,19 @@
-//! How near notes are to some others along links: personalised PageRank, as far as a few steps lead.
+//! Proximity of notes along links: personalised PageRank, limited to a few steps.
 
 use rustc_hash::FxHashMap;
 
 use crate::model::NoteKey;
 
-/// What a step keeps of what it starts with.
-const KEPT: f32 = 0.5;
+/// The share of the weight that a step passes on.
+const DECAY: f32 = 0.5;
 
-/// A note with more neighbours than this says little about each of them, and is not passed through.
+/// A note with more neighbours than this says little about each of them, and passes nothing on.
 const MAX_NEIGHBOURS: usize = 500;
 
-/// Lets each of some notes spread its weight over its neighbours, they over theirs, up to `depth` steps. What has come to a
-/// note in all is how near it is; the greatest is 1, and notes that nothing reaches are left out.
+/// Spreads the weight of each source over its neighbours, theirs over their neighbours, up to `depth` steps. The proximity of
+/// a note is the weight that it received; the greatest is 1, and notes without weight are omitted.
 ///
-/// `order` is that of summing: the last digit of a sum must depend neither on a hash nor on the keys that notes happen to
-/// have.
+/// `order` is the order of summation: the last digit of a sum must depend neither on hashes nor on keys.
 pub fn nearness(
     sources: &[(NoteKey, f32)],
     depth: usize,
@@ -30,7 +29,7 @@ pub fn nearness(
             if neighbours.is_empty() || neighbours.len() > MAX_NEIGHBOURS {
                 continue;
             }
-            let share = KEPT * weight / neighbours.len() as f32;
+            let share = DECAY * weight / neighbours.len() as f32;
             for other in neighbours {
                 *next.entry(other).or_default() += share;
             }
@@ -53,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_sources_share_is_nearest() {
+    fn a_common_neighbour_is_nearest() {
         // 0 and 1 both lead to 2; 1 also leads to 3, and 3 to 4.
         let links = |key: NoteKey| match key.0 {
             0 => vec![NoteKey(2)],

@@ -1,7 +1,7 @@
-//! The shortest way from one note to another, following links.
+//! The shortest path between two notes along links.
 //!
-//! Searched from both ends, always growing the smaller frontier, so that a big vault is hardly visited. Of several
-//! shortest ways the one that comes first in the given order is taken: the answer does not depend on slots.
+//! A bidirectional breadth-first search that expands the smaller frontier, so that it visits few notes of a large vault. Of
+//! several shortest paths it returns the first in the given order: the result does not depend on slots.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -35,7 +35,7 @@ impl Graph {
             }
         };
 
-        // Only nodes that lie on some shortest path may be stepped on: walk back from the meeting points to the source.
+        // Only nodes on some shortest path are valid: walk back from the meeting points to the source.
         let mut good: FxHashSet<NoteKey> = meeting.iter().copied().collect();
         let mut layer = meeting;
         while layer != [source] {
@@ -64,7 +64,7 @@ impl Graph {
     }
 }
 
-/// One end's search: how far every node reached is, and the nodes reached last.
+/// The search from one end: the depth of every reached node, and the last layer.
 struct Side {
     depth: FxHashMap<NoteKey, u32>,
     frontier: Vec<NoteKey>,
@@ -75,7 +75,7 @@ impl Side {
         Self { depth: FxHashMap::from_iter([(start, 0)]), frontier: vec![start] }
     }
 
-    /// Goes one step further; returns the new nodes that the other side has reached too.
+    /// Expands one layer; returns the new nodes that the other side has reached too.
     fn grow<'a>(&mut self, neighbours: impl Fn(NoteKey) -> &'a [NoteKey], other: &Self) -> Vec<NoteKey> {
         let mut next = Vec::new();
         for key in std::mem::take(&mut self.frontier) {
@@ -122,7 +122,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_path_is_the_first_of_the_shortest(
+        fn path_is_the_first_of_the_shortest(
             rows in prop::collection::vec(prop::collection::btree_set(0..9_u32, 0..4), 9),
             source in 0..9_u32,
             target in 0..9_u32,

@@ -1,4 +1,4 @@
-//! How central each note is, by the links of the whole vault.
+//! The centrality of each note by the links of the whole vault.
 
 use super::Graph;
 use crate::model::NoteKey;
@@ -9,7 +9,7 @@ const MAX_ROUNDS: usize = 200;
 
 /// PageRank of every slot; the ranks of `live` slots add up to 1, all others are 0.
 ///
-/// A note without links gives its rank to all, as is usual.
+/// A note without links distributes its rank over all, as usual.
 pub fn pagerank(graph: &Graph, live: &[NoteKey]) -> Vec<f64> {
     let mut rank = vec![0.0; graph.slots()];
     if live.is_empty() {
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_add_up_to_one_and_favour_what_is_linked() {
+    fn ranks_add_up_to_one_and_favour_linked_notes() {
         let keys: Vec<NoteKey> = (0..4).map(NoteKey).collect();
         let graph = Graph::new(&[vec![keys[3]], vec![keys[3]], vec![], vec![keys[0]]]);
         let rank = pagerank(&graph, &keys);

@@ -1,28 +1,28 @@
-//! What sort of document a note is, as its frontmatter says under `doc_type`.
+//! The document type of a note, from the frontmatter key `doc_type`.
 
 use super::{Note, Value};
 
-/// The sorts of document there are.
+/// A document type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum DocType {
-    /// What is to be built.
+    /// Requirements.
     Spec,
-    /// How it is built.
+    /// Design.
     Design,
-    /// Why it is built so.
+    /// Architecture decision record.
     Adr,
-    /// How to use it.
+    /// Instructions for users.
     Guide,
-    /// How to call it.
+    /// API reference.
     Api,
-    /// What was said.
+    /// Meeting notes.
     Meeting,
-    /// What is left to do.
+    /// Open tasks.
     Todo,
-    /// Anything else, and every note that does not say.
+    /// Anything else, and every note without the key.
     #[default]
     Other,
-    /// The tables of a database.
+    /// Database schema.
     DbSchema,
     /// Settings.
     Config,
@@ -43,7 +43,7 @@ impl DocType {
         Self::Config,
     ];
 
-    /// The word for it, in frontmatter and on the wire.
+    /// Its name in frontmatter and on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Spec => "spec",
@@ -59,12 +59,12 @@ impl DocType {
         }
     }
 
-    /// The type a word names, spelled exactly so.
+    /// The type with exactly this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|doc_type| doc_type.name() == name)
     }
 
-    /// The type of a note. An unknown word was warned of when the note was read, and counts as `other`.
+    /// The type of a note. An unknown name counts as `other`; parsing warns of it.
     pub fn of(note: &Note) -> Self {
         note.property("doc_type").and_then(Value::as_text).and_then(Self::from_name).unwrap_or_default()
     }

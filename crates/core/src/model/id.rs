@@ -1,26 +1,26 @@
-//! The names of a note: its real path, the id agents use, its content's hash, and its slot in memory.
+//! Identifiers of a note: its path, the id for agents, the hash of its content, and its slot in a snapshot.
 
 use std::fmt;
 use std::sync::Arc;
 
 use unicode_normalization::{UnicodeNormalization, is_nfc_quick};
 
-/// A path inside the vault with its true spelling: `/` between parts, never absolute, never leaving the root.
+/// A path inside the vault, exactly as on disk: `/` between parts, never absolute, never outside the root.
 ///
-/// Constructed only by [`VaultPath::parse`], so whoever holds one need not check it again.
+/// Only [`VaultPath::parse`] constructs it, so it needs no further checks.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VaultPath(Arc<str>);
 
 /// Why a text is not a path inside the vault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// Nothing there.
+    /// The text is empty.
     #[error("the path is empty")]
     Empty,
-    /// Starts at the file system's root, a drive or a home folder.
-    #[error("the path is absolute; give it from the vault's root")]
+    /// Starts with the file system's root, a drive or a home folder.
+    #[error("the path is absolute; use a path relative to the vault's root")]
     Absolute,
-    /// Has a part such as `..`, `.` or an empty one.
+    /// Has an empty, `.` or `..` part.
     #[error("the path has an empty, `.` or `..` part; it must stay inside the vault")]
     Escapes,
     /// Has a NUL, another control character or a backslash.
@@ -37,7 +37,7 @@ impl VaultPath {
         if text.is_empty() {
             return Err(PathError::Empty);
         }
-        // A home folder and a drive, but not the files `~.md` and `1:1.md`, which people have.
+        // A home folder and a drive, but not files such as `~.md` and `1:1.md`.
         let is_home = text == "~" || text.starts_with("~/");
         let is_drive = matches!(text.as_bytes(), [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
         if text.starts_with(['/', '\\']) || is_home || is_drive {
@@ -60,7 +60,7 @@ impl VaultPath {
         &self.0
     }
 
-    /// The path in lower case: the id of the file, unless a file that differs only in case owns it.
+    /// The path in lower case: the id of the file, unless a file that differs only in case has it.
     pub fn note_id(&self) -> NoteId {
         NoteId::new(&self.0)
     }
@@ -76,17 +76,17 @@ impl VaultPath {
         name.rfind('.').filter(|dot| *dot > 0).map_or(name, |dot| &name[..dot])
     }
 
-    /// The folder it lies in, without a trailing slash; empty at the root.
+    /// Its folder, without a trailing slash; empty at the root.
     pub fn folder(&self) -> &str {
         self.0.rfind('/').map_or("", |slash| &self.0[..slash])
     }
 
-    /// How many folders it lies below the root.
+    /// The number of folders above it.
     pub fn depth(&self) -> usize {
         self.0.matches('/').count()
     }
 
-    /// Whether its extension says that it is a note: `md` or `markdown`, in any case.
+    /// Whether it has the extension of a note: `md` or `markdown`, case ignored.
     pub fn is_markdown(&self) -> bool {
         self.file_name()
             .rsplit_once('.')
@@ -106,20 +106,20 @@ impl fmt::Debug for VaultPath {
     }
 }
 
-/// What agents call a note: its path from the root, lowercased, or exact where another file owns the lowercased one. A key,
-/// never a file path.
+/// The id of a note for agents: its path in lower case, or its exact path if another file has the lowercased one. A key,
+/// not a file path.
 ///
-/// [`NoteId::new`] lowercases, so no other code does.
+/// Only [`NoteId::new`] lowercases.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NoteId(Arc<str>);
 
 impl NoteId {
-    /// The id for whatever spelling was given.
+    /// The id for any spelling of it.
     pub fn new(text: &str) -> Self {
         Self(text.to_lowercase().into())
     }
 
-    /// The id of a file whose lowercased path is the id of another: its path, spelled just so.
+    /// The id of a file whose lowercased path is the id of another file: its exact path.
     pub fn exact(path: &VaultPath) -> Self {
         Self(path.0.clone())
     }
@@ -142,7 +142,7 @@ impl fmt::Debug for NoteId {
     }
 }
 
-/// A note's slot in a snapshot and its row in a store. Small, dense, and reused once its note is gone.
+/// A note's slot in a snapshot and its row in a store. Small, dense, and reused once its note is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NoteKey(pub u32);
 
@@ -152,9 +152,9 @@ impl NoteKey {
         self.0 as usize
     }
 
-    /// The key of a slot that was handed out.
+    /// The key of an allocated slot.
     pub(crate) fn of_slot(slot: usize) -> Self {
-        Self(u32::try_from(slot).expect("slots are handed out as u32"))
+        Self(u32::try_from(slot).expect("slots are allocated as u32"))
     }
 }
 
@@ -177,15 +177,15 @@ impl fmt::Debug for ContentHash {
 
 /// The form in which names are compared: Unicode NFC, lowercased, with one small sigma.
 ///
-/// Ids are only lowercased, since they must stay the path; comparing what people type needs both.
+/// Ids are lowercased only, since they must remain the path; names typed by people need both.
 pub fn fold(text: &str) -> String {
     let lower = composed_lowercase(text);
-    // Which form of the small sigma a capital becomes depends on what follows it, so a name and the same name before
-    // an extension or inside a longer word would differ.
+    // The lower case of a capital sigma depends on the next character, so a name alone and the same name before an
+    // extension or inside a longer word would differ.
     if lower.contains(FINAL_SIGMA) { lower.replace(FINAL_SIGMA, "σ") } else { lower }
 }
 
-/// A character of a lowercased text as it is compared: both forms of the small sigma are one letter.
+/// A lowercased character in the form of [`fold`]: both forms of the small sigma become one.
 pub(crate) fn one_sigma(c: char) -> char {
     if c == FINAL_SIGMA { 'σ' } else { c }
 }
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_could_leave_the_vault_is_never_a_vault_path() {
+    fn paths_outside_the_vault_are_rejected() {
         for (text, error) in [
             ("", PathError::Empty),
             ("/etc/passwd", PathError::Absolute),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_knows_its_parts() {
+    fn paths_have_folder_stem_and_depth() {
         let path = VaultPath::parse("Notes/Deep/Graph.Core.md").unwrap();
         assert_eq!(path.note_id().as_str(), "notes/deep/graph.core.md");
         assert_eq!(

@@ -1,22 +1,21 @@
-//! A link as it stands in a note, before anything is known of its target.
+//! A link as written in a note, before it is resolved.
 
 /// One link written in a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// How it was written.
+    /// Its syntax.
     pub syntax: LinkSyntax,
-    /// Where it points, as written: trimmed, percent-decoded where it was a Markdown link, without heading or block.
-    /// Never empty.
+    /// Its target as written: trimmed, percent-decoded in a Markdown link, without heading or block. Never empty.
     pub target: String,
-    /// The part after `#`: a heading, or `^block`. Kept for display; the graph does not see it.
+    /// The part after `#`: a heading, or `^block`. For display only; the graph ignores it.
     pub fragment: Option<String>,
-    /// The text shown instead of the target, unless it was a link type.
+    /// The text shown instead of the target, unless it is a link type.
     pub label: Option<String>,
-    /// What the link means.
+    /// Its type.
     pub link_type: LinkType,
 }
 
-/// How a link was written, which decides how it is resolved.
+/// The syntax of a link, which decides how it is resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LinkSyntax {
     /// `[[target]]`
@@ -27,23 +26,23 @@ pub enum LinkSyntax {
     Markdown,
     /// A target listed in the frontmatter under the name of a link type.
     Frontmatter,
-    /// `{{< ref "target" >}}` or `{{< relref "target" >}}`, as Hugo has them.
+    /// Hugo's `{{< ref "target" >}}` or `{{< relref "target" >}}`.
     Shortcode,
 }
 
-/// What a link means.
+/// The type of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum LinkType {
-    /// Mentions it.
+    /// Mentions the target.
     #[default]
     References,
-    /// Needs it.
+    /// Needs the target.
     DependsOn,
-    /// Makes it real.
+    /// Implements the target.
     Implements,
-    /// Adds to it.
+    /// Adds to the target.
     Extends,
-    /// Cannot hold together with it.
+    /// Contradicts the target.
     ConflictsWith,
 }
 
@@ -52,7 +51,7 @@ impl LinkType {
     pub const ALL: [Self; 5] =
         [Self::References, Self::DependsOn, Self::Implements, Self::Extends, Self::ConflictsWith];
 
-    /// The word for it, in notes and on the wire.
+    /// Its name in notes and on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::References => "references",
@@ -63,7 +62,7 @@ impl LinkType {
         }
     }
 
-    /// How much a reader of one note needs the other: what it builds on before what it only mentions.
+    /// How much a reader of one note needs the other: a dependency more than a mention.
     pub fn strength(self) -> u8 {
         match self {
             Self::References => 0,
@@ -74,70 +73,24 @@ impl LinkType {
         }
     }
 
-    /// The type a word names, if it names one. Spelled exactly so: any other label is display text.
+    /// The type with exactly this name; any other label is display text.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|link_type| link_type.name() == name)
     }
 }
 
 impl Link {
-    /// Whether the target is a picture, a recording or another file that is not a note, by its extension.
-    ///
-    /// Such a link is no fault when no note answers to it.
+    /// Whether the target has the extension of an image, a recording or another file that is not a note. Such a link is not
+    /// broken if no note matches.
     pub fn is_attachment(&self) -> bool {
         has_attachment_extension(&self.target)
     }
 }
 
-/// Whether a path ends as the path of a picture, a recording or another file that is not a note.
+/// Whether a path has the extension of an image, a recording or another file that is not a note.
 pub(crate) fn has_attachment_extension(path: &str) -> bool {
-    const EXTENSIONS: [&str; 46] = [
-        "3gp",
-        "avif",
-        "base",
-        "bib",
-        "bmp",
-        "canvas",
-        "css",
-        "csv",
-        "doc",
-        "docx",
-        "excalidraw",
-        "flac",
-        "gif",
-        "gz",
-        "htm",
-        "html",
-        "ico",
-        "jpeg",
-        "jpg",
-        "json",
-        "m4a",
-        "mkv",
-        "mov",
-        "mp3",
-        "mp4",
-        "odt",
-        "ogg",
-        "ogv",
-        "opus",
-        "pdf",
-        "png",
-        "pptx",
-        "svg",
-        "tar",
-        "tif",
-        "tiff",
-        "txt",
-        "wav",
-        "webm",
-        "webp",
-        "xls",
-        "xlsx",
-        "xml",
-        "yaml",
-        "yml",
-        "zip",
-    ];
-    path.rsplit_once('.').is_some_and(|(_, ext)| EXTENSIONS.binary_search(&ext.to_ascii_lowercase().as_str()).is_ok())
+    const EXTENSIONS: &str = "3gp avif base bib bmp canvas css csv doc docx excalidraw flac gif gz htm html ico jpeg jpg json \
+        m4a mkv mov mp3 mp4 odt ogg ogv opus pdf png pptx svg tar tif tiff txt wav webm webp xls xlsx xml yaml yml zip";
+    let extension = path.rsplit_once('.').map(|(_, extension)| extension);
+    extension.is_some_and(|extension| EXTENSIONS.split(' ').any(|known| known.eq_ignore_ascii_case(extension)))
 }

@@ -1,6 +1,6 @@
-//! The nouns: a note and its parts, the ids it is known by, and values found in its frontmatter.
+//! The types of the domain: a note and its parts, its ids, and frontmatter values.
 //!
-//! None of these types is serialisable: a wire shape is a promise, made in `tools`, and a row is a store's own affair.
+//! None of these types is serialisable: `tools` defines the wire format, and each store its rows.
 
 mod doc_type;
 mod id;

@@ -1,4 +1,4 @@
-//! A note: what the index knows of one Markdown file. Its text stays in the file.
+//! A note: the metadata of one Markdown file. Its text stays in the file.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,34 +6,34 @@ use std::ops::Range;
 use super::{ContentHash, Link, NoteId, Value, VaultPath};
 use crate::quote::quoted;
 
-/// All that is known of one file without reading it again.
+/// The metadata of one file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Note {
-    /// Where it lies, with its true spelling.
+    /// Its path, exactly as on disk.
     pub path: VaultPath,
-    /// What agents call it.
+    /// Its id for agents.
     pub id: NoteId,
-    /// Size and time at which the bytes of `hash` were read.
+    /// Size and modification time when the bytes of `hash` were read.
     pub stat: FileStat,
-    /// The version that everything below was taken from.
+    /// The version that was parsed.
     pub hash: ContentHash,
-    /// What it is called: frontmatter, else the file's name, as the vault's title rule says.
+    /// Its title, from the frontmatter, a heading or the file name, by the vault's title rule.
     pub title: String,
     /// From the frontmatter first, then from the text, in order of appearance, no two equal when folded.
     pub tags: Vec<Tag>,
-    /// Other names it answers to.
+    /// Its aliases.
     pub aliases: Vec<String>,
     /// Every other frontmatter key, in the order written.
     pub properties: Vec<(String, Value)>,
-    /// In order of appearance, repetitions included.
+    /// In order of appearance, including duplicates.
     pub links: Vec<Link>,
     /// The parts between H2 and H3 headings. They cover the body without gap or overlap.
     pub sections: Vec<Section>,
-    /// Where the body starts in the file's text, behind the frontmatter.
+    /// Where the body starts in the file's text, after the frontmatter.
     pub body_start: usize,
-    /// What was odd about it. Broken links are not here: they depend on other notes.
+    /// Warnings from parsing. Broken links are not included: they depend on other notes.
     pub warnings: Vec<String>,
-    /// The files it is about (`source_refs`), as they were when these bytes of the note were first seen. By path.
+    /// The files in `source_refs`, as they were when this version of the note was first indexed. By path.
     pub sources: Vec<SourceVersion>,
 }
 
@@ -43,13 +43,13 @@ impl Note {
         self.properties.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// The text of a frontmatter key, where it has one that is not blank.
+    /// The text of a frontmatter key; `None` if it is blank or not a scalar.
     pub fn text_property(&self, key: &str) -> Option<String> {
         let text = self.property(key).and_then(Value::to_plain_text)?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// The part of the vault it counts to: as its frontmatter says (`section`), else its first folder, else `root`.
+    /// The area of the vault it belongs to: the frontmatter key `section`, else its first folder, else `root`.
     pub fn area(&self) -> Cow<'_, str> {
         let from_path = || match self.path.as_str().split_once('/') {
             Some((folder, _)) => Cow::Borrowed(folder),
@@ -58,35 +58,35 @@ impl Note {
         self.text_property("section").map_or_else(from_path, Cow::Owned)
     }
 
-    /// Whether it has a tag, or one nested below it: `a/b` has `a`.
+    /// Whether it has a tag, or one nested below it: `a/b` counts as `a`.
     pub fn has_tag(&self, folded: &str) -> bool {
         self.tags.iter().any(|tag| tag.is_or_below(folded))
     }
 }
 
-/// A tag without its `#`, as first written, and folded for comparing.
+/// A tag without its `#`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag {
-    /// As written.
+    /// As first written.
     pub name: String,
-    /// As compared.
+    /// Folded, for comparisons.
     pub folded: String,
 }
 
 impl Tag {
-    /// A tag from its text; a leading `#` is dropped.
+    /// A tag from its text; a leading `#` is removed.
     pub fn new(text: &str) -> Self {
         let name = text.trim().trim_start_matches('#').to_owned();
         Self { folded: super::fold(&name), name }
     }
 
-    /// Whether this is the tag asked for, or nested below it.
+    /// Whether this is the given tag, or nested below it.
     pub fn is_or_below(&self, folded: &str) -> bool {
         self.folded.strip_prefix(folded).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }
 
-/// A part of a note: a heading of level 2 or 3 with what follows it, or what comes before the first of them.
+/// A part of a note: a heading of level 2 or 3 with the text below it, or the preamble before the first of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
     /// The heading's text, `None` for the preamble.
@@ -99,38 +99,38 @@ pub struct Section {
     pub text_start: usize,
 }
 
-/// A file that a note is about, and its content at some time.
+/// A version of a file that a note is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceVersion {
-    /// Its path as a reader of the note would write it: from the vault's root, or from the repository's.
+    /// Its path as in `source_refs`: from the vault's root, or from the repository's.
     pub path: String,
-    /// Its content.
+    /// The hash of its content.
     pub hash: ContentHash,
 }
 
-/// What the file system says of a file without opening it.
+/// The file system's metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStat {
-    /// Nanoseconds since 1970. Zero is kept in a store for a file that had changed just before it was read: its time says
-    /// nothing of a change that may follow.
+    /// Nanoseconds since 1970. A store has zero for a file that changed just before it was read: a later change may leave
+    /// such a time the same.
     pub modified_ns: i64,
     /// Bytes.
     pub size: u64,
 }
 
 impl FileStat {
-    /// By this the newest files come last. One without a time is newer than all others.
+    /// A sort key, newest files last. A file without a time counts as the newest.
     pub fn newness(self) -> i64 {
         if self.modified_ns == 0 { i64::MAX } else { self.modified_ns }
     }
 }
 
-/// Something odd that lost nothing: told once to each client, listed by `doctor`.
+/// A problem that lost no data: delivered to each client once, and listed by `doctor`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Warning {
     /// The file it is about.
     pub path: String,
-    /// What is odd, and what to do.
+    /// The problem and the next step.
     pub message: String,
 }
 

@@ -1,17 +1,17 @@
 //! A value from a note's frontmatter.
 
-/// YAML reduced to what JSON can say, the order of keys kept.
+/// A YAML value that JSON can express; mappings keep their order.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Nothing, or a key without a value.
+    /// Null, or a key without a value.
     Null,
     /// `true` or `false`; YAML 1.2 has no `yes`.
     Bool(bool),
     /// A whole number.
     Int(i64),
-    /// Any other number. Infinities and NaN are kept as text, since JSON has none.
+    /// Any other number. Infinities and NaN are text, since JSON has none.
     Float(f64),
-    /// Text, and everything that is not clearly something else, dates included.
+    /// Text, and everything else that is not one of the other types, such as dates.
     Text(String),
     /// A list.
     List(Vec<Value>),
@@ -20,7 +20,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The text, where it is text.
+    /// The text of [`Value::Text`].
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -28,7 +28,7 @@ impl Value {
         }
     }
 
-    /// A scalar as a person would write it; lists, mappings and null have no such form.
+    /// A scalar as text; `None` for lists, mappings and null.
     pub fn to_plain_text(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),

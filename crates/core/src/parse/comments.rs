@@ -1,23 +1,25 @@
-//! `%%comments%%`, which Obsidian hides and Markdown knows nothing of.
+//! Obsidian's `%%comments%%`, which are not part of Markdown.
 //!
-//! A comment within a line ends in the same paragraph; one that opens a line may run over many. A mark without a partner
-//! is just text, so that `100%%` hides nothing.
+//! A comment inside a line ends in the same paragraph; one at the start of a line may span several. An unpaired mark is
+//! text, so that `100%%` hides nothing.
 
 use std::ops::Range;
 
 use memchr::memmem;
 
-/// Pairs the marks found in running text.
+use super::covers;
+
+/// Pairs the marks in running text.
 pub(super) struct Comments<'b> {
     body: &'b str,
     /// No mark anywhere, as in most notes.
     none: bool,
     block: usize,
-    open: Option<Mark>,
+    open: Option<OpenComment>,
     found: Vec<Range<usize>>,
 }
 
-struct Mark {
+struct OpenComment {
     at: usize,
     block: usize,
     opens_line: bool,
@@ -29,12 +31,12 @@ impl<'b> Comments<'b> {
         Self { body, none, block: 0, open: None, found: Vec::new() }
     }
 
-    /// Another paragraph, heading, list item or cell starts.
+    /// Starts the next paragraph, heading, list item or cell.
     pub(super) fn next_block(&mut self) {
         self.block += 1;
     }
 
-    /// Takes a piece of running text, outside code, formulas and links.
+    /// Adds a piece of running text, outside code, formulas and links.
     pub(super) fn text(&mut self, range: &Range<usize>) {
         if self.none {
             return;
@@ -50,15 +52,14 @@ impl<'b> Comments<'b> {
                 _ => {
                     let line_start = before.trim_end_matches([' ', '\t', '>']);
                     let opens_line = line_start.is_empty() || line_start.ends_with('\n');
-                    self.open = Some(Mark { at, block: self.block, opens_line });
+                    self.open = Some(OpenComment { at, block: self.block, opens_line });
                 }
             }
         }
     }
 
-    /// Whether a place lies in a comment. To be asked when all text was taken.
+    /// Whether a position is in a comment. Valid once all text was added.
     pub(super) fn hide(&self, at: usize) -> bool {
-        let behind = self.found.partition_point(|comment| comment.end <= at);
-        self.found.get(behind).is_some_and(|comment| comment.contains(&at))
+        covers(&self.found, at)
     }
 }

@@ -1,4 +1,4 @@
-//! Destinations of Markdown links: which of them name a note, where they stand, and how a path is written as one.
+//! Destinations of Markdown links: which of them are notes, their position, and how a path is written as one.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 use super::link_site::TargetForm;
 use crate::model::has_attachment_extension;
 
-/// What would end a destination, start other syntax, or be read as part of a URL.
+/// Characters that would end a destination, start other syntax, or be read as part of a URL.
 const IN_ANGLES: AsciiSet = CONTROLS
     .add(b'%')
     .add(b'#')
@@ -25,20 +25,20 @@ const IN_ANGLES: AsciiSet = CONTROLS
     .add(b':');
 const BARE: AsciiSet = IN_ANGLES.add(b' ').add(b'(').add(b')').add(b'"').add(b'\'').add(b'*').add(b'~');
 
-/// The note a destination names.
+/// A destination that is a note.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Destination {
     /// Decoded, `/` between parts.
     pub(super) path: String,
     pub(super) fragment: Option<String>,
-    /// Whether it is the address of a page instead of the path of a file.
+    /// Whether it is the URL path of a page instead of the path of a file.
     pub(super) is_page: bool,
 }
 
-/// Reads a destination as the Markdown parser gives it, escapes and entities already resolved.
+/// Reads a destination from the Markdown parser, with escapes and entities resolved.
 ///
-/// `None` unless it is a path to a Markdown file, or one that starts with `/` and may be the address of a page: on the
-/// sites that are made of notes, `/docs/setup/` is one.
+/// `None` unless it is the path of a Markdown file, or starts with `/` and may be a page of a site generated from the
+/// notes, such as `/docs/setup/`.
 pub(super) fn read(url: &str) -> Option<Destination> {
     let path = &url[..path_length(url)];
     if path.starts_with("//") || has_scheme(path) {
@@ -56,11 +56,11 @@ pub(super) fn read(url: &str) -> Option<Destination> {
     Some(Destination { path, fragment, is_page })
 }
 
-/// Where the path of a destination stands in the source, and how a new one is to be written there.
+/// The range of a destination's path in the source, and the syntax for a new one.
 ///
-/// `source` is the whole text, `at` the first byte behind `(` or behind the colon of a definition.
+/// `source` is the whole text, `at` the first byte after `(` or after the colon of a definition.
 pub(super) fn locate(source: &str, at: usize, url: &str) -> (Range<usize>, TargetForm) {
-    // A destination may follow on the next line of a quote.
+    // A destination may start on the next line of a quote.
     let skipped = source[at..].find(|c: char| !c.is_ascii_whitespace() && c != '>').unwrap_or(0);
     let start = at + skipped;
     let in_angles = source[start..].starts_with('<');
@@ -76,18 +76,18 @@ pub(super) fn locate(source: &str, at: usize, url: &str) -> (Range<usize>, Targe
     (start..start + path_length(written), form)
 }
 
-/// Writes a path so that it can stand as a destination.
+/// Encodes a path as a destination.
 pub(super) fn encode(path: &str, in_angles: bool) -> String {
     encode_ascii(path, if in_angles { &IN_ANGLES } else { &BARE })
 }
 
-/// Writes what follows a path, `#fragment` or `?query`, where escapes had to be undone.
+/// Encodes the part after a path, `#fragment` or `?query`, with its escapes resolved.
 pub(super) fn encode_rest(rest: &str) -> String {
     const REST: AsciiSet = BARE.remove(b'%').remove(b'#').remove(b'?').remove(b':').remove(b'&');
     encode_ascii(rest, &REST)
 }
 
-/// Other scripts stay as they are: people read these files.
+/// Encodes ASCII only: other scripts stay readable.
 fn encode_ascii(text: &str, set: &'static AsciiSet) -> String {
     let mut encoded = String::with_capacity(text.len());
     for c in text.chars() {
@@ -100,7 +100,7 @@ fn encode_ascii(text: &str, set: &'static AsciiSet) -> String {
     encoded
 }
 
-/// The length of the source of a destination, from its first byte behind `<`, if there is one.
+/// The length of a destination's source, without `<` and `>`.
 fn raw_length(bytes: &[u8], in_angles: bool) -> usize {
     let mut open_parens = 0_usize;
     let mut at = 0;
@@ -120,7 +120,7 @@ fn raw_length(bytes: &[u8], in_angles: bool) -> usize {
     at.min(bytes.len())
 }
 
-/// The length of what comes before `#fragment` or `?query`.
+/// The length of the part before `#fragment` or `?query`.
 fn path_length(url: &str) -> usize {
     url.find(['#', '?']).unwrap_or(url.len())
 }
@@ -132,7 +132,7 @@ fn has_scheme(path: &str) -> bool {
     })
 }
 
-/// Percent-decoded; as it is where that gives no UTF-8.
+/// Percent-decoded; unchanged if the result is not UTF-8.
 fn decode(text: &str) -> String {
     percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), Cow::into_owned)
 }

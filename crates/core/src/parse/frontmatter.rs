@@ -1,66 +1,56 @@
-//! Frontmatter: where the block lies, and what its YAML says of the note.
+//! Frontmatter: finds the block, and reads the note's metadata from its YAML.
 
 use std::ops::Range;
 
 use super::link_site::{LinkSite, TargetForm};
-use super::scalar::{Style, resolve_plain};
-use super::yaml::{self, Document, Entry, Numbers, ScalarSite, YamlError};
+use super::scalar::{QuoteStyle, resolve_plain};
+use super::yaml::{self, Document, Numbers, ScalarSite, YamlEntry, YamlError};
 use super::{tags, wikilink};
 use crate::model::{DocType, Link, LinkSyntax, LinkType, Value};
 use crate::quote::quoted;
 use crate::staleness::unusable_refs;
 
-/// The mark some editors put in front of a file. It is kept, and is no part of the content.
+/// The byte order mark that some editors write. It is preserved, and not part of the content.
 pub(super) const BYTE_ORDER_MARK: &str = "\u{FEFF}";
 
 /// The lines between the fences.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Block {
-    /// The YAML, from behind the opening line to the start of the closing one.
+    /// The YAML, from the line after the opening fence to the start of the closing one.
     pub(super) yaml: Range<usize>,
-    /// Behind the closing line.
+    /// The start of the line after the closing fence.
     pub(super) body_start: usize,
 }
 
-/// Finds the block: `---` on the very first line, up to a line `---` or `...`. Takes bytes, so that a body that is not
-/// UTF-8 does not matter.
+/// Finds the block: `---` on the first line, up to a line `---` or `...`. Takes bytes, since the body may not be UTF-8.
 pub(super) fn find(text: &[u8]) -> Option<Block> {
-    let mark = content_start(text);
-    let mut line = line_at(text, mark);
-    if line.trimmed(text) != b"---" {
+    let start = content_start(text);
+    let yaml_start = next_line(text, start);
+    if text[start..yaml_start].trim_ascii_end() != b"---" {
         return None;
     }
-    let yaml_start = line.next;
-    while line.next < text.len() {
-        line = line_at(text, line.next);
-        if matches!(line.trimmed(text), b"---" | b"...") {
-            return Some(Block { yaml: yaml_start..line.start, body_start: line.next });
+    let mut line = yaml_start;
+    while line < text.len() {
+        let next = next_line(text, line);
+        if matches!(text[line..next].trim_ascii_end(), b"---" | b"...") {
+            return Some(Block { yaml: yaml_start..line, body_start: next });
         }
+        line = next;
     }
     None
 }
 
-/// Where the text starts: behind a byte order mark.
+/// The start of the content, after a byte order mark.
 pub(super) fn content_start(text: &[u8]) -> usize {
     if text.starts_with(BYTE_ORDER_MARK.as_bytes()) { BYTE_ORDER_MARK.len() } else { 0 }
 }
 
-struct Line {
-    start: usize,
-    next: usize,
+/// The start of the next line.
+pub(super) fn next_line(text: &[u8], at: usize) -> usize {
+    memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |found| at + found + 1)
 }
 
-impl Line {
-    fn trimmed<'t>(&self, text: &'t [u8]) -> &'t [u8] {
-        text[self.start..self.next].trim_ascii_end()
-    }
-}
-
-fn line_at(text: &[u8], start: usize) -> Line {
-    Line { start, next: memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |at| start + at + 1) }
-}
-
-/// What frontmatter says of its note.
+/// The metadata in frontmatter.
 #[derive(Debug, Default)]
 pub(super) struct Frontmatter {
     pub(super) title: Option<String>,
@@ -71,7 +61,7 @@ pub(super) struct Frontmatter {
     pub(super) warnings: Vec<String>,
 }
 
-/// Reads the frontmatter of a text, and tells where the body starts. What cannot be read is body.
+/// Reads the frontmatter of a text, and the start of the body. Frontmatter that is not valid is part of the body.
 pub(super) fn read(text: &str) -> (Frontmatter, usize) {
     let whole = content_start(text.as_bytes());
     let Some(block) = find(text.as_bytes()) else { return (Frontmatter::default(), whole) };
@@ -81,14 +71,14 @@ pub(super) fn read(text: &str) -> (Frontmatter, usize) {
         Ok(Document::Mapping(mapping)) => (interpret(mapping.entries, yaml, block.yaml.start), block.body_start),
         Ok(Document::Empty) => (Frontmatter::default(), block.body_start),
         Ok(Document::Scalar | Document::List) => {
-            unread("the frontmatter is not a list of `key: value` lines; it was read as part of the text".to_owned())
+            unread("the frontmatter is not a mapping of `key: value` lines; it is treated as text".to_owned())
         }
-        Err(error) => unread(format!("{}; it was read as part of the text", describe(&error))),
+        Err(error) => unread(format!("{}; it is treated as text", describe(&error))),
     }
 }
 
-/// A file's bytes with another text. The frontmatter stays, unless the text brings its own, which then replaces it. An empty
-/// one says nothing: it replaces nothing, and is no part of the text.
+/// A file's bytes with a new text. The frontmatter stays, unless the new text has its own, which replaces it. Empty
+/// frontmatter in the new text is dropped.
 pub fn with_new_text(bytes: &[u8], text: &str) -> Vec<u8> {
     let own = find(text.as_bytes()).map(|block| (yaml::read(&text[block.yaml.clone()], Numbers::Resolved), block));
     let kept = text_start(bytes);
@@ -111,8 +101,8 @@ pub(super) fn newline(text: &[u8]) -> &'static str {
     }
 }
 
-/// Where a file's own text starts: behind the frontmatter and the blank lines that set it off from the text, which come
-/// and go with it. Counts bytes of the file, which differ from those of the decoded text where it is not UTF-8.
+/// The start of a file's text, after the frontmatter and the blank lines that follow it. Counts bytes of the file, which
+/// differ from those of the decoded text if the file is not UTF-8.
 pub fn text_start(bytes: &[u8]) -> usize {
     let whole = content_start(bytes);
     let Some(block) = find(bytes) else { return whole };
@@ -126,15 +116,15 @@ pub fn text_start(bytes: &[u8]) -> usize {
     }
 }
 
-/// The fault in words, with the line of the file it is on.
+/// The error message, with the line of the file.
 pub(super) fn describe(error: &YamlError) -> String {
     format!("the frontmatter is not valid YAML (line {}: {})", error.line + 1, error.reason)
 }
 
-fn interpret(entries: Vec<Entry>, yaml: &str, yaml_start: usize) -> Frontmatter {
+fn interpret(entries: Vec<YamlEntry>, yaml: &str, yaml_start: usize) -> Frontmatter {
     let mut read = Frontmatter::default();
     let names = names_as_written(&entries, yaml);
-    for (index, Entry { key, value, scalars, .. }) in entries.into_iter().enumerate() {
+    for (index, YamlEntry { key, value, scalars, .. }) in entries.into_iter().enumerate() {
         let name = names.get(index).map_or(&value, |entry| &entry.value);
         match key.as_str() {
             "title" => {
@@ -159,9 +149,9 @@ fn interpret(entries: Vec<Entry>, yaml: &str, yaml_start: usize) -> Frontmatter 
     read
 }
 
-/// The same entries with numbers as they are written, for those that name something: the title `3.10` is not `3.1`. Empty
-/// where no such number is there, which is nearly always, so that nothing is read twice for nothing.
-fn names_as_written(entries: &[Entry], yaml: &str) -> Vec<Entry> {
+/// The same entries with numbers as written, for keys that are names: the title `3.10` is not `3.1`. Empty if these keys
+/// have no number, which saves reading the YAML twice.
+fn names_as_written(entries: &[YamlEntry], yaml: &str) -> Vec<YamlEntry> {
     let is_number = |value: &Value| matches!(value, Value::Int(_) | Value::Float(_));
     let has_number = |value: &Value| matches!(value, Value::List(items) if items.iter().any(is_number));
     let names = entries.iter().filter(|entry| matches!(entry.key.as_str(), "title" | "tags" | "aliases" | "alias"));
@@ -170,12 +160,12 @@ fn names_as_written(entries: &[Entry], yaml: &str) -> Vec<Entry> {
     }
     match yaml::read(yaml, Numbers::AsWritten) {
         Ok(Document::Mapping(mapping)) => mapping.entries,
-        // Texts weigh more than numbers, so that aliases may come to be too much.
+        // Text weighs more than numbers, so aliases may exceed their limit.
         _ => Vec::new(),
     }
 }
 
-/// A title that counts: a text that is not empty, or a number.
+/// A valid title: a text that is not empty, or a number.
 pub(super) fn title(value: &Value) -> Option<String> {
     let text = match value {
         Value::Text(_) | Value::Int(_) | Value::Float(_) => value.to_plain_text()?,
@@ -197,16 +187,16 @@ fn doc_type_warning(value: &Value) -> Option<String> {
     let known = value == &Value::Null || value.as_text().and_then(DocType::from_name).is_some();
     let given = value.to_plain_text().unwrap_or_else(|| "a list or mapping".to_owned());
     let all = DocType::ALL.map(DocType::name).join(", ");
-    (!known).then(|| format!("doc_type {} is unknown and counts as `other`; known are {all}", quoted(&given)))
+    (!known).then(|| format!("unknown doc_type {} counts as `other`; the known types are {all}", quoted(&given)))
 }
 
-/// A link from a scalar below a link type's key: `x`, `"[[x]]"`, or the `x` of an unquoted `[[x]]`, which YAML takes for
-/// a list in a list.
+/// A link from a scalar under a link type's key: `x`, `"[[x]]"`, or the `x` of an unquoted `[[x]]`, which is a nested list
+/// in YAML.
 fn link_site(scalar: ScalarSite, link_type: LinkType) -> Option<LinkSite> {
     let ScalarSite { range, text, style, in_flow } = scalar;
     let trimmed = text.trim();
     let is_url = trimmed.contains("://") || trimmed.starts_with("mailto:");
-    let is_nothing = style == Style::Plain && matches!(resolve_plain(&text), Value::Null | Value::Bool(_));
+    let is_nothing = style == QuoteStyle::Plain && matches!(resolve_plain(&text), Value::Null | Value::Bool(_));
     if is_url || is_nothing {
         return None;
     }
@@ -214,9 +204,9 @@ fn link_site(scalar: ScalarSite, link_type: LinkType) -> Option<LinkSite> {
     let inner_start = inner.as_ptr() as usize - text.as_ptr() as usize;
     let read = wikilink::read(inner, LinkSyntax::Frontmatter)?;
     let target = inner_start + read.target_range.start..inner_start + read.target_range.end;
-    // Without escapes or folded lines the text stands in the file as it is, behind its quote.
-    let quote = usize::from(matches!(style, Style::SingleQuoted | Style::DoubleQuoted));
-    let is_verbatim = style != Style::Block && text.len() + 2 * quote == range.len();
+    // Without escapes or folded lines, the file has the text verbatim after the quote.
+    let quote = usize::from(matches!(style, QuoteStyle::SingleQuoted | QuoteStyle::DoubleQuoted));
+    let is_verbatim = style != QuoteStyle::Block && text.len() + 2 * quote == range.len();
     let target_range =
         if is_verbatim { range.start + quote + target.start..range.start + quote + target.end } else { range.clone() };
     Some(LinkSite {
@@ -233,7 +223,7 @@ mod tests {
     use crate::parse::{link_sites, parse};
 
     #[test]
-    fn the_block_is_found_only_at_the_very_start() {
+    fn frontmatter_is_found_only_at_the_start() {
         for (text, expected) in [
             ("---\na: 1\n---\nbody", Some((4..9, 13))),
             ("---\n---\n", Some((4..4, 8))),
@@ -254,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_text_keeps_the_frontmatter_unless_it_brings_its_own() {
+    fn a_new_text_keeps_the_frontmatter_unless_it_has_its_own() {
         for (before, text, after) in [
             ("---\ntitle: T\n---\n\nold", "new", "---\ntitle: T\n---\n\nnew"),
             ("---\ntitle: T\n---", "new", "---\ntitle: T\n---\nnew"),
@@ -284,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_with_a_meaning_are_read_leniently() {
+    fn title_tags_and_aliases_are_read_leniently() {
         check("title: T\ntags: [a, '#b', 3, true, ~]\nx: 1", "T; a,b,3,true; ; x");
         check("title: 2024", "2024; ; ; ");
         check("title: 3.10", "3.10; ; ; ");
@@ -307,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_in_properties_are_numbers_whatever_their_spelling() {
+    fn numbers_in_properties_are_resolved() {
         let parsed = parse("---\ntitle: 3.10\nversion: 1.20\nalias: 3.10\nbig: 99999999999999999999\n---\n");
         let expected = [
             ("version", Value::Float(1.2)),
@@ -318,20 +308,20 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_text_with_a_warning() {
+    fn invalid_frontmatter_is_text_with_a_warning() {
         for (text, warning) in [
-            ("---\na: 1\na: 2\n---\nx", "the frontmatter is not valid YAML (line 3: the key `a` is there twice)"),
+            ("---\na: 1\na: 2\n---\nx", "the frontmatter is not valid YAML (line 3: duplicate key `a`)"),
             ("---\ntitle: foo: bar\n---\n", "the frontmatter is not valid YAML (line 2: "),
             ("---\na:\n\t- b\n---\n", "the frontmatter is not valid YAML (line 3: "),
-            ("---\nJust prose.\n---\n", "the frontmatter is not a list of `key: value` lines"),
-            ("---\n- a\n---\n", "the frontmatter is not a list of `key: value` lines"),
+            ("---\nJust prose.\n---\n", "the frontmatter is not a mapping of `key: value` lines"),
+            ("---\n- a\n---\n", "the frontmatter is not a mapping of `key: value` lines"),
         ] {
             let parsed = parse(text);
             assert_eq!((parsed.body_start, parsed.warnings.len()), (0, 1), "{text:?}");
             assert!(parsed.warnings[0].starts_with(warning), "{:?}", parsed.warnings);
         }
         let unknown = parse("---\ndoc_type: poem\n---\n");
-        assert!(unknown.warnings[0].starts_with("doc_type \"poem\" is unknown"), "{:?}", unknown.warnings);
+        assert!(unknown.warnings[0].starts_with("unknown doc_type \"poem\""), "{:?}", unknown.warnings);
     }
 
     /// Each link as `type target#fragment|label @bytes of the target`.

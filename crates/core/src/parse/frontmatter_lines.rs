@@ -1,24 +1,23 @@
-//! The lines of a frontmatter key, and how they are written anew. Whether the outcome says the right thing is not checked
-//! here: `splice` reads it again.
+//! Rewrites the lines of a frontmatter key. `splice` verifies the result by reading it again.
 
 use std::ops::Range;
 
 use super::SpliceError;
-use super::frontmatter::{self, Block, newline};
+use super::frontmatter::{self, Block, newline, next_line};
 use super::old_list::OldList;
-use super::scalar::{self, Style};
-use super::yaml::{Entry, Mapping};
+use super::scalar::{self, QuoteStyle};
+use super::yaml::{Mapping, YamlEntry};
 use crate::model::Value;
 
-/// What a key is to say.
+/// The new value of a key.
 pub(super) enum NewValue<'v> {
     Text(&'v str),
     List(&'v [String]),
 }
 
 /// Removes an entry with its lines.
-pub(super) fn remove(text: &[u8], block: &Block, mapping: &Mapping, entry: &Entry) -> Result<Vec<u8>, SpliceError> {
-    let lines = Lines::of(text, block, mapping, entry)?;
+pub(super) fn remove(text: &[u8], block: &Block, mapping: &Mapping, entry: &YamlEntry) -> Result<Vec<u8>, SpliceError> {
+    let lines = EntryLines::of(text, block, mapping, entry)?;
     Ok([&text[..lines.start], &text[lines.end..]].concat())
 }
 
@@ -27,24 +26,24 @@ pub(super) fn replace(
     text: &[u8],
     block: &Block,
     mapping: &Mapping,
-    entry: &Entry,
+    entry: &YamlEntry,
     new: &NewValue<'_>,
 ) -> Result<Vec<u8>, SpliceError> {
-    let lines = Lines::of(text, block, mapping, entry)?;
+    let lines = EntryLines::of(text, block, mapping, entry)?;
     let was_flow = entry.style.is_none() && text.get(lines.value.start) == Some(&b'[');
     Ok(match new {
         NewValue::Text(value) => {
-            let style = entry.style.unwrap_or(Style::Plain);
-            with_value_behind_key(text, &lines, &scalar::write(value, style, false))
+            let style = entry.style.unwrap_or(QuoteStyle::Plain);
+            with_value_after_key(text, &lines, &scalar::write(value, style, false))
         }
         NewValue::List(items) if was_flow && lines.is_one_line() => {
-            with_value_behind_key(text, &lines, &flow_list(items))
+            with_value_after_key(text, &lines, &flow_list(items))
         }
         NewValue::List([]) => {
             let comments =
                 OldList::read(text, block, &lines, entry).comment_lines(entry_indent(text, &lines) + 2, text);
             let (before, after) = (&text[..lines.end], &text[lines.end..]);
-            [with_value_behind_key(before, &lines, "[]").as_slice(), comments.as_bytes(), after].concat()
+            [with_value_after_key(before, &lines, "[]").as_slice(), comments.as_bytes(), after].concat()
         }
         NewValue::List(items) => with_list_below_key(text, block, &lines, entry, items),
     })
@@ -62,14 +61,14 @@ pub(super) fn append(
         return Err(SpliceError::Unsupported("it is written in braces"));
     }
     let indent = match mapping.entries.first() {
-        Some(first) => entry_indent(text, &Lines::of(text, block, mapping, first)?),
+        Some(first) => entry_indent(text, &EntryLines::of(text, block, mapping, first)?),
         None => 0,
     };
     let entry = new_entry(key, new, indent, newline(text));
     Ok([&text[..block.yaml.end], entry.as_bytes(), &text[block.yaml.end..]].concat())
 }
 
-/// Puts new frontmatter in front of the text, behind a byte order mark.
+/// Inserts new frontmatter before the text, after a byte order mark.
 pub(super) fn create(text: &[u8], key: &str, new: &NewValue<'_>) -> Vec<u8> {
     let newline = newline(text);
     let start = frontmatter::content_start(text);
@@ -77,12 +76,12 @@ pub(super) fn create(text: &[u8], key: &str, new: &NewValue<'_>) -> Vec<u8> {
     [&text[..start], block.as_bytes(), &text[start..]].concat()
 }
 
-/// The text with a value on the line of its key. A comment on that line stays.
-fn with_value_behind_key(text: &[u8], lines: &Lines, value: &str) -> Vec<u8> {
+/// Writes a value on the line of its key. A comment on that line stays.
+fn with_value_after_key(text: &[u8], lines: &EntryLines, value: &str) -> Vec<u8> {
     let value = value.as_bytes();
     if lines.is_one_line() && !lines.value.is_empty() {
         [&text[..lines.value.start], value, &text[lines.value.end..]].concat()
-    } else if lines.starts_behind_colon() {
+    } else if lines.starts_after_colon() {
         [&text[..lines.colon_end], b" ", value, &text[lines.value.end..]].concat()
     } else {
         let comment = &text[lines.colon_end..value_line_start(text, lines)];
@@ -90,13 +89,13 @@ fn with_value_behind_key(text: &[u8], lines: &Lines, value: &str) -> Vec<u8> {
     }
 }
 
-/// The text with a list on the lines below its key, indented as the old list was. Comments in the old list stay, those of
-/// removed items on lines of their own.
-fn with_list_below_key(text: &[u8], block: &Block, lines: &Lines, entry: &Entry, items: &[String]) -> Vec<u8> {
+/// Writes a list on the lines below its key, indented like the old list. Comments in the old list stay, those of removed
+/// items on their own lines.
+fn with_list_below_key(text: &[u8], block: &Block, lines: &EntryLines, entry: &YamlEntry, items: &[String]) -> Vec<u8> {
     let newline = newline(text);
     let indent_below_key = entry_indent(text, lines) + 2;
     let old = OldList::read(text, block, lines, entry);
-    if lines.starts_behind_colon() {
+    if lines.starts_after_colon() {
         let (line_end, next_line) = line_end(text, lines.value.end);
         let comments = old.comment_lines(indent_below_key, text);
         let list = comments + &block_list(items, indent_below_key, newline);
@@ -110,26 +109,26 @@ fn with_list_below_key(text: &[u8], block: &Block, lines: &Lines, entry: &Entry,
 }
 
 /// The lines of one entry in the file, in bytes.
-pub(super) struct Lines {
+pub(super) struct EntryLines {
     start: usize,
-    /// Behind the colon.
+    /// After the colon.
     colon_end: usize,
     /// The end of the line with the colon, before its line break.
     first_line_end: usize,
     pub(super) value: Range<usize>,
-    /// Behind the line break of the last line.
+    /// After the line break of the last line.
     pub(super) end: usize,
 }
 
-impl Lines {
-    fn of(text: &[u8], block: &Block, mapping: &Mapping, entry: &Entry) -> Result<Self, SpliceError> {
+impl EntryLines {
+    fn of(text: &[u8], block: &Block, mapping: &Mapping, entry: &YamlEntry) -> Result<Self, SpliceError> {
         let offset = block.yaml.start;
         let key_start = offset + entry.key_range.start;
         let key_end = offset + entry.key_range.end;
         let start = text[..key_start].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let alone = text[start..key_start].iter().all(|byte| *byte == b' ');
         if mapping.in_flow || !alone {
-            return Err(SpliceError::Unsupported("the key does not stand at the start of its line"));
+            return Err(SpliceError::Unsupported("the key is not at the start of its line"));
         }
         let colon = text[key_end..].iter().position(|byte| !matches!(byte, b' ' | b'\t'));
         let colon_end = match colon.map(|at| key_end + at) {
@@ -145,27 +144,27 @@ impl Lines {
     }
 
     fn is_one_line(&self) -> bool {
-        self.starts_behind_colon() && self.value.end <= self.first_line_end
+        self.starts_after_colon() && self.value.end <= self.first_line_end
     }
 
-    fn starts_behind_colon(&self) -> bool {
+    fn starts_after_colon(&self) -> bool {
         self.value.start <= self.first_line_end
     }
 }
 
-/// The end of the line that holds `at`, before and behind its line break.
+/// The end of the line that contains `at`, before and after its line break.
 pub(super) fn line_end(text: &[u8], at: usize) -> (usize, usize) {
-    let next = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |found| at + found + 1);
+    let next = next_line(text, at);
     let line = text[at..next].strip_suffix(b"\n").unwrap_or(&text[at..next]);
     (at + line.strip_suffix(b"\r").unwrap_or(line).len(), next)
 }
 
-/// Where the first line of a value starts that does not stand behind its key.
-fn value_line_start(text: &[u8], lines: &Lines) -> usize {
+/// The start of the first line of a value below its key.
+fn value_line_start(text: &[u8], lines: &EntryLines) -> usize {
     text[..lines.value.start].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }
 
-fn entry_indent(text: &[u8], lines: &Lines) -> usize {
+fn entry_indent(text: &[u8], lines: &EntryLines) -> usize {
     indent_at(text, lines.start)
 }
 
@@ -176,7 +175,7 @@ fn indent_at(text: &[u8], line_start: usize) -> usize {
 fn new_entry(key: &str, new: &NewValue<'_>, indent: usize, newline: &str) -> String {
     let margin = " ".repeat(indent);
     match new {
-        NewValue::Text(text) => format!("{margin}{key}: {}{newline}", scalar::write(text, Style::Plain, false)),
+        NewValue::Text(text) => format!("{margin}{key}: {}{newline}", scalar::write(text, QuoteStyle::Plain, false)),
         NewValue::List([]) => format!("{margin}{key}: []{newline}"),
         NewValue::List(items) => {
             format!("{margin}{key}:{newline}{}", block_list(items, indent + 2, newline))
@@ -185,11 +184,11 @@ fn new_entry(key: &str, new: &NewValue<'_>, indent: usize, newline: &str) -> Str
 }
 
 fn flow_list(items: &[String]) -> String {
-    let items: Vec<_> = items.iter().map(|item| scalar::write(item, Style::Plain, true)).collect();
+    let items: Vec<_> = items.iter().map(|item| scalar::write(item, QuoteStyle::Plain, true)).collect();
     format!("[{}]", items.join(", "))
 }
 
 fn block_list(items: &[String], indent: usize, newline: &str) -> String {
     let margin = " ".repeat(indent);
-    items.iter().map(|item| format!("{margin}- {}{newline}", scalar::write(item, Style::Plain, false))).collect()
+    items.iter().map(|item| format!("{margin}- {}{newline}", scalar::write(item, QuoteStyle::Plain, false))).collect()
 }

@@ -1,23 +1,25 @@
-//! HTML within Markdown: which of it is running text. Tags, comments and code are not; everything between them is.
+//! HTML inside Markdown: finds its running text. Tags, comments and code are not; everything between them is.
 //!
-//! Markdown hands out a block of HTML unread. Its readers see links and tags there all the same: behind a comment, in
-//! `<details>`, in the cells of a table. So the rest is blanked, byte for byte, and what remains is read as a paragraph.
+//! The Markdown parser does not parse HTML blocks, but they contain links and tags: after a comment, in `<details>`, in the
+//! cells of a table. So markup is replaced by blanks of the same length, and the rest is read as a paragraph.
 
 use std::ops::Range;
 
 use memchr::memmem;
 
-/// Elements that show or hold something other than running text.
+use super::covers;
+
+/// Elements that contain no running text.
 const RAW_ELEMENTS: [&str; 4] = ["code", "pre", "script", "style"];
 
-/// Put at the start of lines that would otherwise be blank or indented: a blank line ends a paragraph, an indented one
-/// starts code. Punctuation, so that a tag or emphasis may follow it.
+/// Replaces white space at the start of lines: a blank line would end the paragraph, an indented one would start code.
+/// Punctuation, so that a tag or emphasis may follow it.
 const LINE_START: u8 = b',';
 
-/// The running text of an HTML block, in its place: each byte stands where it stands in the block.
+/// The running text of an HTML block; every byte keeps its position.
 ///
-/// `lines` are the parts of `body` that make up the block; what lies between two of them marks a quote or list around it.
-/// `None` where nothing is left that could be a link or a tag.
+/// `lines` are the ranges of the block in `body`; the gaps between them are markers of a surrounding quote or list.
+/// `None` if the text contains no link or tag.
 pub(super) fn running_text(body: &str, lines: &[Range<usize>]) -> Option<String> {
     let block = lines.first()?.start..lines.last()?.end;
     let mut text = body.as_bytes()[block.clone()].to_vec();
@@ -42,7 +44,7 @@ pub(super) fn running_text(body: &str, lines: &[Range<usize>]) -> Option<String>
     Some(String::from_utf8(text).expect("markup starts and ends with ASCII, or at the end of the block"))
 }
 
-/// The parts of an HTML block in which nothing is shown: comments and raw elements. Their order is that of the block.
+/// The comments and raw elements of an HTML block, in order.
 pub(super) fn hidden_parts(body: &str, lines: &[Range<usize>]) -> Vec<Range<usize>> {
     let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return Vec::new() };
     let html = &body.as_bytes()[..last.end];
@@ -66,12 +68,12 @@ pub(super) struct RawElements {
 }
 
 impl RawElements {
-    /// Another paragraph, heading, list item or cell starts. What was not closed hides nothing.
+    /// Starts the next paragraph, heading, list item or cell. An element that is not closed hides nothing.
     pub(super) fn next_block(&mut self) {
         self.open = None;
     }
 
-    /// Takes a tag or comment that stands in running text.
+    /// Adds a tag or comment from running text.
     pub(super) fn tag(&mut self, tag: &str, range: &Range<usize>) {
         let Some((name, is_closing)) = raw_tag(tag.as_bytes()) else { return };
         match self.open {
@@ -84,22 +86,21 @@ impl RawElements {
         }
     }
 
-    /// Whether a place lies in a raw element. To be asked when all tags were taken.
+    /// Whether a position is in a raw element. Valid once all tags were added.
     pub(super) fn hide(&self, at: usize) -> bool {
-        let behind = self.found.partition_point(|element| element.end <= at);
-        self.found.get(behind).is_some_and(|element| element.contains(&at))
+        covers(&self.found, at)
     }
 }
 
-/// The end of the markup that starts with the `<` at `start`, contents of raw elements included. `None` where it is just
-/// a sign. What is never closed goes on to the end, as it does in a browser: no byte is looked at twice.
+/// The end of the markup that starts with the `<` at `start`, including the content of raw elements. `None` if it is not
+/// markup. Markup that is never closed ends with the block, as in a browser: no byte is read twice.
 fn markup_end(html: &[u8], start: usize) -> Option<usize> {
     let rest = &html[start..];
     let behind = |from: usize, mark: &[u8]| {
         memmem::find(&html[start + from..], mark).map_or(html.len(), |at| start + from + at + mark.len())
     };
     if rest.starts_with(b"<!--") {
-        // `<!-->` is a whole comment.
+        // `<!-->` is a complete comment.
         return Some(behind(2, b"-->"));
     }
     if rest.starts_with(b"<![CDATA[") {
@@ -120,7 +121,7 @@ fn markup_end(html: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Behind the `>` of a tag; one in a quoted value does not count.
+/// The position after the `>` of a tag; one in a quoted value does not count.
 fn tag_end(html: &[u8], start: usize) -> usize {
     let mut quote = None;
     let mut after_equals = false;
@@ -151,7 +152,7 @@ fn raw_tag(html: &[u8]) -> Option<(&'static str, bool)> {
     Some((name, is_closing))
 }
 
-/// Line breaks stay: they are part of where things stand.
+/// Replaces bytes by spaces, except line breaks.
 fn blank(bytes: &mut [u8]) {
     for byte in bytes.iter_mut().filter(|byte| !matches!(byte, b'\n' | b'\r')) {
         *byte = b' ';
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_a_comment_counts() {
+    fn text_beside_a_comment_is_parsed() {
         check("<!-- todo --> see [[a]] #tagged", "a #tagged");
         check("- <!-- x --> [[a]]\n- <!-- #no [[b]] --> #yes", "a #yes");
         check("<!-- one\n[[no]]\n\n#no\n--> [[b]] #yes", "b #yes");
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_an_html_block_counts() {
+    fn text_of_an_html_block_is_parsed() {
         check("<details>\n<summary>S #t</summary>\n[[a]] #t3\n</details>", "a #t #t3");
         check("<div>\n[[a|b]] ![[c#d]] [e](f.md)\n</div>", "a c f.md");
         check("<table>\n  <tr>\n      <td>[[a]]</td>\n\t\t<td>#b</td>\n  </tr>\n</table>", "a #b");
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_code_and_scripts_hold_no_text() {
+    fn html_tags_code_and_scripts_are_not_text() {
         for text in [
             "<div title=\"[[no]] #no\" id='#no'>\n</div>",
             "<div data-x = '>' [[no]]>",
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_in_html_is_the_text_it_shows() {
+    fn a_label_in_html_is_its_visible_text() {
         let parsed = parse("<div>\n[a  <b>x</b> y](b.md)\n</div>");
         assert_eq!(parsed.links[0].label.as_deref(), Some("a x y"));
     }

@@ -1,21 +1,20 @@
-//! A link and the bytes it stands on, so that a rename can rewrite it.
+//! A link and its byte ranges, so that a rename can rewrite it.
 
 use std::ops::Range;
 
-use super::scalar::Style;
+use super::scalar::QuoteStyle;
 use crate::model::Link;
 
-/// One link of a text and where it stands.
+/// A link of a text and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkSite {
-    /// What it says.
+    /// The link.
     pub link: Link,
     /// The whole link, brackets included. For a frontmatter link, the YAML scalar.
     pub range: Range<usize>,
-    /// Just the target: no fragment, no label. For a reference link it lies in the definition, which several links may
-    /// share.
+    /// The target without fragment and label. For a reference link it is in the definition, which several links may share.
     pub target_range: Range<usize>,
-    /// How a new target has to be written.
+    /// The syntax of a new target.
     pub(super) form: TargetForm,
 }
 
@@ -28,17 +27,17 @@ pub(super) enum TargetForm {
     Bare,
     /// A Markdown destination in `<…>`.
     Angle,
-    /// A Markdown destination in which escapes or entities hide where the path ends: `target_range` is all of it, and
-    /// this follows the path.
+    /// A Markdown destination with escapes or entities, so that the end of the path in the source is unknown:
+    /// `target_range` is the whole destination, and `rest` follows the path.
     Escaped { rest: String },
     /// Inside a shortcode.
     Shortcode,
     /// Part of a YAML scalar.
-    Yaml { scalar: Range<usize>, text: String, target: Range<usize>, style: Style, in_flow: bool },
+    Yaml { scalar: Range<usize>, text: String, target: Range<usize>, style: QuoteStyle, in_flow: bool },
 }
 
 impl LinkSite {
-    /// Moves every range, for a link read from a part of the text.
+    /// Shifts every range, for a link read from a part of the text.
     pub(super) fn shifted(mut self, by: usize) -> Self {
         let shift = |range: &mut Range<usize>| *range = range.start + by..range.end + by;
         shift(&mut self.range);

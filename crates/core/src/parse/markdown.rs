@@ -1,7 +1,7 @@
-//! One pass over a body's Markdown: links, headings, running text.
+//! One pass over the Markdown of a body: links, headings, tags.
 //!
-//! What Markdown has no word for is done here: `%%comments%%`, dollars that are prices rather than formulas, and the text
-//! of HTML blocks, which is read by a pass of its own.
+//! Also handles what the Markdown parser does not: `%%comments%%`, dollars that are prices instead of formulas, and the text
+//! of HTML blocks, which gets its own pass.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::comments::Comments;
 use super::html::{self, RawElements};
 use super::link_site::LinkSite;
 use super::open_link::OpenLink;
-use super::{MAX_HEADINGS, MAX_LINKS, shortcode, tags};
+use super::{MAX_HEADINGS, MAX_LINKS, covers, shortcode, tags};
 
 const OPTIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_FOOTNOTES)
@@ -20,19 +20,19 @@ const OPTIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_MATH)
     .union(Options::ENABLE_WIKILINKS);
 
-/// Pictures in pictures may be nested without end; so many of them get a label.
+/// Images may be nested without limit; so many of them get a label.
 const MAX_LABELS: usize = 8;
 
-/// A body's tags are looked for in so many places. Most of them repeat others.
+/// So many occurrences of tags are read; most of them are duplicates.
 const MAX_TAG_PLACES: usize = 1_000_000;
 
-/// What a body's Markdown says. Ranges are those of the body.
+/// The parts of a body. Ranges are relative to the body.
 #[derive(Debug, Default)]
 pub(super) struct Markdown {
     pub(super) sites: Vec<LinkSite>,
-    /// Headings that stand in no quote, list or other block.
+    /// Headings at the top level: not in a quote, list or other block.
     pub(super) headings: Vec<Heading>,
-    /// The names of tags, without `#`.
+    /// The ranges of tag names, without `#`.
     pub(super) tags: Vec<Range<usize>>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Heading {
     pub(super) level: u8,
     pub(super) text: String,
     pub(super) range: Range<usize>,
-    /// Whether it stands in a comment.
+    /// Whether it is in a comment.
     pub(super) hidden: bool,
 }
 
@@ -60,20 +60,20 @@ struct Pass<'b> {
     body: &'b str,
     depth: usize,
     in_code: bool,
-    /// Whether the body is the text of an HTML block. What still looks like HTML there is not read once more.
+    /// Whether the body is the text of an HTML block; HTML in it is not parsed again.
     is_within_html: bool,
-    /// The heading being read, with the depth it stands at.
+    /// The open heading, with its depth.
     heading: Option<(Heading, usize)>,
     links: Vec<OpenLink<'b>>,
-    /// Running text whose end may still be extended: the parser hands out `#a_b` in three pieces.
+    /// Running text whose end may still move: the parser returns `#a_b` in three pieces.
     running: Range<usize>,
-    /// The lines of the HTML block being read.
+    /// The lines of the open HTML block.
     html: Option<Vec<Range<usize>>>,
     raw_elements: RawElements,
     comments: Comments<'b>,
-    /// Links that are blanked out in the body.
+    /// Links that are blanked in the body.
     shortcodes: Vec<LinkSite>,
-    /// Code, formulas and HTML in which a shortcode is no link. In order; empty without shortcodes.
+    /// Code, formulas and HTML in which a shortcode is not a link. In order; empty without shortcodes.
     literal: Vec<Range<usize>>,
     found: Markdown,
 }
@@ -102,7 +102,7 @@ impl<'b> Pass<'b> {
         self.finish()
     }
 
-    /// Takes all events of a parser over the part of the body that starts at `offset`.
+    /// Handles all events of a parser over the part of the body that starts at `offset`.
     fn run(&mut self, mut events: OffsetIter<'b>, offset: usize) {
         while let Some((event, range)) = events.next() {
             let range = range.start + offset..range.end + offset;
@@ -125,7 +125,7 @@ impl<'b> Pass<'b> {
                 Event::Text(_) if self.in_code || self.html.is_some() => {}
                 Event::Text(text) => self.text(&text, &range),
                 Event::InlineMath(_) if self.is_price(&range) => {
-                    // Without formulas this goes one level deep and no further.
+                    // Without formulas the recursion has one level.
                     let without_math = OPTIONS.difference(Options::ENABLE_MATH);
                     let part = Parser::new_ext(&self.body[range.clone()], without_math);
                     self.run(part.into_offset_iter(), range.start);
@@ -137,7 +137,7 @@ impl<'b> Pass<'b> {
         }
     }
 
-    /// Whether something in dollars is two prices: a formula does not end in front of a digit.
+    /// Whether text between dollars is two prices: no digit follows a formula.
     fn is_price(&self, range: &Range<usize>) -> bool {
         self.body.as_bytes().get(range.end).is_some_and(u8::is_ascii_digit)
     }
@@ -200,7 +200,7 @@ impl<'b> Pass<'b> {
         }
     }
 
-    /// Reads the text of an HTML block. Links whose target runs through a tag are none.
+    /// Reads the text of an HTML block. A target that contains an HTML tag is not a link.
     fn html_text(&mut self, lines: &[Range<usize>]) {
         if !self.shortcodes.is_empty() {
             self.literal.extend(html::hidden_parts(self.body, lines));
@@ -234,7 +234,7 @@ impl<'b> Pass<'b> {
         }
     }
 
-    /// Adds to whatever shows text: the heading and the links around it.
+    /// Adds visible text to the open heading and the open links.
     fn shown(&mut self, text: &str) {
         if let Some((heading, _)) = &mut self.heading {
             heading.text.push_str(text);
@@ -248,7 +248,7 @@ impl<'b> Pass<'b> {
         self.add_tags(tags::inline_tags(self.body, self.running.clone()));
     }
 
-    /// Adds links, up to one more than count, so that the excess is known.
+    /// Adds links, up to one more than the limit, so that the excess is known.
     fn add_links(&mut self, sites: impl IntoIterator<Item = LinkSite>) {
         let left = (MAX_LINKS + 1).saturating_sub(self.found.sites.len());
         self.found.sites.extend(sites.into_iter().take(left));
@@ -263,14 +263,10 @@ impl<'b> Pass<'b> {
         if self.shortcodes.is_empty() {
             return;
         }
-        let is_literal = |at: usize| {
-            let behind = self.literal.partition_point(|part| part.end <= at);
-            self.literal.get(behind).is_some_and(|part| part.contains(&at))
-        };
-        let is_link = |site: &LinkSite| !site.link.target.is_empty() && !is_literal(site.range.start);
+        let is_link = |site: &LinkSite| !site.link.target.is_empty() && !covers(&self.literal, site.range.start);
         let shortcodes: Vec<LinkSite> = self.shortcodes.drain(..).filter(is_link).collect();
         self.add_links(shortcodes);
-        // Links are found in the order of their ends.
+        // All links are in the order of their ends.
         self.found.sites.sort_by_key(|site| site.range.end);
     }
 
@@ -288,7 +284,7 @@ impl<'b> Pass<'b> {
     }
 }
 
-/// Where the definition stands that a reference with this label and destination goes back to.
+/// The range of the definition of a reference link.
 fn definition(events: &OffsetIter<'_>, label: &str, url: &str, offset: usize) -> Option<Range<usize>> {
     let definitions = events.reference_definitions();
     let by_url = || definitions.iter().map(|(_, found)| found).find(|found| &*found.dest == url);
@@ -296,7 +292,7 @@ fn definition(events: &OffsetIter<'_>, label: &str, url: &str, offset: usize) ->
     Some(span.start + offset..span.end + offset)
 }
 
-/// Whether what an event covers is shown as it is written.
+/// Whether an event is literal text: code, a formula or a comment.
 fn is_literal(event: &Event<'_>) -> bool {
     match event {
         Event::Start(Tag::CodeBlock(_)) | Event::Code(_) | Event::InlineMath(_) | Event::DisplayMath(_) => true,

@@ -1,7 +1,7 @@
-//! A file's text to a note's parts. Never fails: odd input is data plus a warning.
+//! Parses the text of a file into the parts of a note. Never fails: invalid input becomes text plus a warning.
 //!
-//! Reading: `frontmatter` (over `yaml`), then `markdown` for the body. Writing is here too, since it must know exactly
-//! what reading sees: `splice` edits frontmatter, `rewrite` gives links new targets, both without touching other bytes.
+//! Reading: `frontmatter` (with `yaml`), then `markdown` for the body. Writing is here too, since it must match reading
+//! exactly: `splice` edits frontmatter, `rewrite` changes the targets of links; all other bytes stay.
 
 mod comments;
 mod destination;
@@ -39,13 +39,15 @@ pub use splice::{FrontmatterEdit, SpliceError, splice_frontmatter};
 pub use title::{TitleRule, TitleSource};
 pub use wikilink::can_be_linked;
 
+use std::ops::Range;
+
 use crate::model::{Link, LinkSyntax, Section, Tag, Value};
 
-/// Changes whenever the same text would give other parts, so that kept notes are read anew.
+/// Increased whenever the same text would give other parts, so that stored notes are parsed again.
 pub const PARSER_VERSION: u32 = 4;
 
-/// So many tags, links and headings of one note count, far more than people write. The rest of a generated file stays text:
-/// each would take many times the memory of its bytes.
+/// Limits for one note, far more than people write. In a generated file the rest stays text: each part takes many times
+/// the memory of its bytes.
 const MAX_TAGS: usize = 10_000;
 const MAX_LINKS: usize = 50_000;
 const MAX_HEADINGS: usize = 50_000;
@@ -53,7 +55,7 @@ const MAX_HEADINGS: usize = 50_000;
 /// The parts of one file's text.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Parsed {
-    /// The frontmatter's title, where it counts: a non-empty string or a number.
+    /// The frontmatter's title: a non-empty string or a number.
     pub title: Option<String>,
     /// The text of the first H1.
     pub first_heading: Option<String>,
@@ -65,15 +67,15 @@ pub struct Parsed {
     pub properties: Vec<(String, Value)>,
     /// In order of appearance; frontmatter links first.
     pub links: Vec<Link>,
-    /// They cover the body without gap or overlap; at least one, and the first is the preamble.
+    /// They cover the body without gap or overlap; the first is the preamble.
     pub sections: Vec<Section>,
-    /// Where the body starts: behind the frontmatter, or behind a byte order mark.
+    /// Where the body starts: after the frontmatter or a byte order mark.
     pub body_start: usize,
-    /// What was odd.
+    /// Problems in the text.
     pub warnings: Vec<String>,
 }
 
-/// Reads a file's text.
+/// Parses a file's text.
 pub fn parse(text: &str) -> Parsed {
     let (front, body_start) = frontmatter::read(text);
     let body_text = &text[body_start..];
@@ -104,12 +106,19 @@ fn cap<T>(parts: &mut Vec<T>, limit: usize, name: &str, warnings: &mut Vec<Strin
     if parts.len() > limit {
         parts.truncate(limit);
         parts.shrink_to_fit();
-        warnings
-            .push(format!("it has more than {limit} {name}; only the first {limit} count, split the note to use all"));
+        warnings.push(format!(
+            "it has more than {limit} {name}; only the first {limit} are used; split the note to use all"
+        ));
     }
 }
 
-/// The wikilinks of a text that is no file: it has no frontmatter, and other kinds of links in it are just text.
+/// Whether one of some ranges, sorted and without overlap, contains a position.
+fn covers(ranges: &[Range<usize>], at: usize) -> bool {
+    let next = ranges.partition_point(|range| range.end <= at);
+    ranges.get(next).is_some_and(|range| range.contains(&at))
+}
+
+/// The wikilinks of a text of memory: it has no frontmatter, and other kinds of links in it are text.
 pub fn wikilinks(text: &str) -> Vec<Link> {
     if !text.contains("[[") {
         return Vec::new();
@@ -118,7 +127,7 @@ pub fn wikilinks(text: &str) -> Vec<Link> {
     links.filter(|link| matches!(link.syntax, LinkSyntax::Wiki | LinkSyntax::Embed)).collect()
 }
 
-/// The links of a text and where they stand, in the order of [`Parsed::links`].
+/// The links of a text with their positions, in the order of [`Parsed::links`].
 pub fn link_sites(text: &str) -> Vec<LinkSite> {
     let (front, body_start) = frontmatter::read(text);
     let body = markdown::read(&text[body_start..]);

@@ -1,9 +1,9 @@
-//! The text of a note that is about to be created.
+//! The text of a new note.
 
 use super::{FrontmatterEdit, SpliceError, frontmatter, splice_frontmatter, tags};
 
-/// The text of a new note. Title and tags go into frontmatter, which is made only when there is something to say; content
-/// that brings its own frontmatter keeps it, and its tags come first. The content itself is written exactly as given.
+/// The text of a new note. Title and tags go into frontmatter, which is omitted if both are missing; frontmatter in the
+/// content is kept, and its tags come first. The content is written unchanged.
 pub fn new_note_text(title: Option<&str>, tags: &[String], content: &str) -> Result<String, SpliceError> {
     let title = title.map(|title| FrontmatterEdit::Title(title.to_owned()));
     let tags = (!tags.is_empty()).then(|| {
@@ -13,7 +13,7 @@ pub fn new_note_text(title: Option<&str>, tags: &[String], content: &str) -> Res
     });
     let edits: Vec<_> = title.into_iter().chain(tags).collect();
     let bytes = splice_frontmatter(content.as_bytes(), &edits)?;
-    Ok(String::from_utf8(bytes).expect("only text was put into text"))
+    Ok(String::from_utf8(bytes).expect("edits are valid UTF-8"))
 }
 
 #[cfg(test)]
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_note_has_frontmatter_only_when_there_is_something_to_say() {
+    fn a_new_note_has_frontmatter_only_with_title_or_tags() {
         let some = ["a".to_owned()];
         for (title, tags, content, expected) in [
             (None, &[][..], "text", "text"),

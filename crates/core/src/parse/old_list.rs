@@ -1,22 +1,22 @@
-//! The lines of a list that gets other items: which item and which comment stands on each, so that no comment is lost.
+//! The lines of a YAML list that is rewritten, with the item and the comment of each, so that no comment is lost.
 
 use std::ops::Range;
 
 use super::frontmatter::{Block, newline};
-use super::frontmatter_lines::{Lines, line_end};
-use super::scalar::{self, Style, resolve_plain};
-use super::yaml::{Entry, ScalarSite};
+use super::frontmatter_lines::{EntryLines, line_end};
+use super::scalar::{self, QuoteStyle, resolve_plain};
+use super::yaml::{ScalarSite, YamlEntry};
 use crate::model::Value;
 
-/// A list as it is written.
+/// A list before the edit.
 pub(super) struct OldList {
-    lines: Vec<Line>,
+    lines: Vec<ListLine>,
 }
 
-struct Line {
-    /// All of it, line break included.
+struct ListLine {
+    /// The line with its line break.
     range: Range<usize>,
-    /// The scalar of `- item`, and where it stands.
+    /// The scalar of `- item`, and its range.
     item: Option<(ScalarSite, Range<usize>)>,
     /// From its `#` to the end of the line.
     comment: Option<Range<usize>>,
@@ -24,7 +24,7 @@ struct Line {
 
 impl OldList {
     /// Reads the lines of an entry's value, from the line on which the value starts.
-    pub(super) fn read(text: &[u8], block: &Block, lines: &Lines, entry: &Entry) -> Self {
+    pub(super) fn read(text: &[u8], block: &Block, lines: &EntryLines, entry: &YamlEntry) -> Self {
         let offset = block.yaml.start;
         let scalars: Vec<(&ScalarSite, Range<usize>)> = entry
             .scalars
@@ -40,7 +40,7 @@ impl OldList {
         if text[line_start..start].iter().all(|byte| *byte == b' ') {
             start = line_start;
         }
-        // What follows the value on its last line is kept by whoever writes the line of the key.
+        // The rest of the value's last line is kept by the caller, which writes the line of the key.
         let end = if start == line_start { lines.end } else { lines.value.end };
         while start < end {
             let (line_end, next) = line_end(text, start);
@@ -58,25 +58,25 @@ impl OldList {
                 text[*at] == b'#' && !is_in_scalar(*at) && (*at == start || text[at - 1].is_ascii_whitespace())
             };
             let comment = (start..line_end).find(begins).map(|at| at..line_end);
-            read.lines.push(Line { range: start..next, item, comment });
+            read.lines.push(ListLine { range: start..next, item, comment });
             start = next;
         }
         read
     }
 
-    /// All comments, each on a line of its own.
+    /// All comments, each on its own line.
     pub(super) fn comment_lines(&self, indent: usize, text: &[u8]) -> String {
         self.lines.iter().map(|line| line.comment_line(indent, text)).collect()
     }
 
-    /// The lines for other items: a line whose item stays is kept.
+    /// The lines for the new items; lines of unchanged items are kept.
     pub(super) fn with_items(&self, items: &[String], indent: usize, text: &[u8]) -> Vec<u8> {
         let (margin, newline) = (" ".repeat(indent), newline(text));
         let mut written = Vec::new();
         let mut rest = self.lines.as_slice();
         for item in items {
             let Some(at) = rest.iter().position(|line| line.says(item)) else {
-                let line = format!("{margin}- {}{newline}", scalar::write(item, Style::Plain, false));
+                let line = format!("{margin}- {}{newline}", scalar::write(item, QuoteStyle::Plain, false));
                 written.extend_from_slice(line.as_bytes());
                 continue;
             };
@@ -90,17 +90,18 @@ impl OldList {
     }
 }
 
-impl Line {
+impl ListLine {
     /// Whether its item is this one.
     fn says(&self, item: &str) -> bool {
         self.item.as_ref().is_some_and(|(scalar, _)| scalar.text.trim_start_matches('#') == item)
     }
 
-    /// The line with its item written so that it reads as the text.
+    /// The line with its item as text.
     fn with_item(&self, item: &str, text: &[u8]) -> Vec<u8> {
         let line = text[self.range.clone()].to_vec();
         let Some((scalar, range)) = &self.item else { return line };
-        let is_text = scalar.style != Style::Plain || resolve_plain(&scalar.text) == Value::Text(scalar.text.clone());
+        let is_text =
+            scalar.style != QuoteStyle::Plain || resolve_plain(&scalar.text) == Value::Text(scalar.text.clone());
         if is_text && scalar.text == item {
             return line;
         }
@@ -108,7 +109,7 @@ impl Line {
         [&text[self.range.start..range.start], written.as_bytes(), &text[range.end..self.range.end]].concat()
     }
 
-    /// What stays of the line when its item goes: a comment, or a line without any item.
+    /// The rest of the line without its item: a comment, or a line that had no item.
     fn without_item(&self, indent: usize, text: &[u8]) -> Vec<u8> {
         let line = &text[self.range.clone()];
         let is_blank = line.trim_ascii().is_empty();

@@ -1,5 +1,4 @@
-//! A link of the body while it is being read: from its first event, where the destination is known, to its last, where
-//! the place of that destination is.
+//! A link of the body between its start event, which has the destination, and its end event, which has its position.
 
 use std::ops::Range;
 
@@ -9,20 +8,20 @@ use super::link_site::{LinkSite, TargetForm};
 use super::{destination, wikilink};
 use crate::model::{Link, LinkSyntax, LinkType};
 
-/// A link whose end was not seen yet.
+/// A link without its end.
 pub(super) struct OpenLink<'b> {
     pub(super) kind: MarkdownLink,
     pub(super) is_image: bool,
     pub(super) url: CowStr<'b>,
-    /// Where its definition stands, for a reference link.
+    /// The range of its definition, for a reference link.
     pub(super) definition: Option<Range<usize>>,
     pub(super) label: String,
-    /// Where the last thing inside ends.
+    /// The end of its visible content.
     pub(super) content_end: usize,
 }
 
 impl OpenLink<'_> {
-    /// The link, if it is one to a note.
+    /// The link, if its target is a note.
     pub(super) fn close(self, body: &str, range: Range<usize>) -> Option<LinkSite> {
         if matches!(self.kind, MarkdownLink::WikiLink { .. }) {
             let syntax = if self.is_image { LinkSyntax::Embed } else { LinkSyntax::Wiki };
@@ -34,7 +33,7 @@ impl OpenLink<'_> {
             return Some(LinkSite { link: wiki.link, range, target_range, form: TargetForm::Wiki });
         }
         let found = destination::read(&self.url).filter(|found| !(self.is_image && found.is_page))?;
-        // Between what a link shows and its destination stand white space, `]` and `(`.
+        // White space, `]` and `(` separate the visible content from the destination.
         let (from, opener) = match &self.definition {
             Some(definition) => (definition.start + label_length(&body[definition.clone()]), "]:"),
             None => (self.content_end.min(range.end), "]("),
@@ -54,7 +53,7 @@ impl OpenLink<'_> {
     }
 }
 
-/// Where the label of a definition `[label]: …` ends.
+/// The length of the label of a definition `[label]: …`.
 fn label_length(definition: &str) -> usize {
     let mut escaped = false;
     let closes = |byte: u8| {

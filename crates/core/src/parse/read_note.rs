@@ -1,16 +1,16 @@
-//! A file's bytes to a note.
+//! Parses the bytes of a file into a note.
 
 use super::{TitleRule, parse};
 use crate::model::{Note, VaultPath};
 use crate::ports::FileContent;
 
-/// Reads a file, and returns its text beside the note: the note's ranges point into it.
+/// Parses a file, and returns its text with the note: the note's ranges point into it.
 ///
-/// Bytes that are not UTF-8 become `U+FFFD` in the text, with a warning; the file keeps them.
+/// Invalid UTF-8 becomes `U+FFFD` in the text, with a warning; the file keeps its bytes.
 pub fn read_note(path: &VaultPath, content: &FileContent, title_rule: &TitleRule) -> (Note, String) {
     let decoding_warning = std::str::from_utf8(&content.bytes).err().map(|error| {
         let at = error.valid_up_to();
-        format!("it is not UTF-8 (first at byte {at}); what cannot be read is shown as \u{FFFD}")
+        format!("it is not valid UTF-8 (first at byte {at}); invalid bytes are shown as \u{FFFD}")
     });
     let text = decode(content.bytes.clone());
     let parsed = parse(&text);
@@ -27,13 +27,13 @@ pub fn read_note(path: &VaultPath, content: &FileContent, title_rule: &TitleRule
         sections: parsed.sections,
         body_start: parsed.body_start,
         warnings: decoding_warning.into_iter().chain(parsed.warnings).collect(),
-        // Known to the index, which sees the other files.
+        // Filled in by the index, which reads the other files.
         sources: Vec::new(),
     };
     (note, text)
 }
 
-/// A file's bytes as text; what is not UTF-8 becomes `U+FFFD`.
+/// A file's bytes as text; invalid UTF-8 becomes `U+FFFD`.
 pub fn decode(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
@@ -60,15 +60,15 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_text_lose_nothing_else() {
+    fn invalid_utf8_is_replaced_with_a_warning() {
         let (note, text) = read(b"---\ntitle: T\n---\nab\xFFcd [[x]]");
         assert_eq!((note.title.as_str(), note.links.len()), ("T", 1));
         assert!(text.ends_with("ab\u{FFFD}cd [[x]]"));
-        assert_eq!(note.warnings, ["it is not UTF-8 (first at byte 19); what cannot be read is shown as \u{FFFD}"]);
+        assert_eq!(note.warnings, ["it is not valid UTF-8 (first at byte 19); invalid bytes are shown as \u{FFFD}"]);
     }
 
     #[test]
-    fn a_byte_order_mark_is_in_the_text_and_not_in_the_content() {
+    fn a_byte_order_mark_is_not_part_of_the_body() {
         let (note, text) = read("\u{FEFF}# H".as_bytes());
         assert_eq!((&text[note.body_start..], text.len()), ("# H", 6));
         let (note, _) = read("\u{FEFF}---\ntitle: T\n---\n".as_bytes());

@@ -1,6 +1,6 @@
-//! New targets for the links of a text, every other byte untouched.
+//! Changes the targets of links in a text; all other bytes stay.
 //!
-//! The outcome is read again: a target that would not read back, or would change another link, is refused.
+//! The result is parsed again: a target that does not read back, or changes another link, is refused.
 
 use std::ops::Range;
 
@@ -15,28 +15,27 @@ use crate::model::Link;
 pub struct Rewritten {
     /// The text.
     pub text: String,
-    /// What could not be written and was left as it was.
+    /// The links that were left unchanged.
     pub refused: Vec<RefusedTarget>,
 }
 
-/// A link that kept its target, since the new one cannot be written in its syntax and place.
+/// A link that kept its target, since its syntax or position cannot hold the new one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedTarget {
-    /// The link as it stays.
+    /// The link, unchanged.
     pub link: Link,
-    /// What it should have become.
+    /// The refused target.
     pub target: String,
 }
 
-/// Gives links new targets: `new_target` names one, or `None` to leave a link alone.
+/// Changes targets: `new_target` returns the new one, or `None` to keep it.
 ///
-/// Fragments, labels and everything else stay byte for byte. Links that share a definition share its target: the first
-/// answer counts.
+/// Fragments, labels and all other bytes stay. Links with a common definition share its target: the first answer counts.
 pub fn rewrite_targets(text: &str, new_target: impl FnMut(&LinkSite) -> Option<String>) -> Rewritten {
     rewrite_all_targets(text, |sites| sites.iter().map(new_target).collect())
 }
 
-/// The same, of all links together.
+/// Like [`rewrite_targets`], for all links at once.
 pub(crate) fn rewrite_all_targets(
     text: &str,
     new_targets: impl FnOnce(&[LinkSite]) -> Vec<Option<String>>,
@@ -69,20 +68,20 @@ pub(crate) fn rewrite_all_targets(
 
 #[derive(Clone)]
 struct Edit {
-    /// What is replaced: the target, or all of a YAML scalar.
+    /// The bytes to replace: the target, or the whole YAML scalar.
     range: Range<usize>,
     written: String,
     target: String,
-    /// The links it gives a new target.
+    /// The links that it changes.
     sites: Vec<usize>,
 }
 
-/// What to write where, or `None` where the syntax cannot hold the target.
+/// The range and its new text, or `None` if the syntax cannot hold the target.
 fn replacement(site: &LinkSite, target: &str) -> Option<(Range<usize>, String)> {
     let range = site.target_range.clone();
     match &site.form {
         TargetForm::Wiki => wikilink::can_hold(target).then(|| (range, target.to_owned())),
-        // Whatever would end it early does not read back.
+        // A target that would end it early does not read back.
         TargetForm::Shortcode => Some((range, target.to_owned())),
         TargetForm::Bare => Some((range, destination::encode(target, false))),
         TargetForm::Angle => Some((range, destination::encode(target, true))),
@@ -96,7 +95,7 @@ fn replacement(site: &LinkSite, target: &str) -> Option<(Range<usize>, String)> 
     }
 }
 
-/// Keeps the candidates that read back, halving until the ones that do not stand alone.
+/// Accepts the candidates that read back, by bisection.
 fn accept(
     text: &str,
     sites: &[LinkSite],
@@ -123,7 +122,7 @@ fn accept(
     accept(text, sites, accepted, second, refused);
 }
 
-/// Whether the edited text has the same links, but for the new targets.
+/// Whether the edited text has the same links except for the new targets.
 fn reads_back(text: &str, sites: &[LinkSite], edits: &[Edit]) -> bool {
     let mut expected: Vec<Link> = sites.iter().map(|site| site.link.clone()).collect();
     for edit in edits {
@@ -132,7 +131,7 @@ fn reads_back(text: &str, sites: &[LinkSite], edits: &[Edit]) -> bool {
         }
     }
     let found = link_sites(&apply(text, edits));
-    // What a link shows may follow its target, so labels are not compared.
+    // Labels are not compared: the visible text may follow the target.
     let same = |found: &LinkSite, expected: &Link| {
         found.link.target == expected.target
             && found.link.syntax == expected.syntax
@@ -148,7 +147,7 @@ fn apply(text: &str, edits: &[Edit]) -> String {
     let mut written = String::with_capacity(text.len());
     let mut done = 0;
     for edit in ordered {
-        // No two ranges overlap in Markdown as we know it. If they did, the outcome would not read back.
+        // Ranges should not overlap; if they did, the result would not read back.
         if edit.range.start < done {
             continue;
         }
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_left_and_reported() {
+    fn targets_that_do_not_read_back_are_refused() {
         check("[[a]] [t](a.md)", "b#c.md", "[[a]] [t](b%23c.md)", 1);
         check("[[a]]", "b|c", "[[a]]", 1);
         check("[[a]]", "", "[[a]]", 1);

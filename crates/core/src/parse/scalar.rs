@@ -1,9 +1,9 @@
-//! YAML scalars: what a plain one means in the core schema of YAML 1.2, and how a text is written so that it reads back
-//! as itself. Reading knows no `yes` and no dates; writing quotes them all the same, for readers of YAML 1.1.
+//! YAML scalars: resolves plain ones by the core schema of YAML 1.2, and writes texts so that they read back unchanged.
+//! Reading has no `yes` and no dates; writing quotes them nevertheless, for YAML 1.1 parsers.
 
 use crate::model::Value;
 
-/// What an unquoted, untagged scalar means.
+/// The value of an unquoted, untagged scalar.
 pub(super) fn resolve_plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
@@ -14,8 +14,7 @@ pub(super) fn resolve_plain(text: &str) -> Value {
     resolve_number(text).unwrap_or_else(|| Value::Text(text.to_owned()))
 }
 
-/// The number a plain scalar stands for. Infinities and NaN are left as text, since JSON has none; so are whole numbers
-/// that would lose digits.
+/// The number of a plain scalar. Infinities and NaN stay text, since JSON has none; so do integers that would lose digits.
 fn resolve_number(text: &str) -> Option<Value> {
     let digits_of = |prefix| text.strip_prefix(prefix).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
     if let Some(digits) = digits_of("0x") {
@@ -36,9 +35,9 @@ fn resolve_number(text: &str) -> Option<Value> {
     Some(Value::Float(number))
 }
 
-/// How a scalar is or was written.
+/// The quoting of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum QuoteStyle {
     Plain,
     SingleQuoted,
     DoubleQuoted,
@@ -46,11 +45,11 @@ pub(super) enum Style {
     Block,
 }
 
-/// Writes a text as one line that reads back as that text, in the wished style where that is possible.
-pub(super) fn write(text: &str, wish: Style, in_flow: bool) -> String {
-    match wish {
-        Style::Plain | Style::Block if is_plain_safe(text, in_flow) => text.to_owned(),
-        Style::SingleQuoted if !text.chars().any(needs_escape) => format!("'{}'", text.replace('\'', "''")),
+/// Writes a text as one line that reads back unchanged, in the preferred style if possible.
+pub(super) fn write(text: &str, preferred: QuoteStyle, in_flow: bool) -> String {
+    match preferred {
+        QuoteStyle::Plain | QuoteStyle::Block if is_plain_safe(text, in_flow) => text.to_owned(),
+        QuoteStyle::SingleQuoted if !text.chars().any(needs_escape) => format!("'{}'", text.replace('\'', "''")),
         _ => write_double_quoted(text),
     }
 }
@@ -72,12 +71,12 @@ fn write_double_quoted(text: &str) -> String {
     written
 }
 
-/// Characters that YAML does not allow bare, or that it takes for a line break. All of them are in the basic plane.
+/// Characters that YAML does not allow unescaped, or reads as a line break. All of them are in the basic plane.
 fn needs_escape(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FEFF}' | '\u{FFFE}' | '\u{FFFF}')
 }
 
-/// Whether a text may stand without quotes and be the same text to YAML 1.2 and to the readers of YAML 1.1.
+/// Whether a text without quotes reads back unchanged in YAML 1.2 and 1.1.
 pub(super) fn is_plain_safe(text: &str, in_flow: bool) -> bool {
     const INDICATORS: &str = "-?:,[]{}#&*!|>'\"%@`=<.~";
     let edge_space = text.trim() != text;
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_quoted_whenever_it_could_be_read_as_something_else() {
+    fn ambiguous_texts_are_quoted() {
         for (text, written) in [
             ("Plain words, and more", "Plain words, and more"),
             ("C#", "C#"),
@@ -164,10 +163,10 @@ mod tests {
             ("a\nb", "\"a\\nb\""),
             ("a\u{7}", "\"a\\u0007\""),
         ] {
-            assert_eq!(write(text, Style::Plain, false), written, "{text:?}");
+            assert_eq!(write(text, QuoteStyle::Plain, false), written, "{text:?}");
         }
-        assert_eq!(write("a, b", Style::Plain, true), "\"a, b\"");
-        assert_eq!(write("it's", Style::SingleQuoted, false), "'it''s'");
-        assert_eq!(write("a\tb", Style::SingleQuoted, false), "\"a\\tb\"");
+        assert_eq!(write("a, b", QuoteStyle::Plain, true), "\"a, b\"");
+        assert_eq!(write("it's", QuoteStyle::SingleQuoted, false), "'it''s'");
+        assert_eq!(write("a\tb", QuoteStyle::SingleQuoted, false), "\"a\\tb\"");
     }
 }

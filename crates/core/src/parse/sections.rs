@@ -1,9 +1,9 @@
-//! The sections of a body: cut at the top-level H2 and H3 headings, so never inside a code fence, a quote or a list.
+//! Splits a body into sections at its top-level H2 and H3 headings, never inside a code fence, a quote or a list.
 
 use super::markdown::Heading;
 use crate::model::Section;
 
-/// Cuts the body that starts at `body_start`. The preamble is always there, even empty.
+/// Splits the body that starts at `body_start`. The first section is the preamble, even if empty.
 pub(super) fn split(text: &str, body_start: usize, headings: Vec<Heading>) -> Vec<Section> {
     let body = &text[body_start..];
     let mut sections = vec![Section { heading: None, level: 0, range: body_start..text.len(), text_start: body_start }];
@@ -27,7 +27,7 @@ fn line_start(body: &str, at: usize) -> usize {
     body[..at].trim_end_matches([' ', '\t']).len()
 }
 
-/// Behind the line break that ends a heading; the parser's range has it or not.
+/// The position after the line break of a heading, which the parser's range may include.
 fn next_line(body: &str, end: usize) -> usize {
     if body[..end].ends_with(['\n', '\r']) && !body[end..].starts_with('\n') {
         return end;
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn only_top_level_headings_cut() {
+    fn only_top_level_headings_start_sections() {
         check("```\n## A\n```\n", &["0|-|```\n## A\n```\n"]);
         check("> ## A\n", &["0|-|> ## A\n"]);
         check("- ## A\n", &["0|-|- ## A\n"]);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heading_is_the_plain_text_of_what_it_shows() {
+    fn a_heading_is_its_visible_text() {
         check("## A *b* `c` [d](e.md) [[f|g]] $x$ \\# <b>h</b>\n", &["0|-|", "2|A b c d g x # h|"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Hugo's `{{< ref "page" >}}` and `{{< relref "page" >}}`, which become the address of a page wherever they stand: as the
+//! Hugo's `{{< ref "page" >}}` and `{{< relref "page" >}}`, which Hugo replaces by the URL of a page anywhere: in the
 //! destination of a Markdown link, in an HTML attribute, in running text.
 
 use memchr::memmem;
@@ -6,17 +6,16 @@ use memchr::memmem;
 use super::link_site::{LinkSite, TargetForm};
 use crate::model::{Link, LinkSyntax, LinkType};
 
-/// Further arguments, such as `lang="ja"`, and the end of a shortcode are looked for within so many bytes.
+/// The end of a shortcode, after further arguments such as `lang="ja"`, is searched within so many bytes.
 const MAX_REST: usize = 200;
 
-/// Every `ref` and `relref`; one that names only a heading of its own page has an empty target. Escaped ones
-/// (`{{</* ref "x" */>}}`) are not among them.
+/// Every `ref` and `relref`, except escaped ones (`{{</* ref "x" */>}}`); a heading of the same page has an empty target.
 pub(super) fn find(body: &str) -> Vec<LinkSite> {
     memmem::find_iter(body.as_bytes(), b"{{").filter_map(|at| read(body, at)).collect()
 }
 
-/// The text with the shortcodes blanked out, each byte in its place. Hugo replaces shortcodes before it reads Markdown, so
-/// what they contain is no Markdown: `[a]({{< ref "b c" >}})` is a link.
+/// The text with its shortcodes blanked; every byte keeps its position. Hugo replaces shortcodes before it parses Markdown,
+/// so their content is not Markdown: `[a]({{< ref "b c" >}})` is a link.
 pub(super) fn without(body: &str, shortcodes: &[LinkSite]) -> String {
     let mut bytes = body.as_bytes().to_vec();
     for shortcode in shortcodes {
@@ -81,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn shortcodes_are_links_wherever_they_stand() {
+    fn shortcodes_are_links_anywhere() {
         check(r#"[a]({{< relref "/docs/a b" >}}) [[c]]"#, "*/docs/a b c");
         check(
             r#"[[c]] {{<ref "a.md#h">}} {{% ref `b` %}} {{< ref path="d" lang="ja" >}} {{< ref e >}}"#,
@@ -93,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_such_a_shortcode_is_none() {
+    fn other_shortcodes_and_literals_are_not_links() {
         for text in [
             r##"{{< ref "#here" >}}"##,
             r#"{{< figure "a" >}} {{< refs "a" >}} {{<ref"a">}} {{< ref "a >}}"#,

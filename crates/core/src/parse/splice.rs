@@ -1,7 +1,7 @@
-//! Edits of frontmatter that touch only the lines of the changed keys.
+//! Edits frontmatter, changing only the lines of the edited keys.
 //!
-//! No serializer keeps comments, order and quotes, so none is used. The outcome is read again and compared: where it does
-//! not say exactly what was asked, nothing is changed.
+//! No YAML serializer keeps comments, order and quotes, so none is used. The result is parsed again: if it is not exactly as
+//! requested, the edit is refused.
 
 use super::frontmatter::{self, Block};
 use super::frontmatter_lines::{self as lines, NewValue};
@@ -16,23 +16,23 @@ pub enum FrontmatterEdit {
     Title(String),
     /// Sets `tags`.
     Tags(Vec<String>),
-    /// Removes a key, if it is there.
+    /// Removes a key, if it exists.
     Remove(String),
 }
 
 /// Why frontmatter was not edited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpliceError {
-    /// What is there cannot be read, so nothing can be known of what an edit would do.
-    #[error("{0}; repair it first")]
-    Broken(String),
-    /// It is written in a way that cannot be edited line by line.
-    #[error("the frontmatter cannot be edited without rewriting it: {0}")]
+    /// The present frontmatter is invalid.
+    #[error("{0}; correct it first")]
+    Invalid(String),
+    /// Its YAML cannot be edited line by line.
+    #[error("cannot edit the frontmatter: {0}; simplify its YAML")]
     Unsupported(&'static str),
 }
 
-/// Edits the frontmatter of a file's bytes, making one where there is none. Every other byte stays as it is, and a key that
-/// already says what it should is left alone.
+/// Edits the frontmatter of a file's bytes, or creates it. All other bytes stay, and so does a key that already has the
+/// value.
 pub fn splice_frontmatter(text: &[u8], edits: &[FrontmatterEdit]) -> Result<Vec<u8>, SpliceError> {
     edits.iter().try_fold(text.to_vec(), |text, edit| match edit {
         FrontmatterEdit::Title(title) => set(text, "title", &NewValue::Text(title)),
@@ -42,21 +42,21 @@ pub fn splice_frontmatter(text: &[u8], edits: &[FrontmatterEdit]) -> Result<Vec<
 }
 
 impl NewValue<'_> {
-    /// Whether the note would be read the same.
-    fn is_said_by(&self, key: &str, value: &Value) -> bool {
+    /// Whether a value of the key reads as the new value.
+    fn equals(&self, key: &str, value: &Value) -> bool {
         match self {
             Self::Text(text) if key == "title" => {
                 value.as_text() == Some(text) || frontmatter::title(value).as_deref() == Some(text)
             }
             Self::Text(text) => value.as_text() == Some(text),
             Self::List(items) => {
-                let said = frontmatter_tags(value);
-                said.iter().map(|tag| tag.trim_start_matches('#')).eq(items.iter().map(String::as_str))
+                let tags = frontmatter_tags(value);
+                tags.iter().map(|tag| tag.trim_start_matches('#')).eq(items.iter().map(String::as_str))
             }
         }
     }
 
-    /// What reading gives once it is written.
+    /// The value that reading returns.
     fn value(&self) -> Value {
         match self {
             Self::Text(text) => Value::Text((*text).to_owned()),
@@ -65,25 +65,25 @@ impl NewValue<'_> {
     }
 }
 
-/// The frontmatter as it is: none, or one that can be read.
+/// The present frontmatter: none, or valid.
 fn read(text: &[u8], numbers: Numbers) -> Result<(Option<Block>, Mapping), SpliceError> {
     let none = Mapping { entries: Vec::new(), in_flow: false };
     let Some(block) = frontmatter::find(text) else { return Ok((None, none)) };
     let yaml = std::str::from_utf8(&text[block.yaml.clone()])
-        .map_err(|_| SpliceError::Broken("the frontmatter is not UTF-8".to_owned()))?;
+        .map_err(|_| SpliceError::Invalid("the frontmatter is not UTF-8".to_owned()))?;
     match yaml::read(yaml, numbers) {
         Ok(Document::Mapping(mapping)) => Ok((Some(block), mapping)),
         Ok(Document::Empty) => Ok((Some(block), none)),
-        // A rule, prose and another rule: never meant to be frontmatter.
+        // Text between two horizontal rules is not frontmatter.
         Ok(Document::Scalar) => Ok((None, none)),
-        Ok(Document::List) => Err(SpliceError::Broken("the frontmatter is a list, not keys and values".to_owned())),
-        Err(error) => Err(SpliceError::Broken(frontmatter::describe(&error))),
+        Ok(Document::List) => Err(SpliceError::Invalid("the frontmatter is a list, not keys and values".to_owned())),
+        Err(error) => Err(SpliceError::Invalid(frontmatter::describe(&error))),
     }
 }
 
 fn set(text: Vec<u8>, key: &str, new: &NewValue<'_>) -> Result<Vec<u8>, SpliceError> {
     let (_, as_written) = read(&text, Numbers::AsWritten)?;
-    if as_written.entries.iter().any(|entry| entry.key == key && new.is_said_by(key, &entry.value)) {
+    if as_written.entries.iter().any(|entry| entry.key == key && new.equals(key, &entry.value)) {
         return Ok(text);
     }
     let (block, mapping) = read(&text, Numbers::Resolved)?;
@@ -116,13 +116,13 @@ fn remove(text: Vec<u8>, key: &str) -> Result<Vec<u8>, SpliceError> {
     verify(edited, &expected)
 }
 
-/// Reads the outcome and compares it with what it should say.
+/// Parses the result and compares it with the expected entries.
 fn verify(edited: Vec<u8>, expected: &[(&str, &Value)]) -> Result<Vec<u8>, SpliceError> {
-    let says = match read(&edited, Numbers::Resolved) {
+    let entries = match read(&edited, Numbers::Resolved) {
         Ok((Some(_), mapping)) => mapping.entries,
-        _ => return Err(SpliceError::Unsupported("it would no longer be valid")),
+        _ => return Err(SpliceError::Unsupported("the result would not be valid")),
     };
-    let same = says.iter().map(|entry| (entry.key.as_str(), &entry.value)).eq(expected.iter().copied());
+    let same = entries.iter().map(|entry| (entry.key.as_str(), &entry.value)).eq(expected.iter().copied());
     if same { Ok(edited) } else { Err(SpliceError::Unsupported("another key would change with it")) }
 }
 
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_added_at_the_end_or_made() {
+    fn missing_keys_are_appended() {
         check("---\nx: 1 # c\n---\nbody", title("T"), "---\nx: 1 # c\ntitle: T\n---\nbody");
         check("---\n  x: 1\n---\n", tags(&["a"]), "---\n  x: 1\n  tags:\n    - a\n---\n");
         check("---\n---\nbody", title("T"), "---\ntitle: T\n---\nbody");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_says_it_already_is_left_alone() {
+    fn a_key_with_the_value_is_unchanged() {
         for (text, edit) in [
             ("---\ntitle: 'T' # c\n---\n", title("T")),
             ("---\ntitle: 2024\n---\n", title("2024")),
@@ -239,13 +239,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_edited_safely_is_refused() {
+    fn unsafe_edits_are_refused() {
         for (text, message) in [
             ("---\na: b: c\n---\n", "the frontmatter is not valid YAML (line 2: "),
             ("---\n- a\n---\n", "the frontmatter is a list"),
-            ("---\n{title: a}\n---\n", "the frontmatter cannot be edited without rewriting it"),
-            ("---\n? title\n: a\n---\n", "the frontmatter cannot be edited without rewriting it"),
-            ("---\ntitle: &a\n  - x\nb: *a\n---\n", "the frontmatter cannot be edited without rewriting it"),
+            ("---\n{title: a}\n---\n", "cannot edit the frontmatter: "),
+            ("---\n? title\n: a\n---\n", "cannot edit the frontmatter: "),
+            ("---\ntitle: &a\n  - x\nb: *a\n---\n", "cannot edit the frontmatter: "),
         ] {
             let error = splice_frontmatter(text.as_bytes(), &[title("T")]).expect_err(text);
             assert!(error.to_string().starts_with(message), "{error}");

@@ -7,7 +7,7 @@ use unicode_normalization::char::is_combining_mark;
 
 use crate::model::{Tag, Value};
 
-/// The tags a frontmatter value names: a list of scalars, or one text split on commas and spaces.
+/// The tags of a frontmatter value: a list of scalars, or one text split on commas and spaces.
 pub(super) fn frontmatter_tags(value: &Value) -> Vec<String> {
     match value {
         Value::List(items) => items.iter().filter_map(Value::to_plain_text).collect(),
@@ -18,20 +18,20 @@ pub(super) fn frontmatter_tags(value: &Value) -> Vec<String> {
     }
 }
 
-/// The first tags in the order given, each once: the first spelling wins.
+/// The first `limit` tags, without duplicates: the first spelling wins.
 pub(super) fn distinct(names: impl IntoIterator<Item = impl AsRef<str>>, limit: usize) -> Vec<Tag> {
     let mut seen = FxHashSet::default();
     let tags = names.into_iter().map(|name| Tag::new(name.as_ref()));
     tags.filter(|tag| !tag.name.is_empty() && seen.insert(tag.folded.clone())).take(limit).collect()
 }
 
-/// The names of the `#tags` in a stretch of running text, as ranges of the body.
-pub(super) fn inline_tags(body: &str, stretch: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    let mut passed = stretch.start;
+/// The names of the `#tags` in a range of running text, as ranges of the body.
+pub(super) fn inline_tags(body: &str, text: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let mut passed = text.start;
     let mut in_path = false;
-    memchr::memchr_iter(b'#', &body.as_bytes()[stretch.clone()]).filter_map(move |at| {
-        let sign = stretch.start + at;
-        // What was passed is looked at once, however many signs there are.
+    memchr::memchr_iter(b'#', &body.as_bytes()[text.clone()]).filter_map(move |at| {
+        let sign = text.start + at;
+        // Each byte is read once, however many `#` there are.
         let since = &body[passed..sign];
         let (is_new_word, word) = since.rfind(ends_word).map_or((false, since), |at| (true, &since[at..]));
         in_path = word.contains('/') || in_path && !is_new_word;
@@ -39,16 +39,16 @@ pub(super) fn inline_tags(body: &str, stretch: Range<usize>) -> impl Iterator<It
         if in_path || !may_precede_tag(&body[..sign]) {
             return None;
         }
-        let name = sign + 1..sign + 1 + name_length(&body[sign + 1..stretch.end])?;
-        // The slashes of a tag make no path of what follows it.
+        let name = sign + 1..sign + 1 + name_length(&body[sign + 1..text.end])?;
+        // The slashes of a tag do not start a path.
         passed = name.end;
         Some(name)
     })
 }
 
-/// Whether a tag may start behind this: at the start of a line, behind white space, and behind punctuation that belongs
-/// to no word, path or other syntax. Left out are closing brackets (`f(x)#y`), `:` for its colours (`fill:#ddd`), and `{`
-/// for its `{#anchors}`.
+/// Whether a tag may follow this text: at the start of a line, after white space, and after punctuation that is not part
+/// of a word, path or other syntax. Excluded are closing brackets (`f(x)#y`), `:` for colours (`fill:#ddd`), and `{` for
+/// `{#anchors}`.
 fn may_precede_tag(before: &str) -> bool {
     // An underscore is emphasis, or part of a word.
     let before = before.trim_end_matches('_');
@@ -61,12 +61,12 @@ fn may_precede_tag(before: &str) -> bool {
     }
 }
 
-/// White space, and the punctuation of scripts that write without it.
+/// White space, and punctuation of scripts without white space between words.
 fn ends_word(c: char) -> bool {
     c.is_whitespace() || !c.is_ascii() && !is_tag_char(c)
 }
 
-/// The length of the name that a text starts with.
+/// The length of the tag name at the start of a text.
 fn name_length(text: &str) -> Option<usize> {
     let end = text.find(|c| !is_tag_char(c)).unwrap_or(text.len());
     let name = text[..end].trim_end_matches('/');

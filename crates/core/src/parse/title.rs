@@ -1,9 +1,9 @@
-//! What a note is called, by the vault's rule.
+//! The title of a note, by the vault's rule.
 
 use super::Parsed;
 use crate::model::VaultPath;
 
-/// Where a title may come from.
+/// A source of titles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TitleSource {
     /// The frontmatter's `title`.
@@ -14,7 +14,7 @@ pub enum TitleSource {
     FileName,
 }
 
-/// The places to look for a title, in order. The file's name is always the last resort.
+/// The sources of titles, in order. The file name is always the last one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TitleRule(pub Vec<TitleSource>);
 
@@ -36,7 +36,7 @@ impl TitleRule {
     }
 }
 
-/// `ml-basics` becomes `Ml Basics`. Whoever typed a capital meant it, and a date has no case: those stay as they are.
+/// `ml-basics` becomes `Ml Basics`. Names with capitals are intended, and dates have no case: both stay unchanged.
 fn title_from_stem(stem: &str) -> String {
     let is_lower_case = stem.chars().any(char::is_lowercase) && !stem.chars().any(char::is_uppercase);
     if !is_lower_case {

@@ -1,23 +1,23 @@
-//! The inside of `[[target#heading|label]]`.
+//! The parts of `[[target#heading|label]]`.
 
 use std::ops::Range;
 
 use crate::model::{Link, LinkSyntax, LinkType};
 
-/// A wikilink's parts; the range is that of the target within the text given.
+/// A wikilink and the range of its target in the given text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct WikiLink {
     pub(super) link: Link,
     pub(super) target_range: Range<usize>,
 }
 
-/// Reads what stands between the brackets. `None` where it names no note: a line break, or only an anchor in this note.
+/// Reads the text between the brackets. `None` if it names no note: it has a line break, or only an anchor in this note.
 pub(super) fn read(inner: &str, syntax: LinkSyntax) -> Option<WikiLink> {
     if inner.contains(['\n', '\r']) {
         return None;
     }
     let (before_label, label) = match inner.split_once('|') {
-        // In a table the bar is escaped; the backslash belongs to the bar.
+        // In a table the bar is escaped by a backslash.
         Some((before, label)) => (before.strip_suffix('\\').unwrap_or(before), label.trim()),
         None => (inner, ""),
     };
@@ -38,16 +38,16 @@ pub(super) fn read(inner: &str, syntax: LinkSyntax) -> Option<WikiLink> {
     Some(WikiLink { link, target_range: start..start + written.len() })
 }
 
-/// Whether a note of this name can be linked to as `[[name]]`, here and in other programs.
+/// Whether `[[name]]` can link to a note of this name, in Quipu and in other programs.
 ///
-/// Not so with `[`, `]`, `|`, `#`, `^`, `\`, control characters, or white space at either end. That a certain place cannot
-/// hold a link, like one between stray backticks, only [`rewrite_targets`](super::rewrite_targets) can tell.
+/// Not with `[`, `]`, `|`, `#`, `^`, `\`, control characters, or white space at either end. Whether a certain position can
+/// hold a link, for example between backticks, only [`rewrite_targets`](super::rewrite_targets) knows.
 pub fn can_be_linked(name: &str) -> bool {
-    // A `^` is read well here; others take it for the mark of a block.
+    // Quipu reads `^` in a target, but other programs take it for a block id.
     can_hold(name) && !name.contains('^')
 }
 
-/// Whether a target can stand in a wikilink and be read back as it is.
+/// Whether a target in a wikilink reads back unchanged.
 pub(super) fn can_hold(target: &str) -> bool {
     !target.is_empty()
         && target.trim() == target
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_inside_of_a_wikilink_has_up_to_three_parts() {
+    fn a_wikilink_has_up_to_three_parts() {
         use LinkType::{DependsOn, References};
         check("a", Some(("a", None, None, References)));
         check("  spaced  ", Some(("spaced", None, None, References)));

@@ -22,7 +22,7 @@ pub use memory_store::{
 pub use note_store::{
     Loaded, NoteChange, NoteSet, NoteStore, RankedText, StoreError, TextHit, TextHits, TextMatch, TextQuery,
 };
-pub use sources::{SinceThen, SourcedNote, Sources, Traced, TracedSource};
+pub use sources::{SourceStatus, SourcedNote, Sources, Traced, TracedSource};
 pub use vault_files::{
     FileChange, FileContent, ListedFile, Listing, TrashReason, TrashedFile, VaultError, VaultFiles, WriteError,
 };

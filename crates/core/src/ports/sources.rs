@@ -6,7 +6,7 @@ use crate::staleness::SourceRef;
 /// Resolves the `source_refs` of notes, now and at the time the note last changed.
 ///
 /// Opens nothing outside the vault and the repository around it. Never fails: a source whose past cannot be read is
-/// [`SinceThen::Unknown`], and a warning says why.
+/// [`SourceStatus::Unknown`], and a warning says why.
 pub trait Sources: Send + Sync {
     /// The files that references name now, with their content. By path, without duplicates; a bounded number.
     fn versions(&self, refs: &[SourceRef]) -> Vec<SourceVersion>;
@@ -44,12 +44,12 @@ pub struct TracedSource {
     /// Its path as in `source_refs`; the reference itself where it matches no file.
     pub path: String,
     /// What happened to it.
-    pub since: SinceThen,
+    pub status: SourceStatus,
 }
 
 /// What happened to a source since its note last changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SinceThen {
+pub enum SourceStatus {
     /// The same content.
     Same,
     /// Other content, or created since.
@@ -57,8 +57,8 @@ pub enum SinceThen {
         /// The first known change: nanoseconds since 1970.
         at_ns: i64,
     },
-    /// Deleted.
-    Gone {
+    /// The file was deleted.
+    Deleted {
         /// When, if known.
         at_ns: Option<i64>,
     },

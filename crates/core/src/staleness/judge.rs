@@ -1,22 +1,22 @@
-//! From what became of a note's sources to how far the note can be trusted. Pure.
+//! Judges the staleness of a note by the status of its sources.
 
-use crate::ports::{SinceThen, TracedSource};
+use crate::ports::{SourceStatus, TracedSource};
 
-/// How far a note can be trusted.
+/// Whether a note can still be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Staleness {
-    /// Every source is as it was when the note last changed.
+    /// No source has changed since the note last changed.
     Fresh,
-    /// A source changed, not long ago.
+    /// A source changed recently.
     PossiblyStale,
-    /// A source changed long ago, or is gone.
+    /// A source changed long ago, or was deleted.
     Stale,
-    /// Nobody can say: no sources are named, or one that nobody has ever seen, or history could not be asked.
+    /// Unknown: the note names no source, or one that never existed, or the history could not be read.
     Untracked,
 }
 
 impl Staleness {
-    /// The word for it.
+    /// Its name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fresh => "fresh",
@@ -30,81 +30,81 @@ impl Staleness {
 /// A note's staleness, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Freshness {
-    /// How far it can be trusted.
+    /// The verdict.
     pub staleness: Staleness,
-    /// The sources that speak against it, by path.
-    pub offenders: Vec<Offender>,
-    /// References that name nothing and never did, as far as anybody knows: most often misspelt.
+    /// The sources that changed, by path.
+    pub stale_sources: Vec<StaleSource>,
+    /// References to files that never existed, most often misspelt.
     pub never_seen: Vec<String>,
-    /// Sources of which it could not be found out whether they changed.
+    /// Sources that could not be compared.
     pub unknown: Vec<String>,
 }
 
-/// A source that changed behind its note.
+/// A source that changed after its note.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Offender {
-    /// Which, as the note's reader would write it.
+pub struct StaleSource {
+    /// Its path as in `source_refs`.
     pub path: String,
     /// What happened to it.
-    pub change: Change,
-    /// When, where that is known: nanoseconds since 1970.
+    pub change: SourceChange,
+    /// When, if known: nanoseconds since 1970.
     pub since_ns: Option<i64>,
-    /// What that makes of the note: stale, or possibly so.
+    /// The verdict on the note by this source: stale or possibly stale.
     pub staleness: Staleness,
 }
 
 /// What happened to a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
-    /// Other content, or it has appeared.
+pub enum SourceChange {
+    /// New content, or a new file.
     Modified,
-    /// It is gone.
+    /// The file was deleted.
     Deleted,
 }
 
 impl Freshness {
-    /// Of a note that names no sources.
+    /// The freshness of a note without sources.
     pub fn untracked() -> Self {
-        Self { staleness: Staleness::Untracked, offenders: Vec::new(), never_seen: Vec::new(), unknown: Vec::new() }
+        Self { staleness: Staleness::Untracked, stale_sources: Vec::new(), never_seen: Vec::new(), unknown: Vec::new() }
     }
 }
 
-/// Judges a note by its sources. A change counts for less while it is younger than `grace_ns`: there was hardly time to
-/// follow it. The worst source decides.
+/// Judges a note by its sources; the worst source decides. A change younger than `grace_ns` makes it possibly stale only:
+/// the author had little time to update it.
 pub fn judge(sources: &[TracedSource], now_ns: i64, grace_ns: i64) -> Freshness {
-    let mut offenders = Vec::new();
+    let mut stale_sources = Vec::new();
     let (mut never_seen, mut unknown) = (Vec::new(), Vec::new());
     for source in sources {
-        let (change, since_ns, staleness) = match source.since {
-            SinceThen::Same => continue,
-            SinceThen::NeverSeen => {
+        let (change, since_ns, staleness) = match source.status {
+            SourceStatus::Same => continue,
+            SourceStatus::NeverSeen => {
                 never_seen.push(source.path.clone());
                 continue;
             }
-            SinceThen::Unknown => {
+            SourceStatus::Unknown => {
                 unknown.push(source.path.clone());
                 continue;
             }
-            SinceThen::Changed { at_ns } => {
+            SourceStatus::Changed { at_ns } => {
                 let is_young = now_ns.saturating_sub(at_ns) < grace_ns;
                 let staleness = if is_young { Staleness::PossiblyStale } else { Staleness::Stale };
-                (Change::Modified, Some(at_ns), staleness)
+                (SourceChange::Modified, Some(at_ns), staleness)
             }
-            SinceThen::Gone { at_ns } => (Change::Deleted, at_ns, Staleness::Stale),
+            SourceStatus::Deleted { at_ns } => (SourceChange::Deleted, at_ns, Staleness::Stale),
         };
-        offenders.push(Offender { path: source.path.clone(), change, since_ns, staleness });
+        stale_sources.push(StaleSource { path: source.path.clone(), change, since_ns, staleness });
     }
-    let staleness = if offenders.iter().any(|offender| offender.staleness == Staleness::Stale) {
+    let staleness = if stale_sources.iter().any(|stale| stale.staleness == Staleness::Stale) {
         Staleness::Stale
-    } else if !offenders.is_empty() {
+    } else if !stale_sources.is_empty() {
         Staleness::PossiblyStale
     } else if sources.is_empty() || !never_seen.is_empty() || !unknown.is_empty() {
-        // Not every source is as it was, and none is known to have changed.
+        // No source is known to have changed, but some could not be compared.
         Staleness::Untracked
     } else {
         Staleness::Fresh
     };
-    Freshness { staleness, offenders, never_seen, unknown }
+    Freshness { staleness, stale_sources, never_seen, unknown }
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_worst_source_decides() {
-        use SinceThen::{Changed, Gone, NeverSeen, Same, Unknown};
+        use SourceStatus::{Changed, Deleted, NeverSeen, Same, Unknown};
         use Staleness::{Fresh, PossiblyStale, Stale, Untracked};
         let ago = |days: i64| Changed { at_ns: NOW - days * DAY };
         for (sources, expected) in [
@@ -133,39 +133,39 @@ mod tests {
             (vec![ago(-1)], PossiblyStale),
             (vec![ago(1), ago(30)], Stale),
             (vec![ago(1), NeverSeen], PossiblyStale),
-            (vec![Gone { at_ns: Some(NOW) }], Stale),
-            (vec![Gone { at_ns: None }, NeverSeen], Stale),
+            (vec![Deleted { at_ns: Some(NOW) }], Stale),
+            (vec![Deleted { at_ns: None }, NeverSeen], Stale),
         ] {
             let named: Vec<TracedSource> = sources
                 .iter()
                 .enumerate()
-                .map(|(at, since)| TracedSource { path: at.to_string(), since: *since })
+                .map(|(at, status)| TracedSource { path: at.to_string(), status: *status })
                 .collect();
             assert_eq!(judge(&named, NOW, 7 * DAY).staleness, expected, "{sources:?}");
         }
     }
 
     #[test]
-    fn the_offenders_are_named_with_the_time() {
-        let source = |path: &str, since| TracedSource { path: path.to_owned(), since };
+    fn stale_sources_have_path_and_time() {
+        let source = |path: &str, status| TracedSource { path: path.to_owned(), status };
         let freshness = judge(
             &[
-                source("a.rs", SinceThen::Same),
-                source("b.rs", SinceThen::Changed { at_ns: NOW - DAY }),
-                source("c.rs", SinceThen::Gone { at_ns: None }),
-                source("d.rs", SinceThen::NeverSeen),
-                source("e.rs", SinceThen::Unknown),
+                source("a.rs", SourceStatus::Same),
+                source("b.rs", SourceStatus::Changed { at_ns: NOW - DAY }),
+                source("c.rs", SourceStatus::Deleted { at_ns: None }),
+                source("d.rs", SourceStatus::NeverSeen),
+                source("e.rs", SourceStatus::Unknown),
             ],
             NOW,
             7 * DAY,
         );
-        let offender =
-            |path: &str, change, since_ns, staleness| Offender { path: path.into(), change, since_ns, staleness };
+        let stale =
+            |path: &str, change, since_ns, staleness| StaleSource { path: path.into(), change, since_ns, staleness };
         assert_eq!(
-            freshness.offenders,
+            freshness.stale_sources,
             [
-                offender("b.rs", Change::Modified, Some(NOW - DAY), Staleness::PossiblyStale),
-                offender("c.rs", Change::Deleted, None, Staleness::Stale),
+                stale("b.rs", SourceChange::Modified, Some(NOW - DAY), Staleness::PossiblyStale),
+                stale("c.rs", SourceChange::Deleted, None, Staleness::Stale),
             ]
         );
         assert_eq!((freshness.never_seen, freshness.unknown), (vec!["d.rs".to_owned()], vec!["e.rs".to_owned()]));

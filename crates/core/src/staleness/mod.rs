@@ -1,12 +1,12 @@
-//! Whether a note can still be trusted: it names the files it is about, and they may have changed since it did.
+//! Staleness of notes: a note names the files it is about (`source_refs`), and they may have changed after it.
 //!
-//! Decided when asked, from what [`Sources`](crate::ports::Sources) finds; nothing is cached here.
+//! Computed for every call from [`Sources`](crate::ports::Sources); nothing is cached here.
 
 mod judge;
 mod remembered;
 mod source_ref;
 
-pub use judge::{Change, Freshness, Offender, Staleness, judge};
+pub use judge::{Freshness, SourceChange, StaleSource, Staleness, judge};
 pub use remembered::{since_remembered, to_remember};
 pub use source_ref::{SourceRef, source_refs, unusable_refs};
 
@@ -16,7 +16,7 @@ use crate::model::NoteKey;
 use crate::ports::SourcedNote;
 
 impl Knowledge {
-    /// How far each of some notes can be trusted, in their order, and what could not be found out.
+    /// The freshness of some notes, in their order, and warnings about sources that could not be compared.
     pub fn freshness(&self, snapshot: &Snapshot, keys: &[NoteKey]) -> (Vec<Freshness>, Vec<String>) {
         let sourced = |key: &NoteKey| {
             let note = snapshot.note(*key);

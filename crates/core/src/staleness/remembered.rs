@@ -1,14 +1,14 @@
-//! What the index remembers of a note's sources, for where no history does: their content when the note's own bytes were
-//! first seen.
+//! The versions of a note's sources that the index stores, for vaults without git history: their content when this version
+//! of the note was first indexed.
 
 use std::collections::BTreeMap;
 
 use super::SourceRef;
 use crate::model::{ContentHash, SourceVersion};
-use crate::ports::{SinceThen, TracedSource};
+use crate::ports::{SourceStatus, TracedSource};
 
-/// What to remember of a note that has new bytes: its sources as they are now. A source that was seen under an earlier
-/// version and is gone, but still named, stays: once seen is ever seen.
+/// The versions to store for a new version of a note: its sources now. A deleted source that the note still names keeps its
+/// earlier version, so that it counts as deleted and not as misspelt.
 pub fn to_remember(refs: &[SourceRef], now: Vec<SourceVersion>, before: &[SourceVersion]) -> Vec<SourceVersion> {
     let mut remembered: BTreeMap<String, ContentHash> =
         now.into_iter().map(|version| (version.path, version.hash)).collect();
@@ -20,7 +20,7 @@ pub fn to_remember(refs: &[SourceRef], now: Vec<SourceVersion>, before: &[Source
     remembered.into_iter().map(|(path, hash)| SourceVersion { path, hash }).collect()
 }
 
-/// What became of sources since they were remembered. `now` has their content and the time of their last change.
+/// The status of sources compared with the stored versions. `now` has their content and modification times.
 pub fn since_remembered(
     refs: &[SourceRef],
     remembered: &[SourceVersion],
@@ -28,30 +28,30 @@ pub fn since_remembered(
 ) -> Vec<TracedSource> {
     let then: BTreeMap<&str, ContentHash> =
         remembered.iter().map(|version| (version.path.as_str(), version.hash)).collect();
-    let mut traced: BTreeMap<&str, SinceThen> =
-        then.keys().map(|path| (*path, SinceThen::Gone { at_ns: None })).collect();
+    let mut traced: BTreeMap<&str, SourceStatus> =
+        then.keys().map(|path| (*path, SourceStatus::Deleted { at_ns: None })).collect();
     for (version, modified_ns) in now {
-        let since = match then.get(version.path.as_str()) {
-            Some(hash) if *hash == version.hash => SinceThen::Same,
-            _ => SinceThen::Changed { at_ns: *modified_ns },
+        let status = match then.get(version.path.as_str()) {
+            Some(hash) if *hash == version.hash => SourceStatus::Same,
+            _ => SourceStatus::Changed { at_ns: *modified_ns },
         };
-        traced.insert(&version.path, since);
+        traced.insert(&version.path, status);
     }
     for named in refs {
         let names_something =
             traced.keys().any(|path| names(named, path)) || named.as_str().contains(['*', '?', '[', '{']);
         if !names_something {
-            traced.insert(named.as_str(), SinceThen::NeverSeen);
+            traced.insert(named.as_str(), SourceStatus::NeverSeen);
         }
     }
-    // Of a pattern it is not known here what it names; one that is alone and names nothing is told.
+    // Patterns are not matched here; if nothing else is named, a pattern without files is reported.
     if traced.is_empty() {
-        traced.extend(refs.iter().map(|named| (named.as_str(), SinceThen::NeverSeen)));
+        traced.extend(refs.iter().map(|named| (named.as_str(), SourceStatus::NeverSeen)));
     }
-    traced.into_iter().map(|(path, since)| TracedSource { path: path.to_owned(), since }).collect()
+    traced.into_iter().map(|(path, status)| TracedSource { path: path.to_owned(), status }).collect()
 }
 
-/// Whether a reference is this path or a folder above it.
+/// Whether a reference is this path or one of its folders.
 fn names(named: &SourceRef, path: &str) -> bool {
     path.strip_prefix(named.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn each_source_is_compared_with_what_it_was() {
+    fn each_source_is_compared_with_its_stored_version() {
         let refs = refs(&["same.rs", "changed.rs", "gone.rs", "typo.rs", "src"]);
         let remembered =
             [version("same.rs", "1"), version("changed.rs", "1"), version("gone.rs", "1"), version("src/a.rs", "1")];
@@ -81,25 +81,25 @@ mod tests {
         ];
         let traced = since_remembered(&refs, &remembered, &now);
         let expected = [
-            ("changed.rs", SinceThen::Changed { at_ns: 8 }),
-            ("gone.rs", SinceThen::Gone { at_ns: None }),
-            ("same.rs", SinceThen::Same),
-            ("src/a.rs", SinceThen::Same),
-            ("src/new.rs", SinceThen::Changed { at_ns: 10 }),
-            ("typo.rs", SinceThen::NeverSeen),
+            ("changed.rs", SourceStatus::Changed { at_ns: 8 }),
+            ("gone.rs", SourceStatus::Deleted { at_ns: None }),
+            ("same.rs", SourceStatus::Same),
+            ("src/a.rs", SourceStatus::Same),
+            ("src/new.rs", SourceStatus::Changed { at_ns: 10 }),
+            ("typo.rs", SourceStatus::NeverSeen),
         ];
-        assert_eq!(traced, expected.map(|(path, since)| TracedSource { path: path.to_owned(), since }));
+        assert_eq!(traced, expected.map(|(path, status)| TracedSource { path: path.to_owned(), status }));
     }
 
     #[test]
-    fn a_pattern_that_names_nothing_is_told_when_it_is_alone() {
+    fn a_pattern_without_files_is_reported_if_alone() {
         let alone = since_remembered(&refs(&["src/*.rs"]), &[], &[]);
-        assert_eq!(alone, [TracedSource { path: "src/*.rs".into(), since: SinceThen::NeverSeen }]);
+        assert_eq!(alone, [TracedSource { path: "src/*.rs".into(), status: SourceStatus::NeverSeen }]);
         assert_eq!(since_remembered(&refs(&["src/*.rs", "a.rs"]), &[], &[(version("a.rs", ""), 1)]).len(), 1);
     }
 
     #[test]
-    fn once_seen_is_ever_seen_while_it_is_named() {
+    fn a_deleted_source_keeps_its_version_while_it_is_named() {
         let before = [version("gone.rs", "1"), version("dropped.rs", "1"), version("here.rs", "1")];
         let now = vec![version("here.rs", "2")];
         let kept = to_remember(&refs(&["gone.rs", "here.rs"]), now, &before);

@@ -1,18 +1,18 @@
-//! One entry of a note's `source_refs`: a file, a folder or a pattern, from the vault's root or the repository's.
+//! An entry of `source_refs`: a file, a folder or a pattern, relative to the vault's root or the repository's.
 
 use crate::model::{Note, PathError, Value, VaultPath};
 use crate::quote::quoted;
 
-/// At most this many references of one note are looked at.
+/// At most this many references of one note are used.
 const MAX_REFS: usize = 200;
 
-/// A reference that cannot lead out: never absolute, no `..`. Whether it is a file, a folder or a pattern is seen when it
-/// is looked up, since `app/[id]/page.tsx` is a file's name to some and a pattern to others.
+/// A reference inside the root: never absolute, no `..`. The lookup decides whether it is a file, a folder or a pattern, since
+/// `app/[id]/page.tsx` can be a file name or a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceRef(VaultPath);
 
 impl SourceRef {
-    /// Checks a reference. `./` before and `/` behind are dropped.
+    /// Checks a reference. A leading `./` and a trailing `/` are removed.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let mut path = text.trim();
         while let Some(rest) = path.strip_prefix("./") {
@@ -27,8 +27,8 @@ impl SourceRef {
     }
 }
 
-/// What a note says it is about: a list, or one text. In the order written, each once; what cannot be used is left out,
-/// and was warned of when the note was read.
+/// The references of a note, from a list or one text. In the order written, without duplicates and invalid ones; parsing
+/// warns of the latter.
 pub fn source_refs(note: &Note) -> Vec<SourceRef> {
     let mut refs: Vec<SourceRef> = Vec::new();
     for text in note.property("source_refs").into_iter().flat_map(texts) {
@@ -40,24 +40,24 @@ pub fn source_refs(note: &Note) -> Vec<SourceRef> {
     refs
 }
 
-/// What is wrong with a note's `source_refs`.
+/// Warnings about invalid `source_refs`.
 pub fn unusable_refs(value: &Value) -> Vec<String> {
     let texts = texts(value);
     let mut warnings: Vec<String> = texts
         .iter()
         .filter_map(|text| Some((text, SourceRef::parse(text).err()?)))
-        .map(|(text, error)| format!("source_refs: {} is left out: {error}", quoted(text)))
+        .map(|(text, error)| format!("source_refs: {} is ignored: {error}", quoted(text)))
         .take(10)
         .collect();
-    let is_no_path = |value: &Value| matches!(value, Value::Map(_) | Value::List(_));
-    let has_others = matches!(value, Value::List(items) if items.iter().any(is_no_path));
+    let is_not_path = |value: &Value| matches!(value, Value::Map(_) | Value::List(_));
+    let has_others = matches!(value, Value::List(items) if items.iter().any(is_not_path));
     if matches!(value, Value::Map(_)) {
-        warnings.push("source_refs is left out: it must be a list of paths".to_owned());
+        warnings.push("source_refs is ignored: it must be a list of paths".to_owned());
     } else if has_others {
-        warnings.push("source_refs: what is no path is left out: it must be a list of paths".to_owned());
+        warnings.push("source_refs: entries that are not paths are ignored; it must be a list of paths".to_owned());
     }
     if texts.len() > MAX_REFS {
-        warnings.push(format!("source_refs: the first {MAX_REFS} of {} are looked at", texts.len()));
+        warnings.push(format!("source_refs: only the first {MAX_REFS} of {} are used", texts.len()));
     }
     warnings
 }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_cannot_lead_out() {
+    fn references_outside_the_root_are_rejected() {
         for text in ["../x", "/etc/passwd", "a/../../b", "~/x", "C:/x", "", " ", "./", "a\\b", "a\nb", "/"] {
             assert!(SourceRef::parse(text).is_err(), "{text:?}");
         }
@@ -91,12 +91,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_said() {
+    fn invalid_references_are_reported() {
         let value = Value::List(vec![Value::Text("../secret".into()), Value::Text("ok.rs".into())]);
         assert_eq!(
             unusable_refs(&value),
             [
-                "source_refs: \"../secret\" is left out: the path has an empty, `.` or `..` part; it must stay inside the vault"
+                "source_refs: \"../secret\" is ignored: the path has an empty, `.` or `..` part; it must stay inside the vault"
             ]
         );
         assert_eq!(unusable_refs(&Value::Map(Vec::new())).len(), 1);

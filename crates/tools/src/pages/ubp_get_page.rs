@@ -76,7 +76,7 @@ impl Tool for GetPage {
         let (snapshot, key, note) = (&read.snapshot, read.key, read.note());
         let freshness = freshness(call, snapshot, &[key]).swap_remove(0);
         let path = quoted(note.path.as_str());
-        let mut stale_refs: Vec<String> = freshness.offenders.into_iter().map(|offender| offender.path).collect();
+        let mut stale_refs: Vec<String> = freshness.stale_sources.into_iter().map(|stale| stale.path).collect();
         if stale_refs.len() > MAX_STALE_REFS {
             call.warn(format!("{path}: {MAX_STALE_REFS} of its {} stale sources are listed", stale_refs.len()));
             stale_refs.truncate(MAX_STALE_REFS);

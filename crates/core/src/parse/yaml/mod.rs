@@ -1,7 +1,7 @@
-//! YAML text to values, with the byte ranges that editing needs.
+//! Reads YAML into values, with the byte ranges that editing needs.
 //!
-//! Built straight from parser events: nothing is recursive, and depth, aliases and repeated keys are refused while
-//! reading, before they cost anything.
+//! Built from parser events without recursion; depth, aliases and duplicate keys are limited while reading, before they
+//! cost memory.
 
 mod reader;
 
@@ -10,24 +10,24 @@ use std::ops::Range;
 use saphyr_parser::{Marker, Parser, ScanError};
 
 use self::reader::Reader;
-use super::scalar::Style;
+use super::scalar::QuoteStyle;
 use crate::model::Value;
 
-/// Frontmatter is a header; whatever is larger is not one.
+/// Larger text is not frontmatter.
 const MAX_BYTES: usize = 1 << 20;
 
-/// What becomes of plain numbers.
+/// How plain numbers are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::parse) enum Numbers {
+pub(super) enum Numbers {
     /// `3.10` is the number 3.1.
     Resolved,
     /// `3.10` is that text.
     AsWritten,
 }
 
-/// What a YAML text holds.
+/// The root of a YAML text.
 #[derive(Debug)]
-pub(in crate::parse) enum Document {
+pub(super) enum Document {
     Empty,
     Mapping(Mapping),
     /// Valid YAML that cannot be frontmatter.
@@ -37,45 +37,45 @@ pub(in crate::parse) enum Document {
 
 /// The top-level mapping.
 #[derive(Debug)]
-pub(in crate::parse) struct Mapping {
-    pub(in crate::parse) entries: Vec<Entry>,
+pub(super) struct Mapping {
+    pub(super) entries: Vec<YamlEntry>,
     /// Written in braces.
-    pub(in crate::parse) in_flow: bool,
+    pub(super) in_flow: bool,
 }
 
-/// One top-level key.
+/// One top-level key with its value.
 #[derive(Debug)]
-pub(in crate::parse) struct Entry {
-    pub(in crate::parse) key: String,
-    pub(in crate::parse) key_range: Range<usize>,
-    pub(in crate::parse) value: Value,
-    /// From the value's first to its last byte; empty, behind the key, where nothing is written.
-    pub(in crate::parse) value_range: Range<usize>,
-    /// How the value was written, where it is a scalar.
-    pub(in crate::parse) style: Option<Style>,
-    /// The scalars of the value and of the lists in it, kept only under `tags` and the name of a link type.
-    pub(in crate::parse) scalars: Vec<ScalarSite>,
+pub(super) struct YamlEntry {
+    pub(super) key: String,
+    pub(super) key_range: Range<usize>,
+    pub(super) value: Value,
+    /// From the value's first to its last byte; empty, after the key, if there is no value.
+    pub(super) value_range: Range<usize>,
+    /// The quoting of a scalar value.
+    pub(super) style: Option<QuoteStyle>,
+    /// The scalars of the value and of its lists, only for `tags` and the names of link types.
+    pub(super) scalars: Vec<ScalarSite>,
 }
 
-/// A scalar and where it stands.
+/// A scalar and its position.
 #[derive(Debug, Clone)]
-pub(in crate::parse) struct ScalarSite {
-    pub(in crate::parse) range: Range<usize>,
-    pub(in crate::parse) text: String,
-    pub(in crate::parse) style: Style,
-    pub(in crate::parse) in_flow: bool,
+pub(super) struct ScalarSite {
+    pub(super) range: Range<usize>,
+    pub(super) text: String,
+    pub(super) style: QuoteStyle,
+    pub(super) in_flow: bool,
 }
 
-/// Why a text is not YAML, or not such as we read.
+/// Why a text is not YAML, or exceeds a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::parse) struct YamlError {
+pub(super) struct YamlError {
     /// From 1, within the YAML.
-    pub(in crate::parse) line: usize,
-    pub(in crate::parse) reason: String,
+    pub(super) line: usize,
+    pub(super) reason: String,
 }
 
-/// Reads a text that should hold one document.
-pub(in crate::parse) fn read(yaml: &str, numbers: Numbers) -> Result<Document, YamlError> {
+/// Reads a text with at most one document.
+pub(super) fn read(yaml: &str, numbers: Numbers) -> Result<Document, YamlError> {
     if yaml.len() > MAX_BYTES {
         return Err(YamlError { line: 1, reason: format!("it is larger than {MAX_BYTES} bytes") });
     }
@@ -101,7 +101,7 @@ impl From<ScanError> for YamlError {
 mod tests {
     use super::*;
 
-    fn entries(yaml: &str) -> Vec<Entry> {
+    fn entries(yaml: &str) -> Vec<YamlEntry> {
         match read(yaml, Numbers::Resolved) {
             Ok(Document::Mapping(mapping)) => mapping.entries,
             other => panic!("{yaml:?} is {other:?}"),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn every_top_level_key_and_value_knows_its_bytes() {
+    fn top_level_keys_and_values_have_their_ranges() {
         for (yaml, expected) in [
             ("a: b\n", vec![("a", "b")]),
             ("é: ü # ö\n\"x\": 'y' # z\n", vec![("é", "ü"), ("\"x\"", "'y'")]),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_or_out_of_bounds_is_refused_with_its_line() {
+    fn errors_have_their_line() {
         let bomb = (0..9).fold("a: &a0 [x, x]\n".to_owned(), |yaml, n| {
             let aliases = vec![format!("*a{n}"); 9].join(", ");
             yaml + &format!("b{n}: &a{} [{aliases}]\n", n + 1)
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_says_what_a_number_is() {
+    fn tags_decide_the_type_of_numbers() {
         let values: Vec<_> = entries("a: !!str 1.0\nb: !!float 1\nc: !!float 99999999999999999999\n")
             .into_iter()
             .map(|entry| entry.value)

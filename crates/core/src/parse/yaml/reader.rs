@@ -1,40 +1,40 @@
-//! Parser events to a document. The parser's spans are not quite what is written, so they are put right here.
+//! Builds a document from parser events, and corrects the parser's spans.
 
 use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use saphyr_parser::{Event, Marker, ScalarStyle, Span, Tag};
 
-use super::{Document, Entry, Mapping, Numbers, ScalarSite, YamlError, error};
+use super::{Document, Mapping, Numbers, ScalarSite, YamlEntry, YamlError, error};
 use crate::model::{LinkType, Value};
-use crate::parse::scalar::{Style, resolve_plain};
+use crate::parse::scalar::{QuoteStyle, resolve_plain};
 
-/// Deeper than any real frontmatter, and shallow enough for every reader of a [`Value`] to recurse.
+/// Deeper than any real frontmatter, and shallow enough for recursion over a [`Value`].
 const MAX_DEPTH: usize = 64;
-/// How much aliases may add, counted as bytes of text and 16 for each value.
+/// The limit for expanded aliases, counted as bytes of text and 16 for each value.
 const MAX_ALIAS_WEIGHT: usize = 1 << 20;
 
 /// Builds a document event by event.
 pub(super) struct Reader<'y> {
     yaml: &'y str,
     numbers: Numbers,
-    /// The byte at which each character starts; empty for ASCII, where they are the same.
+    /// The byte offset of each character; empty for ASCII, where both are the same.
     byte_of_char: Vec<usize>,
     stack: Vec<Frame>,
     anchors: FxHashMap<usize, Value>,
     alias_weight: usize,
     documents: usize,
     root: Option<Document>,
-    /// What was read of the top-level entry that is being read.
+    /// The open top-level entry.
     key: Option<(String, Range<usize>)>,
     started: Option<usize>,
     written_end: usize,
-    style: Option<Style>,
+    style: Option<QuoteStyle>,
     scalars: Vec<ScalarSite>,
 }
 
 enum Frame {
-    Root { entries: Vec<Entry>, seen: FxHashSet<String>, in_flow: bool },
+    Root { entries: Vec<YamlEntry>, seen: FxHashSet<String>, in_flow: bool },
     List { items: Vec<Value>, anchor: usize, in_flow: bool },
     Map { entries: Vec<(String, Value)>, seen: FxHashSet<String>, key: Option<String>, anchor: usize, in_flow: bool },
 }
@@ -75,7 +75,7 @@ impl<'y> Reader<'y> {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
             Event::DocumentStart(_) => {
                 self.documents += 1;
-                if self.documents > 1 { Err(error(at, "it holds more than one document")) } else { Ok(()) }
+                if self.documents > 1 { Err(error(at, "it contains more than one document")) } else { Ok(()) }
             }
             Event::Scalar(text, style, anchor, tag) => {
                 let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
@@ -121,7 +121,7 @@ impl<'y> Reader<'y> {
         self.root.unwrap_or(Document::Empty)
     }
 
-    /// Remembers where something written starts and ends. What is only implied has no width and is nowhere.
+    /// Extends the open entry by a range. Implied values have an empty range and no position.
     fn note_written(&mut self, range: &Range<usize>) {
         if !range.is_empty() {
             self.started.get_or_insert(range.start);
@@ -129,7 +129,7 @@ impl<'y> Reader<'y> {
         }
     }
 
-    /// Remembers where a list or mapping starts, and returns its first byte.
+    /// Extends the open entry by the start of a list or mapping, and returns its first byte.
     fn note_start(&mut self, range: &Range<usize>) -> Option<u8> {
         self.started.get_or_insert(range.start);
         self.written_end = self.written_end.max(range.end);
@@ -159,10 +159,10 @@ impl<'y> Reader<'y> {
             value => value,
         };
         let style = match style {
-            ScalarStyle::Plain => Style::Plain,
-            ScalarStyle::SingleQuoted => Style::SingleQuoted,
-            ScalarStyle::DoubleQuoted => Style::DoubleQuoted,
-            ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
+            ScalarStyle::Plain => QuoteStyle::Plain,
+            ScalarStyle::SingleQuoted => QuoteStyle::SingleQuoted,
+            ScalarStyle::DoubleQuoted => QuoteStyle::DoubleQuoted,
+            ScalarStyle::Literal | ScalarStyle::Folded => QuoteStyle::Block,
         };
         let is_edited = |key: &str| key == "tags" || LinkType::from_name(key).is_some();
         let below_edited = self.key.as_ref().is_some_and(|(key, _)| is_edited(key));
@@ -177,7 +177,7 @@ impl<'y> Reader<'y> {
         self.complete(value, Some(text), anchor, at)
     }
 
-    /// A whole value was read: it belongs to the innermost open list or mapping.
+    /// Adds a complete value to the innermost open list or mapping.
     fn complete(
         &mut self,
         value: Value,
@@ -188,7 +188,7 @@ impl<'y> Reader<'y> {
         if anchor > 0 {
             self.anchors.insert(anchor, value.clone());
         }
-        // Keys keep their spelling: `1.0` stays `1.0`.
+        // Keys are not resolved: `1.0` stays `1.0`.
         let key_text = |value: &Value| scalar_text.map_or_else(|| flow_text(value), str::to_owned);
         match self.stack.last_mut() {
             None => {
@@ -210,14 +210,14 @@ impl<'y> Reader<'y> {
                 }
                 Some((key, key_range)) => {
                     let start = self.started.take().unwrap_or(key_range.end);
-                    // A list that is not indented is said to start behind its first dash.
+                    // The parser's span of a list without indentation starts after its first dash.
                     let before = self.yaml[key_range.end..start.max(key_range.end)].trim_end();
                     let behind_dash = matches!(value, Value::List(_)) && before.ends_with('-');
                     let start = if behind_dash { key_range.end + before.len() - 1 } else { start };
                     let value_range = start..end_with_empty_items(self.yaml, &value, self.written_end.max(start));
                     let scalars = std::mem::take(&mut self.scalars);
                     let style = self.style.take();
-                    entries.push(Entry { key, key_range, value, value_range, style, scalars });
+                    entries.push(YamlEntry { key, key_range, value, value_range, style, scalars });
                 }
             },
         }
@@ -225,16 +225,16 @@ impl<'y> Reader<'y> {
     }
 
     fn expand_alias(&mut self, id: usize, at: Marker) -> Result<Value, YamlError> {
-        let value = self.anchors.get(&id).ok_or_else(|| error(at, "an alias stands inside its own anchor"))?;
+        let value = self.anchors.get(&id).ok_or_else(|| error(at, "an alias is inside its own anchor"))?;
         let (weight, depth) = measure(value);
         self.alias_weight += weight;
         if self.alias_weight > MAX_ALIAS_WEIGHT || self.stack.len() + depth > MAX_DEPTH {
-            return Err(error(at, "its aliases add up to too much"));
+            return Err(error(at, "its aliases expand to too much data"));
         }
         Ok(value.clone())
     }
 
-    /// The bytes of a span, without the white space and the comment that the parser counts to a quoted scalar or a
+    /// The bytes of a span, without the white space and the comment that the parser includes after a quoted scalar or a
     /// bracket.
     fn written_range(&self, span: Span) -> Range<usize> {
         let (start, end) = (self.byte(span.start), self.byte(span.end));
@@ -266,7 +266,7 @@ impl<'y> Reader<'y> {
         start..start + length
     }
 
-    /// The range of a block scalar from its `|` or `>`: the parser counts from the first line of text.
+    /// The range of a block scalar from its `|` or `>`: the parser's span starts at the first line of text.
     fn with_block_header(&self, range: Range<usize>) -> Range<usize> {
         let before = self.yaml.get(self.written_end..range.start).unwrap_or_default().trim_end();
         let line = before.rfind('\n').map_or(0, |at| at + 1);
@@ -283,7 +283,7 @@ impl<'y> Reader<'y> {
     }
 }
 
-/// The end of a value, moved behind dashes that nothing follows: the parser does not tell where those stand.
+/// The end of a value, after dashes without an item, which the parser's spans omit.
 fn end_with_empty_items(yaml: &str, value: &Value, mut end: usize) -> usize {
     if matches!(value, Value::List(items) if items.last() == Some(&Value::Null)) {
         while let Some(rest) = yaml[end..].trim_start().strip_prefix('-') {
@@ -296,7 +296,7 @@ fn end_with_empty_items(yaml: &str, value: &Value, mut end: usize) -> usize {
     end
 }
 
-/// What a scalar means, or `None` where its tag says what it cannot be.
+/// The value of a scalar, or `None` if it does not match its tag.
 fn scalar_value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Option<Value> {
     let as_text = || Value::Text(text.to_owned());
     let Some(tag) = tag else {
@@ -310,12 +310,12 @@ fn scalar_value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Option<Val
             Some(value)
         }
         ("float", value @ (Value::Int(_) | Value::Float(_))) if is_core => Some(value),
-        // Too large for a whole number, and said not to be one.
+        // Too large for an integer, and tagged as a float.
         ("float", Value::Text(_)) if is_core && text.bytes().any(|b| b.is_ascii_digit()) => {
             text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Float)
         }
         ("int" | "bool" | "null" | "float", _) if is_core => None,
-        // `! x` and `!!str x` are text by the book; tags of others say nothing we know.
+        // `! x` and `!!str x` are text by the specification; other tags are unknown.
         (suffix, value) => {
             let is_text = is_core || suffix.is_empty() || style != ScalarStyle::Plain;
             Some(if is_text { as_text() } else { value })
@@ -324,10 +324,10 @@ fn scalar_value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Option<Val
 }
 
 fn new_key(key: String, seen: &mut FxHashSet<String>, at: Marker) -> Result<String, YamlError> {
-    if seen.insert(key.clone()) { Ok(key) } else { Err(error(at, &format!("the key `{key}` is there twice"))) }
+    if seen.insert(key.clone()) { Ok(key) } else { Err(error(at, &format!("duplicate key `{key}`"))) }
 }
 
-/// A list or mapping that stands as a key, written on one line.
+/// A list or mapping used as a key, written on one line.
 fn flow_text(value: &Value) -> String {
     match value {
         Value::List(items) => format!("[{}]", items.iter().map(flow_text).collect::<Vec<_>>().join(", ")),
@@ -339,7 +339,7 @@ fn flow_text(value: &Value) -> String {
     }
 }
 
-/// The weight of a value, see [`MAX_ALIAS_WEIGHT`], and how many levels it has. Recursion ends at [`MAX_DEPTH`].
+/// The weight of a value, see [`MAX_ALIAS_WEIGHT`], and its depth. Recursion ends at [`MAX_DEPTH`].
 fn measure(value: &Value) -> (usize, usize) {
     let sum = |(weight, depth): (usize, usize), (w, d): (usize, usize)| (weight + w, depth.max(d + 1));
     match value {
