@@ -118,7 +118,10 @@ fn a_shallow_clone_is_explained_before_the_pages_it_concerns() {
 fn a_repository_without_the_program_is_said() {
     let vault = repository();
     let ran = vault.ran(vault.command(&["stale"]).env("PATH", "/nonexistent").output().unwrap()).expect(0);
-    assert!(ran.stderr.contains("warning: cannot tell whether sources changed: the `git` program is not installed"), "{ran}");
+    assert!(
+        ran.stderr.contains("warning: cannot tell whether sources changed: the `git` program is not installed"),
+        "{ran}"
+    );
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The commits from HEAD backwards, and which paths each one touched. Read only as far as somebody asks: git is left
-//! waiting in between, and the next question goes on from there.
+//! The commits from HEAD backwards with the paths that each one changed. Read only as far as needed: git waits in its pipe,
+//! and the next call continues.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -11,15 +11,14 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-use super::program::{Git, GitError, end};
+use super::program::{Git, GitError, kill};
 
 const CHUNK: usize = 64 << 10;
 
-/// One part of so many more commits, and it is asked again whether enough is known.
-const ASK_AGAIN: usize = 8;
+/// `enough` is called again after 1/8 more commits.
+const GROWTH: usize = 8;
 
-/// Every commit newest first, with the paths it changed from its parent. A merge counts for what it made itself, and a
-/// pure rename is known as one.
+/// Every commit, newest first, with the paths it changed. A merge has only its own changes, and exact renames are detected.
 const LOG: [&str; 9] = [
     "log",
     "-z",
@@ -32,13 +31,13 @@ const LOG: [&str; 9] = [
     "--ignore-submodules=none",
 ];
 
-/// History as far as it has been read.
+/// The history read so far.
 pub(crate) struct History {
     commits: Vec<Commit>,
-    /// By path, newest first.
+    /// By path, newest commit first.
     touched: BTreeMap<String, Vec<Touch>>,
     parser: Parser,
-    /// `None` once there is no more to read.
+    /// `None` at the end of the history.
     running: Option<Running>,
 }
 
@@ -51,44 +50,44 @@ struct Running {
 #[derive(Debug)]
 pub(crate) struct Commit {
     pub(crate) id: String,
-    /// Of the committing, in nanoseconds since 1970.
+    /// The commit time, in nanoseconds since 1970.
     pub(crate) at_ns: i64,
-    /// It has no parents, or none that are known.
+    /// Whether it has no parents, or none in a shallow clone.
     pub(crate) is_first: bool,
 }
 
 /// A commit that changed a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Touch {
-    /// Its place in the history: 0 is HEAD.
+    /// Its index in the history: 0 is HEAD.
     pub(crate) commit: usize,
-    /// The path had this name before, and the same content.
+    /// The old path of an exact rename.
     pub(crate) renamed_from: Option<String>,
 }
 
-/// How reading on ended.
+/// Why [`History::advance`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Advance {
-    /// Enough is known.
+    /// `enough` returned true.
     Enough,
-    /// All there is is known.
+    /// The whole history is read.
     End,
-    /// There was no time.
+    /// The deadline passed.
     TooSlow,
 }
 
 impl History {
-    /// Begins at a commit.
+    /// Starts at a commit.
     pub(super) fn begin(git: &Git, head: &str) -> Result<Self, GitError> {
         let mut arguments = LOG.to_vec();
         arguments.extend([head, "--"]);
         let mut child = git.spawn(&arguments, Stdio::null())?;
         let mut stdout = child.stdout.take().expect("stdout is a pipe");
-        // What goes wrong is seen by how it ends. Read to the end, since a full or closed pipe would stop it.
+        // Drained, since a full or closed pipe would stop git; its exit status reports errors.
         if let Some(mut stderr) = child.stderr.take() {
             std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
         }
-        // Few chunks wait at a time, so git does not run ahead of what is asked.
+        // A short queue, so that git does not run far ahead.
         let (sender, chunks) = sync_channel(4);
         let child = Arc::new(Mutex::new(child));
         let ended = child.clone();
@@ -96,8 +95,8 @@ impl History {
             loop {
                 let mut chunk = vec![0; CHUNK];
                 match stdout.read(&mut chunk) {
-                    // It has said all, though nobody may ask for that for long: it is not left behind as a dead process.
-                    Ok(0) | Err(_) => return end(&mut ended.lock()),
+                    // Reaps the process now: the next call may come late or never.
+                    Ok(0) | Err(_) => return kill(&mut ended.lock()),
                     Ok(length) => chunk.truncate(length),
                 }
                 if sender.send(chunk).is_err() {
@@ -113,14 +112,11 @@ impl History {
         })
     }
 
-    /// Reads on until enough is known.
-    ///
-    /// Whether it is enough is asked each time that a little more of the whole is known, since to find that out may take a
-    /// look at all of it.
+    /// Reads on until `enough`, which may scan all commits and is therefore called only after a share of new ones.
     pub(crate) fn advance(&mut self, deadline: Instant, enough: impl Fn(&Self) -> bool) -> Advance {
         let mut asked_at = None;
         loop {
-            let is_due = asked_at.is_none_or(|before| self.commits.len() > before + before / ASK_AGAIN);
+            let is_due = asked_at.is_none_or(|before| self.commits.len() > before + before / GROWTH);
             if is_due || self.running.is_none() {
                 if enough(self) {
                     return Advance::Enough;
@@ -159,7 +155,7 @@ impl History {
         self.touched.get(path).map_or(&[], Vec::as_slice)
     }
 
-    /// Every path that some commit changed and that starts so, in order.
+    /// Every changed path with this prefix, in order.
     pub(crate) fn paths_from<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
         let from = self.touched.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
         from.map(|(path, _)| path.as_str()).take_while(move |path| path.starts_with(prefix))
@@ -171,7 +167,7 @@ impl History {
 
     fn stop(&mut self) {
         if let Some(running) = self.running.take() {
-            end(&mut running.child.lock());
+            kill(&mut running.child.lock());
         }
     }
 }
@@ -182,24 +178,25 @@ impl Drop for History {
     }
 }
 
-/// Takes git's output apart: NUL-terminated words, of which each commit's first starts with a control character.
+/// Parses git's output: NUL-terminated words; the first word of each commit starts with a control character.
 #[derive(Default)]
 struct Parser {
-    /// The beginning of a word whose end has not come yet.
+    /// The start of an incomplete word.
     rest: Vec<u8>,
-    expected: Expected,
+    state: ParserState,
 }
 
+/// The kind of the next word.
 #[derive(Default)]
-enum Expected {
-    /// A commit, or how a path was changed.
+enum ParserState {
+    /// A commit, or the status of a path.
     #[default]
     Head,
-    /// The path that was changed.
+    /// The changed path.
     Path,
-    /// The first of two paths.
+    /// The old path of a rename.
     Before,
-    /// The second.
+    /// The new path of a rename.
     After(String),
 }
 
@@ -209,7 +206,7 @@ impl Parser {
         while let Some(word) = words.next() {
             self.rest.extend_from_slice(word);
             if words.peek().is_none() {
-                // Its end is in the next chunk, or it is empty.
+                // It is empty, or continues in the next chunk.
                 return;
             }
             let word = String::from_utf8_lossy(&std::mem::take(&mut self.rest)).into_owned();
@@ -222,28 +219,28 @@ impl Parser {
             let Some(commit) = commits.len().checked_sub(1) else { return };
             touched.entry(path).or_default().push(Touch { commit, renamed_from });
         };
-        self.expected = match std::mem::take(&mut self.expected) {
-            Expected::Head => match word.trim_start_matches('\n') {
-                "" => Expected::Head,
+        self.state = match std::mem::take(&mut self.state) {
+            ParserState::Head => match word.trim_start_matches('\n') {
+                "" => ParserState::Head,
                 status if status.starts_with('\u{1}') => {
                     commits.extend(Commit::read(&status[1..]));
-                    Expected::Head
+                    ParserState::Head
                 }
-                // A merge has a letter for each parent, and one path.
+                // A merge has one letter for each parent and one path.
                 status if status.starts_with(['R', 'C']) && status[1..].bytes().all(|byte| byte.is_ascii_digit()) => {
-                    Expected::Before
+                    ParserState::Before
                 }
-                _ => Expected::Path,
+                _ => ParserState::Path,
             },
-            Expected::Path => {
+            ParserState::Path => {
                 touch(word, None);
-                Expected::Head
+                ParserState::Head
             }
-            Expected::Before => Expected::After(word),
-            Expected::After(before) => {
+            ParserState::Before => ParserState::After(word),
+            ParserState::After(before) => {
                 touch(before.clone(), None);
                 touch(word, Some(before));
-                Expected::Head
+                ParserState::Head
             }
         };
     }
@@ -263,15 +260,15 @@ impl Commit {
 mod tests {
     use super::*;
 
-    /// As git says it: a merge that made something of its own, a change, a rename, and the first commit.
-    const SAID: &str = "\u{1}c4 40 c3 cx\0\0MM\0s.ts\0\u{1}c3 30 c2\0\nM\0d/b.md\0\u{1}c2 20 c1\0\nR100\0a\nb.md\0d/b.md\0\
+    /// A merge with its own change, a change, a rename, and the first commit.
+    const OUTPUT: &str = "\u{1}c4 40 c3 cx\0\0MM\0s.ts\0\u{1}c3 30 c2\0\nM\0d/b.md\0\u{1}c2 20 c1\0\nR100\0a\nb.md\0d/b.md\0\
                         \u{1}c1 10 \0\nA\0a\nb.md\0A\0s.ts\0";
 
     #[test]
-    fn words_are_taken_apart_wherever_a_chunk_ends() {
-        for size in 1..SAID.len() {
+    fn output_is_parsed_wherever_a_chunk_ends() {
+        for size in 1..OUTPUT.len() {
             let (mut parser, mut commits, mut touched) = (Parser::default(), Vec::new(), BTreeMap::new());
-            for chunk in SAID.as_bytes().chunks(size) {
+            for chunk in OUTPUT.as_bytes().chunks(size) {
                 parser.take(chunk, &mut commits, &mut touched);
             }
             let times: Vec<_> = commits.iter().map(|commit| (commit.at_ns / 1_000_000_000, commit.is_first)).collect();
@@ -284,9 +281,9 @@ mod tests {
     }
 
     #[test]
-    fn a_pure_rename_is_no_change_of_content() {
+    fn an_exact_rename_is_not_a_change() {
         let (mut parser, mut commits, mut touched) = (Parser::default(), Vec::new(), BTreeMap::new());
-        parser.take(SAID.replace("M\0d/b.md\0", "M\0x\0").as_bytes(), &mut commits, &mut touched);
+        parser.take(OUTPUT.replace("M\0d/b.md\0", "M\0x\0").as_bytes(), &mut commits, &mut touched);
         let history = History { commits, touched, parser, running: None };
         assert_eq!(history.last_change("d/b.md"), Some((3, "a\nb.md".to_owned())));
         assert_eq!(history.last_change("nowhere"), None);

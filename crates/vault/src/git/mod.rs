@@ -1,8 +1,8 @@
-//! What git remembers of the files around a vault, asked of the `git` program: many questions in one process each.
+//! The git history of the files around a vault, read with the `git` program, with many queries in each process.
 //!
-//! Nothing is written, not even git's own index, nothing is fetched, and no program that a repository configures for
-//! showing differences or checking signatures is run. Filters for line endings are, and those
-//! programs for large files that the user's own configuration names; a repository that names some itself goes without.
+//! Nothing is written, not even git's index, and nothing is fetched. No diff or signature program of the repository's
+//! configuration runs. Filters run for line endings, and for large files if the user's own configuration names them; if the
+//! repository's configuration names any, no filter runs.
 
 mod history;
 mod objects;
@@ -12,12 +12,12 @@ mod repository;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How git is asked.
+/// Options for running git.
 #[derive(Debug, Clone)]
 pub struct GitOptions {
-    /// The program: `git`, as it is found on the path.
+    /// The program, found in PATH unless it is a path. Default: `git`.
     pub program: PathBuf,
-    /// How long is waited for one answer, and how long history is read for one question. 20 seconds.
+    /// The time limit of one command, and of reading history in one call. Default: 20 seconds.
     pub patience: Duration,
 }
 

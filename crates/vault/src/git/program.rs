@@ -1,4 +1,4 @@
-//! Runs `git` for one answer: in a cleaned environment, and never for longer than it is given.
+//! Runs `git` commands with a clean environment and a time limit.
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::GitOptions;
 
-/// Variables that would point git at another repository, or make it do more than answer. A hook that starts us sets some.
+/// Variables that would select another repository or have side effects. A git hook that starts Quipu sets some.
 const REMOVED: [&str; 17] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -30,7 +30,7 @@ const REMOVED: [&str; 17] = [
     "GIT_REPLACE_REF_BASE",
 ];
 
-/// Settings of a repository or a user that would change an answer or run a program.
+/// Overrides settings that would change the output or run a program.
 const SETTINGS: [&str; 8] = [
     "core.quotePath=false",
     "core.fsmonitor=false",
@@ -42,30 +42,30 @@ const SETTINGS: [&str; 8] = [
     "diff.noprefix=false",
 ];
 
-/// Why git gave no answer. Its words reach clients: no paths but the vault's own.
+/// Why git failed. The message reaches clients: it has no paths outside the vault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum GitError {
-    /// There is no such program.
+    /// The program was not found.
     #[error("the `git` program is not installed")]
     Missing,
     /// There is no repository, or one without commits.
     #[error("there is no git history")]
     NoHistory,
-    /// The repository belongs to someone else.
+    /// The repository belongs to another user.
     #[error(
-        "git does not trust the repository, since another user owns it; `git config --global --add safe.directory` \
-         with its folder makes it trusted"
+        "git does not trust the repository, since another user owns it; to trust it, run \
+         `git config --global --add safe.directory` with its folder"
     )]
     Untrusted,
-    /// It took too long.
+    /// The command timed out.
     #[error("git took longer than {} seconds", .0.as_secs_f32())]
     TooSlow(Duration),
-    /// Anything else; what git said is in the log.
+    /// Anything else; git's message is in the log.
     #[error("git failed; the server's log has the details")]
     Failed,
 }
 
-/// The program, at one folder.
+/// The program, run in one folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
     folder: PathBuf,
@@ -78,7 +78,7 @@ impl Git {
         Self { folder: folder.to_owned(), program: options.program.clone(), patience: options.patience }
     }
 
-    /// How long is waited for one answer.
+    /// The time limit of one command.
     pub(super) fn patience(&self) -> Duration {
         self.patience
     }
@@ -90,15 +90,15 @@ impl Git {
             command.env_remove(name);
         });
         command
-            // Messages are read below, so they must not be translated.
+            // Errors are classified by their text, so it must not be translated.
             .env("LC_ALL", "C")
             .env("GIT_OPTIONAL_LOCKS", "0")
             .env("GIT_TERMINAL_PROMPT", "0")
-            // A partial clone would otherwise fetch what it lacks.
+            // A partial clone would otherwise fetch missing objects.
             .env("GIT_NO_LAZY_FETCH", "1")
             .env("GIT_ALLOW_PROTOCOL", "none")
             .current_dir(&self.folder)
-            // Of its own, so that whatever it starts ends with it.
+            // Its own group, so that its child processes can be killed with it.
             .process_group(0)
             .arg("--no-pager");
         SETTINGS.iter().for_each(|setting| {
@@ -116,47 +116,47 @@ impl Git {
         })
     }
 
-    /// The whole output of a command that is given a text. One that fails is an error.
+    /// The output of a command with this input. A failure is an error.
     pub(super) fn answer(&self, arguments: &[&str], input: String) -> Result<Vec<u8>, GitError> {
         let (output, error) = self.output(arguments, input)?;
         match error {
             None => Ok(output),
-            Some(said) => Err(judged(arguments, &said)),
+            Some(stderr) => Err(classify(arguments, &stderr)),
         }
     }
 
-    /// The whole output, and what was said on stderr if the command failed.
+    /// The output, and stderr if the command failed.
     pub(super) fn output(&self, arguments: &[&str], input: String) -> Result<(Vec<u8>, Option<String>), GitError> {
         let deadline = Instant::now() + self.patience;
         let mut child = self.spawn(arguments, Stdio::piped())?;
         let (mut stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         std::thread::spawn(move || {
-            // A command that wants no more of it has its reasons, and gives them.
+            // A command that closes its input early reports the cause itself.
             let _ = stdin.take().map(|mut stdin| stdin.write_all(input.as_bytes()));
         });
         let (sender, receiver) = channel();
         let reader = sender.clone();
         std::thread::spawn(move || reader.send((false, read_all(stdout))));
         std::thread::spawn(move || sender.send((true, read_all(stderr))));
-        let (mut output, mut said) = (Vec::new(), Vec::new());
+        let (mut output, mut errors) = (Vec::new(), Vec::new());
         for _ in 0..2 {
             match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok((true, bytes)) => said = bytes,
+                Ok((true, bytes)) => errors = bytes,
                 Ok((false, bytes)) => output = bytes,
                 Err(_) => {
-                    end(&mut child);
+                    kill(&mut child);
                     return Err(GitError::TooSlow(self.patience));
                 }
             }
         }
         let status = child.wait().map_err(|error| failed(arguments, &error.to_string()))?;
-        Ok((output, (!status.success()).then(|| String::from_utf8_lossy(&said).into_owned())))
+        Ok((output, (!status.success()).then(|| String::from_utf8_lossy(&errors).into_owned())))
     }
 }
 
-/// Ends a command that is not wanted any more, and what it started. It only reads, so it may be killed.
-pub(super) fn end(child: &mut Child) {
-    // Its group has its number for as long as it has not been waited for.
+/// Kills a command and its child processes. It only reads, so this is safe.
+pub(super) fn kill(child: &mut Child) {
+    // Until it is waited for, its id is the id of its group.
     if let (Ok(None), Ok(id)) = (child.try_wait(), i32::try_from(child.id()))
         && let Some(group) = rustix::process::Pid::from_raw(id)
     {
@@ -168,26 +168,26 @@ pub(super) fn end(child: &mut Child) {
 
 fn read_all(pipe: Option<impl Read>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // Where reading fails the command has failed too, and that is seen.
+    // If reading fails, the command fails too, which its status shows.
     let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
     bytes
 }
 
-/// What a failure means.
-pub(super) fn judged(arguments: &[&str], said: &str) -> GitError {
-    if said.contains("dubious ownership") || said.contains("safe.directory") {
+/// The kind of a failure, by git's message.
+pub(super) fn classify(arguments: &[&str], stderr: &str) -> GitError {
+    if stderr.contains("dubious ownership") || stderr.contains("safe.directory") {
         return GitError::Untrusted;
     }
-    if said.contains("not a git repository")
-        || said.contains("unknown revision")
-        || said.contains("Needed a single revision")
+    if stderr.contains("not a git repository")
+        || stderr.contains("unknown revision")
+        || stderr.contains("Needed a single revision")
     {
         return GitError::NoHistory;
     }
-    failed(arguments, said)
+    failed(arguments, stderr)
 }
 
-fn failed(arguments: &[&str], said: &str) -> GitError {
-    tracing::warn!("git {} failed: {}", arguments.join(" "), said.trim());
+fn failed(arguments: &[&str], stderr: &str) -> GitError {
+    tracing::warn!("git {} failed: {}", arguments.join(" "), stderr.trim());
     GitError::Failed
 }

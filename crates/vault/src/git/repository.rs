@@ -1,4 +1,4 @@
-//! One repository as it is at this moment. What was found out is kept for as long as HEAD stays where it is.
+//! A repository. Results are cached until HEAD moves.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -6,38 +6,37 @@ use std::time::Instant;
 
 use super::GitOptions;
 use super::history::{Advance, History};
-use super::objects::Entry;
-use super::program::{Git, GitError, judged};
-use crate::sources::Mark;
+use super::objects::TreeEntry;
+use super::program::{Git, GitError, classify};
+use crate::sources::FileFingerprint;
 
-/// A repository, and what is known of it.
+/// A repository with the cached results for its HEAD.
 pub(crate) struct Repository {
     root: PathBuf,
     git: Git,
     known: Option<AtHead>,
 }
 
-/// What is known while HEAD is at one commit.
+/// Cached results for one HEAD.
 pub(crate) struct AtHead {
     head: String,
-    /// History ends early, since the clone was made so.
+    /// Whether the clone has only the newest part of the history.
     pub(crate) is_shallow: bool,
-    pub(crate) tree: BTreeMap<String, Entry>,
+    pub(crate) tree: BTreeMap<String, TreeEntry>,
     pub(crate) history: History,
     git: Git,
-    /// Until when history is read for the question under way. What is not found by then is unknown, and the next question
-    /// goes on.
+    /// When the present call stops reading history. The next call continues.
     deadline: Instant,
-    /// Under commit and path, the content.
+    /// Contents by commit and path.
     at_commits: HashMap<(usize, String), Option<String>>,
-    /// Of files on disk, with what the file system said of them.
+    /// Contents of files on disk.
     on_disk: HashMap<String, OnDisk>,
 }
 
 /// A file on disk.
 struct OnDisk {
-    mark: Mark,
-    /// It was old enough when it was read that a later change must show in its mark.
+    fingerprint: FileFingerprint,
+    /// Whether it was old enough when it was read that a later change gives another fingerprint.
     is_settled: bool,
     content: Option<String>,
 }
@@ -51,22 +50,22 @@ impl Repository {
         &self.root
     }
 
-    /// The repository at its present HEAD. One process where nothing has moved.
+    /// The repository at its present HEAD. Needs one process if HEAD has not moved.
     pub(crate) fn now(&mut self) -> Result<&mut AtHead, GitError> {
         let arguments = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"];
         let head = match self.git.output(&arguments, String::new())? {
-            (said, None) => String::from_utf8_lossy(&said).trim().to_owned(),
-            (_, Some(said)) => {
+            (output, None) => String::from_utf8_lossy(&output).trim().to_owned(),
+            (_, Some(stderr)) => {
                 self.known = None;
-                // Of a branch without commits nothing is said.
-                return Err(if said.trim().is_empty() { GitError::NoHistory } else { judged(&arguments, &said) });
+                // A branch without commits gives no message.
+                return Err(if stderr.trim().is_empty() { GitError::NoHistory } else { classify(&arguments, &stderr) });
             }
         };
         if self.known.as_ref().is_none_or(|known| known.head != head) {
             self.known = None;
             self.known = Some(AtHead::read(&self.git, head)?);
         }
-        let known = self.known.as_mut().expect("it was just read");
+        let known = self.known.as_mut().expect("read above");
         known.deadline = Instant::now() + self.git.patience();
         Ok(known)
     }
@@ -87,13 +86,13 @@ impl AtHead {
         })
     }
 
-    /// Reads history until enough is known, but not for too long.
+    /// Reads history until `enough` or the deadline.
     pub(crate) fn advance(&mut self, enough: impl Fn(&History) -> bool) -> Advance {
         self.history.advance(self.deadline, enough)
     }
 
-    /// Finds out what some paths held at some commits, in one process.
-    pub(crate) fn learn_contents_at(&mut self, asked: impl Iterator<Item = (usize, String)>) -> Result<(), GitError> {
+    /// Loads the contents of paths at commits, in one process.
+    pub(crate) fn load_contents_at(&mut self, asked: impl Iterator<Item = (usize, String)>) -> Result<(), GitError> {
         let mut unknown: Vec<(usize, String)> = asked.filter(|pair| !self.at_commits.contains_key(pair)).collect();
         unknown.sort_unstable();
         unknown.dedup();
@@ -104,31 +103,38 @@ impl AtHead {
         Ok(())
     }
 
-    /// What a path held at a commit, as learnt before.
+    /// The content of a path at a commit, if loaded.
     pub(crate) fn content_at(&self, commit: usize, path: &str) -> Option<&str> {
         self.at_commits.get(&(commit, path.to_owned()))?.as_deref()
     }
 
-    /// Finds out what some files on disk hold, in one process. A file whose `Mark` is as before is not read again, unless
-    /// it was too young then for its time to tell.
-    pub(crate) fn learn_contents_of(&mut self, files: &BTreeMap<String, Mark>, now_ns: i64) -> Result<(), GitError> {
-        let is_known = |path: &String, mark: &Mark| {
-            self.on_disk.get(path).is_some_and(|known| known.is_settled && known.mark == *mark)
+    /// Loads the contents of files on disk, in one process. A file with the same settled fingerprint is not read again.
+    pub(crate) fn load_contents_of(
+        &mut self,
+        files: &BTreeMap<String, FileFingerprint>,
+        now_ns: i64,
+    ) -> Result<(), GitError> {
+        let is_known = |path: &String, fingerprint: &FileFingerprint| {
+            self.on_disk.get(path).is_some_and(|known| known.is_settled && known.fingerprint == *fingerprint)
         };
-        let unknown: Vec<&str> =
-            files.iter().filter(|(path, mark)| !is_known(path, mark)).map(|(path, _)| path.as_str()).collect();
+        let unknown: Vec<&str> = files
+            .iter()
+            .filter(|(path, fingerprint)| !is_known(path, fingerprint))
+            .map(|(path, _)| path.as_str())
+            .collect();
         if unknown.is_empty() {
             return Ok(());
         }
         let contents = self.git.contents_of(&unknown)?;
         for (path, content) in unknown.into_iter().zip(contents) {
-            let mark = files[path];
-            self.on_disk.insert(path.to_owned(), OnDisk { mark, is_settled: mark.is_settled(now_ns), content });
+            let fingerprint = files[path];
+            self.on_disk
+                .insert(path.to_owned(), OnDisk { fingerprint, is_settled: fingerprint.is_settled(now_ns), content });
         }
         Ok(())
     }
 
-    /// What a file on disk holds, as learnt before.
+    /// The content of a file on disk, if loaded.
     pub(crate) fn content_of(&self, path: &str) -> Option<&str> {
         self.on_disk.get(path)?.content.as_deref()
     }

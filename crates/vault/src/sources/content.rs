@@ -1,4 +1,4 @@
-//! What named files hold, by hash. A file that has not changed is not read twice.
+//! Content hashes of sources. An unchanged file is not read again.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
@@ -6,45 +6,44 @@ use std::os::unix::ffi::OsStrExt;
 use parking_lot::Mutex;
 use quipu_core::model::ContentHash;
 
-use super::lookup::{Mark, NamedFile, Place};
+use super::lookup::{FileFingerprint, MatchedFile, SourceRoot};
 use crate::folder::split;
 
-/// More files than this are not kept in mind.
-const MAX_KEPT: usize = 100_000;
+/// The cache is cleared beyond this number of files.
+const MAX_CACHED: usize = 100_000;
 
-/// The hashes of files that were read before.
+/// A cache of content hashes.
 #[derive(Default)]
-pub(super) struct Contents {
-    known: Mutex<HashMap<String, (Mark, ContentHash)>>,
+pub(super) struct HashCache {
+    hashes: Mutex<HashMap<String, (FileFingerprint, ContentHash)>>,
 }
 
-impl Contents {
-    /// What a file holds; a link, where it leads. `None` where it cannot be read.
-    pub(super) fn hash(&self, place: &Place, file: &NamedFile, now_ns: i64) -> Option<ContentHash> {
-        let known = || self.known.lock();
-        if let Some((mark, hash)) = known().get(&file.key)
-            && *mark == file.mark
+impl HashCache {
+    /// The hash of a file's content, or of a link's target. `None` if it cannot be read.
+    pub(super) fn hash(&self, root: &SourceRoot, file: &MatchedFile, now_ns: i64) -> Option<ContentHash> {
+        if let Some((fingerprint, hash)) = self.hashes.lock().get(&file.key)
+            && *fingerprint == file.fingerprint
         {
             return Some(*hash);
         }
         let hash = if file.is_link {
-            let target = std::fs::read_link(place.base.join(&file.key)).ok()?;
+            let target = std::fs::read_link(root.base.join(&file.key)).ok()?;
             ContentHash::of(target.as_os_str().as_bytes())
         } else {
-            let opened = place.open_folder_of(&file.key).ok()?.open_file(split(&file.key).1).ok()?;
+            let opened = root.open_folder_of(&file.key).ok()?.open_file(split(&file.key).1).ok()?;
             let mut hasher = blake3::Hasher::new();
             hasher.update_reader(opened).ok()?;
             ContentHash(*hasher.finalize().as_bytes())
         };
-        let mut known = known();
-        if known.len() > MAX_KEPT {
-            known.clear();
+        let mut hashes = self.hashes.lock();
+        if hashes.len() > MAX_CACHED {
+            hashes.clear();
         }
-        // The mark was taken before the reading: a change in between shows as another mark next time.
-        if file.mark.is_settled(now_ns) {
-            known.insert(file.key.clone(), (file.mark, hash));
+        // The fingerprint is older than the content: a change in between gives another fingerprint next time.
+        if file.fingerprint.is_settled(now_ns) {
+            hashes.insert(file.key.clone(), (file.fingerprint, hash));
         } else {
-            known.remove(&file.key);
+            hashes.remove(&file.key);
         }
         Some(hash)
     }

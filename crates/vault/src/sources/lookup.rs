@@ -1,4 +1,4 @@
-//! Where references are looked up, and which files they name now. Links are never followed, so nothing outside is seen.
+//! Resolves references to files. Links are never followed, so nothing outside the root is read.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -6,64 +6,64 @@ use std::path::{Path, PathBuf};
 
 use quipu_core::staleness::SourceRef;
 
-use super::pattern::Pattern;
+use super::pattern::SourcePattern;
 use crate::dir::{Dir, FileKind, Metadata};
 use crate::folder::split;
 
-/// More files than this of one reference are not looked at.
+/// At most this many files of one reference are used.
 pub(super) const MAX_FILES: usize = 2000;
 
-/// A pattern that has met so many files gives up: it was meant for something smaller.
-const MAX_MET: usize = 200_000;
+/// A walk ends after this many entries.
+const MAX_WALKED: usize = 200_000;
 
-/// A file younger than this may change again without its time moving.
+/// A file changed within this time may change again without a new modification time.
 const UNSETTLED_NS: i64 = 2_000_000_000;
 
-/// The folder below which everything lies that a reference may name: the repository around the vault, or the vault.
-pub(crate) struct Place {
-    /// Without links.
+/// The root of all references: the repository around the vault, or the vault.
+pub(crate) struct SourceRoot {
+    /// Without symbolic links.
     pub(crate) base: PathBuf,
-    /// The vault's folder from there: empty, or ending with a slash.
+    /// The vault's folder relative to `base`: empty, or ending with a slash.
     pub(crate) vault: String,
     pub(crate) is_repository: bool,
     dir: Dir,
 }
 
-/// What a reference names now.
-pub(crate) struct Named {
+/// The files that match a reference.
+pub(crate) struct MatchedFiles {
     /// By path.
-    pub(crate) files: Vec<NamedFile>,
-    /// Where the reference was found, from the base: the vault's folder or nothing.
-    pub(crate) space: String,
-    /// There are more than are listed.
+    pub(crate) files: Vec<MatchedFile>,
+    /// The prefix under which the reference matched: the vault's folder or nothing.
+    pub(crate) prefix: String,
+    /// Whether more files match than are listed.
     pub(crate) is_cut: bool,
 }
 
-/// A file that is named.
-pub(crate) struct NamedFile {
-    /// Its path from the base.
+/// A file that matches a reference.
+pub(crate) struct MatchedFile {
+    /// Its path relative to the base.
     pub(crate) key: String,
-    pub(crate) mark: Mark,
+    pub(crate) fingerprint: FileFingerprint,
     pub(crate) is_link: bool,
 }
 
-/// What the file system says of a file: as long as it is the same, so is the content, once settled.
+/// Metadata that changes with the content of a file, once it is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(crate) struct FileFingerprint {
     pub(crate) modified_ns: i64,
     changed_ns: i64,
     size: u64,
     inode: u64,
 }
 
-impl Mark {
-    /// Whether the file was old enough at a time that a later change shows.
+impl FileFingerprint {
+    /// Whether the file was old enough at a time that a later change gives another fingerprint.
     pub(crate) fn is_settled(&self, now_ns: i64) -> bool {
         now_ns.saturating_sub(self.modified_ns.max(self.changed_ns)) >= UNSETTLED_NS
     }
 }
 
-impl From<&Metadata> for Mark {
+impl From<&Metadata> for FileFingerprint {
     fn from(seen: &Metadata) -> Self {
         Self {
             modified_ns: seen.stat.modified_ns,
@@ -74,7 +74,7 @@ impl From<&Metadata> for Mark {
     }
 }
 
-impl From<&std::fs::Metadata> for Mark {
+impl From<&std::fs::Metadata> for FileFingerprint {
     fn from(metadata: &std::fs::Metadata) -> Self {
         let ns = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
         Self {
@@ -86,18 +86,18 @@ impl From<&std::fs::Metadata> for Mark {
     }
 }
 
-impl Named {
-    /// A path as a reader of the note would write it.
+impl MatchedFiles {
+    /// A path as in `source_refs`.
     pub(crate) fn shown<'a>(&self, key: &'a str) -> &'a str {
-        key.strip_prefix(&self.space).unwrap_or(key)
+        key.strip_prefix(&self.prefix).unwrap_or(key)
     }
 }
 
-impl Place {
-    /// The place around a vault. Looks each time: a repository may be made, moved or removed.
+impl SourceRoot {
+    /// The root for a vault. Searched on every call, since a repository may be created, moved or removed.
     pub(crate) fn around(vault: &Path) -> io::Result<Self> {
         let repository = vault.ancestors().find(|folder| folder.join(".git").symlink_metadata().is_ok());
-        // A path that is not UTF-8 cannot be written in a reference; then only the vault is looked at.
+        // A reference cannot express a path that is not UTF-8; then only the vault is searched.
         let below = repository.and_then(|base| Some((base, vault.strip_prefix(base).ok()?.to_str()?)));
         let (base, below) = below.unwrap_or((vault, ""));
         Ok(Self {
@@ -108,21 +108,21 @@ impl Place {
         })
     }
 
-    /// Where references are looked up, in this order.
-    pub(crate) fn spaces(&self) -> impl Iterator<Item = &str> {
+    /// The prefixes of references, in the order of lookup: the vault's folder, then the repository's root.
+    pub(crate) fn prefixes(&self) -> impl Iterator<Item = &str> {
         let both = [self.vault.as_str(), ""];
         both.into_iter().take(if self.vault.is_empty() { 1 } else { 2 })
     }
 
-    /// What a reference names now. Where it names nothing in the vault, the repository is looked at.
-    pub(crate) fn named(&self, reference: &SourceRef) -> Named {
-        for space in self.spaces() {
-            let (files, is_cut) = self.files(&Pattern::new(space, reference.as_str()));
+    /// The files that match a reference in the vault, or else in the repository.
+    pub(crate) fn named(&self, reference: &SourceRef) -> MatchedFiles {
+        for prefix in self.prefixes() {
+            let (files, is_cut) = self.files(&SourcePattern::new(prefix, reference.as_str()));
             if !files.is_empty() {
-                return Named { files, space: space.to_owned(), is_cut };
+                return MatchedFiles { files, prefix: prefix.to_owned(), is_cut };
             }
         }
-        Named { files: Vec::new(), space: self.vault.clone(), is_cut: false }
+        MatchedFiles { files: Vec::new(), prefix: self.vault.clone(), is_cut: false }
     }
 
     /// A file or link at a path; `None` for anything else.
@@ -131,26 +131,33 @@ impl Place {
         self.dir.open_below(folder).and_then(|dir| dir.metadata(name)).ok().flatten()
     }
 
-    /// The folder a path lies in, opened without following any link.
+    /// Opens the folder of a path without following links.
     pub(super) fn open_folder_of(&self, key: &str) -> io::Result<Dir> {
         self.dir.open_below(split(key).0)
     }
 
-    fn files(&self, pattern: &Pattern) -> (Vec<NamedFile>, bool) {
+    fn files(&self, pattern: &SourcePattern) -> (Vec<MatchedFile>, bool) {
         match self.see(&pattern.plain) {
             Some(seen) if matches!(seen.kind, FileKind::File | FileKind::Link) => {
                 let key = pattern.plain.clone();
-                (vec![NamedFile { key, mark: Mark::from(&seen), is_link: seen.kind == FileKind::Link }], false)
+                (
+                    vec![MatchedFile {
+                        key,
+                        fingerprint: FileFingerprint::from(&seen),
+                        is_link: seen.kind == FileKind::Link,
+                    }],
+                    false,
+                )
             }
             Some(seen) if seen.kind == FileKind::Folder => self.walk(&pattern.plain, pattern),
-            _ if pattern.is_glob() => self.walk(pattern.folder().trim_end_matches('/'), pattern),
+            _ if pattern.is_glob() => self.walk(pattern.start().trim_end_matches('/'), pattern),
             _ => (Vec::new(), false),
         }
     }
 
-    /// The files below a folder that a pattern names, without those that git ignores.
-    fn walk(&self, folder: &str, pattern: &Pattern) -> (Vec<NamedFile>, bool) {
-        // The walk goes by path; that no link is on the way to its start is seen here.
+    /// The files below a folder that match a pattern, without git-ignored ones.
+    fn walk(&self, folder: &str, pattern: &SourcePattern) -> (Vec<MatchedFile>, bool) {
+        // The walk opens by path; this checks that no link is on the way to its start.
         if self.dir.open_below(folder).is_err() {
             return (Vec::new(), false);
         }
@@ -167,20 +174,24 @@ impl Place {
             })
             .build();
         let mut files = Vec::new();
-        for (met, entry) in walk.enumerate() {
-            if files.len() == MAX_FILES || met > MAX_MET {
+        for (walked, entry) in walk.enumerate() {
+            if files.len() == MAX_FILES || walked > MAX_WALKED {
                 return (files, true);
             }
-            // What cannot be read is not there.
+            // Unreadable entries are skipped.
             let Ok(entry) = entry else { continue };
             let Some(kind) = entry.file_type().filter(|kind| kind.is_file() || kind.is_symlink()) else { continue };
             let Some(key) = entry.path().strip_prefix(&self.base).ok().and_then(Path::to_str) else { continue };
-            // Git is told paths line by line.
+            // Git reads paths line by line.
             if key.contains(char::is_control) || !pattern.names(key) {
                 continue;
             }
             if let Ok(metadata) = entry.metadata() {
-                files.push(NamedFile { key: key.to_owned(), mark: Mark::from(&metadata), is_link: kind.is_symlink() });
+                files.push(MatchedFile {
+                    key: key.to_owned(),
+                    fingerprint: FileFingerprint::from(&metadata),
+                    is_link: kind.is_symlink(),
+                });
             }
         }
         (files, false)

@@ -1,22 +1,22 @@
-//! A reference as it is matched against paths: just so, as a folder above, or as a pattern of either.
+//! Matches paths against a reference: a file, a folder, or a glob pattern of either.
 
 use globset::{GlobBuilder, GlobMatcher};
 
-/// Matches paths from the place where references are looked up.
-pub(crate) struct Pattern {
+/// Matches paths relative to the root of references.
+pub(crate) struct SourcePattern {
     /// The reference as a plain path.
     pub(crate) plain: String,
     glob: Option<GlobMatcher>,
 }
 
-const MARKS: [char; 4] = ['*', '?', '[', '{'];
+const GLOB_CHARS: [char; 4] = ['*', '?', '[', '{'];
 
-impl Pattern {
+impl SourcePattern {
     /// A reference below a folder; the folder is empty or ends with a slash.
     pub(crate) fn new(folder: &str, reference: &str) -> Self {
-        let glob = reference.contains(MARKS).then(|| {
+        let glob = reference.contains(GLOB_CHARS).then(|| {
             let pattern = format!("{}{reference}", globset::escape(folder));
-            // What is no pattern can still be a name.
+            // An invalid pattern can still be a file name.
             GlobBuilder::new(&pattern).literal_separator(true).backslash_escape(false).build().ok()
         });
         Self { plain: format!("{folder}{reference}"), glob: glob.flatten().map(|glob| glob.compile_matcher()) }
@@ -26,16 +26,16 @@ impl Pattern {
         self.glob.is_some()
     }
 
-    /// The folder below which everything that matches lies; empty or ending with a slash.
-    pub(crate) fn folder(&self) -> &str {
-        let end = match &self.glob {
-            Some(_) => self.plain.find(MARKS).unwrap_or(self.plain.len()),
-            None => self.plain.len(),
-        };
+    /// The common start of all matching paths: the folder before the first wildcard, or the whole path.
+    pub(crate) fn start(&self) -> &str {
+        if !self.is_glob() {
+            return &self.plain;
+        }
+        let end = self.plain.find(GLOB_CHARS).unwrap_or(self.plain.len());
         self.plain[..end].rfind('/').map_or("", |slash| &self.plain[..=slash])
     }
 
-    /// Whether a path is named: itself, or a folder it lies in.
+    /// Whether the reference matches a path or one of its folders.
     pub(crate) fn names(&self, path: &str) -> bool {
         if path.strip_prefix(&self.plain).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
             return true;
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_folders_and_patterns() {
+    fn references_match_files_folders_and_globs() {
         for (reference, path, expected) in [
             ("src/a.rs", "src/a.rs", true),
             ("src/a.rs", "src/a.rs.bak", false),
@@ -66,12 +66,12 @@ mod tests {
             ("src/{a,b}.rs", "src/b.rs", true),
             ("src/[", "src/[", true),
         ] {
-            assert_eq!(Pattern::new("", reference).names(path), expected, "{reference} {path}");
-            let below = Pattern::new("do[c]s/", reference);
+            assert_eq!(SourcePattern::new("", reference).names(path), expected, "{reference} {path}");
+            let below = SourcePattern::new("do[c]s/", reference);
             assert_eq!(below.names(&format!("do[c]s/{path}")), expected, "{reference} {path} below a folder");
         }
-        assert_eq!(Pattern::new("d/", "src/**/x").folder(), "d/src/");
-        assert_eq!(Pattern::new("", "*.rs").folder(), "");
-        assert_eq!(Pattern::new("", "src/a.rs").folder(), "src/");
+        assert_eq!(SourcePattern::new("d/", "src/**/x").start(), "d/src/");
+        assert_eq!(SourcePattern::new("", "*.rs").start(), "");
+        assert_eq!(SourcePattern::new("", "src/a.rs").start(), "src/a.rs");
     }
 }

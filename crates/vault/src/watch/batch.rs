@@ -1,4 +1,4 @@
-//! The kernel's events of a moment, reduced to paths.
+//! Collects kernel events of a short time into a set of paths.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,16 +8,16 @@ use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
 use super::{Flow, Message};
 use crate::rules::is_rule_file;
 
-/// What happened in a short while.
+/// The events of a short time.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
-    /// Real paths from the root, and whether the name itself came, went or changed hands.
+pub(super) struct EventBatch {
+    /// Real paths from the root, and whether the name itself was created, removed or renamed.
     pub(super) paths: BTreeMap<String, bool>,
-    /// Paths cannot tell it: the queue ran over, the rules changed, or the root itself moved.
+    /// Whether paths are not enough: the queue overflowed, the rules changed, or the root itself moved.
     pub(super) is_rescan: bool,
 }
 
-impl Batch {
+impl EventBatch {
     pub(super) fn is_empty(&self) -> bool {
         self.paths.is_empty() && !self.is_rescan
     }
@@ -39,7 +39,7 @@ impl Batch {
             let Ok(path) = path.strip_prefix(root) else { continue };
             self.is_rescan |= path.file_name().is_some_and(is_rule_file);
             self.is_rescan |= is_name && path.as_os_str().is_empty();
-            // A name that is not UTF-8 is no note's.
+            // A note's name is UTF-8.
             if let Some(path) = path.to_str().filter(|path| !path.is_empty()) {
                 *self.paths.entry(path.to_owned()).or_default() |= is_name;
             }
@@ -47,8 +47,8 @@ impl Batch {
     }
 }
 
-/// Whether an event can concern a note at all. Asked on the kernel's thread, so that reading files, our own temporary
-/// files and git at work never wake the watcher. Hidden names count only where a link leads to one.
+/// Whether an event can concern a note. Runs on the thread of the kernel events, so that reads, Quipu's temporary files and
+/// git never wake the watcher. Hidden names count only if a link passes through one.
 pub(super) fn is_of_interest(event: &notify::Event, root: &Path, sees_hidden: bool) -> bool {
     let is_change = match event.kind {
         EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),

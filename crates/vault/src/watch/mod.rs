@@ -1,7 +1,7 @@
-//! Tells when the vault changed, in batches, at most 150 ms after the first change of a batch.
+//! Reports changes of the vault in batches, at most 150 ms after the first change of a batch.
 //!
-//! Kernel events where they can be had, else a look at everything every two seconds. Either way a path told means "look
-//! here again": what is there now is for `list_below` and `read` to say.
+//! Uses kernel events, or else polls every two seconds. A reported path means "read this again": `list_below` and `read`
+//! tell what is there now.
 
 mod batch;
 mod native;
@@ -15,31 +15,31 @@ use std::time::{Duration, Instant};
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{VaultError, VaultFiles};
 
-use self::batch::Batch;
+use self::batch::EventBatch;
 use self::native::{Native, PlaceError};
 use crate::folder_vault::FolderVault;
 
-/// What a watcher tells.
+/// An event of a watcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchEvent {
-    /// Notes, or folders of notes, that appeared, changed or vanished. Sorted, no two equal.
+    /// Notes, or folders of notes, that were created, changed or deleted. Sorted, without duplicates.
     Changed(Vec<VaultPath>),
-    /// More changed than can be told: list the vault again.
+    /// Too many changes: list the vault again.
     Rescan,
-    /// Watching goes on, but a person should know this.
+    /// A problem for the user; watching continues.
     Warning(String),
 }
 
-/// How to watch.
+/// Options of a watcher.
 #[derive(Debug, Clone)]
 pub struct WatchOptions {
-    /// Looks at everything from time to time instead of asking the kernel for events.
+    /// Polls instead of using kernel events.
     pub force_poll: bool,
-    /// A batch goes out when nothing has happened for so long,
+    /// A batch is reported after so long without events,
     pub quiet: Duration,
-    /// or so long after its first event.
+    /// or at the latest so long after its first event.
     pub at_most: Duration,
-    /// How often a polling watcher looks. It takes longer where looking itself takes long.
+    /// The interval of polling; longer if listing the vault is slow.
     pub poll_every: Duration,
     /// A batch with more paths becomes a [`WatchEvent::Rescan`].
     pub max_paths: usize,
@@ -63,10 +63,10 @@ pub enum WatchError {
     /// It cannot be read.
     #[error(transparent)]
     Vault(#[from] VaultError),
-    /// The kernel refused, and not for want of watches.
+    /// The kernel returned an error other than a lack of watches.
     #[error("cannot watch the vault: {0}")]
     Kernel(#[from] notify::Error),
-    /// There is no thread to be had.
+    /// The thread could not be started.
     #[error("cannot watch the vault: {0}")]
     Thread(#[from] std::io::Error),
 }
@@ -78,7 +78,7 @@ pub struct Watcher {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts watching. Every change made after this returns is told to `on_change`, on a thread of the watcher's own.
+/// Starts watching. Every change after this returns is passed to `on_change`, on the watcher's thread.
 pub fn watch(
     vault: &Arc<FolderVault>,
     options: WatchOptions,
@@ -100,16 +100,21 @@ pub fn watch(
         }
     };
     let baseline = if native.is_none() { Some(vault.list()?.files) } else { None };
-    let session =
-        Session { vault: Arc::clone(vault), options, sender: sender.clone(), receiver, on_change: Box::new(on_change) };
+    let watch_loop = WatchLoop {
+        vault: Arc::clone(vault),
+        options,
+        sender: sender.clone(),
+        receiver,
+        on_change: Box::new(on_change),
+    };
     let thread = std::thread::Builder::new().name("vault watch".to_owned()).spawn(move || {
-        let mut session = session;
+        let mut watch_loop = watch_loop;
         if let Some(warning) = warning {
-            session.tell(WatchEvent::Warning(warning));
+            watch_loop.report(WatchEvent::Warning(warning));
         }
         match native {
-            Some(native) => session.follow(native),
-            None => session.poll(baseline),
+            Some(native) => watch_loop.follow(native),
+            None => watch_loop.poll(baseline),
         }
     })?;
     Ok(Watcher { sender, thread: Some(thread) })
@@ -127,24 +132,24 @@ impl Drop for Watcher {
     }
 }
 
-const EXHAUSTED: &str = "the system has no file watches left, so the vault is looked at every few seconds instead; \
-     raise fs.inotify.max_user_watches (and max_user_instances) with sysctl to have changes seen at once";
+const EXHAUSTED: &str = "the system has no file watches left, so the vault is polled every few seconds; raise \
+     fs.inotify.max_user_watches (and max_user_instances) with sysctl to see changes at once";
 
 enum Message {
     Event(notify::Event),
-    /// The kernel could not go on.
+    /// The kernel reported an error.
     Fault,
     Stop,
 }
 
-/// Whether to go on.
+/// Whether to continue.
 #[derive(PartialEq, Eq)]
 enum Flow {
     On,
     Stop,
 }
 
-struct Session {
+struct WatchLoop {
     vault: Arc<FolderVault>,
     options: WatchOptions,
     sender: Sender<Message>,
@@ -152,12 +157,12 @@ struct Session {
     on_change: Box<dyn FnMut(WatchEvent) + Send>,
 }
 
-impl Session {
-    fn tell(&mut self, event: WatchEvent) {
+impl WatchLoop {
+    fn report(&mut self, event: WatchEvent) {
         (self.on_change)(event);
     }
 
-    /// Passes on kernel events.
+    /// Reports kernel events.
     fn follow(&mut self, mut native: Native) {
         while let Some(batch) = self.next_batch() {
             if batch.is_empty() {
@@ -166,18 +171,18 @@ impl Session {
             let placed = if batch.is_rescan || !native.is_in_place(&self.vault) {
                 self.place_again().map(|again| again.map(|again| native = again))
             } else {
-                Some(native.settle(&self.vault, &batch).map(|changed| self.tell_changed(changed)))
+                Some(native.settle(&self.vault, &batch).map(|changed| self.report_changed(changed)))
             };
             match placed {
                 Some(Ok(())) => {}
                 Some(Err(error)) => {
                     drop(native);
-                    self.tell(WatchEvent::Warning(match error {
+                    self.report(WatchEvent::Warning(match error {
                         PlaceError::Exhausted => EXHAUSTED.to_owned(),
-                        other => format!("changes are looked for every few seconds, since events fail: {other}"),
+                        other => format!("the vault is polled every few seconds, since file events fail: {other}"),
                     }));
                     let baseline = self.vault.list().ok().map(|listing| listing.files);
-                    self.tell(WatchEvent::Rescan);
+                    self.report(WatchEvent::Rescan);
                     return self.poll(baseline);
                 }
                 None => return,
@@ -185,9 +190,9 @@ impl Session {
         }
     }
 
-    /// Collects events until it is quiet or time is up; `None` when it is time to stop.
-    fn next_batch(&mut self) -> Option<Batch> {
-        let mut batch = Batch::default();
+    /// Collects events until none follows or the time limit; `None` to stop.
+    fn next_batch(&mut self) -> Option<EventBatch> {
+        let mut batch = EventBatch::default();
         match self.receiver.recv() {
             Ok(message) if batch.add(&message, self.vault.root()) == Flow::On => {}
             _ => return None,
@@ -206,20 +211,20 @@ impl Session {
         }
     }
 
-    /// Sets every watch anew, then has the vault listed: what happened in between is in that list. While the root is
-    /// gone this waits for it to come back. `None` when it is time to stop.
+    /// Places every watch again, then reports a rescan, which covers changes in between. If the root does not exist, waits
+    /// until it does. `None` to stop.
     fn place_again(&mut self) -> Option<Result<Native, PlaceError>> {
-        let mut is_told = false;
+        let mut is_reported = false;
         loop {
             match Native::place(&self.vault, &self.sender) {
                 Ok(native) => {
-                    self.tell(WatchEvent::Rescan);
+                    self.report(WatchEvent::Rescan);
                     return Some(Ok(native));
                 }
                 Err(PlaceError::Exhausted) => return Some(Err(PlaceError::Exhausted)),
                 Err(error) => {
-                    if !std::mem::replace(&mut is_told, true) {
-                        self.tell(WatchEvent::Warning(format!("the vault cannot be watched now: {error}")));
+                    if !std::mem::replace(&mut is_reported, true) {
+                        self.report(WatchEvent::Warning(format!("cannot watch the vault: {error}; retrying")));
                     }
                 }
             }
@@ -229,7 +234,7 @@ impl Session {
         }
     }
 
-    /// Lets time pass, and the events of it.
+    /// Waits, and drops the events of that time.
     fn wait(&self, time: Duration) -> Flow {
         let until = Instant::now() + time;
         loop {
@@ -241,11 +246,11 @@ impl Session {
         }
     }
 
-    fn tell_changed(&mut self, paths: Vec<VaultPath>) {
+    fn report_changed(&mut self, paths: Vec<VaultPath>) {
         if paths.len() > self.options.max_paths {
-            self.tell(WatchEvent::Rescan);
+            self.report(WatchEvent::Rescan);
         } else if !paths.is_empty() {
-            self.tell(WatchEvent::Changed(paths));
+            self.report(WatchEvent::Changed(paths));
         }
     }
 }

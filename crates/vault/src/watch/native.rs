@@ -1,7 +1,7 @@
-//! Kernel watches, one for each folder that the rules admit.
+//! Kernel watches, one for each folder that the rules include.
 //!
-//! Not one recursive watch: inotify knows none, and `notify` would place a watch in every folder of `node_modules` and
-//! `.git` too, which costs minutes and the system's limit. Where the system watches whole trees itself, one is enough.
+//! Not one recursive watch: inotify has none, and `notify` would place a watch in every folder of `node_modules` and `.git`,
+//! which takes minutes and exhausts the system's limit. If the system watches whole trees, one watch is enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use quipu_core::model::VaultPath;
 use quipu_core::ports::VaultError;
 
 use super::Message;
-use super::batch::{Batch, is_of_interest};
+use super::batch::{EventBatch, is_of_interest};
 use crate::dir::{FileKind, Metadata};
 use crate::failpoint;
 use crate::folder::{Folder, Resolved, join, resolve, split};
@@ -21,23 +21,22 @@ use crate::folder_vault::FolderVault;
 use crate::rules::is_markdown;
 use crate::walk::{WalkResult, walk_folders};
 
-/// Whether the system watches whole trees by itself.
+/// Whether the system can watch a whole tree.
 const WATCHES_TREES: bool = cfg!(not(any(target_os = "linux", target_os = "android")));
 
 /// The watches of one vault.
 pub(super) struct Native {
     watcher: RecommendedWatcher,
     root_inode: u64,
-    /// Every watched folder: the path it is reached by, and its real path.
+    /// Every watched folder: its path in the vault, and its real path.
     folders: BTreeMap<String, String>,
-    /// The same, the other way round; a folder behind links is reached by several paths.
+    /// The inverse; a folder behind links has several paths.
     reached_by: BTreeMap<String, BTreeSet<String>>,
-    /// Every link, by path, with the real paths it passes through. Of a link that leads nowhere, the last is where its
-    /// target is awaited.
+    /// Every link, by path, with the real paths it passes through. For a broken link, the last is its missing target.
     links: BTreeMap<String, Vec<String>>,
-    /// The same, the other way round.
+    /// The inverse.
     passed_by: BTreeMap<String, BTreeSet<String>>,
-    /// How many of all these need the watch of a real folder.
+    /// The number of folders and links that need the watch of a real folder.
     uses: BTreeMap<String, usize>,
     /// Whether a link passes through a hidden name, so that events of hidden names count.
     sees_hidden: Arc<AtomicBool>,
@@ -85,7 +84,7 @@ impl Native {
                 Ok(_) => return,
                 Err(_) => Message::Fault,
             };
-            // Nobody listens any more: the watcher is being dropped.
+            // Fails only while the watcher is being dropped.
             let _ = sender.send(message);
         })?;
         let mut native = Self {
@@ -102,22 +101,22 @@ impl Native {
         Ok(native)
     }
 
-    /// Whether the root is still the folder that is watched.
+    /// Whether the root is still the watched folder.
     pub(super) fn is_in_place(&self, vault: &FolderVault) -> bool {
         let seen = vault.open_root().and_then(|root| Metadata::of(&root));
         seen.is_ok_and(|seen| seen.inode == self.root_inode)
     }
 
-    /// Follows a batch of events with the watches, and says which paths to look at again.
-    pub(super) fn settle(&mut self, vault: &FolderVault, batch: &Batch) -> Result<Vec<VaultPath>, PlaceError> {
+    /// Updates the watches after a batch of events, and returns the paths to read again.
+    pub(super) fn settle(&mut self, vault: &FolderVault, batch: &EventBatch) -> Result<Vec<VaultPath>, PlaceError> {
         let mut candidates = BTreeMap::new();
         for (real, is_name) in &batch.paths {
             for path in self.paths_of(real) {
                 *candidates.entry(path).or_default() |= *is_name;
             }
         }
-        // First let go, then watch: a folder that was moved is one inode with one watch, and letting go of its old
-        // path after watching the new one would end both.
+        // First unwatch, then watch: a moved folder is one inode with one watch, and unwatching its old path after
+        // watching the new one would end both.
         let mut changed = BTreeSet::new();
         for (path, is_name) in &candidates {
             if *is_name && self.forget(vault, path) {
@@ -139,7 +138,7 @@ impl Native {
                 Ok(Resolved::Note(_) | Resolved::Absent(_)) | Err(_) => {
                     changed.insert(path);
                 }
-                // A note may have become something that is none: told, so that it is looked at and found gone.
+                // A note may have been replaced by something else: reported, so that it is read and found deleted.
                 Ok(Resolved::Excluded(reason)) => {
                     if is_markdown(path.file_name().as_ref()) && crate::folder::is_about_file(reason) {
                         changed.insert(path);
@@ -150,7 +149,7 @@ impl Native {
         Ok(changed.into_iter().collect())
     }
 
-    /// The paths by which a real path is reached.
+    /// The paths in the vault of a real path.
     fn paths_of(&self, real: &str) -> BTreeSet<String> {
         let (folder, name) = split(real);
         let in_folders = self.reached_by.get(folder).into_iter().flatten().map(|path| join(path, name));
@@ -159,10 +158,10 @@ impl Native {
         in_folders.chain(as_folder).chain(as_passed).collect()
     }
 
-    /// Watches a folder and those below it. A folder made and filled at once is watched before it is told of, so what
-    /// was put into it before is found by looking, and what comes after by its watch.
+    /// Watches a folder and its subfolders. A new folder is watched before it is reported, so its present files are found by
+    /// reading it, and later ones by its watch.
     fn add_below(&mut self, vault: &FolderVault, folder: &Arc<Folder>) -> Result<(), PlaceError> {
-        // Watched first and read second, level by level, until a reading finds no folder that was not watched.
+        // Watch, then read, level by level, until no unwatched folder is found.
         loop {
             let WalkResult { folders, links, .. } = walk_folders(vault, folder);
             let mut is_complete = true;
@@ -188,9 +187,9 @@ impl Native {
         Ok(())
     }
 
-    /// Watches the way of whatever link is at a path.
+    /// Watches the folders on the way of the link at a path, if there is one.
     fn follow_link(&mut self, vault: &FolderVault, path: &VaultPath) -> Result<(), PlaceError> {
-        // Watched first and followed second, until nothing new is on the way.
+        // Watch, then follow, until nothing new is on the way.
         while let Some(way) = way_of_link(vault, path) {
             if !self.add_link(vault, path.as_str(), way)? {
                 break;
@@ -199,7 +198,7 @@ impl Native {
         Ok(())
     }
 
-    /// Watches the folders that a link passes through, admitted or not; says whether one was not watched before.
+    /// Watches the folders that a link passes through, excluded ones too; returns whether one is new.
     fn add_link(&mut self, vault: &FolderVault, path: &str, way: Vec<String>) -> Result<bool, PlaceError> {
         let mut is_new = false;
         for real in &way {
@@ -214,7 +213,7 @@ impl Native {
         Ok(is_new)
     }
 
-    /// Lets go of what a link passed through and does not any more.
+    /// Unwatches folders that a link no longer passes through.
     fn leave_way(&mut self, vault: &FolderVault, path: &str, way: Vec<String>) {
         for real in way {
             self.unwatch(vault, split(&real).0);
@@ -228,7 +227,7 @@ impl Native {
         }
     }
 
-    /// Lets go of the folder or link at a path and of those below it; whether there was a folder.
+    /// Unwatches the folder or link at a path and those below it; returns whether there was a folder.
     fn forget(&mut self, vault: &FolderVault, path: &str) -> bool {
         let folders = at_or_below(&self.folders, path);
         for folder in &folders {
@@ -248,7 +247,7 @@ impl Native {
         !folders.is_empty()
     }
 
-    /// Watches a real folder for one more use; says whether it was not watched before.
+    /// Watches a real folder for one more use; returns whether it is new.
     fn watch(&mut self, vault: &FolderVault, real: &str) -> Result<bool, PlaceError> {
         failpoint::hit("watch").map_err(notify::Error::io)?;
         let uses = self.uses.entry(real.to_owned()).or_default();
@@ -259,7 +258,7 @@ impl Native {
         let mode = if WATCHES_TREES { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive };
         match self.watcher.watch(&vault.root().join(real), mode) {
             Ok(()) => Ok(true),
-            // Gone again, or not ours to read: its folder's watch tells when that changes.
+            // Deleted again, or not readable: the parent folder's watch reports when that changes.
             Err(error) if !real.is_empty() && is_about_one_folder(&error) => Ok(false),
             Err(error) => Err(error.into()),
         }
@@ -270,13 +269,13 @@ impl Native {
         *uses -= 1;
         if *uses == 0 {
             self.uses.remove(real);
-            // The kernel has let go already where the folder is gone.
+            // The kernel has already removed the watch of a deleted folder.
             let _ = self.watcher.unwatch(&vault.root().join(real));
         }
     }
 }
 
-/// The keys that are a path or lie below it.
+/// The keys at or below a path.
 fn at_or_below<T>(map: &BTreeMap<String, T>, path: &str) -> Vec<String> {
     let below = format!("{path}/");
     map.range(path.to_owned()..)
@@ -287,7 +286,7 @@ fn at_or_below<T>(map: &BTreeMap<String, T>, path: &str) -> Vec<String> {
         .collect()
 }
 
-/// The way of the link at a path; `None` where there is none that the walk would come across.
+/// The way of the link at a path; `None` if there is no link that the walk would find.
 fn way_of_link(vault: &FolderVault, path: &VaultPath) -> Option<Vec<String>> {
     let folder = match VaultPath::parse(path.folder()) {
         Err(_) => Arc::new(Folder::root(vault).ok()?),

@@ -1,4 +1,4 @@
-//! Watching without the kernel's help: two lists of the vault, compared.
+//! Watching without kernel events: compares two listings of the vault.
 
 use std::cmp::Ordering;
 use std::time::Instant;
@@ -6,41 +6,41 @@ use std::time::Instant;
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{ListedFile, VaultFiles};
 
-use super::{Flow, Session, WatchEvent};
+use super::{Flow, WatchEvent, WatchLoop};
 
-/// Looking may take this part of the time, no more: a large vault is looked at less often.
-const REST_FACTOR: u32 = 10;
+/// The pause is at least this many times as long as a listing: a large vault is polled less often.
+const PAUSE_FACTOR: u32 = 10;
 
-impl Session {
-    /// Looks at everything again and again. Without a baseline the first look is told as a rescan.
+impl WatchLoop {
+    /// Polls until stopped. Without a baseline, the first listing is reported as a rescan.
     pub(super) fn poll(&mut self, mut before: Option<Vec<ListedFile>>) {
         let mut pause = self.options.poll_every;
-        let mut is_told = false;
+        let mut is_reported = false;
         while self.wait(pause) == Flow::On {
             let start = Instant::now();
             match self.vault.list() {
                 Ok(listing) => {
-                    is_told = false;
+                    is_reported = false;
                     match before.as_deref() {
-                        Some(before) => self.tell_changed(differences(before, &listing.files)),
-                        None => self.tell(WatchEvent::Rescan),
+                        Some(before) => self.report_changed(differences(before, &listing.files)),
+                        None => self.report(WatchEvent::Rescan),
                     }
                     before = Some(listing.files);
                 }
                 Err(error) => {
-                    // A vault that cannot be read has lost no notes; once it is back everything is looked at.
+                    // A vault that cannot be read has lost no notes; a rescan follows when it can.
                     before = None;
-                    if !std::mem::replace(&mut is_told, true) {
-                        self.tell(WatchEvent::Warning(format!("the vault cannot be watched now: {error}")));
+                    if !std::mem::replace(&mut is_reported, true) {
+                        self.report(WatchEvent::Warning(format!("cannot watch the vault: {error}; retrying")));
                     }
                 }
             }
-            pause = self.options.poll_every.max(start.elapsed() * REST_FACTOR);
+            pause = self.options.poll_every.max(start.elapsed() * PAUSE_FACTOR);
         }
     }
 }
 
-/// The paths that are in one list only, or with another size or time. Both lists are sorted.
+/// The paths that are in one list only, or have another size or time. Both lists are sorted.
 fn differences(before: &[ListedFile], after: &[ListedFile]) -> Vec<VaultPath> {
     let (mut before, mut after) = (before.iter().peekable(), after.iter().peekable());
     let mut changed = Vec::new();
