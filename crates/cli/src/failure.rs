@@ -1,14 +1,16 @@
-//! Why a command failed, in words for the person who typed it, and the exit code that goes with it.
+//! A command's failure: its message, hint and exit code.
 
 use quipu_core::index::IndexError;
 use quipu_core::ports::{MemoryFailure, StoreError};
 
-/// A command's failure.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// What happened, to what, and what to do.
-    Told { code: Code, message: String, hint: Option<String> },
-    /// Nobody reads what is printed any more.
+    Message {
+        code: Code,
+        message: String,
+        hint: Option<String>,
+    },
+    /// The reader closed the pipe.
     PipeClosed,
 }
 
@@ -17,7 +19,7 @@ pub(crate) enum Failure {
 pub(crate) enum Code {
     /// The command ran and failed.
     Failed,
-    /// The command line or the configuration is wrong; nothing was done.
+    /// The command line or the configuration is invalid; nothing was changed.
     Usage,
 }
 
@@ -33,38 +35,40 @@ impl Code {
 impl Failure {
     /// The command ran and failed.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Self::Told { code: Code::Failed, message: message.into(), hint: None }
+        Self::Message { code: Code::Failed, message: message.into(), hint: None }
     }
 
-    /// The command line or the configuration is wrong.
+    /// The command line or the configuration is invalid.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::Told { code: Code::Usage, message: message.into(), hint: None }
+        Self::Message { code: Code::Usage, message: message.into(), hint: None }
     }
 
-    /// Says first what was being done.
+    /// Puts what the command was doing before the message.
     pub(crate) fn about(self, doing: &str) -> Self {
         match self {
-            Self::Told { code, message, hint } => Self::Told { code, message: format!("{doing}: {message}"), hint },
+            Self::Message { code, message, hint } => {
+                Self::Message { code, message: format!("{doing}: {message}"), hint }
+            }
             Self::PipeClosed => Self::PipeClosed,
         }
     }
 
-    /// Adds what to do about it.
+    /// Sets the next step.
     pub(crate) fn hint(self, text: impl Into<String>) -> Self {
         match self {
-            Self::Told { code, message, .. } => Self::Told { code, message, hint: Some(text.into()) },
+            Self::Message { code, message, .. } => Self::Message { code, message, hint: Some(text.into()) },
             Self::PipeClosed => Self::PipeClosed,
         }
     }
 }
 
-/// What happened and what to do, on one line.
+/// Message and hint on one line.
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Told { message, hint: Some(hint), .. } => write!(f, "{message}; {hint}"),
-            Self::Told { message, hint: None, .. } => write!(f, "{message}"),
-            Self::PipeClosed => write!(f, "the reader of the output has closed it"),
+            Self::Message { message, hint: Some(hint), .. } => write!(f, "{message}; {hint}"),
+            Self::Message { message, hint: None, .. } => write!(f, "{message}"),
+            Self::PipeClosed => write!(f, "cannot write the output: the reader closed the pipe"),
         }
     }
 }
@@ -73,15 +77,14 @@ impl std::error::Error for Failure {}
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        // One that passed through the server comes back as it was; of any other the whole chain on one line: what was being
-        // done, then why it could not be.
+        // A failure that passed through the server keeps its code and hint; other errors show their whole chain.
         error.downcast().unwrap_or_else(|error| Self::failed(format!("{error:#}")))
     }
 }
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        // The reason is kept from clients, and told to the person at the keyboard.
+        // Clients do not see the source, which may name paths; the terminal does.
         let reason = error.source.to_string();
         Self::failed(format!("{error}: {reason}")).hint(advice_on_index(&reason))
     }
@@ -98,24 +101,24 @@ impl From<IndexError> for Failure {
     }
 }
 
-/// What to do when the index could not be read or written, by what the disk or the database said.
+/// What to do when the index cannot be read or written, by the message of the system or the database.
 pub(crate) fn advice_on_index(reason: &str) -> &'static str {
     let reason = reason.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| reason.contains(word));
     if says(&["no space left", "disk is full", "quota exceeded"]) {
-        "make room on the disk, then run this again; no note was touched"
+        "make room on the disk, then run this again; no note was changed"
     } else if says(&["permission denied", "read-only", "readonly"]) {
-        "make .quipu/ in the vault writable, then run this again; no note was touched"
+        "make .quipu/ in the vault writable, then run this again; no note was changed"
     } else if says(&["not a directory", "not a file", "file exists", "is a link"]) {
-        "move what lies in the place of .quipu/ or its index aside, then run this again; no note was touched"
+        "move the file or link at .quipu/ or .quipu/index away, then run this again; no note was changed"
     } else {
-        "`quipu index --rebuild` rebuilds the index; no note was touched"
+        "`quipu index --rebuild` rebuilds the index; no note was changed"
     }
 }
 
 impl From<MemoryFailure> for Failure {
     fn from(failure: MemoryFailure) -> Self {
-        // Where the store has words of its own for the cause, the database's add nothing.
+        // If the store explains the cause, the database's message adds nothing.
         match failure.advice.as_deref().map(|advice| advice.split_once("; ").unwrap_or((advice, ""))) {
             Some((cause, "")) => Self::failed(format!("{failure}: {cause}")),
             Some((cause, next)) => Self::failed(format!("{failure}: {cause}")).hint(next),
@@ -129,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_fails_in_our_words_where_there_are_some() {
+    fn memory_failure_prefers_the_advice_of_the_store() {
         let failed = |advice: Option<&str>| {
             let failure = MemoryFailure::new("change", "database is locked");
             Failure::from(MemoryFailure { advice: advice.map(str::to_owned), ..failure }).to_string()

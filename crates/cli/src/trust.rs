@@ -1,9 +1,8 @@
-//! Whom the notes of a vault may be sent to. A vault's own settings may have come with it, from a repository or an archive:
-//! that they name an embedding provider does not mean that whoever opens the vault wants it to have their notes and key.
+//! Which embedding providers may receive the notes of a vault. A vault's settings may have come from a repository or an
+//! archive, so a provider named there does not have the user's consent to get notes and the key.
 //!
-//! So a provider outside this program is used only where the environment names it, or where `quipu trust` was run. That
-//! holds for loopback too: any program, of any account, may listen at a port of this machine. What was allowed is kept in
-//! the user's own folder, which no vault brings along.
+//! An external provider is used only if the environment names it or the user ran `quipu trust`. That includes loopback:
+//! any program of any user may listen on a port. Permissions are stored in the user's folder, outside of any vault.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Embedding;
 
-/// A vault, and where its notes may be sent.
+/// A vault, and the provider that may receive its notes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Trusted {
     pub(crate) vault: String,
@@ -22,12 +21,12 @@ pub(crate) struct Trusted {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Kept {
+struct TrustList {
     #[serde(default)]
     trusted: Vec<Trusted>,
 }
 
-/// What the user has allowed.
+/// The user's file of trusted providers.
 pub(crate) struct TrustFile(PathBuf);
 
 impl TrustFile {
@@ -37,9 +36,9 @@ impl TrustFile {
 
     pub(crate) fn list(&self) -> anyhow::Result<Vec<Trusted>> {
         let Some(text) = own_files::read(&self.0)? else { return Ok(Vec::new()) };
-        let kept: Kept = toml::from_str(&text)
-            .with_context(|| format!("{} cannot be read; remove it and trust again", self.0.display()))?;
-        Ok(kept.trusted)
+        let list: TrustList = toml::from_str(&text)
+            .with_context(|| format!("cannot read {}; delete it and run `quipu trust` again", self.0.display()))?;
+        Ok(list.trusted)
     }
 
     pub(crate) fn add(&self, trusted: Trusted) -> anyhow::Result<()> {
@@ -50,7 +49,7 @@ impl TrustFile {
         })
     }
 
-    /// Takes back all that was allowed for a vault, and says what that was.
+    /// Revokes all permissions of a vault and returns them.
     pub(crate) fn remove(&self, vault: &str) -> anyhow::Result<Vec<Trusted>> {
         let mut removed = Vec::new();
         self.change(|all| removed = all.extract_if(.., |trusted| trusted.vault == vault).collect())?;
@@ -61,13 +60,13 @@ impl TrustFile {
         let _lock = own_files::lock(self.0.parent().unwrap_or(Path::new(".")))?;
         let mut trusted = self.list()?;
         change(&mut trusted);
-        let text = toml::to_string(&Kept { trusted }).context("while writing what is trusted")?;
-        let head = "# Made by `quipu trust`: which vault's notes may be sent where.\n\n";
+        let text = toml::to_string(&TrustList { trusted }).context("cannot write the trusted providers")?;
+        let head = "# Written by `quipu trust`: which providers may receive the notes of which vault.\n\n";
         own_files::replace(&self.0, &format!("{head}{text}"))
     }
 }
 
-/// Where a provider gets texts sent to; `None` for the one inside this program.
+/// The address that a provider's texts are sent to; `None` for the builtin one.
 pub(crate) fn url_of(provider: &Provider) -> Option<&str> {
     match provider {
         Provider::Ollama { url, .. } | Provider::OpenAi { url, .. } => Some(url),
@@ -78,11 +77,11 @@ pub(crate) fn url_of(provider: &Provider) -> Option<&str> {
 /// The provider that is used.
 pub(crate) struct Allowed {
     pub(crate) provider: Provider,
-    /// Why it is another than the settings name. It does not say where the vault lies, so clients may see it.
+    /// Why it is not the one in the settings. Does not name the vault's path, so clients may see it.
     pub(crate) warning: Option<String>,
 }
 
-/// The provider that the settings name, where the user named or allowed it; else the builtin one, which sends nothing.
+/// The provider of the settings if the user named or allowed it, else the builtin one, which sends nothing.
 pub(crate) fn allowed(vault: &Path, embedding: &Embedding) -> Allowed {
     let provider = embedding.provider();
     let Some(url) = url_of(&provider).filter(|_| !embedding.is_named_by_user()) else {

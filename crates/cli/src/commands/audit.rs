@@ -1,4 +1,4 @@
-//! `quipu audit`: who changed what in memory, newest first.
+//! `quipu audit`: the log of memory, newest first.
 
 use clap::Args;
 use quipu_core::ports::ChangeNumber;
@@ -8,17 +8,17 @@ use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared, change};
 use crate::compose::OpenMode;
 
-/// List the changes of memory: who, by which tool, before and after.
+/// List the changes of memory, each with its client, its tool, and what it changed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  quipu audit                     the newest twenty changes
-  quipu audit --limit 500 --json  more of them, for a script
-  quipu audit --before 120        those before change 120
+  quipu audit                     list the newest twenty changes
+  quipu audit --limit 500 --json  list more changes, for a script
+  quipu audit --before 120        list changes before change 120
 
 JSON fields:
-  [{change, at, client, tool, undoes, undone_by, steps: [{before, after}]}], newest first; before is null for what was
-  created, after for what was deleted")]
+  [{change, at, client, tool, undoes, undone_by, steps: [{before, after}]}], newest first; before is null for a created
+  item, after for a deleted one")]
 pub(crate) struct Audit {
     /// Show at most this many changes.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
@@ -43,7 +43,7 @@ impl Audit {
         if changes.is_empty() {
             let nothing = match self.before {
                 Some(before) => format!("no change has a number below {before}"),
-                None => "nothing has been remembered yet".to_owned(),
+                None => "memory has no changes yet".to_owned(),
             };
             output.aside(&Line::new().plain(nothing));
         }

@@ -1,4 +1,4 @@
-//! `quipu backup`: a copy of memory, whole while agents go on writing.
+//! `quipu backup`: a consistent copy of memory, while agents write to it.
 
 use std::path::PathBuf;
 
@@ -17,9 +17,9 @@ use crate::compose::{OpenMode, memory_file};
 
 /// Copy memory to a file while agents use it.
 ///
-/// The copy is a SQLite file that is checked before it gets its name. To restore it, end every quipu process, move
+/// The copy is a SQLite file, checked before it is renamed into place. To restore it, stop every quipu process, move
 /// .quipu/memory.db with its -wal and -shm files away, and put the copy in its place. Notes are plain files: back them up
-/// as you do other files.
+/// like other files.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -49,7 +49,7 @@ impl Backup {
                 let own = own_folder(&location.root);
                 let folder = OwnFolder::open(&own).and_then(|own| own.folder("backups"));
                 let folder = folder.map_err(|error| {
-                    Failure::failed(format!("cannot make {}: {error}", own.join("backups").display()))
+                    Failure::failed(format!("cannot create {}: {error}", own.join("backups").display()))
                 })?;
                 let now = Timestamp::from_nanosecond(i128::from(open.memory.now_ns()));
                 let now = now.expect("64 bits of nanoseconds reach 1677 to 2262").to_zoned(TimeZone::UTC);
@@ -63,7 +63,7 @@ impl Backup {
         } else {
             output.line(
                 &Line::new()
-                    .plain("memory is copied to ")
+                    .plain("copied memory to ")
                     .bold(file.display().to_string())
                     .plain(format!("  {}", size(bytes))),
             )?;

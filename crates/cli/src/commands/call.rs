@@ -1,4 +1,4 @@
-//! `quipu call`: calls a tool just as an agent would, through the same registry.
+//! `quipu call`: calls a tool as an agent does, through the same registry.
 
 use std::io::Read;
 
@@ -20,13 +20,13 @@ use crate::compose::{InMemoryReason, IndexLocation, OpenMode};
 #[command(after_help = "\
 Examples:
   quipu call                                             list the tools
-  quipu call get_node --schema                           what a tool takes
+  quipu call get_node --schema                           print the schema of its arguments
   quipu call get_node '{\"id\": \"station/power.md\"}'
   quipu call list_documents | jq -r '.documents[].path'
   echo '{\"id\": \"new.md\", \"content\": \"Hello.\"}' | quipu call create_node -
 
-When the tool fails, stdout has what the agent would have been told, stderr says it in one line, and the exit code is 1.
-Warnings that an agent would be told go to stderr, one line each.")]
+When the tool fails, stdout has the response that an agent would get, stderr has its message in
+one line, and the exit code is 1. Warnings go to stderr, one line each.")]
 pub(crate) struct Call {
     /// Name of the tool.
     tool: Option<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Call {
     /// Print the JSON Schema of the tool's arguments instead.
     #[arg(long, requires = "tool")]
     schema: bool,
-    /// Names this call, wherever and however often it is run: it is carried out once.
+    /// Identifies this call, so that it is applied once even if it is retried.
     #[arg(skip)]
     key: Option<String>,
 }
@@ -53,9 +53,9 @@ impl Call {
         let mut open = location.open(OpenMode::Existing)?;
         let mut registry = open.registry(toolsets.as_deref());
         if let Err(error) = &open.memory {
-            output.warning(&format!("the tools of memory do not work: {error}"), None);
+            output.warning(&format!("the memory tools are unavailable: {error}"), None);
         }
-        // What is remembered must outlast the command, in a vault without `.quipu/` too.
+        // Memory must be saved also in a vault without `.quipu/`.
         let remembers = |info: &ToolInfo| info.toolset == Toolset::Memory && info.access != Access::Read;
         if registry.tools().any(|info| info.name == tool && remembers(info)) {
             drop(registry);
@@ -70,7 +70,7 @@ impl Call {
             output.json(&info.input_schema)?;
             return Ok(Outcome::Fine);
         }
-        // For what shows none, a vault that was never indexed need not be read.
+        // A tool that shows no notes need not read a vault that was never indexed.
         if info.shows_notes || open.index != IndexLocation::Memory(InMemoryReason::Missing) {
             open.update_index(output)?;
         }
@@ -95,7 +95,7 @@ impl Call {
         }
     }
 
-    /// Makes it a call that may be run again.
+    /// Makes the call safe to retry.
     pub(super) fn give_key(&mut self, key: RequestKey) {
         self.key = Some(key.to_string());
     }
@@ -104,7 +104,7 @@ impl Call {
         self.key.as_deref().map(str::parse).transpose().map_err(|error: InvalidKey| Failure::failed(error.to_string()))
     }
 
-    /// Puts what stands in stdin in the place that was left for it.
+    /// Replaces `-` by the text of stdin.
     pub(super) fn read_stdin(&mut self) -> Result<(), Failure> {
         if self.json == "-" {
             self.json.clear();
@@ -116,11 +116,13 @@ impl Call {
     }
 
     fn arguments(&self) -> Result<Value, Failure> {
-        let example = "quote the whole for the shell: '{\"id\": \"station/power.md\"}'";
+        let example = "quote the whole JSON for the shell: '{\"id\": \"station/power.md\"}'";
         match serde_json::from_str(&self.json) {
             Ok(arguments @ Value::Object(_)) => Ok(arguments),
-            Ok(_) => Err(Failure::usage("the arguments are JSON, but not an object").hint(example)),
-            Err(error) => Err(Failure::usage(format!("the arguments are not JSON: {error}")).hint(example)),
+            Ok(_) => Err(Failure::usage("cannot use the arguments: they are JSON, but not an object").hint(example)),
+            Err(error) => {
+                Err(Failure::usage(format!("cannot use the arguments: they are not JSON: {error}")).hint(example))
+            }
         }
     }
 }
@@ -139,10 +141,10 @@ fn unknown(tool: &str, registry: &Registry) -> Failure {
         Some(near) => format!("did you mean `{near}`? `quipu call` lists the tools"),
         None => "`quipu call` lists the tools".to_owned(),
     };
-    Failure::usage(format!("there is no tool `{tool}`")).hint(hint)
+    Failure::usage(format!("unknown tool `{tool}`")).hint(hint)
 }
 
-/// The message in a tool's own error, whatever its shape.
+/// The message of a tool's error, which is JSON in some toolsets and text in others.
 fn message_of(text: &str) -> String {
     let error: Option<Value> = serde_json::from_str(text).ok();
     let message = error.as_ref().and_then(|error| error.pointer("/error/message")).and_then(Value::as_str);

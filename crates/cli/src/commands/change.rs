@@ -1,30 +1,30 @@
-//! A change of memory in words, for the person who looks at the log.
+//! A change of memory, for `quipu audit` and `quipu undo`.
 
 use jiff::Timestamp;
 use quipu_core::memory::{Entity, Observation, Relation};
 use quipu_core::ports::{LoggedChange, MemoryItem};
 use serde_json::{Value, json};
 
-/// Things that changed together and are told one by one: an import may be a hundred thousand.
-const TOLD: usize = 20;
+/// Steps of a change that are listed: an import may have a hundred thousand.
+const MAX_LISTED: usize = 20;
 
-/// One line for each thing that changed, as far as a person reads.
+/// One line for each step, up to the limit.
 pub(super) fn lines(change: &LoggedChange) -> Vec<String> {
     let line = |step: &(Option<MemoryItem>, Option<MemoryItem>)| match step {
-        (None, Some(made)) => format!("+ {}", named(made)),
-        (Some(gone), None) => format!("- {}", named(gone)),
+        (None, Some(created)) => format!("+ {}", named(created)),
+        (Some(deleted), None) => format!("- {}", named(deleted)),
         (Some(MemoryItem::Entity(before)), Some(MemoryItem::Entity(after))) => {
             format!("~ entity {}: {}", after.id, differences(before, after))
         }
         (_, Some(after)) => format!("~ {}", named(after)),
         (None, None) => String::new(),
     };
-    let more = change.steps.len().saturating_sub(TOLD);
-    let told = change.steps.iter().take(TOLD).map(line);
-    told.chain((more > 0).then(|| format!("… and {more} more; --json has all of them"))).collect()
+    let more = change.steps.len().saturating_sub(MAX_LISTED);
+    let listed = change.steps.iter().take(MAX_LISTED).map(line);
+    listed.chain((more > 0).then(|| format!("… and {more} more; --json lists all of them"))).collect()
 }
 
-/// Who, by what, when, and what became of it.
+/// Time, client, tool, and what it undoes or what undid it.
 pub(super) fn heading(change: &LoggedChange) -> String {
     let client = if change.author.client.is_empty() { "unnamed client" } else { &change.author.client };
     let mut text = format!("{}  {client}  {}", at(change), change.author.tool);
@@ -94,10 +94,10 @@ fn differences(before: &Entity, after: &Entity) -> String {
     if before.description != after.description {
         found.push("description".to_owned());
     }
-    if found.is_empty() { "nothing but its time".to_owned() } else { found.join(", ") }
+    if found.is_empty() { "only its time".to_owned() } else { found.join(", ") }
 }
 
-/// A long text by its beginning.
+/// A text cut to the length of a line.
 fn cut(text: &str) -> String {
     const MAX_CHARS: usize = 80;
     if text.chars().count() <= MAX_CHARS {
@@ -106,7 +106,7 @@ fn cut(text: &str) -> String {
     text.chars().take(MAX_CHARS - 1).chain(['…']).collect()
 }
 
-/// When it was made.
+/// The time of the change.
 pub(super) fn at(change: &LoggedChange) -> String {
     let time = Timestamp::from_nanosecond(i128::from(change.author.at_ns));
     format!("{:.0}", time.expect("64 bits of nanoseconds reach 1677 to 2262"))

@@ -1,4 +1,4 @@
-//! `quipu install --list`: which clients start this program, and whether what they start is still there.
+//! `quipu install --list`: the clients that start this program, and whether the program and the vault still exist.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::serve::shell_quoted;
 use super::{Failure, Outcome, Shared};
 use crate::install::{CLIENTS, Client, ConfigFile, Home, Launch};
 
-/// Lists the user's settings and those of a project.
+/// Lists the servers in the user's settings and in those of a project.
 pub(super) fn list(
     home: &Home,
     project: Option<&Path>,
@@ -54,11 +54,11 @@ pub(super) fn list(
     Ok(outcome)
 }
 
-/// How to connect the first client, to this vault where one is found.
+/// How to connect the first client, to this vault if there is one.
 fn none_connected(vault: Option<&Path>) -> String {
     let (folder, where_dir) = match vault {
         Some(vault) => (shell_quoted(&vault.to_string_lossy()), ""),
-        None => ("DIR".to_owned(), ", DIR being the folder of your notes"),
+        None => ("DIR".to_owned(), " (DIR is the folder of your notes)"),
     };
     let example = &CLIENTS[0];
     format!(
@@ -100,7 +100,7 @@ impl Connected {
         let Launch { program, arguments } = launch;
         let vault = arguments.get(1).filter(|word| !word.starts_with('-')).cloned();
         let is_gone = |path: &str| {
-            // A bare name is looked for in the PATH; where the user's clients start a relative path is not known.
+            // A bare name is looked up in the PATH, and a relative path depends on where the client starts.
             let path = match project {
                 Some(project) => project.join(client.expanded(path, project)),
                 None => PathBuf::from(path),
@@ -121,7 +121,7 @@ impl Connected {
         let vault = self
             .vault
             .as_deref()
-            .map_or("the folder it is started in".to_owned(), |vault| home.shown(Path::new(vault)));
+            .map_or("the folder in which the client starts it".to_owned(), |vault| home.shown(Path::new(vault)));
         let scope = if self.is_project { " (project)" } else { "" };
         let line = Line::new().bold(self.client.title).plain(format!("{scope}  {}: {vault}", self.name));
         let line = line.dim(format!("  by {}", home.shown(Path::new(&self.program))));
@@ -131,7 +131,7 @@ impl Connected {
         }
     }
 
-    /// The command that makes it work again.
+    /// The command that reconnects the client.
     fn command(&self, trouble: Trouble) -> String {
         let mut command = format!("quipu install {}", self.client.name);
         if self.name != "quipu" {

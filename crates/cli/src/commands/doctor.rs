@@ -1,6 +1,6 @@
-//! `quipu doctor`: looks for trouble in the notes and in the index, and says what to do about each kind.
+//! `quipu doctor`: checks the notes and the index, and says what to do about each kind of problem.
 //!
-//! It only looks. The one thing it may change is what every start does: a damaged index is made anew.
+//! It repairs nothing itself, but opening a corrupt index rebuilds it, as in every command.
 
 use std::path::PathBuf;
 
@@ -24,14 +24,14 @@ const SHOWN: usize = 10;
 
 /// Check the notes and the index, and say what to do about each problem.
 ///
-/// Problems are broken links, files that cannot be read, paths that differ only in case, odd frontmatter, and a damaged
-/// index. Remarks are notes without links, files left by a crash, and what the trash holds.
+/// Problems are broken links, unreadable files, paths that differ only in case, invalid frontmatter, and a corrupt index.
+/// Remarks are notes without links, files left by a crash, and the size of the trash.
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
-  quipu doctor ~/notes             the first few of each kind
-  quipu doctor --all               all of them
-  quipu doctor --check             for scripts: exit code 1 when there is a problem
+  quipu doctor ~/notes             list the first few findings of each kind
+  quipu doctor --all               list every finding
+  quipu doctor --check             exit with code 1 when there is a problem
   quipu doctor --json | jq '.groups[] | select(.kind == \"broken_links\") | .findings[].path'
 
 JSON fields:
@@ -40,7 +40,7 @@ JSON fields:
              unresolved_links, broken_links, case_collisions, unreadable, left_out, odd_notes, damaged_index, memory (problems),
              orphans, leftovers, trash (remarks)
 
-The exit code is 0 whatever was found, unless --check is given.")]
+Without --check, the exit code is 0 even if there are problems.")]
 pub(crate) struct Doctor {
     /// Folder of notes.
     #[arg(value_name = "VAULT")]
@@ -108,7 +108,7 @@ impl Doctor {
                 output.aside(&ready.without_notes());
             }
             if ready.open.index == IndexLocation::Memory(InMemoryReason::InUse) {
-                output.aside(&Line::new().dim("the index was not looked at: another quipu process has it open"));
+                output.aside(&Line::new().dim("the index was not checked: another quipu process has it open"));
             } else if let Some(why) = ready.open.why_not_kept() {
                 output.warning(&why, ready.open.advice_on_keeping());
             }
@@ -159,13 +159,13 @@ fn examine(ready: &IndexedVault) -> Result<Vec<Group>, Failure> {
         problem(
             "unresolved_links",
             "Almost no link resolves",
-            "open the folder that the links start from, or exclude the part of the vault that is not meant",
+            "open the folder that the links start from, or exclude the folders that are not part of the vault",
             unresolved.into_iter().collect(),
         ),
         problem(
             "broken_links",
             "Broken links",
-            "write the note, or correct the link; it resolves as soon as the file is there",
+            "create the note, or fix the link; it resolves as soon as the file exists",
             broken_links(&ready.open, &snapshot),
         ),
         problem(
@@ -184,22 +184,22 @@ fn examine(ready: &IndexedVault) -> Result<Vec<Group>, Failure> {
         problem(
             "odd_notes",
             "Notes with unreadable parts",
-            "correct the place named; until then the text is kept and served as it stands",
+            "fix the place named; until then the text is kept and served unchanged",
             odd_notes(&snapshot),
         ),
         problem(
             "damaged_index",
-            "Damage in the index",
+            "Corrupt index",
             "no note is lost; `quipu index --rebuild` rebuilds the index",
             damaged_index(&ready.open)?,
         ),
         problem(
             "memory",
             "Memory that cannot be used",
-            "`quipu verify` says more; restore a backup, or move the file away to start with an empty memory",
+            "`quipu verify` shows details; restore a backup, or move the file away to start with an empty memory",
             unusable_memory(&ready.open),
         ),
-        remark("orphans", "Notes without links", "link them from somewhere, or leave them be", orphans(&snapshot)),
+        remark("orphans", "Notes without links", "link to them from another note, or ignore this", orphans(&snapshot)),
         remark(
             "leftovers",
             "Temporary files left by a crash",
@@ -209,7 +209,7 @@ fn examine(ready: &IndexedVault) -> Result<Vec<Group>, Failure> {
         remark(
             "trash",
             "Trash",
-            "`quipu restore` lists it; once nothing in it is wanted, delete the folder",
+            "`quipu restore` lists it; delete the folder when you no longer need its versions",
             trash(&ready.open)?,
         ),
     ];
@@ -227,7 +227,7 @@ struct Files {
     left_out: Vec<Finding>,
 }
 
-/// Opens every file: one that lost its permission keeps its size and time, so the index alone cannot tell.
+/// Opens every file: one that lost its permission keeps its size and time, so the index does not notice.
 fn read_everything(open: &OpenVault) -> Result<Files, Failure> {
     let listing = open.vault.list().map_err(|error| Failure::failed(error.to_string()))?;
     let read = |path: &VaultPath| match open.vault.read(path) {
@@ -241,7 +241,7 @@ fn read_everything(open: &OpenVault) -> Result<Files, Failure> {
     })
 }
 
-/// Each link that leads nowhere, once for each note, with the lines it stands in.
+/// Each broken link, once for each note, with its lines.
 fn broken_links(open: &OpenVault, snapshot: &Snapshot) -> Vec<Finding> {
     let of_note = |key| {
         let path = &snapshot.note(key).path;
@@ -268,7 +268,7 @@ fn broken_links(open: &OpenVault, snapshot: &Snapshot) -> Vec<Finding> {
     snapshot.files().flat_map(of_note).collect()
 }
 
-/// The lines of every link of a file as it is now, counted from 1, by how it is written and where it leads.
+/// The lines of every link in the current file, counted from 1, by syntax and target.
 fn lines_of_links(open: &OpenVault, path: &VaultPath) -> FxHashMap<(LinkSyntax, String), Vec<usize>> {
     let mut lines: FxHashMap<(LinkSyntax, String), Vec<usize>> = FxHashMap::default();
     // A file that cannot be read is a finding of its own.

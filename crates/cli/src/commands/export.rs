@@ -1,4 +1,4 @@
-//! `quipu export`: memory as text.
+//! `quipu export`: writes memory as text.
 
 use clap::Args;
 
@@ -12,9 +12,9 @@ use crate::exchange::{self, ExportError, Format};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  quipu export > memory.jsonl                       everything: numbers, times, ties to notes
-  quipu export --format reference > memory.json     for the reference memory server
-  quipu export --format graphmem > graph.json       one document with numbered entities
+  quipu export > memory.jsonl                       export everything: ids, times, links to notes
+  quipu export --format reference > memory.json     export for the reference memory server
+  quipu export --format graphmem > graph.json       export one document with numbered entities
 
 The log of changes is not exported; `quipu backup` copies that too.")]
 pub(crate) struct Export {
@@ -27,7 +27,7 @@ impl Export {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let open = VaultLocation::find(None, shared)?.memory(OpenMode::Existing)?;
         let mut out = output.writer();
-        // Agents may go on writing: half of a change would be a relation without its entity.
+        // Agents may write meanwhile: without one snapshot, a relation could be exported without its entity.
         let written = open.database.at_one_moment(|store| exchange::export(store, self.format, &mut out));
         written.map_err(|error| match error {
             ExportError::Write(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Failure::PipeClosed,

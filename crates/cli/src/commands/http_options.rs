@@ -1,4 +1,4 @@
-//! The flags of `serve` that are about HTTP.
+//! The flags of `serve` for HTTP.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub(crate) struct HttpOptions {
     oauth: super::oauth_options::OAuthOptions,
 }
 
-/// Where to listen, and the name that stood for it: clients that use the name have to be let in.
+/// The address to listen on, and the host name it was given as, which requests may then use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ListenAddress {
     address: SocketAddr,
@@ -53,24 +53,24 @@ fn listen_address(text: &str) -> Result<ListenAddress, String> {
     const FORM: &str = "write it as 127.0.0.1:7777 or localhost:7777";
     let (name, port) = text.rsplit_once(':').ok_or_else(|| format!("the port is missing; {FORM}"))?;
     if name.is_empty() || port.parse::<u16>().is_err() {
-        return Err(format!("this is no address with a port; {FORM}"));
+        return Err(format!("this is not an address with a port; {FORM}"));
     }
     let found = text.to_socket_addrs().map_err(|error| format!("cannot look up {name}: {error}; {FORM}"))?;
     let mut found: Vec<SocketAddr> = found.collect();
-    // What most clients try for a name that has both.
+    // IPv4 first, as most clients try it first.
     found.sort_by_key(SocketAddr::is_ipv6);
     let address = *found.first().ok_or_else(|| format!("{name} has no address; {FORM}"))?;
-    // Taken as it is, wherever the server listens.
+    // The server always accepts this Host name.
     let is_known = name.eq_ignore_ascii_case("localhost");
     Ok(ListenAddress { address, name: (!is_known).then(|| name.to_owned()) })
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "it must be a number from 1".to_owned())
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "it must be a number of at least 1".to_owned())
 }
 
 impl HttpOptions {
-    /// What was asked for; `None` when nothing of the kind was.
+    /// The settings; `None` without --http.
     pub(super) fn settings(&self) -> Option<Settings> {
         let ListenAddress { address, name } = self.http.clone()?;
         Some(Settings {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_taken_for_addresses() {
+    fn host_names_are_resolved() {
         let local = listen_address("localhost:7797").unwrap();
         assert!(local.address.ip().is_loopback() && local.address.port() == 7797 && local.name.is_none(), "{local:?}");
         assert_eq!(listen_address("[::1]:7").unwrap().address.to_string(), "[::1]:7");

@@ -1,4 +1,4 @@
-//! `quipu import`: somebody's memory taken into this one.
+//! `quipu import`: imports memory from a file.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,31 +8,31 @@ use quipu_core::Session;
 use serde_json::json;
 
 use super::open_vault::VaultLocation;
-use super::output::{Line, Output};
+use super::output::{Line, Output, counted};
 use super::{CLIENT, Failure, Outcome, Shared};
 use crate::compose::OpenMode;
 use crate::exchange;
 
-/// Problems that are told one by one: whoever gives the wrong file need not see all of it.
-const PROBLEMS_TOLD: usize = 20;
+/// Problems that are listed: in a file of another kind every line is one.
+const MAX_PROBLEMS: usize = 20;
 
 /// Import entities, observations and relations into memory.
 ///
-/// Reads the lines of `quipu export`, the file of the reference memory server with whatever damage it has, and documents as
-/// GraphMem gives them. What is there already is not added again; an entity gets the aliases and the description that it lacks.
-/// All of it is one change: `quipu undo` takes it back. Numbers of `quipu export` are kept in a memory that never held
-/// anything, else new ones are given.
+/// Reads the output of `quipu export`, the file of the reference memory server even if it is damaged, and GraphMem documents.
+/// Existing items are not added again; an existing entity gets the aliases and the description that it lacks. The import is
+/// one change, which `quipu undo` reverts. Ids from `quipu export` are kept if memory has no changes yet; otherwise items get
+/// new ids.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  quipu import memory.json            the reference memory server's file
-  quipu import --strict export.jsonl  nothing, unless all can be taken in
+  quipu import memory.json            import the file of the reference memory server
+  quipu import --strict export.jsonl  import everything or nothing
   ssh host quipu export | quipu import -
 
 JSON fields:
   {entities, observations, relations, known, completed, problems: [{line, message}]}
 
-A line or item that cannot be taken in is named and the rest is kept; the exit code is then 1.")]
+Invalid lines and items are listed and the rest is imported; the exit code is then 1.")]
 pub(crate) struct Import {
     /// File to read, or - for standard input.
     file: PathBuf,
@@ -58,17 +58,18 @@ impl Import {
         import.read(&mut file, &progress).map_err(|error| Failure::failed(error.to_string()))?;
         let problems = import.problems().to_vec();
         if !self.json {
-            for problem in problems.iter().take(PROBLEMS_TOLD) {
+            for problem in problems.iter().take(MAX_PROBLEMS) {
                 output.warning(&format!("line {}: {}", problem.line, problem.message), None);
             }
-            if problems.len() > PROBLEMS_TOLD {
-                let more = problems.len() - PROBLEMS_TOLD;
-                output.warning(&format!("{more} more things cannot be taken in"), Some("--json lists all of them"));
+            if problems.len() > MAX_PROBLEMS {
+                let more = counted(problems.len() - MAX_PROBLEMS, "more item is", "more items are");
+                output.warning(&format!("{more} invalid"), Some("--json lists all of them"));
             }
         }
         if self.strict && !problems.is_empty() {
-            let message = format!("nothing was taken: {} things cannot be taken in", problems.len());
-            return Err(Failure::failed(message).hint("leave out --strict to keep the rest"));
+            let invalid = counted(problems.len(), "item is", "items are");
+            let message = format!("cannot import the file: {invalid} invalid; nothing was imported");
+            return Err(Failure::failed(message).hint("leave out --strict to import the rest"));
         }
         let author = open.memory.author(&Session::named(CLIENT), "import", None);
         let imported = import.apply(&author).map_err(|error| Failure::failed(error.to_string()))?;
@@ -88,11 +89,14 @@ impl Import {
         }
         let completed = match imported.completed {
             0 => String::new(),
-            some => format!(", and {some} of them got aliases or a description"),
+            some => format!(", {some} of them got aliases or a description"),
         };
         output.line(&Line::new().plain(format!(
-            "taken in: {} entities, {} observations, {} relations; {} were there already{completed}",
-            imported.entities, imported.observations, imported.relations, imported.known
+            "imported {}, {}, {}; {} existed already{completed}",
+            counted(imported.entities, "entity", "entities"),
+            counted(imported.observations, "observation", "observations"),
+            counted(imported.relations, "relation", "relations"),
+            counted(imported.known, "item", "items")
         )))?;
         Ok(outcome)
     }

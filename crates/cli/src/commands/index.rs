@@ -1,4 +1,4 @@
-//! `quipu index`: brings the index up to what the files say, or makes it anew.
+//! `quipu index`: updates or rebuilds the index.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use quipu_server::sharing::{Claim, Hosted};
 use serde::{Deserialize, Serialize};
 
 use super::open_vault::VaultLocation;
-use super::output::{Line, Output};
+use super::output::{Line, Output, counted};
 use super::progress::{Meter, seconds};
 use super::status::meaning;
 use super::{Failure, Outcome, Shared};
 use crate::compose::{InMemoryReason, IndexLocation, OpenMode, OpenVault};
 
-/// Passages embedded at a time: what is lost when this is stopped.
+/// Passages embedded at a time, which is what an interrupted command loses.
 const ROUND: usize = 64;
 
 /// Update the index with the files that changed.
 ///
-/// Every other command does this too before it answers, but does not embed. Run it after a large import, or from a script
-/// that wants the next answer to be quick. Passages get coarse vectors, so that search by meaning works at once; a server
-/// replaces them by those of the full model in the background, or --wait does so now. Other commands can use the index
-/// meanwhile. Nothing but .quipu/ is written.
+/// Other commands update the index too, but do not embed. Run this after a large import, or in a script to make the next
+/// command fast. Passages get coarse vectors, so that search by meaning works at once; a server replaces them with vectors
+/// of the full model in the background, or --wait does so now. Other commands can use the index meanwhile. Only .quipu/ is
+/// written.
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
   quipu index ~/notes            update the index
   quipu index ~/notes --rebuild  read every file again; vectors are kept
-  quipu index ~/notes --wait     embed every passage with the full model, in minutes
+  quipu index ~/notes --wait     embed every passage with the full model (takes minutes)
   quipu index ~/notes --no-embed words and links only
   quipu index --json | jq .total")]
 pub(crate) struct Index {
@@ -42,7 +42,7 @@ pub(crate) struct Index {
     /// Delete the index and read every file again; without git, pages then count as fresh.
     #[arg(long)]
     rebuild: bool,
-    /// Embed with the full model too before this ends.
+    /// Wait until every passage is embedded with the full model.
     #[arg(long)]
     #[serde(default)]
     wait: bool,
@@ -62,7 +62,7 @@ struct Answer {
     unreadable: usize,
     total: usize,
     ms: u64,
-    /// Where the index is kept; null when it could not be.
+    /// The index's folder; null when the index is in memory.
     index: Option<String>,
     /// Passages that got a coarse vector now.
     coarse: usize,
@@ -71,7 +71,7 @@ struct Answer {
 }
 
 impl Index {
-    /// With a claim the vault is this process's: other processes are answered while passages are embedded.
+    /// With a claim this process owns the vault, and answers other processes while it embeds.
     pub(super) fn run(self, shared: &Shared, claim: Option<Claim>, output: &mut Output) -> Result<Outcome, Failure> {
         let mode = if self.rebuild { OpenMode::Rebuild } else { OpenMode::Create };
         let location = VaultLocation::find(self.folder.as_deref(), shared)?;
@@ -99,18 +99,18 @@ impl Index {
             IndexLocation::Folder(folder) => Some(folder.display().to_string()),
             IndexLocation::Memory(_) => None,
         };
-        // Vectors that are not kept are of no use to the next command.
+        // Vectors in memory would be lost when this command ends.
         let is_kept = matches!(ready.open.index, IndexLocation::Folder(_));
         let embeds = !self.no_embed && is_kept;
         let coarse = if embeds { embed_coarse(&ready.open, output)? } else { 0 };
-        // A server embeds in the background, and goes on when this command is over.
+        // A server embeds in the background.
         let in_full = embeds && !is_served && (self.wait || !ready.open.knowledge.has_coarse_encoder());
         let embedded = if in_full { embed_shared(&ready.open, claim, output)? } else { 0 };
         if !in_full
             && (embeds || is_served)
             && let Some(coverage) = lacking(&ready.open)
         {
-            output.aside(&Line::new().dim(format!("{}; {}", meaning(&coverage), who_goes_on(is_served))));
+            output.aside(&Line::new().dim(format!("{}; {}", meaning(&coverage), who_embeds(is_served))));
         }
         if self.json {
             let ms = u64::try_from(ready.took.as_millis()).unwrap_or(u64::MAX);
@@ -123,23 +123,23 @@ impl Index {
         }
         if unreadable > 0 {
             output.warning(
-                &format!("{unreadable} files could not be read"),
-                Some("`quipu doctor` lists them and says why"),
+                &format!("cannot read {}", counted(unreadable, "file", "files")),
+                Some("`quipu doctor` lists them with the reason"),
             );
         }
         Ok(Outcome::Fine)
     }
 }
 
-/// How far embedding has come; `None` when every passage has a full vector.
+/// The progress of embedding; `None` when every passage has a full vector.
 fn lacking(open: &OpenVault) -> Option<Coverage> {
     open.knowledge.coverage()?.ok().filter(|coverage| coverage.full < coverage.passages)
 }
 
-fn who_goes_on(is_served: bool) -> String {
+fn who_embeds(is_served: bool) -> String {
     match is_served {
-        true => format!("process {} goes on with the rest", std::process::id()),
-        false => "a server goes on with the rest in the background, or `quipu index --wait`".to_owned(),
+        true => format!("process {} embeds the rest", std::process::id()),
+        false => "a running server or `quipu index --wait` embeds the rest".to_owned(),
     }
 }
 
@@ -152,15 +152,15 @@ fn embed_coarse(open: &OpenVault, output: &Output) -> Result<usize, Failure> {
     };
     let made = open.knowledge.embed_coarse(&goes_on);
     meter.finish(output);
-    made.map_err(|error| Failure::failed(format!("cannot keep vectors: {error}")))
+    made.map_err(|error| Failure::failed(format!("cannot save vectors: {error}")))
 }
 
-/// Embeds what lacks full vectors, and lets other processes use the index meanwhile.
+/// Embeds passages without full vectors, and lets other processes use the index meanwhile.
 fn embed_shared(open: &Arc<OpenVault>, claim: Option<Claim>, output: &Output) -> Result<usize, Failure> {
     if lacking(open).is_none() {
         return Ok(0);
     }
-    // Read already; passages are embedded here, with every core.
+    // The files are indexed, and passages are embedded below, with every core.
     let options = EngineOptions { watches: false, background: false, trash_days: 0, first_pass: FirstPass::Done };
     let host = |claim| Ok::<_, Failure>(Hosted::start(Engine::start(open.clone(), options)?, claim));
     let hosted = claim.map(host).transpose()?;
@@ -171,7 +171,7 @@ fn embed_shared(open: &Arc<OpenVault>, claim: Option<Claim>, output: &Output) ->
     embedded
 }
 
-/// Embeds all that lacks full vectors, with every core. A provider that fails is told of, and leaves the rest for later.
+/// Embeds passages without full vectors, with every core. If the provider fails, warns and stops.
 fn embed(open: &OpenVault, output: &Output) -> Result<usize, Failure> {
     let meter = Meter::start("embedding", "passages embedded in full", output);
     let mut embedded = 0;
@@ -185,11 +185,11 @@ fn embed(open: &OpenVault, output: &Output) -> Result<usize, Failure> {
             }
             Ok(Round::Idle) => break Ok(embedded),
             Err(EmbeddingFailed::Embedder(error)) => {
-                output.warning(&error.to_string(), Some("words are indexed; run this again to embed the rest"));
+                output.warning(&error.to_string(), Some("search by words works; run this again to embed the rest"));
                 break Ok(embedded);
             }
             Err(EmbeddingFailed::Store(error)) => {
-                break Err(Failure::from(error).about("vectors cannot be kept"));
+                break Err(Failure::from(error).about("cannot save vectors"));
             }
         }
     };

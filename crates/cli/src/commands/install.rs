@@ -1,4 +1,4 @@
-//! `quipu install`: connects a client, by putting this program into its settings, and tries the server out.
+//! `quipu install`: connects a client by adding this program to its settings, and tests the server.
 
 use std::path::{Path, PathBuf};
 
@@ -15,21 +15,21 @@ use super::serve::shell_quoted;
 use super::{Failure, Outcome, Shared, connected};
 use crate::install::{self, CLIENTS, Change, Client, ConfigFile, Home, Launch};
 
-/// Connect a client to a vault, or list what is connected.
+/// Connect a client to a vault, or list connected clients.
 ///
-/// Adds this program and the vault to the client's own settings, shows the change, and starts the server once to see that
-/// its tools answer. Nothing else in the settings changes, comments included, and a copy of the file is kept. A server
-/// that is there already keeps its flags and whatever else its entry says. With --scope project the entry goes into the
-/// project's settings (claude-code, cursor, vscode), with paths that hold wherever the project is checked out.
+/// Adds this program and the vault to the client's settings, shows the change, and starts the server once to test it.
+/// Everything else in the settings stays, comments included, and a backup of the file is kept. An existing entry keeps its
+/// flags and its other fields. With --scope project the entry is added to the project's settings (claude-code, cursor,
+/// vscode), with paths relative to the project.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   quipu install claude-code --vault ~/notes       connect Claude Code to ~/notes
   quipu install cursor --dry-run                  show what would change
-  quipu install vscode --scope project --vault docs   for everybody who has this project
-  quipu install zed --name work -- --read-only    under another name, with flags for `quipu serve`
-  quipu install --remove cursor                   disconnect it
-  quipu install --list                            what is connected, and whether it still works
+  quipu install vscode --scope project --vault docs   connect everyone who works on this project
+  quipu install zed --name work -- --read-only    use another name, with flags for `quipu serve`
+  quipu install --remove cursor                   disconnect a client
+  quipu install --list                            list connected clients and check them
 
 JSON fields:
   {client, scope, file, changed, backup, kept_flags, tools}, tools being the number that answered, null when not tested;
@@ -53,13 +53,13 @@ pub(crate) struct Install {
     /// Remove the server from the client's settings.
     #[arg(long)]
     remove: bool,
-    /// Replace or remove a server of that name also when it starts another program.
+    /// Replace or remove a server of that name even if it starts another program.
     #[arg(long)]
     force: bool,
-    /// List what is connected.
+    /// List connected clients.
     #[arg(long, conflicts_with_all = ["client", "remove", "dry_run", "force", "scope", "no_test"])]
     list: bool,
-    /// Pass these flags to `quipu serve`; without any, a server that is there keeps its own.
+    /// Pass these flags to `quipu serve`; without any, an existing entry keeps its flags.
     #[arg(last = true, value_name = "FLAGS", conflicts_with_all = ["list", "remove"])]
     flags: Vec<String>,
     /// Print JSON.
@@ -82,7 +82,7 @@ impl std::fmt::Debug for Client {
 
 fn client_parser() -> impl TypedValueParser<Value = &'static Client> {
     PossibleValuesParser::new(CLIENTS.iter().map(|client| client.name))
-        .map(|name| Client::named(&name).expect("clap lets no other word through"))
+        .map(|name| Client::named(&name).expect("clap rejects other values"))
 }
 
 impl Install {
@@ -115,10 +115,11 @@ impl Install {
         let _lock = if self.dry_run { None } else { Some(install::lock()?) };
         let file = ConfigFile::read(client, path)?;
         if !self.force
-            && let Some(other) = file.stranger(&self.name)?
+            && let Some(other) = file.foreign_server(&self.name)?
         {
-            let message = format!("{} has a server called {} that starts {other}", client.title, self.name);
-            return Err(Failure::failed(message).hint("--name gives this one another name, --force replaces that one"));
+            let (name, title) = (&self.name, client.title);
+            let message = format!("cannot use the name {name}: {title} has a server called {name} that starts {other}");
+            return Err(Failure::failed(message).hint("choose another name with --name, or replace it with --force"));
         }
         let target = Target { client, file: &file, shown: home.shown(file.path()), project: project.as_deref() };
         if self.remove { self.disconnect(&target, &home, output) } else { self.connect(&target, &home, shared, output) }
@@ -131,15 +132,16 @@ impl Install {
         shared: &Shared,
         output: &mut Output,
     ) -> Result<Outcome, Failure> {
-        super::check_served(&self.flags)?;
+        super::check_serve_flags(&self.flags)?;
         let Target { client, file, .. } = *target;
         let keeps = self.flags.is_empty() && !self.force;
-        let kept = if keeps { flags_so_far(file, &self.name)? } else { Vec::new() };
+        let kept = if keeps { existing_flags(file, &self.name)? } else { Vec::new() };
         let launch = target.launch(&find_folder(None, shared)?, self.flags.iter().chain(&kept), output)?;
-        let change = if self.force { file.with_instead(&self.name, &launch)? } else { file.with(&self.name, &launch)? };
+        let change =
+            if self.force { file.with_replaced(&self.name, &launch)? } else { file.with(&self.name, &launch)? };
         let is_changed = change.is_some() && !self.dry_run;
         let backup = match &change {
-            Some(change) if !self.dry_run => change.make(now(), target.project.is_some())?,
+            Some(change) if !self.dry_run => change.apply(now(), target.project.is_some())?,
             _ => None,
         };
         let is_missing = target.project.is_some() && !is_in_path(&launch.program);
@@ -150,12 +152,12 @@ impl Install {
             }
             output.line(&Line::new().bold(match (&change, self.dry_run) {
                 (Some(_), true) => "nothing was changed".to_owned(),
-                (Some(_), false) if is_missing => format!("{} has the entry, and cannot start it yet", client.title),
-                (None, false) if is_missing => format!("{} has the entry already, and cannot start it", client.title),
+                (Some(_), false) if is_missing => format!("{} has the entry, but cannot start it yet", client.title),
+                (None, false) if is_missing => format!("{} already has the entry, but cannot start it", client.title),
                 (Some(_), false) => format!("{} is connected; {}", client.title, client.afterwards),
-                (None, _) => format!("{} is connected already", client.title),
+                (None, _) => format!("{} is already connected", client.title),
             }))?;
-            self.say_more(target, &kept, backup.as_deref().map(|backup| home.shown(backup)), output)?;
+            self.print_details(target, &kept, backup.as_deref().map(|backup| home.shown(backup)), output)?;
         }
         let is_tested = !self.dry_run && !self.no_test;
         let tested = is_tested.then(|| if is_missing { Err(target.not_in_path()) } else { target.test(&launch) });
@@ -164,7 +166,7 @@ impl Install {
         }
         let tools = tested.as_ref().and_then(|tested| tested.as_ref().ok().copied());
         if self.json {
-            output.json(&target.told(is_changed, backup.as_deref(), &kept, tools))?;
+            output.json(&target.to_json(is_changed, backup.as_deref(), &kept, tools))?;
         }
         match tested {
             Some(Err(failure)) => Err(failure),
@@ -176,8 +178,8 @@ impl Install {
         }
     }
 
-    /// What else to know of a connection.
-    fn say_more(
+    /// Prints kept flags, the backup and how to share a project's settings.
+    fn print_details(
         &self,
         target: &Target<'_>,
         kept: &[String],
@@ -186,11 +188,11 @@ impl Install {
     ) -> Result<(), Failure> {
         if !kept.is_empty() {
             let kept = kept.join(" ");
-            let text = format!("its flags stay: {kept}; others behind -- replace them, --force removes them");
+            let text = format!("it keeps its flags: {kept}; flags after -- replace them, --force removes them");
             output.line(&Line::new().dim(text))?;
         }
         if let Some(backup) = backup {
-            output.line(&Line::new().dim(format!("the file as it was is kept in {backup}")))?;
+            output.line(&Line::new().dim(format!("the previous file is kept in {backup}")))?;
         }
         if target.project.is_some() {
             let text = format!(
@@ -212,11 +214,11 @@ impl Install {
             .collect();
         let change = file.without(&self.name)?;
         let backup = match &change {
-            Some(change) if !self.dry_run => change.make(now(), target.project.is_some())?,
+            Some(change) if !self.dry_run => change.apply(now(), target.project.is_some())?,
             _ => None,
         };
         if self.json {
-            output.json(&target.told(change.is_some() && !self.dry_run, backup.as_deref(), &[], None))?;
+            output.json(&target.to_json(change.is_some() && !self.dry_run, backup.as_deref(), &[], None))?;
             return Ok(Outcome::Fine);
         }
         match &change {
@@ -237,13 +239,13 @@ impl Install {
                 .line(&Line::new().plain(format!("{title} is still connected by {other}; `{command}` removes it")))?;
         }
         if let Some(backup) = backup {
-            output.line(&Line::new().dim(format!("the file as it was is kept in {}", home.shown(&backup))))?;
+            output.line(&Line::new().dim(format!("the previous file is kept in {}", home.shown(&backup))))?;
         }
         Ok(Outcome::Fine)
     }
 }
 
-/// The settings that are changed.
+/// The settings to change.
 struct Target<'a> {
     client: &'static Client,
     file: &'a ConfigFile,
@@ -254,7 +256,7 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// How the client starts the server: for the user by absolute paths, in a project by what holds on every machine.
+    /// How the client starts the server: absolute paths for the user, portable ones in a project.
     fn launch<'f>(
         &self,
         vault: &Path,
@@ -265,8 +267,9 @@ impl Target<'_> {
         let vault = match below {
             Some(Some(below)) => self.client.in_project(&as_text(below)?),
             Some(None) => {
-                let message = format!("the vault {} lies outside the project: other machines lack it", vault.display());
-                output.warning(&message, Some("give a folder of the project with --vault, or leave --scope out"));
+                let message =
+                    format!("the vault {} is outside the project, so other machines do not have it", vault.display());
+                output.warning(&message, Some("choose a folder of the project with --vault, or leave --scope out"));
                 as_text(vault)?
             }
             None => as_text(vault)?,
@@ -276,7 +279,7 @@ impl Target<'_> {
         Ok(Launch { program, arguments: arguments.collect() })
     }
 
-    /// Starts the server as the client does. Gives the number of its tools.
+    /// Starts the server as the client does. Returns the number of its tools.
     fn test(&self, launch: &Launch) -> Result<usize, Failure> {
         let folder = self.project.unwrap_or(Path::new("/"));
         let expanded = launch.arguments.iter().map(|argument| self.client.expanded(argument, folder));
@@ -285,7 +288,7 @@ impl Target<'_> {
             let words = std::iter::once(&started.program).chain(&started.arguments).map(|word| shell_quoted(word));
             let command = words.collect::<Vec<_>>().join(" ");
             Failure::failed(format!("cannot use the server that {} starts: {why}", self.client.title))
-                .hint(format!("run `{command}` to see why; --no-test leaves this test out"))
+                .hint(format!("run `{command}` to see why; --no-test skips this test"))
         })
     }
 
@@ -297,7 +300,7 @@ impl Target<'_> {
         .hint(add_to_path())
     }
 
-    fn told(&self, changed: bool, backup: Option<&Path>, kept: &[String], tools: Option<usize>) -> Value {
+    fn to_json(&self, changed: bool, backup: Option<&Path>, kept: &[String], tools: Option<usize>) -> Value {
         json!({
             "client": self.client.name,
             "scope": if self.project.is_some() { "project" } else { "user" },
@@ -318,12 +321,12 @@ fn project_folder(home: &Home) -> Option<PathBuf> {
     (!home.is(folder)).then(|| folder.to_owned())
 }
 
-/// The flags of the server of that name. Not to ask for them again is not to want them gone: one may be `--read-only`.
-fn flags_so_far(file: &ConfigFile, name: &str) -> Result<Vec<String>, Failure> {
+/// The flags of the existing server of that name, which stay unless the user gives others: one may be `--read-only`.
+fn existing_flags(file: &ConfigFile, name: &str) -> Result<Vec<String>, Failure> {
     let known = file.servers()?.into_iter().find(|(known, _)| known == name).and_then(|(_, launch)| launch);
     let words = known.filter(Launch::is_quipu).map(|launch| launch.arguments).unwrap_or_default();
     let mut words = words.into_iter().skip_while(|word| word != "serve").skip(1).peekable();
-    // The vault: this time it is the one that was asked for.
+    // Skips the vault, which is replaced.
     words.next_if(|word| !word.starts_with('-'));
     let mut flags = Vec::new();
     while let Some(word) = words.next() {
@@ -333,15 +336,15 @@ fn flags_so_far(file: &ConfigFile, name: &str) -> Result<Vec<String>, Failure> {
             _ => flags.push(word),
         }
     }
-    super::check_served(&flags).map_err(|failure| {
+    super::check_serve_flags(&flags).map_err(|failure| {
         failure
             .about(&format!("cannot keep the flags that {name} has in {}", file.path().display()))
-            .hint("give others behind --, or leave them out with --force")
+            .hint("give other flags after --, or remove them with --force")
     })?;
     Ok(flags)
 }
 
-/// A path as settings can hold it.
+/// A path as text, which settings need.
 fn as_text(path: &Path) -> Result<String, Failure> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
         let message = format!("cannot write the path {} to settings: it is not UTF-8", path.display());
@@ -349,7 +352,7 @@ fn as_text(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// The lines that are different, and a few around them.
+/// Prints the difference as lines with some context.
 fn show(file: &ConfigFile, change: &Change<'_>, shown: &str, output: &mut Output) -> Result<(), Failure> {
     output.line(&Line::new().dim(shown.to_owned()))?;
     let difference = TextDiff::from_lines(file.before(), &change.after);
@@ -368,14 +371,14 @@ fn show(file: &ConfigFile, change: &Change<'_>, shown: &str, output: &mut Output
 
 const NOT_IN_PATH: &str = "`quipu` is not in the PATH";
 
-/// What to do about it.
+/// The hint for [`NOT_IN_PATH`].
 fn add_to_path() -> String {
     let folder = std::env::current_exe().ok().and_then(|program| program.parent().map(Path::to_owned));
     let folder = folder.map_or_else(|| "its folder".to_owned(), |folder| folder.display().to_string());
     format!("add {folder} to the PATH, or leave --scope out: the entry then has the path of this program")
 }
 
-/// Whether a program is found by its name alone.
+/// Whether the PATH has a program of this name.
 fn is_in_path(program: &str) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -385,7 +388,7 @@ fn is_in_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| is_program(folder.join(program)))
 }
 
-/// Where this program is, by the name that stays when it is replaced by a newer one: a link in the path, if one leads here.
+/// The path of this program. A link in the PATH is preferred: it stays valid when the program is updated.
 fn this_program() -> Result<String, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::failed(format!("cannot find the path of this program: {error}")))?;

@@ -15,13 +15,12 @@ const VARIABLE: &str = "QUIPU_LOG";
 pub(crate) fn start(verbose: u8) -> Result<(), Failure> {
     let filter = match std::env::var(VARIABLE) {
         Ok(text) if !text.trim().is_empty() => EnvFilter::try_new(&text).map_err(|error| {
-            Failure::usage(format!("{VARIABLE}={text}: {error}"))
-                .hint(format!("try {VARIABLE}=debug or {VARIABLE}=warn"))
+            Failure::usage(format!("cannot use {VARIABLE}={text}: {error}"))
+                .hint(format!("set it to a level such as {VARIABLE}=debug or {VARIABLE}=warn"))
         })?,
         _ => EnvFilter::new(match verbose {
-            // Where to find a server is worth a line, also in the log of a service.
-            // The protocol library warns of every error a client is answered with and calls it an error when one leaves;
-            // the watching one warns of every folder that is deleted while it is watched.
+            // The address of a server is logged also by default.
+            // rmcp warns of every error response and reports a disconnect as an error; notify warns of every deleted folder.
             0 => "warn,quipu::listening=info,rmcp=off,notify=error",
             1 => "info",
             _ => "debug",
@@ -38,7 +37,7 @@ pub(crate) fn start(verbose: u8) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The message and the fields of an event, with nothing in them that could begin another line of the log.
+/// The message and the fields of an event, escaped so that they cannot forge another line of the log.
 fn fields() -> impl for<'writer> FormatFields<'writer> + 'static {
     debug_fn(|writer, field, value| {
         let text = format!("{value:?}");

@@ -1,4 +1,4 @@
-//! `quipu merge`: makes one entity of two.
+//! `quipu merge`: merges one entity into another.
 
 use clap::Args;
 use quipu_core::Session;
@@ -6,32 +6,33 @@ use quipu_core::memory::{Entity, EntityId, Memory, MemoryError, name_key};
 use serde_json::{Value, json};
 
 use super::open_vault::VaultLocation;
-use super::output::{Line, Output};
+use super::output::{Line, Output, counted};
 use super::{CLIENT, Failure, Outcome, Shared};
 use crate::compose::OpenMode;
 
-/// Merge two entities that are the same thing.
+/// Merge one entity into another that is the same thing.
 ///
-/// The first becomes part of the second: its name and aliases become aliases, its description is kept where there was none and
-/// becomes an observation where there is another, its observations and relations move. Relations that would say nothing new
-/// go. Clients whose context it was have the second for it. One change in the log, which `quipu undo` takes back.
+/// Deletes the first entity and moves its observations and relations to the second; duplicate relations are deleted. Its
+/// name and aliases become aliases of the second. Its description is used if the second has none, and otherwise becomes an
+/// observation. Clients that have the first as their context get the second. The merge is one change in the log, which
+/// `quipu undo` reverts.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  quipu merge 118 12                          entity 118 becomes part of entity 12
-  quipu merge \"Auth svc\" \"Auth service\"      the same by their names
-  quipu merge 118 12 --dry-run                only say what would happen
+  quipu merge 118 12                          merge entity 118 into entity 12
+  quipu merge \"Auth svc\" \"Auth service\"      merge entities by name
+  quipu merge 118 12 --dry-run                show what would change
 
 JSON fields:
   {dry_run, change, from: {entity_id, name, entity_type}, into: {entity_id, name, entity_type, aliases, description},
    observations, relations, relations_dropped, description_observed}; change is null for a dry run, and
    description_observed is the description that becomes an observation, or null
 
-`quipu call suggest_merges` lists pairs that may be the same.")]
+`quipu call suggest_merges` lists pairs of entities that may be the same.")]
 pub(crate) struct Merge {
-    /// Number or name of the entity to merge, which is deleted.
+    /// Id or name of the entity to merge, which is deleted.
     from: String,
-    /// Number or name of the entity that stays.
+    /// Id or name of the entity that stays.
     into: String,
     /// Show what would change, and change nothing.
     #[arg(long)]
@@ -70,28 +71,30 @@ impl Merge {
             }))?;
             return Ok(Outcome::Fine);
         }
-        let verb = if self.dry_run { "would become" } else { "is now" };
-        let line = format!("entity {} ({}) {verb} part of entity {} ({})", from.id, from.name, into.id, into.name);
+        let (merged, moved) = if self.dry_run { ("would merge", "would move") } else { ("merged", "moved") };
+        let line = format!("{merged} entity {} ({}) into entity {} ({})", from.id, from.name, into.id, into.name);
         output.line(&Line::new().plain(line))?;
         output.line(&Line::new().plain(format!("    aliases: {}", into.aliases.join(", "))))?;
-        let (observations, relations) = (plan.observations, plan.relations);
-        let mut moved = format!("    {observations} observations and {relations} relations with it");
+        let observations = counted(plan.observations, "observation", "observations");
+        let relations = counted(plan.relations, "relation", "relations");
+        let mut moved = format!("    {moved} {observations} and {relations}");
         if plan.relations_dropped > 0 {
-            moved.push_str(&format!("; {} more go, which say nothing new", plan.relations_dropped));
+            let duplicates = counted(plan.relations_dropped, "duplicate relation", "duplicate relations");
+            moved.push_str(&format!(", without {duplicates}"));
         }
         output.line(&Line::new().plain(moved))?;
         if let Some(description) = into.observing_of(from) {
-            let verb = if self.dry_run { "would become" } else { "is now" };
+            let verb = if self.dry_run { "would become" } else { "became" };
             output.line(&Line::new().plain(format!("    its description {verb} an observation: {description}")))?;
         }
         if let Some(change) = change {
-            output.aside(&Line::new().dim(format!("`quipu undo {}` takes it back", change.0)));
+            output.aside(&Line::new().dim(format!("`quipu undo {}` reverts it", change.0)));
         }
         Ok(Outcome::Fine)
     }
 }
 
-/// The entity of a number, or of a name in any case.
+/// The entity with an id, or with a name in any case.
 fn find(memory: &Memory, given: &str) -> Result<EntityId, Failure> {
     if let Ok(number) = given.parse()
         && memory.store().entities(&[EntityId(number)])?.pop().flatten().is_some()
@@ -103,8 +106,8 @@ fn find(memory: &Memory, given: &str) -> Result<EntityId, Failure> {
     let entities = memory.store().entities(&called)?;
     let found = entities.into_iter().flatten().find(|entity| name_key(&entity.name) == key);
     let missing = || {
-        let hint = "`quipu call search_entities '{\"query\": \"…\"}'` finds its number";
-        Failure::failed(format!("there is no entity {given:?}")).hint(hint)
+        let hint = "`quipu call search_entities '{\"query\": \"…\"}'` finds its id";
+        Failure::failed(format!("unknown entity {given:?}")).hint(hint)
     };
     found.map(|entity| entity.id).ok_or_else(missing)
 }

@@ -1,6 +1,6 @@
-//! The command line: which commands there are, and what they share. One file per command, named as the command.
+//! The command line: the commands and what they share. One file per command, named after it.
 //!
-//! Only `output` prints, and only here are errors turned into words and exit codes.
+//! Only `output` prints, and only this file turns errors into messages and exit codes.
 
 mod output;
 
@@ -69,7 +69,7 @@ Exit codes:
   0  success
   1  failure, or a negative answer: nothing found, problems with `doctor --check`,
      stale pages with `stale --fail`
-  2  the command line or the configuration is wrong; nothing was done"
+  2  invalid command line or configuration; nothing was changed"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -80,7 +80,7 @@ struct Cli {
 
 /// Options of every command.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Everywhere")]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Shared {
     /// Use this folder of notes [env: QUIPU_VAULT] [default: the nearest folder upwards with .quipu/, else this one].
     #[arg(long, global = true, value_name = "DIR")]
@@ -88,17 +88,17 @@ pub(crate) struct Shared {
     /// Log more to stderr; -vv logs everything. QUIPU_LOG=quipu=debug sets levels by module.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// The vault, where a server runs a command in place of another process.
+    /// The open vault, where a server runs a command for another process.
     #[arg(skip)]
     served: Option<Arc<OpenVault>>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    // It has by far the most flags.
+    // Boxed: it has by far the most flags.
     Serve(Box<serve::Serve>),
     #[command(flatten)]
-    Asking(Asking),
+    IndexCommand(IndexCommand),
     Audit(audit::Audit),
     Undo(undo::Undo),
     Merge(merge::Merge),
@@ -112,11 +112,11 @@ enum Command {
     Completions(completions::Completions),
 }
 
-/// Commands that need the index. Where a server has it open, they run there: they find it up to date, with vectors, and
-/// what they write is seen at once.
+/// Commands that need the index. If a server has it open they run there: the index is current, has vectors, and clients see
+/// at once what the command writes.
 #[derive(Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Asking {
+enum IndexCommand {
     Index(index::Index),
     Status(status::Status),
     Search(search::Search),
@@ -126,7 +126,7 @@ enum Asking {
     Doctor(doctor::Doctor),
 }
 
-impl Asking {
+impl IndexCommand {
     fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         match self {
             Self::Index(command) => command.run(shared, None, output),
@@ -139,9 +139,9 @@ impl Asking {
         }
     }
 
-    /// The command as it can be run elsewhere, without what is only to be had here: the current folder and stdin. Gives the
-    /// folder of notes, if it names one.
-    fn uproot(&mut self) -> Result<Option<PathBuf>, Failure> {
+    /// Makes the command independent of the current folder and of stdin, so that another process can run it. Returns the
+    /// vault's folder, if the command names one.
+    fn make_portable(&mut self) -> Result<Option<PathBuf>, Failure> {
         match self {
             Self::Index(command) => Ok(command.folder.take()),
             Self::Status(command) => Ok(command.folder.take()),
@@ -156,8 +156,8 @@ impl Asking {
         }
     }
 
-    /// Whether nothing happens twice when it is run twice. `call` has a key by which it is carried out once; what `restore`
-    /// brings back may be what it replaced just before.
+    /// Whether the command may be retried. `call` has a key by which it is applied once; a second `restore` may restore
+    /// what the first one replaced.
     fn again(&self) -> Again {
         match self {
             Self::Restore(_) => Again::No,
@@ -179,9 +179,9 @@ impl Asking {
         }
     }
 
-    /// Runs it in the server that has the vault open, or else here.
-    fn run_where_the_index_is(mut self, shared: Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let folder = self.uproot()?;
+    /// Runs the command in the server that has the vault open, or in this process if there is none.
+    fn run_in_owner(mut self, shared: Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let folder = self.make_portable()?;
         let location = VaultLocation::find(folder.as_deref(), &shared)?;
         let errand = Errand {
             name: self.name(),
@@ -198,16 +198,16 @@ impl Asking {
         let shared = Shared { vault: Some(location.root.clone()), ..shared };
         match (passed, self) {
             (Passed::Printed(Printed { stdout, stderr, code }), _) => {
-                output.print_kept(&stdout, &stderr)?;
-                Ok(Outcome::Elsewhere(code))
+                output.print_captured(&stdout, &stderr)?;
+                Ok(Outcome::Remote(code))
             }
-            (Passed::Busy(holder), Self::Status(command)) => command.run_beside(&location, &holder, output),
+            (Passed::Busy(holder), Self::Status(command)) => command.run_without_index(&location, &holder, output),
             (Passed::Busy(holder), _) => Err(Failure::failed(format!("cannot use the index: {holder} has it open"))
-                .hint("try again when that process has ended")),
+                .hint("run this again when that process has ended")),
             (Passed::Back(claim), Self::Index(command)) => command.run(&shared, claim, output),
             (Passed::Back(claim), command) => {
                 let outcome = command.run(&shared, output);
-                // Nobody else opened the index meanwhile.
+                // Held until here, so that no other process opened the index meanwhile.
                 drop(claim);
                 outcome
             }
@@ -215,18 +215,17 @@ impl Asking {
     }
 }
 
-/// The name under which the command line is in memory's log, and has its context.
+/// The client name of the command line, in memory's log and for its context.
 const CLIENT: &str = "quipu";
 
 /// How a command that did not fail ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// All is well.
     Fine,
-    /// The answer is no: nothing was found, or something is wrong that was asked about. Exit code 1.
+    /// Nothing was found, or the check found a problem. Exit code 1.
     Negative,
-    /// It was run by a server, which said how it ended.
-    Elsewhere(u8),
+    /// A server ran the command and returned this exit code.
+    Remote(u8),
 }
 
 /// Runs the command the program was started with.
@@ -241,14 +240,14 @@ pub(crate) fn run() -> ExitCode {
     })
 }
 
-/// Says why a command failed, if it did, and gives its exit code.
+/// Prints why a command failed, if it did, and returns its exit code.
 fn exit_code(outcome: Result<Outcome, Failure>, output: &mut Output) -> u8 {
     match outcome.and_then(|outcome| output.finish().map(|()| outcome)) {
-        // Whoever reads has seen enough: `quipu status | head -1` is no error.
+        // The reader closed the pipe: `quipu status | head -1` is not an error.
         Ok(Outcome::Fine) | Err(Failure::PipeClosed) => 0,
         Ok(Outcome::Negative) => 1,
-        Ok(Outcome::Elsewhere(code)) => code,
-        Err(Failure::Told { code, message, hint }) => {
+        Ok(Outcome::Remote(code)) => code,
+        Err(Failure::Message { code, message, hint }) => {
             output.error(&message, hint.as_deref());
             code.number()
         }
@@ -259,7 +258,7 @@ fn run_command(cli: Cli, output: &mut Output) -> Result<Outcome, Failure> {
     let Cli { command, shared } = cli;
     match command {
         Command::Serve(command) => command.run(&shared, output),
-        Command::Asking(command) => command.run_where_the_index_is(shared, output),
+        Command::IndexCommand(command) => command.run_in_owner(shared, output),
         Command::Audit(command) => command.run(&shared, output),
         Command::Undo(command) => command.run(&shared, output),
         Command::Merge(command) => command.run(&shared, output),
@@ -274,20 +273,20 @@ fn run_command(cli: Cli, output: &mut Output) -> Result<Outcome, Failure> {
     }
 }
 
-/// Refuses flags with which `serve` would not start, or not for the client that starts it.
-fn check_served(flags: &[String]) -> Result<(), Failure> {
+/// Rejects flags with which `serve` would not start, or would not serve the client that starts it.
+fn check_serve_flags(flags: &[String]) -> Result<(), Failure> {
     let line = ["quipu", "serve", "."].into_iter().chain(flags.iter().map(String::as_str));
     let hint = "`quipu serve --help` lists the flags";
     match Cli::try_parse_from(line) {
         Ok(Cli { command: Command::Serve(serve), .. }) if serve.is_over_http() => {
-            let message = "a client that starts the server speaks to it over standard input, not over HTTP";
-            Err(Failure::usage(message).hint("start `quipu serve --http` by hand, and give the client its address"))
+            let message = "cannot pass --http: a client uses the server that it starts over standard input and output";
+            Err(Failure::usage(message).hint("start `quipu serve --http` yourself, and give the client its address"))
         }
         Ok(_) => Ok(()),
         Err(error) => {
             let said = error.to_string();
             let what = said.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            Err(Failure::usage(format!("`quipu serve` would not start: {what}")).hint(hint))
+            Err(Failure::usage(format!("cannot start `quipu serve` with these flags: {what}")).hint(hint))
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The flags of `serve` that are about tokens from an identity provider.
+//! The flags of `serve` for tokens from an identity provider.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use quipu_server::http::{KeySource, OAuthSettings};
 
-/// Whose tokens are taken besides those of `quipu token`.
+/// The identity provider whose tokens are accepted besides those of `quipu token`.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tokens from an identity provider")]
 pub(crate) struct OAuthOptions {

@@ -1,6 +1,6 @@
-//! The only file that prints. Answers go to stdout, everything else to stderr.
+//! The only file that prints. Results go to stdout, everything else to stderr.
 //!
-//! Text from notes passes through [`harmless`] on its way: a note cannot move the cursor or change the window's title.
+//! Printed text passes through [`without_controls`]: a note cannot move the cursor or change the window's title.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Where a command's words go.
+/// The output of a command.
 pub(crate) struct Output {
     stdout: io::BufWriter<Box<dyn Write + Send + Sync>>,
     stderr: Stderr,
@@ -21,17 +21,16 @@ pub(crate) struct Output {
 }
 
 enum Stderr {
-    /// The process's own.
-    Own,
+    Process,
     /// For another process, which prints it.
-    Kept(Mutex<Vec<u8>>),
+    Captured(Mutex<Vec<u8>>),
 }
 
-/// What was kept of a command's words.
+/// The captured stdout of a command.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
+struct Captured(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Kept {
+impl Write for Captured {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().write(bytes)
     }
@@ -41,7 +40,7 @@ impl Write for Kept {
     }
 }
 
-/// How a piece of a line looks on a terminal. Elsewhere it is plain, so a style never carries meaning of its own.
+/// The style of a piece of a line on a terminal. Elsewhere text is plain, so a style never carries meaning alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
     Plain,
@@ -51,7 +50,7 @@ enum Style {
     Yellow,
 }
 
-/// One line, made of styled pieces.
+/// One line of styled pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Line(Vec<(Style, String)>);
 
@@ -96,9 +95,9 @@ impl Line {
                 Style::Yellow => "33",
             };
             if colour && !code.is_empty() {
-                let _ = write!(text, "\x1b[{code}m{}\x1b[0m", harmless(piece));
+                let _ = write!(text, "\x1b[{code}m{}\x1b[0m", without_controls(piece));
             } else {
-                text.push_str(&harmless(piece));
+                text.push_str(&without_controls(piece));
             }
         }
         text
@@ -106,22 +105,22 @@ impl Line {
 }
 
 impl Output {
-    /// The process's own streams.
+    /// Prints to the streams of this process.
     pub(crate) fn new() -> Self {
         Self {
             stdout: io::BufWriter::new(Box::new(io::stdout())),
-            stderr: Stderr::Own,
+            stderr: Stderr::Process,
             colour_stdout: io::stdout().is_terminal() && wants_colour(),
             colour_stderr: io::stderr().is_terminal() && wants_colour(),
         }
     }
 
-    /// Runs a command for another process and gives what it would have printed, to stdout and to stderr.
-    pub(crate) fn kept<T>(looks: Looks, command: impl FnOnce(&mut Self) -> T) -> (T, String, String) {
-        let stdout = Kept::default();
+    /// Runs a command for another process and returns what it printed to stdout and to stderr.
+    pub(crate) fn capture<T>(looks: Looks, command: impl FnOnce(&mut Self) -> T) -> (T, String, String) {
+        let stdout = Captured::default();
         let mut output = Self {
             stdout: io::BufWriter::new(Box::new(stdout.clone())),
-            stderr: Stderr::Kept(Mutex::default()),
+            stderr: Stderr::Captured(Mutex::default()),
             colour_stdout: looks.colour_stdout,
             colour_stderr: looks.colour_stderr,
         };
@@ -131,41 +130,41 @@ impl Output {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let stdout = std::mem::take(&mut *stdout.0.lock());
         let stderr = match stderr {
-            Stderr::Own => Vec::new(),
-            Stderr::Kept(kept) => kept.into_inner(),
+            Stderr::Process => Vec::new(),
+            Stderr::Captured(text) => text.into_inner(),
         };
         (outcome, text(stdout), text(stderr))
     }
 
-    /// How this looks, for the process that runs a command in its place.
+    /// The style of this output, for the process that runs a command for this one.
     pub(crate) fn looks(&self) -> Looks {
         Looks { colour_stdout: self.colour_stdout, colour_stderr: self.colour_stderr }
     }
 
-    /// Prints what another process would have printed.
-    pub(crate) fn print_kept(&mut self, stdout: &str, stderr: &str) -> Result<(), Failure> {
+    /// Prints what another process captured.
+    pub(crate) fn print_captured(&mut self, stdout: &str, stderr: &str) -> Result<(), Failure> {
         let _ = io::stderr().lock().write_all(stderr.as_bytes());
         self.write(stdout)
     }
 
-    /// Whether a person watches stderr, so that something may move there.
-    pub(crate) fn is_watched(&self) -> bool {
-        matches!(self.stderr, Stderr::Own) && io::stderr().is_terminal()
+    /// Whether stderr is a terminal, which can show a progress bar.
+    pub(crate) fn is_terminal(&self) -> bool {
+        matches!(self.stderr, Stderr::Process) && io::stderr().is_terminal()
     }
 
-    /// A line of the answer.
+    /// Prints a line of the result.
     pub(crate) fn line(&mut self, line: &Line) -> Result<(), Failure> {
         let text = line.render(self.colour_stdout);
         self.write(&text)?;
         self.write("\n")
     }
 
-    /// An empty line of the answer.
+    /// Prints an empty line of the result.
     pub(crate) fn blank(&mut self) -> Result<(), Failure> {
         self.write("\n")
     }
 
-    /// The answer as one line of JSON.
+    /// Prints the result as one line of JSON.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         let text =
             serde_json::to_string(value).map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))?;
@@ -173,37 +172,37 @@ impl Output {
         self.write("\n")
     }
 
-    /// Text that is already what the reader expects, such as a shell script.
+    /// Prints bytes unchanged, such as a shell script.
     pub(crate) fn verbatim(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.stdout.write_all(bytes).map_err(|error| lost(&error))
+        self.stdout.write_all(bytes).map_err(|error| write_failure(&error))
     }
 
-    /// Where an answer goes that is too long to be held. JSON only: what a terminal would obey is escaped as JSON does.
+    /// A writer for a long JSON result. Control characters that a terminal would obey are escaped.
     pub(crate) fn writer(&mut self) -> impl Write + '_ {
         JsonWriter(&mut self.stdout)
     }
 
-    /// Makes sure that all of the answer has left. A full disk behind `>` shows here.
+    /// Flushes stdout, which reports a full disk behind `>`.
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
-        self.stdout.flush().map_err(|error| lost(&error))
+        self.stdout.flush().map_err(|error| write_failure(&error))
     }
 
-    /// A line beside the answer, on stderr.
+    /// Prints a line on stderr.
     pub(crate) fn aside(&self, line: &Line) {
         let line = line.render(self.colour_stderr);
         let _ = match &self.stderr {
-            Stderr::Own => writeln!(io::stderr().lock(), "{line}"),
-            Stderr::Kept(kept) => writeln!(kept.lock(), "{line}"),
+            Stderr::Process => writeln!(io::stderr().lock(), "{line}"),
+            Stderr::Captured(text) => writeln!(text.lock(), "{line}"),
         };
     }
 
-    /// Something odd that did not stop the command, and what to do.
+    /// Prints a problem that did not stop the command, and what to do.
     pub(crate) fn warning(&self, message: &str, hint: Option<&str>) {
         self.aside(&Line::new().yellow("warning: ").plain(message));
         self.hint(hint);
     }
 
-    /// Why the command failed, and what to do.
+    /// Prints why the command failed, and what to do.
     pub(crate) fn error(&self, message: &str, hint: Option<&str>) {
         self.aside(&Line::new().red("error: ").plain(message));
         self.hint(hint);
@@ -215,18 +214,18 @@ impl Output {
         }
     }
 
-    /// Help, version, or what is wrong with the command line, as clap puts it.
+    /// Prints help, the version, or a usage error of clap.
     pub(crate) fn clap(&self, error: &clap::Error) {
-        // A closed pipe after `quipu --help | head` is fine, and there is nobody to tell of anything else.
+        // A closed pipe after `quipu --help | head` is fine, and other errors could not be printed either.
         let _ = error.print();
     }
 
     fn write(&mut self, text: &str) -> Result<(), Failure> {
-        self.stdout.write_all(text.as_bytes()).map_err(|error| lost(&error))
+        self.stdout.write_all(text.as_bytes()).map_err(|error| write_failure(&error))
     }
 }
 
-/// Escapes JSON on its way. Whoever writes it gives whole characters at a time, as every JSON library does.
+/// Escapes control characters in JSON. serde_json writes whole characters at a time.
 struct JsonWriter<W>(W);
 
 impl<W: Write> Write for JsonWriter<W> {
@@ -243,38 +242,44 @@ impl<W: Write> Write for JsonWriter<W> {
     }
 }
 
-/// Whether the person wants colour at all, see <https://no-color.org>.
+/// Whether the environment allows colour, see <https://no-color.org>.
 pub(crate) fn wants_colour() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-fn lost(error: &io::Error) -> Failure {
+fn write_failure(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::PipeClosed,
-        _ => Failure::failed(format!("cannot write the answer: {error}")),
+        _ => Failure::failed(format!("cannot write the output: {error}")),
     }
 }
 
-/// Control characters as pictures: `ESC` becomes `␛`. Line ends and tabs become spaces, so a line stays a line.
-fn harmless(text: &str) -> String {
+/// A number with its noun: `1 entity`, `2 entities`.
+pub(crate) fn counted<N: Copy + std::fmt::Display + PartialEq + From<u8>>(number: N, one: &str, many: &str) -> String {
+    let noun = if number == N::from(1) { one } else { many };
+    format!("{number} {noun}")
+}
+
+/// Replaces control characters by symbols (`ESC` becomes `␛`), and line ends and tabs by spaces, so that it stays one line.
+fn without_controls(text: &str) -> String {
     let picture = |c: char| match c {
         '\n' | '\r' | '\t' => ' ',
         '\0'..='\x1f' => char::from_u32(0x2400 + c as u32).unwrap_or(char::REPLACEMENT_CHARACTER),
         '\x7f' => '␡',
-        // The last two ranges turn the direction of what stands around them.
+        // The last two ranges change the direction of the text around them.
         '\u{80}'..='\u{9f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
         c => c,
     };
     text.chars().map(picture).collect()
 }
 
-/// JSON escapes the first 32 control characters itself; terminals also obey some of those above 127.
+/// JSON escapes the first 32 control characters; terminals also obey some above 127.
 fn escape_for_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
-            // Outside a string there is none of these, so an escape is always in its place.
+            // These occur only inside strings, where an escape is valid.
             '\x7f'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
                 let _ = write!(text, "\\u{:04x}", c as u32);
             }
@@ -289,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_cannot_speak_to_the_terminal() {
+    fn control_characters_of_notes_do_not_reach_the_terminal() {
         let title = "\x1b]0;owned\x07 red\x1b[31m \u{9b}2J bell\x07\r\nnext\ttab";
         let line = Line::new().bold(title).render(false);
         assert_eq!(line, "␛]0;owned␇ red␛[31m \u{fffd}2J bell␇  next tab");
@@ -299,8 +304,8 @@ mod tests {
     }
 
     #[test]
-    fn right_to_left_text_is_left_alone() {
-        assert_eq!(harmless("שלום \u{200f}日本語 e\u{301}"), "שלום \u{200f}日本語 e\u{301}");
+    fn right_to_left_text_is_unchanged() {
+        assert_eq!(without_controls("שלום \u{200f}日本語 e\u{301}"), "שלום \u{200f}日本語 e\u{301}");
     }
 
     #[test]

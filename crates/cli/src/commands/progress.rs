@@ -1,5 +1,4 @@
-//! How far the indexing is, on stderr: a bar on a terminal after a second, elsewhere a line at the start and one at the
-//! end, and only when it takes so long that somebody wonders.
+//! Progress on stderr: on a terminal a bar after a second, elsewhere one line after three seconds and one at the end.
 
 use std::time::{Duration, Instant};
 
@@ -34,12 +33,12 @@ impl Meter {
             doing,
             counted,
             started: Instant::now(),
-            on_terminal: output.is_watched(),
+            on_terminal: output.is_terminal(),
             shown: Mutex::new(Shown::Nothing),
         }
     }
 
-    /// Takes in how far the pass is. Called from any thread.
+    /// Shows the progress. Called from any thread.
     pub(crate) fn update(&self, progress: Progress, output: &Output) {
         let Progress { done, total } = progress;
         let elapsed = self.started.elapsed();
@@ -68,7 +67,7 @@ impl Meter {
         bar
     }
 
-    /// Clears the bar; says so where a line had been started. Returns how long it took.
+    /// Clears the bar, or prints the final line. Returns how long the pass took.
     pub(crate) fn finish(&self, output: &Output) -> Duration {
         let elapsed = self.started.elapsed();
         let mut shown = self.shown.lock();
@@ -81,10 +80,9 @@ impl Meter {
     }
 }
 
-/// Does something that may take long, and says what on stderr while it does: on a terminal after a second, elsewhere once
-/// and only when somebody would wonder.
+/// Runs `work`, and if it takes long shows `what` on stderr: on a terminal after a second, elsewhere after three.
 pub(crate) fn waiting<T>(what: impl FnOnce() -> String + Send, output: &Output, work: impl FnOnce() -> T) -> T {
-    let on_terminal = output.is_watched();
+    let on_terminal = output.is_terminal();
     let (done, is_done) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {

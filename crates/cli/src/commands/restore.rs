@@ -1,4 +1,4 @@
-//! `quipu restore`: lists what writes replaced or deleted, and brings a version back.
+//! `quipu restore`: lists replaced and deleted versions of notes, and restores one.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -15,20 +15,20 @@ use crate::compose::OpenMode;
 
 /// List replaced and deleted versions of notes, or restore one.
 ///
-/// Every write through quipu keeps what it replaces. Without an id this lists those versions, newest first; with one it
-/// brings the newest of them back to where it was. A file that is there now is kept in its turn. `quipu serve` removes
-/// versions older than the setting `trash_days`, 90 if unset.
+/// Every write through quipu keeps the version it replaces. Without an id, lists these versions, newest first. With an id,
+/// restores the newest version of that note to its path; the current file is kept as another version. `quipu serve` deletes
+/// versions older than the setting `trash_days` (default 90).
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
   quipu restore                    list every version kept, newest first
-  quipu restore station/power.md   bring back the newest version kept of that note
+  quipu restore station/power.md   restore the newest version of that note
   quipu restore station/power.md --version 20260131T093000.123456789Z-000-deleted/station/Power.md
 
 JSON fields:
   a list: [{version, path, at, reason, bytes}], reason one of \"deleted\", \"replaced\", \"moved\"
-  an id:  {path, version, replaced, copies}, replaced being the version the present file is now kept as, or null;
-          copies[] are notes in the same folder with the same text, such as the one that this was moved to")]
+  an id:  {path, version, replaced, copies}, replaced being the version that the previous file is kept as, or null;
+          copies[] are notes in the same folder with the same text, such as the one that the note was moved to")]
 pub(crate) struct Restore {
     /// Path of the note from the vault's root, in any case.
     id: Option<String>,
@@ -82,26 +82,27 @@ impl Restore {
             output.json(&Restored { path, version, replaced, copies: &copies })?;
             return Ok(Outcome::Fine);
         }
-        let path = Line::new().bold(wanted.path.to_string());
+        let path = wanted.path.to_string();
         if was_there && replaced.is_none() {
-            output.line(&path.plain(" is that version already; nothing was changed"))?;
+            output.line(&Line::new().bold(path).plain(" already has that version; nothing was changed"))?;
             return Ok(Outcome::Fine);
         }
-        output.line(&path.plain(format!(" is again as it was {} at {}", before(wanted.reason), at(wanted))))?;
+        let version = format!(" to the version {} at {}", reason(wanted.reason), at(wanted));
+        output.line(&Line::new().plain("restored ").bold(path).plain(version))?;
         output.line(&Line::new().plain(match replaced {
-            Some(replaced) => format!("the file that was there is kept as {}", replaced.version),
-            None => "no file was there".to_owned(),
+            Some(replaced) => format!("the previous file is kept as {}", replaced.version),
+            None => "there was no previous file".to_owned(),
         }))?;
         for copy in &copies {
             output.warning(
                 &format!("{copy} has the same text: there are two copies now"),
                 Some(&format!(
-                    "to keep one only, `quipu call delete_node '{{\"id\": \"{copy}\"}}'` moves that one to the trash"
+                    "to keep only one, `quipu call delete_node '{{\"id\": \"{copy}\"}}'` moves that one to the trash"
                 )),
             );
         }
         if wanted.reason == TrashReason::Moved && copies.is_empty() {
-            output.aside(&Line::new().dim("the note was moved then: what it became is left as it is"));
+            output.aside(&Line::new().dim("the note had been moved; its file at the new path was not changed"));
         }
         Ok(Outcome::Fine)
     }
@@ -111,15 +112,15 @@ impl Restore {
         let versions = || kept.iter().filter(|version| version.path.note_id() == wanted);
         let found = match &self.version {
             Some(version) => versions().find(|kept| kept.version == *version),
-            // Two files may differ in case only: the one spelled just so first.
+            // Two paths may differ only in case: the exact spelling first.
             None => versions().find(|kept| kept.path.as_str() == id).or_else(|| versions().next()),
         };
         found.ok_or_else(|| {
             let message = match &self.version {
-                Some(version) => format!("there is no version {version} of {id}"),
-                None => format!("no version of {id} is kept"),
+                Some(version) => format!("cannot restore {id}: it has no version {version}"),
+                None => format!("cannot restore {id}: no version of it is kept"),
             };
-            Failure::failed(message).hint("`quipu restore` lists what is kept")
+            Failure::failed(message).hint("`quipu restore` lists the kept versions")
         })
     }
 
@@ -128,7 +129,8 @@ impl Restore {
             return output.json(&kept.iter().map(row).collect::<Vec<_>>());
         }
         if kept.is_empty() {
-            output.aside(&Line::new().plain("nothing is kept: no note has been replaced or deleted through quipu"));
+            output
+                .aside(&Line::new().plain("no versions are kept: no note has been replaced or deleted through quipu"));
         }
         for version in kept {
             let Row { path, at, reason, bytes, version } = row(version);
@@ -140,7 +142,7 @@ impl Restore {
     }
 }
 
-/// Other notes of the same folder, where a rename leaves a note, that have the same text behind the frontmatter.
+/// Other notes in the same folder with the same text after the frontmatter: a rename leaves a note in its folder.
 fn copies(knowledge: &Knowledge, path: &VaultPath) -> Vec<String> {
     let snapshot = knowledge.snapshot();
     let Some(key) = snapshot.find_exact(path) else { return Vec::new() };
@@ -154,23 +156,19 @@ fn copies(knowledge: &Knowledge, path: &VaultPath) -> Vec<String> {
 }
 
 fn kept(knowledge: &Knowledge) -> Result<Vec<TrashedFile>, Failure> {
-    knowledge.trashed().map_err(|error| Failure::failed(format!("cannot list what is kept: {error}")))
+    knowledge.trashed().map_err(|error| Failure::failed(format!("cannot list the kept versions: {error}")))
 }
 
 fn row(kept: &TrashedFile) -> Row<'_> {
-    let reason = match kept.reason {
+    let path = kept.path.as_str();
+    Row { version: &kept.version, path, at: at(kept), reason: reason(kept.reason), bytes: kept.size }
+}
+
+fn reason(reason: TrashReason) -> &'static str {
+    match reason {
         TrashReason::Deleted => "deleted",
         TrashReason::Replaced => "replaced",
         TrashReason::Moved => "moved",
-    };
-    Row { version: &kept.version, path: kept.path.as_str(), at: at(kept), reason, bytes: kept.size }
-}
-
-fn before(reason: TrashReason) -> &'static str {
-    match reason {
-        TrashReason::Deleted => "before it was deleted",
-        TrashReason::Replaced => "before it was replaced",
-        TrashReason::Moved => "before it was moved",
     }
 }
 

@@ -1,4 +1,4 @@
-//! `quipu search`: the search of the agents, by meaning, words and links, or by words alone.
+//! `quipu search`: the agents' search by meaning, words and links, or a search by words alone.
 
 use clap::Args;
 use quipu_core::Session;
@@ -15,9 +15,9 @@ use crate::compose::OpenMode;
 
 /// Search the notes by meaning and words, or with --words by words alone.
 ///
-/// Finds notes as the tool `search` does for an agent, best first, each with its best section. With --words it finds
-/// sections that have the words as a phrase, else all of them, else some; the answer says which. Any script works, and
-/// words need no quotes.
+/// Finds notes as the tool `search` does for an agent, best first, each with its best section. With --words, finds sections
+/// with the words as a phrase, else with all of them, else with some, and says which. Any script works, and words need no
+/// quotes.
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
@@ -33,7 +33,7 @@ JSON fields:
   hits[]    {path, title, heading, line, snippet, score}; heading is null before a note's first one;
             scores from 0 to 1 compare between searches, with --words within one answer only
 
-Finding nothing is exit code 1, as with grep.")]
+The exit code is 1 when nothing is found, as with grep.")]
 pub(crate) struct Search {
     /// Words or a question.
     #[arg(required = true, value_name = "WORDS")]
@@ -72,7 +72,8 @@ impl Search {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let query = self.query.join(" ");
         if query.trim().is_empty() {
-            return Err(Failure::usage("cannot search for nothing").hint("try: quipu search frozen anemometer"));
+            return Err(Failure::usage("cannot search: the query is empty")
+                .hint("give words, for instance: quipu search frozen anemometer"));
         }
         let ready = VaultLocation::find(None, shared)?.open_indexed(OpenMode::Existing, output)?;
         let limit = usize::from(self.limit);
@@ -92,7 +93,7 @@ impl Search {
     }
 }
 
-/// The search that agents use: notes by meaning, words and links, each shown by its best section.
+/// The search that agents use, with the best section of each note.
 fn by_everything(ready: &IndexedVault, query: String, limit: usize, output: &Output) -> Result<Answer, Failure> {
     let knowledge = &ready.open.knowledge;
     let by = if knowledge.searches_by_meaning_alone() { By::Meaning } else { By::Everything };
@@ -112,8 +113,7 @@ fn by_everything(ready: &IndexedVault, query: String, limit: usize, output: &Out
     Ok(Answer { query, matched, hits })
 }
 
-/// A section as it is shown. Between the search and the reading the note or its file may have gone or shrunk: then it is
-/// no longer a hit.
+/// A section as a hit. `None` if the note was deleted or shortened after the search.
 fn hit(
     ready: &IndexedVault,
     path: &VaultPath,

@@ -1,6 +1,6 @@
-//! `quipu serve`: opens the vault, keeps its index current, and lets clients in.
+//! `quipu serve`: opens the vault, keeps its index current, and serves clients.
 //!
-//! It answers at once; indexing and watching begin beside.
+//! It answers at once; indexing and watching start in the background.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -29,18 +29,18 @@ use crate::install::CLIENTS;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  quipu serve ~/notes                          on a terminal: says how to connect a client
-  claude mcp add quipu -- quipu serve ~/notes  connects Claude Code
-  quipu serve ~/notes --http 127.0.0.1:7777    serves at http://127.0.0.1:7777/mcp
+  quipu serve ~/notes                          on a terminal, show how to connect a client
+  claude mcp add quipu -- quipu serve ~/notes  connect Claude Code
+  quipu serve ~/notes --http 127.0.0.1:7777    serve at http://127.0.0.1:7777/mcp
   quipu serve ~/notes --http 0.0.0.0:7777 --tls-cert cert.pem --tls-key key.pem
-                                               serves other machines, whose clients need tokens
-  quipu serve ~/notes --read-only              offers no tool that changes anything
-  quipu serve ~/notes --toolsets notes         offers one toolset only")]
+                                               serve other machines, whose clients need tokens
+  quipu serve ~/notes --read-only              offer no tool that changes anything
+  quipu serve ~/notes --toolsets notes         offer one toolset only")]
 pub(crate) struct Serve {
     /// Folder of notes.
     #[arg(value_name = "VAULT")]
     folder: Option<PathBuf>,
-    /// Do not watch the files for changes by other programs; a note that is read is still as it is on disk.
+    /// Do not watch files for changes by other programs; notes are still read from disk.
     #[arg(long)]
     no_watch: bool,
     /// Offer only these toolsets, separated by commas [default: all].
@@ -55,7 +55,7 @@ pub(crate) struct Serve {
 
 fn toolset_parser() -> impl TypedValueParser<Value = Toolset> {
     PossibleValuesParser::new(Toolset::ALL.map(Toolset::name))
-        .map(|name| Toolset::from_name(&name).expect("clap lets no other word through"))
+        .map(|name| Toolset::from_name(&name).expect("clap rejects other values"))
 }
 
 impl Serve {
@@ -106,7 +106,7 @@ impl Serve {
     }
 }
 
-/// Tells a person at a terminal what is served and how to connect a client.
+/// Prints what is served and how to connect a client.
 fn greet(root: &Path, tools: usize, owner: Option<u32>, http: Option<&Settings>, output: &Output) {
     let vault = root.display().to_string();
     let way = match http {
@@ -136,20 +136,20 @@ fn greet(root: &Path, tools: usize, owner: Option<u32>, http: Option<&Settings>,
     let say = |line: Line| output.aside(&line);
     say(Line::new().plain("serving ").bold(vault.clone()).plain(format!(" {way}, {tools} tools")));
     if let Some(owner) = owner {
-        say(Line::new().dim(format!("Process {owner} has the vault open already; this one passes calls on to it.")));
+        say(Line::new().dim(format!("Process {owner} already has the vault open; this process forwards calls to it.")));
     }
-    say(Line::new().dim("Clients start this command themselves; Ctrl-C ends this one. To connect a client:"));
+    say(Line::new().dim("Clients start this command themselves; Ctrl-C stops this one. To connect a client:"));
     if http.is_none() {
         say(Line::new().plain(format!("  quipu install CLIENT --vault {}", shell_quoted(&vault))));
         let names = CLIENTS.iter().map(|client| client.name).collect::<Vec<_>>().join(", ");
         say(Line::new().dim(format!("where CLIENT is one of {names}; or by hand:")));
     }
     say(Line::new().plain(format!("  {claude}")));
-    say(Line::new().dim("or, in the settings of other clients:"));
+    say(Line::new().dim("or add this to the settings of another client:"));
     say(Line::new().plain(format!("  {}", json!({ "mcpServers": { "quipu": server } }))));
 }
 
-/// A word as a shell takes it literally.
+/// A word quoted for a shell.
 pub(super) fn shell_quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn the_greeting_names_the_command_that_connects_a_client() {
         let greeting = |http: Option<&Settings>| {
-            Output::kept(Looks::default(), |output| greet(Path::new("/my notes"), 42, None, http, output)).2
+            Output::capture(Looks::default(), |output| greet(Path::new("/my notes"), 42, None, http, output)).2
         };
         let said = greeting(None);
         assert!(said.starts_with("serving /my notes over standard input and output, 42 tools\n"), "{said}");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_survives_the_shell() {
+    fn paths_are_quoted_for_the_shell() {
         assert_eq!(shell_quoted("/home/me/notes"), "/home/me/notes");
         assert_eq!(shell_quoted("/home/me/My Notes"), "'/home/me/My Notes'");
         assert_eq!(shell_quoted("it's $HOME"), r"'it'\''s $HOME'");

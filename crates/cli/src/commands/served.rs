@@ -1,4 +1,4 @@
-//! A vault that this program opened, as the server uses it: with the commands that other processes have it run.
+//! Implements the server's view of an open vault, including commands that the server runs for other processes.
 
 use std::io;
 use std::path::Path;
@@ -16,7 +16,7 @@ use quipu_vault::{WatchEvent, WatchOptions, watch};
 use serde_json::Value;
 
 use super::output::Output;
-use super::{Asking, Failure, Shared, exit_code};
+use super::{Failure, IndexCommand, Shared, exit_code};
 use crate::compose::{InMemoryReason, IndexLocation, OpenVault};
 
 impl ServedVault for OpenVault {
@@ -76,17 +76,17 @@ impl ServedVault for OpenVault {
     }
 
     fn run_command(self: Arc<Self>, engine: &Engine, command: Value, looks: Looks) -> Printed {
-        run_for(&self, engine, command, looks)
+        run_for_peer(&self, engine, command, looks)
     }
 }
 
-/// Runs a command that another process was given, over the vault that this one has open.
-fn run_for(open: &Arc<OpenVault>, engine: &Engine, command: Value, looks: Looks) -> Printed {
+/// Runs a command for another process, over the vault that this process has open.
+fn run_for_peer(open: &Arc<OpenVault>, engine: &Engine, command: Value, looks: Looks) -> Printed {
     let shared = Shared { vault: Some(open.vault.root().to_owned()), verbose: 0, served: Some(open.clone()) };
-    let (code, stdout, stderr) = Output::kept(looks, |output| {
-        let outcome = match serde_json::from_value::<Asking>(command) {
-            // It answers at once, whatever else goes on.
-            Ok(Asking::Status(command)) if !engine.progress().is_over => {
+    let (code, stdout, stderr) = Output::capture(looks, |output| {
+        let outcome = match serde_json::from_value::<IndexCommand>(command) {
+            // `status` never waits.
+            Ok(IndexCommand::Status(command)) if !engine.progress().is_over => {
                 command.run_while_reading(open, engine.progress().files, output)
             }
             Ok(command) => {
@@ -97,11 +97,13 @@ fn run_for(open: &Arc<OpenVault>, engine: &Engine, command: Value, looks: Looks)
                         "cannot answer yet: the server (process {}) is still reading the vault, {files} files so far",
                         std::process::id()
                     ))
-                    .hint("try again in a minute; `quipu status` shows how far it is")),
+                    .hint("retry in a minute; `quipu status` shows the progress")),
                 }
             }
-            Err(error) => Err(Failure::failed(format!("the running server does not know this command: {error}"))
-                .hint("let all clients of this vault use the same version of quipu")),
+            Err(error) => {
+                Err(Failure::failed(format!("cannot run this in the running server: unknown command: {error}"))
+                    .hint("use the same version of quipu for all clients of this vault"))
+            }
         };
         exit_code(outcome, output)
     });

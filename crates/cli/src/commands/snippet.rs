@@ -1,4 +1,4 @@
-//! The line of a section that shows best why it was found.
+//! The line of a section that best matches a query.
 
 use std::ops::Range;
 
@@ -7,8 +7,8 @@ use quipu_core::search::{best_line, excerpt};
 /// Characters of a line that are shown.
 const WIDTH: usize = 110;
 
-/// The number, from 1, and the text of the line with most of the query's words: the first of them, else the first that
-/// is not blank. A long line is cut around the words.
+/// Number, from 1, and text of the first line with most of the query's words, else of the first line that is not blank.
+/// A long line is cut around the words.
 pub(crate) fn snippet(text: &str, section: Range<usize>, query: &str) -> (usize, String) {
     let line = best_line(&text[section.clone()], query);
     let (start, end) = (section.start + line.start, section.start + line.end);
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_with_most_words_speaks_for_its_section() {
+    fn the_line_with_most_words_is_the_snippet() {
         let text = "## Ice\n\nThe vane moves.\nThe CUPS froze at night.\nThe cups are cups.\n";
         assert_eq!(snippet(text, 7..text.len(), "cups froze"), (4, "The CUPS froze at night.".into()));
         assert_eq!(snippet(text, 7..text.len(), "freezing nights"), (4, "The CUPS froze at night.".into()));

@@ -103,7 +103,7 @@ impl Stale {
         } else {
             answer.print(output)?;
         }
-        // What could not be compared may be stale, and a check that passes without looking is none.
+        // A source that could not be compared may have changed, so the check must not pass.
         let fails = self.fail && (answer.counts.stale > 0 || !answer.unknown.is_empty());
         Ok(if fails { Outcome::Negative } else { Outcome::Fine })
     }
@@ -120,7 +120,7 @@ fn look(ready: &IndexedVault, output: &Output) -> Answer {
     let has_history = root.ancestors().any(|folder| folder.join(".git").exists());
     if !has_history && !sourced.is_empty() && ready.open.index == IndexLocation::Memory(InMemoryReason::Missing) {
         warnings
-            .push("there is neither git nor an index to remember the past; `quipu index` begins to remember".into());
+            .push("cannot compare with the past: there is neither git nor an index; `quipu index` creates one".into());
     }
     for note in snapshot.files().map(|key| snapshot.note(key)) {
         let unusable = note.property("source_refs").map(unusable_refs).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `quipu status`: what the vault and its memory hold, and the state of the index.
+//! `quipu status`: counts of the vault and its memory, and the state of the index.
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +16,9 @@ use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared, change};
 use crate::compose::{self, InMemoryReason, IndexLocation, OpenMemory, OpenMode, OpenVault};
 
-/// Show what the vault and its memory hold, and the state of the index.
+/// Show counts of the vault and its memory, and the state of the index.
 ///
-/// Brings the index up to date first, unless another process is doing that: then it answers at once from what is known.
+/// Updates the index first. While another process updates it, shows what is known without waiting.
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
@@ -31,7 +31,7 @@ JSON fields:
   links.resolved, .broken    links, each target once for each note; attachments are neither
   links.advice               what to do when there are many links and almost none resolves, else null
   tags                       different tags
-  index.place                the folder, or null when the index lives in memory
+  index.place                the folder, or null when the index is in memory
   index.owner                \"none\", or \"other\" while another process has the index open
   index.bytes, .written_at   size and time of its files before this command; null when there are none
   embedding.passages, .embedded, .full   texts to search by meaning, those with a vector, and those
@@ -39,10 +39,10 @@ JSON fields:
   memory.entities, .observations, .relations, .changes    what agents remember
   memory.last_change         {at, client, tool} of the newest change; null before the first
   memory.health              \"ok\", or why memory cannot be used; `quipu verify` checks every row
-  since.added, .changed, .removed   what this command had to take in to be up to date
+  since.added, .changed, .removed   notes that this command indexed or removed
   ms                         how long that took
-  busy                       the process that is updating the index, null when none is; while it is,
-                             notes counts files, and links, tags, embedding and since are null")]
+  busy                       the process that is updating the index, or null; while one is, notes
+                             counts files, and links, tags, embedding and since are null")]
 pub(crate) struct Status {
     /// Folder of notes.
     #[arg(value_name = "VAULT")]
@@ -59,9 +59,9 @@ struct Answer {
     links: Option<Links>,
     tags: Option<usize>,
     index: Index,
-    /// Null without an embedder.
+    /// `None` without an embedder.
     embedding: Option<Embedding>,
-    memory: Remembered,
+    memory: MemoryStatus,
     since: Option<Since>,
     ms: u64,
     busy: Option<String>,
@@ -98,7 +98,7 @@ struct Since {
 
 /// What memory holds.
 #[derive(Serialize)]
-struct Remembered {
+struct MemoryStatus {
     entities: u64,
     observations: u64,
     relations: u64,
@@ -117,7 +117,7 @@ struct LastChange {
 impl Status {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let location = VaultLocation::find(self.folder.as_deref(), shared)?;
-        // Looked at first: bringing the index up to date writes to it.
+        // Before the update, which writes to these files.
         let files = files_below(&compose::index_folder(&location.root));
         let is_served = location.is_served();
         let ready = location.open_indexed(OpenMode::Existing, output)?;
@@ -133,7 +133,7 @@ impl Status {
             links: Some(count_links(&snapshot)),
             tags: Some(count_tags(&snapshot)),
             index: Index::of(place, is_others, files.as_ref()),
-            // Of an index that is not ours to look into nothing is known.
+            // Only of the index on disk: one in memory has no vectors.
             embedding: ready
                 .open
                 .knowledge
@@ -141,7 +141,7 @@ impl Status {
                 .filter(|_| matches!(ready.open.index, IndexLocation::Folder(_)))
                 .and_then(Result::ok)
                 .map(|Coverage { passages, embedded, full }| Embedding { passages, embedded, full }),
-            memory: Remembered::of(ready.open.memory.as_ref().map_err(ToString::to_string)),
+            memory: MemoryStatus::of(ready.open.memory.as_ref().map_err(ToString::to_string)),
             since: Some(Since {
                 added: ready.report.added,
                 changed: ready.report.changed,
@@ -153,8 +153,8 @@ impl Status {
         self.show(&answer, &ready.open.index, output)
     }
 
-    /// Answers without the index, which another process has open and is not ready to share.
-    pub(super) fn run_beside(
+    /// Answers without the index, which another process has open and does not share yet.
+    pub(super) fn run_without_index(
         self,
         location: &VaultLocation,
         holder: &Card,
@@ -196,7 +196,7 @@ impl Status {
             tags: None,
             index: Index::of(Some(&folder), true, files.as_ref()),
             embedding: None,
-            memory: Remembered::of(memory),
+            memory: MemoryStatus::of(memory),
             since: None,
             ms: 0,
             busy: Some(busy),
@@ -225,7 +225,7 @@ impl Index {
     }
 }
 
-impl Remembered {
+impl MemoryStatus {
     fn of(memory: Result<&OpenMemory, String>) -> Self {
         let counted = memory.and_then(|open| Self::count(&**open.memory.store()).map_err(|error| error.to_string()));
         counted.unwrap_or_else(|why| Self {
@@ -289,7 +289,7 @@ impl Answer {
         };
         let index = match (place, &self.busy) {
             (IndexLocation::Folder(folder), Some(busy)) => format!("{}, {kept}; {busy}", folder.display()),
-            // Run by the process that has it open.
+            // This runs in the process that has the index open.
             (IndexLocation::Folder(folder), None) if self.index.owner == "other" => {
                 format!("{}, {kept}, in use by process {}", folder.display(), std::process::id())
             }
@@ -304,7 +304,7 @@ impl Answer {
         if let Some(Embedding { passages, embedded, full }) = self.embedding {
             let hint = match () {
                 () if embedded < passages => "; `quipu index` or a running server embeds the rest",
-                () if full < passages => "; `quipu index --wait` or a running server goes on with the rest",
+                () if full < passages => "; `quipu index --wait` or a running server embeds the rest",
                 () => "",
             };
             let text = meaning(&Coverage { passages, embedded, full });
@@ -315,8 +315,8 @@ impl Answer {
             && matches!(place, IndexLocation::Folder(_))
             && added + changed + removed > 0
         {
-            let taken = format!("{added} added, {changed} changed, {removed} removed since then, now taken in");
-            output.line(&row("", taken))?;
+            let indexed = format!("{added} added, {changed} changed, {removed} removed since then, now indexed");
+            output.line(&row("", indexed))?;
         }
         Ok(())
     }
@@ -332,24 +332,24 @@ fn count_tags(snapshot: &Snapshot) -> usize {
     tags.collect::<FxHashSet<_>>().len()
 }
 
-/// How far embedding has come, in words.
+/// The progress of embedding in words.
 pub(super) fn meaning(coverage: &Coverage) -> String {
     let Coverage { passages, embedded, full } = *coverage;
     let text = format!("{embedded} of {passages} passages are embedded");
     if full == embedded {
         return text;
     }
-    // Rounded down: it is all of them only when it is.
+    // Rounded down, so that 100 % means all of them.
     format!("{text}, {full} of them with the full model ({} %)", full * 100 / embedded)
 }
 
-/// What lies in a folder.
+/// Size and newest time of the files in a folder.
 struct Files {
     bytes: u64,
     newest: Option<Timestamp>,
 }
 
-/// `None` where there is no such folder. Files that vanish meanwhile are not counted: the index merges its own.
+/// `None` if the folder does not exist. Files deleted meanwhile are not counted: the index merges its files.
 #[expect(clippy::disallowed_methods, reason = "looks at the index's own folder")]
 fn files_below(folder: &Path) -> Option<Files> {
     let mut files = Files { bytes: 0, newest: None };
@@ -388,7 +388,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_for_people() {
+    fn sizes_have_decimal_units() {
         let sizes = [0, 999, 1000, 999_949, 999_950, 1_234_567, 5_000_000_000].map(size);
         assert_eq!(sizes, ["0 bytes", "999 bytes", "1.0 kB", "999.9 kB", "1.0 MB", "1.2 MB", "5.0 GB"]);
     }

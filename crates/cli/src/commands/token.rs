@@ -23,16 +23,16 @@ use super::{Failure, Outcome, Shared};
     arg_required_else_help = true,
     after_help = "\
 Examples:
-  quipu token new --name laptop                            for an agent that reads and writes
-  quipu token new --name ci --scope read --expires 30d     for one that only reads, for a month
+  quipu token new --name laptop                            create a token for reading and writing
+  quipu token new --name ci --scope read --expires 30d     create a token for reading, for a month
   quipu token list
   quipu token revoke laptop
 
-A client sends it with each request: Authorization: Bearer quipu_…
+A client sends the token with each request: Authorization: Bearer quipu_…
 
 JSON fields:
-  {id, name, scope, created, expires, expired}; `new` adds token; `list` gives a list and adds changed: true
-  for a token that servers reject because its line was changed or made with another key"
+  {id, name, scope, created, expires, expired}; `new` adds token; `list` prints a list and adds changed: true
+  for a token that servers reject because its line was edited or signed with another key"
 )]
 pub(crate) struct TokenCommand {
     #[command(subcommand)]
@@ -73,16 +73,16 @@ enum Verb {
     },
 }
 
-/// Said of a token whose line a server rejects.
-const CHANGED: &str = ", rejected: its line in .quipu/tokens.toml was changed, or made with another key; revoke it";
+/// Shown for a token that servers reject.
+const CHANGED: &str = ", rejected: its line in .quipu/tokens.toml was edited or signed with another key; revoke it";
 
-/// How long a token lasts; without an end, for ever.
+/// How long a token is valid; `None` for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Lifetime(Option<SignedDuration>);
 
 fn scope_parser() -> impl TypedValueParser<Value = Scope> {
     PossibleValuesParser::new(Scope::ALL.map(Scope::name))
-        .map(|name| Scope::from_name(&name).expect("clap lets no other word through"))
+        .map(|name| Scope::from_name(&name).expect("clap rejects other values"))
 }
 
 fn lifetime(text: &str) -> Result<Lifetime, String> {
@@ -108,8 +108,11 @@ impl TokenCommand {
         let location = VaultLocation::find(None, shared)?;
         if matches!(self.verb, Verb::New { .. }) && location.own_folder()?.is_none() {
             let folder = own_folder(&location.root);
-            return Err(Failure::failed(format!("tokens cannot be kept in {}", folder.display()))
-                .hint("it must be a folder, not a link, that you can write"));
+            return Err(Failure::failed(format!(
+                "cannot store tokens in {}: it is not a writable folder",
+                folder.display()
+            ))
+            .hint("make it a folder that you can write; links are not followed"));
         }
         let file = TokenFile::of(&location.root);
         let now = Timestamp::from_nanosecond(SystemClock.now_ns().into());
@@ -118,7 +121,7 @@ impl TokenCommand {
             Verb::New { name, scope, expires, json } => {
                 if name.trim().is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
                     return Err(Failure::usage(
-                        "a token's name has 1 to 64 characters, none of them control characters",
+                        "cannot use this name: a token's name has 1 to 64 characters and no control characters",
                     ));
                 }
                 let expires = expires.0.and_then(|lifetime| now.checked_add(lifetime).ok());
@@ -130,7 +133,7 @@ impl TokenCommand {
                 } else {
                     output.line(&Line::new().plain(text))?;
                     output.aside(&line(&token, now));
-                    output.aside(&Line::new().dim("Keep it now: it is not shown again."));
+                    output.aside(&Line::new().dim("Save it now: it is not shown again."));
                 }
             }
             Verb::List { json } => {
@@ -167,7 +170,7 @@ impl TokenCommand {
 
 fn line(token: &Token, now: Timestamp) -> Line {
     let line = Line::new().dim(token.id.clone()).plain("  ").bold(token.name.clone()).plain(format!(
-        "  {}, made {}",
+        "  {}, created {}",
         token.scope.name(),
         token.created()
     ));
@@ -194,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lifetime_is_a_number_and_a_unit() {
+    fn lifetimes_are_a_number_and_a_unit() {
         let hours = |text| lifetime(text).map(|lifetime| lifetime.0.map(|time| time.as_hours()));
         assert_eq!(lifetime("90s"), Ok(Lifetime(Some(SignedDuration::from_secs(90)))));
         assert_eq!(hours("12h"), Ok(Some(12)));

@@ -1,4 +1,4 @@
-//! `quipu trust`: allows the embedding provider that a vault's settings name.
+//! `quipu trust`: allows the embedding provider in a vault's settings.
 
 use clap::Args;
 use serde_json::json;
@@ -8,19 +8,19 @@ use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared};
 use crate::trust::{TrustFile, Trusted, url_of};
 
-/// Allow the embedding provider that a vault's settings name.
+/// Allow the embedding provider in a vault's settings.
 ///
-/// Settings in a vault may have come with it from somewhere else. So a provider, on this machine too, gets notes and the
-/// key in QUIPU_EMBEDDING_KEY only when you allow it here for this vault, or name it in the environment yourself.
+/// A vault's settings may have been written by someone else. A provider, also one on this machine, gets notes and the key
+/// in QUIPU_EMBEDDING_KEY only if you allow it for this vault with this command, or name it in the environment.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  quipu trust            allow what .quipu/config.toml names, for this vault
-  quipu trust --list     what is allowed, for all vaults
-  quipu trust --remove   take it back for this vault
+  quipu trust            allow the provider in .quipu/config.toml, for this vault
+  quipu trust --list     list the allowed providers of all vaults
+  quipu trust --remove   revoke the permission of this vault
 
 JSON fields:
-  [{vault, url}]: what was allowed, taken back, or is there")]
+  [{vault, url}]: the permissions added, revoked or listed")]
 pub(crate) struct Trust {
     /// List the allowed providers.
     #[arg(long, conflicts_with = "remove")]
@@ -46,8 +46,8 @@ impl Trust {
             } else {
                 let provider = location.config.embedding.provider();
                 let Some(url) = url_of(&provider) else {
-                    let hint = "there is nothing to allow: the builtin model sends notes nowhere";
-                    return Err(Failure::failed("the settings name no embedding provider to allow").hint(hint));
+                    let hint = "no permission is needed: the builtin model sends notes nowhere";
+                    return Err(Failure::failed("cannot allow a provider: the settings name none").hint(hint));
                 };
                 location.check_provider()?;
                 let trusted = Trusted { vault, url: url.to_owned() };
@@ -59,7 +59,7 @@ impl Trust {
             let listed = trusted.iter().map(|one| json!({ "vault": one.vault, "url": one.url }));
             output.json(&listed.collect::<Vec<_>>())?;
         } else if trusted.is_empty() {
-            output.aside(&Line::new().plain("nothing is allowed"));
+            output.aside(&Line::new().plain("no embedding provider is allowed"));
         } else {
             for Trusted { vault, url } in trusted {
                 output.line(&Line::new().plain("notes of ").bold(vault).plain(format!(" {what} ")).bold(url))?;

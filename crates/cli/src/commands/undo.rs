@@ -1,4 +1,4 @@
-//! `quipu undo`: takes a change of memory back.
+//! `quipu undo`: undoes a change of memory.
 
 use clap::Args;
 use quipu_core::Session;
@@ -12,8 +12,8 @@ use crate::compose::{OpenMemory, OpenMode};
 
 /// Undo a change of memory.
 ///
-/// Without a number, undoes the newest change that has not been undone. A change on which newer ones depend is refused;
-/// undo those first. An undo is a change too: it is in the log, and can be undone by its number.
+/// Without a number, undoes the newest change that has not been undone. To undo a change on which newer ones depend, undo
+/// those first. An undo is a change too: it is in the log, and can be undone by its number.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -59,7 +59,7 @@ impl Undo {
     }
 }
 
-/// The newest change that stands and is no undo itself. One that was undone and brought back stands.
+/// The newest change that is in effect and is not an undo. A change whose undo was undone is in effect.
 fn newest(open: &OpenMemory) -> Result<ChangeNumber, Failure> {
     let mut before = ChangeNumber(i64::MAX);
     loop {

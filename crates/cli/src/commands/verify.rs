@@ -1,14 +1,14 @@
-//! `quipu verify`: whether memory is whole.
+//! `quipu verify`: checks that memory is intact.
 
 use clap::Args;
 use serde_json::json;
 
 use super::open_vault::VaultLocation;
-use super::output::{Line, Output};
+use super::output::{Line, Output, counted};
 use super::{Failure, Outcome, Shared};
 use crate::compose::OpenMode;
 
-/// Check memory: every page, every reference, and everything against the log.
+/// Check that memory is intact: every page, every reference, and the log.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -18,7 +18,7 @@ Examples:
 JSON fields:
   {sound, findings, entities, observations, relations, changes}
 
-The exit code is 1 when something is wrong. `quipu doctor` checks the notes and their index.")]
+The exit code is 1 when there is a problem. `quipu doctor` checks the notes and their index.")]
 pub(crate) struct Verify {
     /// Print JSON.
     #[arg(long)]
@@ -37,10 +37,10 @@ impl Verify {
             }
             return Ok(outcome);
         }
-        // A damaged file cannot be counted.
+        // The rows of a corrupt file cannot be counted.
         let (counts, changes) = match outcome {
             Outcome::Fine => (store.counts()?, store.head()?.0),
-            Outcome::Negative | Outcome::Elsewhere(_) => Default::default(),
+            Outcome::Negative | Outcome::Remote(_) => Default::default(),
         };
         if self.json {
             output.json(&json!({
@@ -54,8 +54,11 @@ impl Verify {
             return Ok(outcome);
         }
         output.line(&Line::new().plain(format!(
-            "memory is whole: {} entities, {} observations, {} relations, {changes} changes",
-            counts.entities, counts.observations, counts.relations
+            "memory is intact: {}, {}, {}, {}",
+            counted(counts.entities, "entity", "entities"),
+            counted(counts.observations, "observation", "observations"),
+            counted(counts.relations, "relation", "relations"),
+            counted(changes, "change", "changes")
         )))?;
         Ok(outcome)
     }

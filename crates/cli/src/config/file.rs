@@ -1,12 +1,12 @@
-//! The settings as the file has them: TOML, every key known, every value of its form.
+//! Reads the settings file: TOML, with known keys and values of the right type.
 
 use toml::de::{DeTable, DeValue};
 
+use super::error::{ConfigError, SettingSource, invalid, listed, unknown};
 use super::keys::{Form, KEYS, Key, Word};
-use super::mistake::{ConfigError, Place, listed, mistake, unknown};
 use super::{Config, FILE};
 
-/// What a later version will know. Somebody who has read of it is told so, rather than that it is a mistake.
+/// Keys of a later version, which get their own message.
 const LATER: [&str; 1] = ["http"];
 
 /// Every key of the file.
@@ -15,23 +15,23 @@ fn names() -> impl Iterator<Item = &'static str> + Clone {
 }
 
 impl Config {
-    /// Takes in the file's text.
-    pub(super) fn take_file(&mut self, text: &str) -> Result<(), ConfigError> {
-        let line = |at: usize| Place::Line(text[..at.min(text.len())].matches('\n').count() + 1);
+    /// Applies the file's text.
+    pub(super) fn apply_file(&mut self, text: &str) -> Result<(), ConfigError> {
+        let line = |at: usize| SettingSource::Line(text[..at.min(text.len())].matches('\n').count() + 1);
         let table = DeTable::parse(text).map_err(|error| {
             let place = error.span().map_or_else(|| FILE.to_owned(), |span| line(span.start).to_string());
             let message = error.message().replace('\n', ", ");
             ConfigError { place, message, hint: "the file is TOML: `key = [\"value\"]`, one key a line".into() }
         })?;
-        self.take_table("", table.get_ref(), &line)
+        self.apply_table("", table.get_ref(), &line)
     }
 
-    /// Takes in one table; `above` is its name with a dot, empty for the whole file.
-    fn take_table(
+    /// Applies one table; `above` is its name with a dot, empty for the whole file.
+    fn apply_table(
         &mut self,
         above: &str,
         table: &DeTable<'_>,
-        line: &dyn Fn(usize) -> Place,
+        line: &dyn Fn(usize) -> SettingSource,
     ) -> Result<(), ConfigError> {
         let mut entries: Vec<_> = table.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
@@ -41,8 +41,8 @@ impl Config {
             if LATER.contains(&name.as_str()) {
                 return Err(ConfigError {
                     place: place.to_string(),
-                    message: format!("`{name}` is not in this version"),
-                    hint: format!("leave it out; there are {}", listed(names())),
+                    message: format!("`{name}` is not supported by this version"),
+                    hint: format!("remove it; the keys are {}", listed(names())),
                 });
             }
             if let Some(word) = name.strip_prefix("embedding.")
@@ -50,7 +50,7 @@ impl Config {
             {
                 return Err(ConfigError {
                     place: place.to_string(),
-                    message: format!("cannot take `{name}` from a file, which is easily copied or committed"),
+                    message: format!("cannot read `{name}` from a file, which is easily copied or committed"),
                     hint: "remove it, and set QUIPU_EMBEDDING_KEY in the environment".to_owned(),
                 });
             }
@@ -58,26 +58,26 @@ impl Config {
                 let below = format!("{name}.");
                 match value.get_ref() {
                     DeValue::Table(table) if KEYS.iter().any(|known| known.name.starts_with(&below)) => {
-                        self.take_table(&below, table, line)?;
+                        self.apply_table(&below, table, line)?;
                     }
                     _ => return Err(unknown(&place, "key", &name, names())),
                 }
                 continue;
             };
             let words = known.words(value.get_ref(), &place, line)?;
-            known.take(self, &words, &place)?;
+            known.apply(self, &words, &place)?;
         }
         Ok(())
     }
 }
 
 impl Key {
-    /// A value of the file as words.
+    /// The words of a value in the file.
     fn words(
         &self,
         value: &DeValue<'_>,
-        place: &Place,
-        line: &dyn Fn(usize) -> Place,
+        place: &SettingSource,
+        line: &dyn Fn(usize) -> SettingSource,
     ) -> Result<Vec<Word>, ConfigError> {
         match (self.form, value) {
             (Form::Number, DeValue::Integer(number)) => {
@@ -111,7 +111,7 @@ impl Key {
         }
     }
 
-    fn wrong_type(&self, place: &Place) -> ConfigError {
+    fn wrong_type(&self, place: &SettingSource) -> ConfigError {
         let name = self.name;
         let (message, hint) = match self.form {
             Form::Number => {
@@ -135,15 +135,15 @@ impl Key {
     }
 }
 
-/// A line of a table of lists, as a variable has it: the list's name by itself, then with each of its members.
-fn group_words(group: &str, members: &DeValue<'_>, place: &Place) -> Result<Vec<Word>, ConfigError> {
+/// A line of a table of lists in the form of a variable: the list's name alone, then with each of its members.
+fn group_words(group: &str, members: &DeValue<'_>, place: &SettingSource) -> Result<Vec<Word>, ConfigError> {
     let wrong = || {
         let message = format!("`{group}` must be a list of strings");
-        mistake(place, &message, "write it as: Paper = [\"article\", \"preprint\"]")
+        invalid(place, &message, "write it as: Paper = [\"article\", \"preprint\"]")
     };
     let DeValue::Array(members) = members else { return Err(wrong()) };
     if group.contains('=') {
-        return Err(mistake(place, &format!("`{group}` has an equals sign in it"), "use another name"));
+        return Err(invalid(place, &format!("`{group}` contains `=`"), "use another name"));
     }
     let mut words = vec![Word { text: group.to_owned(), place: place.clone() }];
     for member in members {

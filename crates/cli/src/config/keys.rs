@@ -1,6 +1,6 @@
-//! Every setting that is words: what it is called in the file and in the environment, and what its words mean.
+//! The settings: key in the file, variable in the environment, and how words become the value.
 //!
-//! Adding one is a line in [`KEYS`] and a function that takes its words.
+//! A new setting is a line in [`KEYS`] and a function that sets its value.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use quipu_core::memory::DuplicateRule;
 use quipu_core::parse::{TitleRule, TitleSource};
 use quipu_tools::Toolset;
 
-use super::mistake::{ConfigError, Place, mistake, unknown};
+use super::error::{ConfigError, SettingSource, invalid, unknown};
 use super::{Config, Pattern, ProviderName};
 
 /// One setting: its key in the file, its variable, and how words become its value. A dot stands for a table:
@@ -20,12 +20,12 @@ pub(super) struct Key {
     set: fn(&mut Config, &[Word]) -> Result<(), ConfigError>,
 }
 
-/// What a value looks like in the file.
+/// The type of a value in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// A list of strings, of which an empty one says something.
+    /// A list of strings that may be empty.
     List,
-    /// A list of strings that is a mistake when it is empty.
+    /// A list of strings that must not be empty.
     FilledList,
     /// A whole number.
     Number,
@@ -37,19 +37,20 @@ pub(super) enum Form {
     Groups,
 }
 
-/// One item of a list, and where it stands.
+/// One item of a value, and where it was written.
 pub(super) struct Word {
     pub(super) text: String,
-    pub(super) place: Place,
+    pub(super) place: SettingSource,
 }
 
 impl Word {
+    /// Whether the user set it: the file may have come with the vault.
     fn is_users(&self) -> bool {
-        matches!(self.place, Place::Variable(_))
+        matches!(self.place, SettingSource::Variable(_))
     }
 }
 
-/// Every key there is.
+/// All keys.
 pub(super) const KEYS: [Key; 12] = [
     Key { name: "title_from", variable: "QUIPU_TITLE_FROM", form: Form::FilledList, set: set_title_from },
     Key { name: "include", variable: "QUIPU_INCLUDE", form: Form::List, set: set_include },
@@ -75,17 +76,17 @@ pub(super) const KEYS: [Key; 12] = [
     Key { name: "memory.types", variable: "QUIPU_MEMORY_TYPES", form: Form::Groups, set: set_memory_types },
 ];
 
-/// Nobody waits longer than that for anything.
+/// A hundred years.
 const MAX_DAYS: u32 = 36_500;
 
 impl Key {
-    /// Takes the words of the setting over.
-    pub(super) fn take(&self, config: &mut Config, words: &[Word], place: &Place) -> Result<(), ConfigError> {
+    /// Sets the value.
+    pub(super) fn apply(&self, config: &mut Config, words: &[Word], place: &SettingSource) -> Result<(), ConfigError> {
         if words.is_empty() && !matches!(self.form, Form::List | Form::Groups) {
             return Err(ConfigError {
                 place: place.to_string(),
                 message: format!("`{}` is empty", self.name),
-                hint: "name at least one, or leave it out for the default".into(),
+                hint: "give at least one value, or remove it to use the default".into(),
             });
         }
         (self.set)(config, words)
@@ -167,8 +168,8 @@ fn set_duplicate_distance(config: &mut Config, words: &[Word]) -> Result<(), Con
             Ok(())
         }
         _ => {
-            let hint = "0.25 is the default; 0 refuses nothing but a name or alias that is taken";
-            Err(mistake(&word.place, "`memory.duplicate_distance` must be a number from 0 to 1", hint))
+            let hint = "the default is 0.25; 0 rejects only a name or alias that is already used";
+            Err(invalid(&word.place, "`memory.duplicate_distance` must be a number from 0 to 1", hint))
         }
     }
 }
@@ -180,8 +181,8 @@ fn set_memory_types(config: &mut Config, words: &[Word]) -> Result<(), ConfigErr
             None => (word.text.as_str(), None),
         };
         if canonical.is_empty() || variant.is_some_and(str::is_empty) {
-            let message = format!("`{}` names no type and word for it", word.text);
-            return Err(mistake(&word.place, &message, "write it as: Paper=article,Paper=preprint"));
+            let message = format!("`{}` is not a type and a word for it", word.text);
+            return Err(invalid(&word.place, &message, "write it as: Paper=article,Paper=preprint"));
         }
         config.memory_types.extend(canonical, variant);
     }
@@ -193,8 +194,8 @@ fn days(name: &str, words: &[Word]) -> Result<u32, ConfigError> {
     let days = word.text.parse::<u32>().ok().filter(|days| *days <= MAX_DAYS && words.len() == 1);
     days.ok_or_else(|| ConfigError {
         place: word.place.to_string(),
-        message: format!("`{name}` is {}", word.text),
-        hint: format!("it must be a whole number from 0 to {MAX_DAYS}"),
+        message: format!("`{name}` cannot be {}", word.text),
+        hint: format!("use a whole number from 0 to {MAX_DAYS}"),
     })
 }
 
@@ -202,7 +203,7 @@ fn patterns(words: &[Word]) -> Vec<Pattern> {
     words.iter().map(|word| Pattern { glob: word.text.clone(), place: word.place.clone() }).collect()
 }
 
-/// The values that words stand for.
+/// The values that the words name.
 fn chosen<T: Copy>(words: &[Word], kind: &str, known: &[(&str, T)]) -> Result<Vec<T>, ConfigError> {
     let find = |word: &Word| known.iter().find(|(name, _)| *name == word.text).map(|(_, value)| *value);
     let names = known.iter().map(|(name, _)| *name);

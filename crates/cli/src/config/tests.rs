@@ -30,14 +30,14 @@ fn a_number_stands_below_its_table_or_in_its_variable() {
     assert_eq!(days(read("staleness.days = 30", &[("QUIPU_STALENESS_DAYS", "0")]).unwrap()), 0);
     for (text, expected) in [
         ("[staleness]\ndays = \"7\"", "line 2: `staleness.days` must be a whole number\nhint: write it as: days = 7"),
-        ("[staleness]\ndays = -1", "line 2: `staleness.days` is -1\nhint: it must be a whole number from 0 to 36500"),
+        ("[staleness]\ndays = -1", "line 2: `staleness.days` cannot be -1\nhint: use a whole number from 0 to 36500"),
         ("staleness = 7", "line 1: unknown key `staleness`\nhint: did you mean `staleness.days`?"),
         ("[staleness]\nday = 7", "line 2: unknown key `staleness.day`\nhint: did you mean `staleness.days`?"),
     ] {
         let error = read(text, &[]).unwrap_err();
         assert!(error.starts_with(&format!(".quipu/config.toml, {expected}")), "{text:?} gave {error:?}");
     }
-    assert!(read("", &[("QUIPU_STALENESS_DAYS", "soon")]).unwrap_err().contains("`staleness.days` is soon"));
+    assert!(read("", &[("QUIPU_STALENESS_DAYS", "soon")]).unwrap_err().contains("`staleness.days` cannot be soon"));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn memory_has_a_table_of_its_own() {
             "line 2: `memory.duplicate_distance` must be a number from 0 to 1",
         ),
         ("[memory]\ntypes = 1\n", "line 2: `memory.types` must be a table"),
-        ("[memory.types]\n\"a=b\" = []\n", "line 2: `a=b` has an equals sign in it"),
+        ("[memory.types]\n\"a=b\" = []\n", "line 2: `a=b` contains `=`"),
         ("memory = 1\n", "line 1: unknown key `memory`"),
     ] {
         let error = read(text, &[]).unwrap_err();
@@ -88,18 +88,18 @@ fn a_mistake_is_named_with_its_place_and_the_nearest_word() {
     for (text, expected) in [
         (
             "\n\nexclud = []\n",
-            "unknown key `exclud`\nhint: did you mean `exclude`? There are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `search.mode`, `embedding.provider`, `embedding.model`, `embedding.url`, `trash_days`, `memory.duplicate_distance`, `memory.types`",
+            "unknown key `exclud`\nhint: did you mean `exclude`? The keys are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `search.mode`, `embedding.provider`, `embedding.model`, `embedding.url`, `trash_days`, `memory.duplicate_distance`, `memory.types`",
         ),
         (
             "exclude = []\n\ntoolsets = [\n  \"note\",\n]\n",
-            "unknown toolset `note`\nhint: did you mean `notes`? There are `notes`, `docs`, `pages`, `memory`",
+            "unknown toolset `note`\nhint: did you mean `notes`? The toolsets are `notes`, `docs`, `pages`, `memory`",
         ),
         (
             "[http]\nport = 1\n",
-            "`http` is not in this version\nhint: leave it out; there are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `search.mode`, `embedding.provider`, `embedding.model`, `embedding.url`, `trash_days`, `memory.duplicate_distance`, `memory.types`",
+            "`http` is not supported by this version\nhint: remove it; the keys are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `search.mode`, `embedding.provider`, `embedding.model`, `embedding.url`, `trash_days`, `memory.duplicate_distance`, `memory.types`",
         ),
-        ("toolsets = []\n", "`toolsets` is empty\nhint: name at least one, or leave it out for the default"),
-        ("title_from = []\n", "`title_from` is empty\nhint: name at least one, or leave it out for the default"),
+        ("toolsets = []\n", "`toolsets` is empty\nhint: give at least one value, or remove it to use the default"),
+        ("title_from = []\n", "`title_from` is empty\nhint: give at least one value, or remove it to use the default"),
         ("exclude = \"a\"\n", "`exclude` must be a list of strings\nhint: write it as: exclude = [\"…\", \"…\"]"),
         ("# ok\ninclude = [1]\n", "`include` must be a list of strings\nhint: write it as: include = [\"…\", \"…\"]"),
     ] {
@@ -115,10 +115,14 @@ fn a_mistake_is_named_with_its_place_and_the_nearest_word() {
 
 #[test]
 fn a_variable_that_looks_like_ours_and_is_not_known_is_a_mistake() {
-    let refused = |names: &[&str]| super::refuse_unknown(names.iter().map(|name| (*name).to_owned()));
+    let refused = |names: &[&str]| super::reject_unknown(names.iter().map(|name| (*name).to_owned()));
     refused(&["PATH", "QUIPU", "QUIPU_VAULT", "QUIPU_LOG", "QUIPU_EMBEDDING_KEY", "QUIPU_EXCLUDE", "QUIPU_TEST_X"])
         .unwrap();
     let error = refused(&["QUIPU_EXCLUD", "QUIPU_ZZZ"]).unwrap_err();
     assert_eq!(error.to_string(), "the environment: unknown variable `QUIPU_EXCLUD`");
-    assert!(error.hint.starts_with("did you mean `QUIPU_EXCLUDE`? There are `QUIPU_TITLE_FROM`,"), "{}", error.hint);
+    assert!(
+        error.hint.starts_with("did you mean `QUIPU_EXCLUDE`? The variables are `QUIPU_TITLE_FROM`,"),
+        "{}",
+        error.hint
+    );
 }

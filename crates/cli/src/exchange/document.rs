@@ -1,5 +1,5 @@
-//! A text walked thing by thing: a record, or a whole document with lists of them. Each is read for itself, so a bad one costs
-//! no other, and is known by its place in the document and its line in the file.
+//! Splits a text into items: single records, or documents with lists of them. Each item is parsed alone, so an invalid one
+//! affects no other, and is reported with its path in the document and its line in the file.
 
 use std::fmt;
 use std::rc::Rc;
@@ -7,9 +7,9 @@ use std::rc::Rc;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::record::{KINDS, Record, record, says_what_it_is};
+use super::record::{KINDS, Record, has_kind, record};
 
-/// The lists that a whole document may have.
+/// The keys of a document's lists.
 const LISTS: [&[u8]; 7] = [
     b"entities",
     b"memory_entities",
@@ -20,10 +20,10 @@ const LISTS: [&[u8]; 7] = [
     b"graph",
 ];
 
-/// Lists within lists: no file has more, and the stack is not endless.
+/// Nesting of lists that is followed: no real file has more, and recursion must end.
 const DEEPEST: usize = 16;
 
-/// Where something stands.
+/// The position of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Spot {
     /// In the file, counted from 1.
@@ -47,12 +47,12 @@ impl fmt::Display for Place {
     }
 }
 
-/// From where on a text is not JSON.
+/// Where a text stops being JSON.
 #[derive(Debug)]
 pub(super) struct Damage {
     at: usize,
     place: Option<Place>,
-    /// None where the text just ends.
+    /// `None` if the text ends too early.
     reason: Option<String>,
 }
 
@@ -62,32 +62,32 @@ impl Damage {
     }
 }
 
-/// What the parser says, without its place: that is in what it was given, not in the file.
+/// The parser's message without its position, which is not that in the file.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line").next().unwrap_or(&text).to_owned()
 }
 
-/// What is done with each thing that is found, or with what is wrong with it.
+/// Called with each item, or with why it is invalid.
 pub(super) type Take<'t, E> = dyn FnMut(Spot, Result<Record, String>) -> Result<(), E> + 't;
 
-/// How far something went, or where it is damaged.
+/// Where a value ends, or where it is damaged.
 type Reached = Result<usize, Damage>;
 
-/// A text on its way.
+/// A walk over a text.
 pub(super) struct Walk<'t> {
     text: &'t [u8],
-    /// A place and its line, from which the lines behind it are counted.
+    /// An offset and its line, from which other lines are counted.
     counted: (usize, usize),
 }
 
 impl<'t> Walk<'t> {
-    /// `line` is that of the text's beginning.
+    /// `line` is the line number of the text's first line.
     pub(super) fn new(text: &'t [u8], line: usize) -> Self {
         Self { text, counted: (0, line) }
     }
 
-    /// Whether a whole document begins here: lists of things, even if it is damaged further on.
+    /// Whether a document with lists begins here, even if it is damaged further on.
     pub(super) fn opens_document(&self, at: usize) -> bool {
         match self.byte(at) {
             Some(b'[') => true,
@@ -96,28 +96,27 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Takes one value and all that is in it; returns where it ends.
+    /// Reads one value with all its items; returns where it ends.
     pub(super) fn take<E>(&mut self, at: usize, take: &mut Take<'_, E>) -> Result<Reached, E> {
         self.value(at, None, 0, take)
     }
 
-    /// Where the next value begins, if there is any.
+    /// Where the next value begins, if there is one.
     pub(super) fn next_value(&self, at: usize) -> Option<usize> {
         let at = self.skip_space(at);
         (at < self.text.len()).then_some(at)
     }
 
-    /// The next thing from a damage on that is whole and says what it is. Objects inside of what is damaged do not say so, and
-    /// are no things of their own.
+    /// The next whole item after a damage. It must have a `type`: other objects may be parts of the damaged item.
     pub(super) fn next_whole(&self, damage: &Damage) -> Option<usize> {
         let mut starts = (damage.at..self.text.len()).filter(|at| self.text[*at] == b'{');
         starts.find(|at| {
             let value = serde_json::Deserializer::from_slice(&self.text[*at..]).into_iter::<Value>().next();
-            value.is_some_and(|value| value.is_ok_and(|value| says_what_it_is(&value)))
+            value.is_some_and(|value| value.is_ok_and(|value| has_kind(&value)))
         })
     }
 
-    /// The line of a place. They are asked for more or less in their order.
+    /// The line of an offset. Fast when offsets are asked for roughly in order.
     pub(super) fn line(&mut self, at: usize) -> usize {
         let (before, line) = self.counted;
         let line = if before <= at {
@@ -129,20 +128,20 @@ impl<'t> Walk<'t> {
         line
     }
 
-    /// Where a damage is, and in what words.
-    pub(super) fn told(&mut self, damage: &Damage, is_followed: bool) -> (Spot, String) {
+    /// The position of a damage and its message.
+    pub(super) fn describe(&mut self, damage: &Damage, is_followed: bool) -> (Spot, String) {
         let rest = &self.text[damage.at..];
         let shown = String::from_utf8_lossy(&rest[..rest.len().min(200)]);
         let shown: String = shown.trim().chars().take(40).collect();
         let reason = damage.reason.as_deref();
         let message = if is_followed {
-            let reason = reason.unwrap_or("it breaks off");
-            format!("not JSON ({reason}) from {shown:?} up to something whole, which was read")
+            let reason = reason.unwrap_or("it is incomplete");
+            format!("not JSON ({reason}) from {shown:?} up to the next valid item")
         } else if let Some(reason) = reason {
             format!("not JSON ({reason}) from {shown:?} on")
         } else {
             let what = if damage.place.is_some() { "document" } else { "line" };
-            format!("not JSON: the {what} breaks off in what begins with {shown:?}")
+            format!("not JSON: the {what} is incomplete from {shown:?} on")
         };
         (Spot { line: self.line(damage.at), place: damage.place.clone() }, message)
     }
@@ -174,11 +173,11 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Takes what stands between two places as one thing.
+    /// Reads the text between two offsets as one item.
     fn one<E>(&mut self, at: usize, end: usize, place: Option<&Place>, take: &mut Take<'_, E>) -> Result<Reached, E> {
         let (at, found) = match str::from_utf8(&self.text[at..end]) {
             Ok(text) => (at, serde_json::from_str(text).map_err(|error| format!("not JSON ({})", reason(&error)))),
-            // A guess at what was meant would be another text.
+            // Replacing the bytes would change the text.
             Err(error) => (at + error.valid_up_to(), Err(not_utf8(&self.text[at + error.valid_up_to()..]))),
         };
         let spot = Spot { line: self.line(at), place: place.cloned() };
@@ -186,8 +185,8 @@ impl<'t> Walk<'t> {
         Ok(Ok(end))
     }
 
-    /// Takes the items of a list. Behind a damaged one it goes on with the next that begins its line as that one did: so do the
-    /// items of a list that was written one a line, or indented, and nothing inside of them.
+    /// Reads the items of a list. After a damaged item it continues with the next object that starts a line in the same
+    /// column: items of a list that is indented or has one item a line do, and objects inside of them do not.
     fn list<E>(
         &mut self,
         at: usize,
@@ -212,7 +211,7 @@ impl<'t> Walk<'t> {
                 Err(damage) => {
                     let damage = Damage { place: damage.place.or(Some(place)), ..damage };
                     let Some(next) = self.sibling(at) else { return Ok(Err(damage)) };
-                    let (spot, message) = self.told(&damage, true);
+                    let (spot, message) = self.describe(&damage, true);
                     take(spot, Err(message))?;
                     next
                 }
@@ -276,7 +275,7 @@ impl<'t> Walk<'t> {
         LISTS.contains(&key) && matches!(self.byte(value), Some(b'[' | b'{'))
     }
 
-    /// Whether a value is what a thing says it is.
+    /// Whether a value is a known `type`.
     fn is_kind(&self, value: usize) -> bool {
         let written = self.text[value..].strip_prefix(b"\"");
         written.is_some_and(|written| KINDS.iter().any(|kind| written.starts_with(kind.as_bytes())))
@@ -285,7 +284,7 @@ impl<'t> Walk<'t> {
     /// The key that begins here, as written, and where its value begins.
     fn field(&self, at: usize) -> Result<(&'t [u8], usize), Damage> {
         if self.byte(at).is_some_and(|byte| byte != b'"') {
-            return Err(self.unexpected(at, "a key should stand here"));
+            return Err(self.unexpected(at, "expected a key"));
         }
         let end = self.skip(at)?;
         let colon = self.skip_space(end);
@@ -295,13 +294,13 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// What comes behind an item or a field.
+    /// What follows an item or a field.
     fn behind(&self, end: usize, close: u8) -> Result<Behind, Damage> {
         let at = self.skip_space(end);
         match self.byte(at) {
             Some(b',') => {
                 let next = self.skip_space(at + 1);
-                // A comma too many hides nothing.
+                // A trailing comma is harmless.
                 Ok(if self.byte(next) == Some(close) { Behind::End(next + 1) } else { Behind::More(next) })
             }
             Some(byte) if byte == close => Ok(Behind::End(at + 1)),
@@ -309,7 +308,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// The end of a value that is not looked into.
+    /// The end of a value that is not parsed.
     fn skip(&self, at: usize) -> Reached {
         let mut values = serde_json::Deserializer::from_slice(&self.text[at..]).into_iter::<IgnoredAny>();
         match values.next() {
@@ -323,8 +322,8 @@ impl<'t> Walk<'t> {
         Damage { at, place: None, reason: (at < self.text.len()).then(|| reason.to_owned()) }
     }
 
-    /// The next object that begins a line in the same column as what is at this place; where that does not begin its line, the
-    /// next without anything before it.
+    /// The next object that starts a line in the same column as the value at this offset, or in the first column if that
+    /// value does not start its line.
     fn sibling(&self, at: usize) -> Option<usize> {
         let start = self.text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let may_precede = |bytes: &[u8]| bytes.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b',');
@@ -348,13 +347,13 @@ impl<'t> Walk<'t> {
     }
 }
 
-/// What comes behind an item of a list or a field of an object.
+/// What follows an item of a list or a field of an object.
 enum Behind {
     More(usize),
     End(usize),
 }
 
-/// What is told of bytes that begin with one that cannot be in UTF-8.
+/// The message for bytes that are not UTF-8 from the first on.
 pub(super) fn not_utf8(bytes: &[u8]) -> String {
     format!("not UTF-8 (byte 0x{:02x}); save the file as UTF-8", bytes[0])
 }

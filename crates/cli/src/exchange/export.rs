@@ -1,4 +1,4 @@
-//! Memory written out, a page of the store at a time.
+//! Export of memory, in batches.
 
 use std::io::{self, Write};
 
@@ -6,20 +6,20 @@ use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation,
 use quipu_core::ports::{MemoryFailure, MemoryStore, NoteTie, TextOwner};
 use serde_json::{Value, json};
 
-/// The first line of our own form.
+/// The type of the first line of our own format.
 pub(super) const HEADER: &str = "quipu-memory";
 
 /// Rows read at a time.
 const BATCH: usize = 1000;
 
-/// The forms there are.
+/// The formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// Everything: ids, times, aliases, descriptions, which renamed note a link means.
+    /// Everything: ids, times, aliases, descriptions, and which renamed note a link means.
     Quipu,
-    /// What the reference memory server keeps: names, types, observations and relations by name.
+    /// The file of the reference memory server: names, types, observations, and relations by name.
     Reference,
-    /// One document with numbered entities, as GraphMem has it.
+    /// One GraphMem document with numbered entities.
     Graphmem,
 }
 
@@ -28,11 +28,11 @@ pub(crate) enum Format {
 pub(crate) enum ExportError {
     #[error("{failure}: {source}", failure = .0, source = .0.source)]
     Store(#[from] MemoryFailure),
-    #[error("cannot write: {0}")]
+    #[error("cannot write the export: {0}")]
     Write(#[from] io::Error),
 }
 
-/// Writes all of memory; returns how many lines or items. The store must not change meanwhile: it is asked many times.
+/// Writes all of memory; returns the number of items. The store must not change meanwhile: it is read in batches.
 pub(crate) fn export(store: &dyn MemoryStore, format: Format, out: &mut dyn Write) -> Result<u64, ExportError> {
     match format {
         Format::Quipu => quipu(store, out),
@@ -141,7 +141,7 @@ fn graphmem(store: &dyn MemoryStore, out: &mut dyn Write) -> Result<u64, ExportE
     Ok(count)
 }
 
-/// What the links of a text are tied to, by what is written between their brackets; nothing where none is.
+/// Adds the notes that links of a text are tied to, by the text between their brackets.
 fn add_ties(ties: Vec<NoteTie>, row: &mut Value) {
     if !ties.is_empty() {
         let ties = ties.into_iter().map(|tie| (tie.target, Value::from(tie.path.as_str())));
@@ -174,7 +174,7 @@ fn relations_in_batches(
     in_batches(RelationId(0), |after| store.relations_after(after, BATCH), |relation| relation.id, write)
 }
 
-/// Reads rows behind an id, then behind the last of those, to the end.
+/// Reads all rows, each batch after the last id of the one before.
 fn in_batches<Id: Copy, T>(
     mut after: Id,
     read: impl Fn(Id) -> Result<Vec<T>, MemoryFailure>,

@@ -1,7 +1,7 @@
-//! Somebody's file taken into memory: read line by line, planned against what is there, applied as one change.
+//! Import of a file into memory: read line by line, compared with memory, applied as one change.
 //!
-//! What is there already is not added again, only completed, so the same file twice changes nothing. One change also means that one undo
-//! takes an import back. Our own lines keep their numbers in a memory that has never held anything.
+//! Existing items are completed, not added again, so importing a file twice changes nothing. One change also means that one
+//! undo reverts an import. Our own export keeps its ids if memory has no changes yet.
 
 mod entities;
 mod facts;
@@ -18,13 +18,12 @@ use super::document::{Spot, Walk, not_utf8};
 use super::over_long::over_long;
 use super::record::Record;
 
-/// The newest version of our own form that can be read.
-const NEWEST_FORM: i64 = 1;
+/// The newest version of our own format.
+const FORMAT_VERSION: i64 = 1;
 
-/// What some editors put before a text in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Something in the file that was not taken.
+/// An item of the file that was not imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     /// Counted from 1.
@@ -38,61 +37,61 @@ pub(crate) struct Imported {
     pub(crate) entities: usize,
     pub(crate) observations: usize,
     pub(crate) relations: usize,
-    /// Things of the file that were there already.
+    /// Items of the file that existed already.
     pub(crate) known: usize,
-    /// Entities of memory among them that got an alias or a description.
+    /// Entities among them that got an alias or a description.
     pub(crate) completed: usize,
 }
 
-/// Why nothing was taken.
+/// Why nothing was imported.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ImportError {
     #[error("cannot read the file: {0}")]
     Read(#[from] io::Error),
     #[error("{failure}: {source}", failure = .0, source = .0.source)]
     Store(#[from] MemoryFailure),
-    #[error("the file cannot be taken in: {0}")]
+    #[error("cannot import the file: {0}")]
     Refused(#[from] ApplyError),
     #[error(
-        "line {line}: the file was written by a newer Quipu, in version {version} of its form, and this one knows \
-         {NEWEST_FORM}; import it with a newer one"
+        "cannot import line {line}: its format version is {version}, and this program reads up to version {FORMAT_VERSION}; \
+         update quipu"
     )]
     Newer { line: usize, version: i64 },
 }
 
-/// An import on its way.
+/// An import in progress.
 pub(crate) struct Import<'a> {
     store: &'a dyn MemoryStore,
     types: &'a EntityTypes,
     changes: Vec<MemoryChange>,
-    /// For each change that makes something the number it has in the file.
+    /// For each change that creates an item, its id in the file.
     numbers: Vec<(usize, Option<i64>)>,
     /// Whether the file is an export of ours.
     is_ours: bool,
     imported: Imported,
     problems: Vec<Problem>,
-    /// By the numbers of the file.
+    /// Entities by their id in the file.
     by_id: HashMap<i64, EntityRef>,
-    /// By name: those of the file, and those of the store once asked for.
+    /// Entities by name: those of the file, and those of the store that were looked up.
     by_name: HashMap<String, EntityRef>,
-    /// Those of the store that were asked for, with what the file adds to them.
+    /// Entities of the store that were looked up, with what the file adds to them.
     there: HashMap<EntityId, Entity>,
-    /// The places of their changes.
+    /// The indexes of their changes.
     given: HashMap<EntityId, usize>,
     /// The type that the file first gave an entity, and its line.
     typed: HashMap<RefKey, (String, usize)>,
-    /// How often each text is there, in the store and in the file so far.
+    /// How often an entity has each text, in the store and in the file so far.
     texts: HashMap<RefKey, HashMap<String, usize>>,
-    /// How often each text is still there to be matched, by the same line or by observations that stand alone: these repeat
-    /// what they mean to repeat, another line does not.
+    /// How often each text is still unmatched. An entity's line or separate observations may repeat a text on purpose; a
+    /// second line of the same entity does not.
     unmatched: HashMap<RefKey, HashMap<String, usize>>,
     /// Relations of the file so far.
     related: std::collections::HashSet<(RefKey, RefKey, String)>,
-    /// Relations and loose observations: their entities may come later in the file.
+    /// Relations and separate observations, whose entities may come later in the file.
     waiting: Vec<(Spot, Record)>,
-    /// Those among them that wait for names, from documents before this one.
+    /// Those of earlier documents that refer to entities by name.
     for_names: Vec<(Spot, Record)>,
-    /// Whether there were whole documents so far, and no lines.
+    /// Whether the file so far has only documents, and no lines.
     only_documents: bool,
 }
 
@@ -126,11 +125,11 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// Reads the whole file. `progress` is told the number of each line.
+    /// Reads the whole file. `progress` gets the number of each line.
     pub(crate) fn read(&mut self, file: &mut dyn BufRead, progress: &dyn Fn(usize)) -> Result<(), ImportError> {
         let mut bytes = Vec::new();
         let mut number = 0;
-        // What was read as a document, and is lines after all.
+        // Text that was read as a document but turned out to be lines.
         let mut held = io::Cursor::new(Vec::new());
         loop {
             bytes.clear();
@@ -156,23 +155,23 @@ impl<'a> Import<'a> {
         self.take_all_waiting()
     }
 
-    /// What was not taken: as it was found, which for things that wait for their entities is at the end of their document or
+    /// Items that cannot be imported, in the order in which they were resolved: references at the end of their document or
     /// of the file.
     pub(crate) fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// Applies all of it as one change, or nothing where there is nothing new.
+    /// Applies everything as one change; without anything new, no change.
     pub(crate) fn apply(mut self, author: &Author) -> Result<Imported, ImportError> {
         if self.is_ours && self.store.head()? == ChangeNumber(0) {
-            self.keep_numbers();
+            self.keep_ids();
         }
         self.store.apply(&self.changes, author)?;
         Ok(self.imported)
     }
 
-    /// Whether a line begins something that goes on below it, unlike a line that was cut off. Behind other lines only a
-    /// document is believed to.
+    /// Whether a line begins a value that continues on the next lines, unlike a truncated line. After other lines only a
+    /// document may.
     fn goes_on(&self, line: &[u8]) -> bool {
         let is_open = matches!(line.trim_ascii_end().last(), Some(b'{' | b'[' | b','));
         if !self.only_documents && !is_open {
@@ -185,8 +184,8 @@ impl<'a> Import<'a> {
             && (self.only_documents || walk.next_value(values.byte_offset()).is_some_and(|at| walk.opens_document(at)))
     }
 
-    /// Everything from a line to the end of the file, whose first thing goes on below that line. If that is no document and
-    /// breaks off, the line was a damaged one after all, and lines are what follows: returns its number and its end.
+    /// Reads from a line to the end of the file, where the line's value continues on the next lines. If that value is
+    /// incomplete and not a document, the line was a damaged one: returns its number and end, and lines follow.
     fn take_whole(&mut self, number: usize, bytes: &[u8]) -> Result<Option<(usize, usize)>, ImportError> {
         let mut walk = Walk::new(bytes, number);
         let Some(at) = self.take_all(&mut walk, true)? else { return Ok(None) };
@@ -210,15 +209,15 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
-    /// Everything in a text: two processes may have written one thing each without a break, or one into the other. Where
-    /// there may be lines, it stops at what is damaged and no document.
+    /// Reads everything in a text: two processes may have written items without a line break, or one inside the other. If
+    /// the text may have lines, stops at a damaged item that is not a document.
     fn take_all(&mut self, walk: &mut Walk<'_>, may_be_lines: bool) -> Result<Option<usize>, ImportError> {
         let mut at = 0;
         while let Some(next) = walk.next_value(at) {
             let is_document = walk.opens_document(next);
             self.only_documents &= is_document;
             if is_document {
-                self.end_of_numbers()?;
+                self.resolve_ids()?;
             }
             let reached = walk.take(next, &mut |spot, found| match found {
                 Ok(record) => self.take(spot, record),
@@ -228,14 +227,14 @@ impl<'a> Import<'a> {
                 }
             })?;
             if is_document {
-                self.end_of_numbers()?;
+                self.resolve_ids()?;
             }
             at = match reached {
                 Ok(end) => end,
                 Err(_) if may_be_lines && !is_document => return Ok(Some(next)),
                 Err(damage) => {
                     let whole = walk.next_whole(&damage);
-                    let (spot, message) = walk.told(&damage, whole.is_some());
+                    let (spot, message) = walk.describe(&damage, whole.is_some());
                     self.problem(&spot, message);
                     let Some(whole) = whole else { break };
                     whole
@@ -252,12 +251,12 @@ impl<'a> Import<'a> {
         }
         match record {
             Record::Entity(given) => self.take_entity(&spot, given)?,
-            // Another export may stand before this one: its numbers mean other things.
+            // Another export may precede this one, with other ids.
             Record::Header { version } => {
-                if version > NEWEST_FORM {
+                if version > FORMAT_VERSION {
                     return Err(ImportError::Newer { line: spot.line, version });
                 }
-                self.end_of_numbers()?;
+                self.resolve_ids()?;
                 self.is_ours = true;
             }
             waiting => self.waiting.push((spot, waiting)),

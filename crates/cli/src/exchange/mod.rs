@@ -1,4 +1,4 @@
-//! Memory as text, out and in: our own lines, the reference memory server's, and lists as GraphMem gives them.
+//! Export and import of memory: our own lines, those of the reference memory server, and GraphMem documents.
 
 mod document;
 mod export;

@@ -1,11 +1,10 @@
-//! The tools' limits on names and texts, applied to what a file brings.
+//! The tools' limits on names and texts, applied to imported items.
 
 use quipu_core::memory::limits;
 
 use super::record::{EntityRecord, Record};
 
-/// Why something is not imported. Observations of an entity that are too long are left out one by one, and are among its
-/// faults then.
+/// Why an item is too long to import. Too long observations of an entity are removed and added to its faults.
 pub(super) fn over_long(record: &mut Record) -> Option<String> {
     match record {
         Record::Entity(entity) => {

@@ -1,8 +1,8 @@
-//! One thing in somebody's file, whatever their words for it.
+//! One item of an imported file.
 //!
-//! Three dialects are read alike, since their words do not contradict each other: ours (`id`, `entity`, `text`), the
-//! reference server's (`entityType`, `relationType`, `from` and `to` by name) and GraphMem's (`entity_id`,
-//! `memory_observations`, aliases separated by `|`).
+//! Three dialects are read by one parser, since their fields do not conflict: ours (`id`, `entity`, `text`), the reference
+//! server's (`entityType`, `relationType`, `from` and `to` by name) and GraphMem's (`entity_id`, `memory_observations`,
+//! aliases separated by `|`).
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use quipu_core::model::VaultPath;
 use quipu_core::quoted;
 use serde_json::{Map, Value};
 
-/// One thing of a file.
+/// One item of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Record {
     Entity(EntityRecord),
@@ -26,7 +26,7 @@ pub(super) enum Record {
         relation_type: String,
         origin: Origin,
     },
-    /// The first line of our own form, of this version.
+    /// The first line of our own format.
     Header {
         version: i64,
     },
@@ -41,23 +41,23 @@ pub(super) struct EntityRecord {
     pub(super) aliases: Vec<String>,
     pub(super) description: Option<String>,
     pub(super) observations: Vec<(String, Origin)>,
-    /// What is wrong with those of its observations that are left out.
+    /// Why some of its observations are not imported.
     pub(super) faults: Vec<String>,
     pub(super) origin: Origin,
 }
 
 impl EntityRecord {
-    /// The same as the tools would have kept it: without the space around texts, and without names that say nothing.
-    pub(super) fn tidied(mut self) -> Self {
-        // Wherever aliases are shown, a bar parts them.
+    /// Normalised as by the tools: texts trimmed, blank aliases removed.
+    pub(super) fn normalized(mut self) -> Self {
+        // Aliases are shown separated by `|`, so none may contain it.
         self.aliases = self.aliases.iter().flat_map(|alias| alias.split('|')).map(|it| it.trim().to_owned()).collect();
-        let aliases = self.lacking(&[]);
+        let aliases = self.new_aliases(&[]);
         let description = self.description.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         Self { aliases, description, ..self }
     }
 
-    /// The aliases that are neither its name nor among these, each once.
-    pub(super) fn lacking(&self, there: &[String]) -> Vec<String> {
+    /// The aliases that are neither its name nor among these, without duplicates.
+    pub(super) fn new_aliases(&self, there: &[String]) -> Vec<String> {
         if self.aliases.is_empty() {
             return Vec::new();
         }
@@ -67,14 +67,14 @@ impl EntityRecord {
     }
 }
 
-/// What a thing was where the file was written, as far as the file says.
+/// Id, times and ties of an item in the memory that it was exported from.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Origin {
-    /// Its number there.
+    /// Its id there.
     pub(super) id: Option<i64>,
-    /// When it was made and last changed, in nanoseconds since 1970.
+    /// When it was created and last changed, in nanoseconds since 1970.
     pub(super) times: Option<(i64, i64)>,
-    /// Links of its text whose note got another name: what they say, and where the note was.
+    /// Links in its text whose note was renamed: their target, and the path of the note.
     pub(super) ties: Vec<(String, VaultPath)>,
 }
 
@@ -85,34 +85,31 @@ pub(super) enum Reference {
     Name(String),
 }
 
-/// What a thing may say it is.
+/// The values of `type`.
 pub(super) const KINDS: [&str; 4] = ["entity", "observation", "relation", super::export::HEADER];
 
-/// Whether a value says of itself that it is a whole thing of a file, not a part of one.
-pub(super) fn says_what_it_is(value: &Value) -> bool {
+/// Whether a value is a whole item by its `type`, not a part of one.
+pub(super) fn has_kind(value: &Value) -> bool {
     value.get("type").and_then(Value::as_str).is_some_and(|kind| KINDS.contains(&kind))
 }
 
-/// The thing that a value is, or why it is none.
+/// Parses an item, or says why it is invalid.
 pub(super) fn record(value: &Value) -> Result<Record, String> {
     let Value::Object(object) = value else {
-        return Err(format!("{} is no entity, observation or relation", shown(value)));
+        return Err(format!("{} is not an entity, observation or relation", shown(value)));
     };
     let kind = object.get("type").and_then(Value::as_str);
     if kind == Some(super::export::HEADER) {
-        // Those of the first version may go without saying.
+        // The first version may omit it.
         return Ok(Record::Header { version: number(object, &["version"]).unwrap_or(1) });
     }
     if let Some(other) = kind.filter(|kind| !KINDS.contains(kind)) {
-        return Err(format!(
-            "its `type` is {}, and should be \"entity\", \"observation\" or \"relation\"",
-            quoted(other)
-        ));
+        return Err(format!("its `type` is {}, not \"entity\", \"observation\" or \"relation\"", quoted(other)));
     }
     let relation_type = text(object, &["relation_type", "relationType"]);
     if let Some(relation_type) = relation_type {
         if relation_type.trim().is_empty() {
-            return Err("it is a relation, and its type is blank".into());
+            return Err("its `relationType` is blank".into());
         }
         return Ok(Record::Relation {
             from: reference(object, &["from_entity_id", "from"])?,
@@ -125,7 +122,7 @@ pub(super) fn record(value: &Value) -> Result<Record, String> {
         return entity(object, name);
     }
     match text(object, &OBSERVATION_TEXTS) {
-        Some(text) if text.trim().is_empty() => Err("it is an observation, and its text is blank".into()),
+        Some(text) if text.trim().is_empty() => Err("its `text` is blank".into()),
         Some(text) => Ok(Record::Observation {
             entity: reference(object, &["entity", "memory_entity_id", "entity_id", "entityName"])?,
             text,
@@ -135,7 +132,7 @@ pub(super) fn record(value: &Value) -> Result<Record, String> {
             Some("entity") => "it is an entity without a `name`".into(),
             Some("observation") => "it is an observation without a `text`".into(),
             Some("relation") => "it is a relation without a `relationType`".into(),
-            _ => "it has neither a `name`, nor a relation's type, nor an observation's text".into(),
+            _ => "it has neither a `name`, nor a `relationType`, nor a `text`".into(),
         }),
     }
 }
@@ -184,7 +181,7 @@ fn observation(value: &Value) -> Result<(String, Origin), String> {
             let text = text(object, &OBSERVATION_TEXTS).ok_or("an observation has no text")?;
             Ok((text, origin(object)?))
         }
-        other => Err(format!("an observation is {}, not a text", shown(other))),
+        other => Err(format!("an observation is {}, not a string", shown(other))),
     }
 }
 
@@ -193,7 +190,7 @@ fn reference(object: &Map<String, Value>, keys: &[&str]) -> Result<Reference, St
     match found {
         Some(Value::Number(number)) if number.is_i64() => Ok(Reference::Id(number.as_i64().unwrap_or_default())),
         Some(Value::String(name)) if !name.trim().is_empty() => Ok(Reference::Name(name.clone())),
-        _ => Err(format!("its `{}` names no entity", keys[keys.len() - 1])),
+        _ => Err(format!("its `{}` does not name an entity", keys[keys.len() - 1])),
     }
 }
 
@@ -213,7 +210,7 @@ fn ties(object: &Map<String, Value>) -> Result<Vec<(String, VaultPath)>, String>
     let Some(ties) = object.get("ties").and_then(Value::as_object) else { return Ok(Vec::new()) };
     let tie = |(target, path): (&String, &Value)| {
         let path = path.as_str().and_then(|path| VaultPath::parse(path).ok());
-        let path = path.ok_or_else(|| format!("its link {target:?} is tied to no path of a vault"))?;
+        let path = path.ok_or_else(|| format!("its link {target:?} is tied to an invalid path"))?;
         Ok((target.clone(), path))
     };
     ties.iter().map(tie).collect()
@@ -234,7 +231,7 @@ fn shown(value: &Value) -> &'static str {
         Value::Null => "null",
         Value::Bool(_) => "true or false",
         Value::Number(_) => "a number",
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     }

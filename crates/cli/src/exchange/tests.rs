@@ -137,7 +137,7 @@ fn a_tie_that_leaves_the_vault_is_refused_with_its_line() {
     let copy = MemMemory::default();
     let entity = r#"{"type":"entity","id":1,"name":"a","ties":{"plan":"../secret.md"}}"#;
     let (imported, problems) = import(&copy, &format!("{{\"type\":\"quipu-memory\"}}\n{entity}\n"));
-    let message = r#"its link "plan" is tied to no path of a vault"#.to_owned();
+    let message = r#"its link "plan" is tied to an invalid path"#.to_owned();
     assert_eq!((imported.entities, problems), (0, vec![Problem { line: 2, message }]));
 }
 
@@ -163,11 +163,14 @@ fn a_whole_object_on_a_damaged_line_is_kept() {
     ] {
         let (names, told) = taken(format!("{damage}{bob}{bob}\n").as_bytes());
         assert_eq!((names.as_slice(), told.len()), (&["Bob".to_owned()][..], problems), "{damage}: {told:?}");
-        assert!(told.iter().any(|(line, message)| *line == 1 && message.contains("up to something whole")), "{told:?}");
+        assert!(
+            told.iter().any(|(line, message)| *line == 1 && message.contains("up to the next valid item")),
+            "{told:?}"
+        );
     }
     let (names, told) = taken(br#"{"type":"entity","name":"Al","observations":[{"name":"no entity"}, {"#);
     assert_eq!(names, [""; 0], "a part of what is damaged is nothing of its own");
-    assert_eq!(told[0].1.split(" in ").next(), Some("not JSON: the line breaks off"));
+    assert_eq!(told[0].1.split(" from ").next(), Some("not JSON: the line is incomplete"));
 }
 
 #[test]
@@ -206,9 +209,9 @@ fn places(problems: &[Problem]) -> Vec<(usize, &str)> {
 #[test]
 fn a_bad_item_costs_no_other_item_of_its_document() {
     let blank = "memory_entities[1]: its `name` is blank";
-    let untyped = "memory_relations[2]: it is a relation, and its type is blank";
-    let number = "memory_relations[3]: a number is no entity, observation or relation";
-    let nobody = "memory_relations[1]: a relation of entity 9, which the file does not have";
+    let untyped = "memory_relations[2]: its `relationType` is blank";
+    let number = "memory_relations[3]: a number is not an entity, observation or relation";
+    let nobody = "memory_relations[1]: a relation refers to entity 9, which is not in the file";
     let expected = [(3, blank), (8, untyped), (9, number), (7, nobody)];
     let (imported, problems) = import(&MemMemory::default(), DOCUMENT);
     assert_eq!((imported.entities, imported.relations), (2, 2));
@@ -226,7 +229,7 @@ fn of_a_damaged_document_what_is_whole_is_kept() {
     let pretty = serde_json::to_string_pretty(&serde_json::from_str::<serde_json::Value>(DOCUMENT).unwrap()).unwrap();
     for (good, bad, line, what) in [
         (DOCUMENT, DOCUMENT.replace(r#""name":" ","#, r#""name":"cut"#), 3, "not JSON (expected `,` or `}`)"),
-        (DOCUMENT, DOCUMENT.replace(r#"{"id":2,"#, r"{id:2,"), 3, "not JSON (a key should stand here)"),
+        (DOCUMENT, DOCUMENT.replace(r#"{"id":2,"#, r"{id:2,"), 3, "not JSON (expected a key)"),
         (&pretty, pretty.replace(r#""name": " ","#, r#""name": "cut"#), 8, "not JSON (control character"),
     ] {
         let (imported, problems) = import(&MemMemory::default(), &bad);
@@ -238,7 +241,7 @@ fn of_a_damaged_document_what_is_whole_is_kept() {
     let cut = &DOCUMENT[..DOCUMENT.find(r#","relation_type":"""#).unwrap()];
     let (imported, problems) = import(&MemMemory::default(), cut);
     assert_eq!((imported.entities, imported.relations), (2, 1), "{problems:?}");
-    let message = r#"memory_relations[2]: not JSON: the document breaks off in what begins with "#;
+    let message = r#"memory_relations[2]: not JSON: the document is incomplete from "#;
     assert!(problems.iter().any(|told| told.line == 8 && told.message.starts_with(message)), "{problems:?}");
 }
 
@@ -333,7 +336,7 @@ fn an_entity_that_is_there_gets_what_it_lacks() {
 #[test]
 fn another_description_is_told_and_not_taken() {
     let of = |text: &str| format!(r#"{{"type":"entity","name":"A","description":"{text}"}}"#);
-    let told = r#""A" has another description already, which counts"#;
+    let told = r#""A" already has another description, which is kept"#;
     let store = MemMemory::default();
     let (_, problems) = import(&store, &format!("{}\n{}\n{}\n", of(" "), of("first"), of("second")));
     assert_eq!(places(&problems), [(3, told)]);
@@ -344,20 +347,20 @@ fn another_description_is_told_and_not_taken() {
 }
 
 #[test]
-fn what_is_no_thing_of_memory_is_told() {
+fn invalid_items_are_reported() {
     for (line, message) in [
-        (r#"{"type":"wat","name":"Q"}"#, r#"its `type` is "wat", and should be "entity", "observation" or "relation""#),
+        (r#"{"type":"wat","name":"Q"}"#, r#"its `type` is "wat", not "entity", "observation" or "relation""#),
         (r#"{"type":"entity","entityType":"x"}"#, "it is an entity without a `name`"),
         (r#"{"type":"relation","from":"A","to":"A"}"#, "it is a relation without a `relationType`"),
-        (r#"{"type":"relation","from":"A","to":"A","relationType":" "}"#, "it is a relation, and its type is blank"),
-        (r#"{"type":"observation","entity":"A","text":" "}"#, "it is an observation, and its text is blank"),
+        (r#"{"type":"relation","from":"A","to":"A","relationType":" "}"#, "its `relationType` is blank"),
+        (r#"{"type":"observation","entity":"A","text":" "}"#, "its `text` is blank"),
         (
             r#"{"type":"observation","entity":"B","text":"x"}"#,
-            r#"an observation of "B", which is neither in the file nor in memory"#,
+            r#"an observation refers to "B", which is neither in the file nor in memory"#,
         ),
         (
             r#"{"type":"entity","name":"a","entityType":"company"}"#,
-            r#""a" has the type Task on line 1, and company here; the first counts"#,
+            r#""a" has type Task on line 1 and company here; the first is used"#,
         ),
     ] {
         let (names, told) =
@@ -370,13 +373,12 @@ fn what_is_no_thing_of_memory_is_told() {
 }
 
 #[test]
-fn a_file_of_a_newer_form_is_refused() {
+fn a_newer_format_version_is_rejected() {
     let (store, types) = (MemMemory::default(), EntityTypes::default());
     let mut import = Import::new(&store, &types);
     let file = b"{\"type\":\"quipu-memory\",\"version\":2}\n{\"type\":\"entity\",\"name\":\"A\"}\n";
     let refused = import.read(&mut file.as_slice(), &|_| {}).unwrap_err().to_string();
-    let message = "line 1: the file was written by a newer Quipu, in version 2 of its form, and this one knows 1; import it \
-                   with a newer one";
+    let message = "cannot import line 1: its format version is 2, and this program reads up to version 1; update quipu";
     assert_eq!(refused, message);
 }
 
@@ -393,8 +395,8 @@ fn a_bad_observation_costs_no_other_of_its_entity() {
     assert_eq!(
         told,
         [
-            (1, r#"of "F" an observation is null, not a text; the rest of it is taken in"#),
-            (2, r#"of "H" its `observations` are a text, not a list; the rest of it is taken in"#),
+            (1, r#""F": an observation is null, not a string; the rest of the entity is imported"#),
+            (2, r#""H": its `observations` are a string, not a list; the rest of the entity is imported"#),
         ]
     );
 }

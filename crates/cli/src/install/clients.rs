@@ -1,5 +1,4 @@
-//! The clients there are. Where each keeps its servers, and in which words, is as its makers document it; a new client is a
-//! few lines here.
+//! The supported clients, with the settings files and fields that their documentation names. A new client is a few lines.
 
 use std::path::{Path, PathBuf};
 
@@ -11,14 +10,14 @@ use super::{Format, Launch};
 
 /// A program that can be connected.
 pub(crate) struct Client {
-    /// The word for it on the command line.
+    /// Its name on the command line.
     pub(crate) name: &'static str,
-    /// What its makers call it.
+    /// Its product name.
     pub(crate) title: &'static str,
-    /// What to do before it sees the change.
+    /// When the change takes effect.
     pub(crate) afterwards: &'static str,
     file: fn(&Home) -> PathBuf,
-    /// Settings that lie in a project and are shared with it, where the client has such.
+    /// Settings that are shared with a project, if the client has them.
     project: Option<ProjectFile>,
     pub(super) format: &'static (dyn Format + Sync),
 }
@@ -27,7 +26,7 @@ pub(crate) struct Client {
 struct ProjectFile {
     /// From the project's folder.
     path: &'static str,
-    /// What the client replaces by that folder; empty where it starts servers in it.
+    /// The variable that the client replaces by that folder; empty if it starts servers in the folder.
     folder: &'static str,
 }
 
@@ -36,12 +35,12 @@ pub(crate) struct Home {
     home: PathBuf,
     /// `~/.config`, or what `XDG_CONFIG_HOME` says.
     config: PathBuf,
-    /// Where desktop programs keep theirs: on macOS elsewhere.
+    /// The settings of desktop programs, which macOS keeps elsewhere.
     desktop: PathBuf,
 }
 
 impl Home {
-    /// Of the user who runs this; `None` where there is none.
+    /// The folders of the current user; `None` without `HOME`.
     pub(crate) fn of_user() -> Option<Self> {
         let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = variable("HOME")?;
@@ -55,7 +54,7 @@ impl Home {
         self.home == folder || self.home.canonicalize().is_ok_and(|home| home == folder)
     }
 
-    /// A path as people write it.
+    /// A path with `~` for the home folder.
     pub(crate) fn shown(&self, path: &Path) -> String {
         match path.strip_prefix(&self.home) {
             Ok(rest) => format!("~/{}", rest.display()),
@@ -74,12 +73,12 @@ impl Client {
         (self.file)(home)
     }
 
-    /// The settings of a project; `None` where the client has none.
+    /// The settings of a project; `None` if the client has none.
     pub(crate) fn project_file(&self, project: &Path) -> Option<PathBuf> {
         self.project.as_ref().map(|file| project.join(file.path))
     }
 
-    /// A path below the project's folder, as the client finds it wherever the project lies.
+    /// A path below the project's folder, portable between machines.
     pub(crate) fn in_project(&self, below: &str) -> String {
         let folder = self.project.as_ref().map_or("", |file| file.folder);
         match (folder, below) {
@@ -90,7 +89,7 @@ impl Client {
         }
     }
 
-    /// The other way round: what the client makes of an argument in a project's settings.
+    /// The inverse: an argument in a project's settings as the client expands it.
     pub(crate) fn expanded(&self, argument: &str, project: &Path) -> String {
         match self.project.as_ref().map(|file| file.folder).filter(|folder| !folder.is_empty()) {
             Some(folder) => argument.replace(folder, &project.display().to_string()),
@@ -112,7 +111,7 @@ fn one_list(launch: &Launch) -> Value {
     json!({ "type": "local", "command": command, "enabled": true })
 }
 
-const START_AGAIN: &str = "restart it to use the server";
+const RESTART: &str = "restart it to use the server";
 
 /// The variable of Cursor and VS Code for the folder of the project.
 const WORKSPACE: &str = "${workspaceFolder}";
@@ -130,7 +129,7 @@ pub(crate) const CLIENTS: &[Client] = &[
     Client {
         name: "claude-desktop",
         title: "Claude Desktop",
-        afterwards: START_AGAIN,
+        afterwards: RESTART,
         file: |home| home.desktop.join("Claude/claude_desktop_config.json"),
         project: None,
         format: &Json { section: "mcpServers", entry: plain },
@@ -170,7 +169,7 @@ pub(crate) const CLIENTS: &[Client] = &[
     Client {
         name: "codex",
         title: "Codex",
-        afterwards: START_AGAIN,
+        afterwards: RESTART,
         file: |home| home.home.join(".codex/config.toml"),
         project: None,
         format: &Toml { section: "mcp_servers" },
@@ -178,7 +177,7 @@ pub(crate) const CLIENTS: &[Client] = &[
     Client {
         name: "gemini",
         title: "Gemini CLI",
-        afterwards: START_AGAIN,
+        afterwards: RESTART,
         file: |home| home.home.join(".gemini/settings.json"),
         project: None,
         format: &Json { section: "mcpServers", entry: plain },
@@ -186,7 +185,7 @@ pub(crate) const CLIENTS: &[Client] = &[
     Client {
         name: "opencode",
         title: "opencode",
-        afterwards: START_AGAIN,
+        afterwards: RESTART,
         file: |home| home.config.join("opencode/opencode.json"),
         project: None,
         format: &Json { section: "mcp", entry: one_list },

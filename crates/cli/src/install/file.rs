@@ -1,4 +1,4 @@
-//! A client's file of settings: read, changed in one step, with what was there kept beside it.
+//! A client's settings file: read, backed up and replaced atomically.
 #![expect(clippy::disallowed_methods, reason = "other programs' settings, changed because the user asked for it")]
 
 use std::fs::{File, Permissions};
@@ -18,24 +18,23 @@ use super::{Client, Launch};
 /// The byte order mark.
 const MARK: &str = "\u{feff}";
 
-/// A client's settings as they are.
+/// A client's settings.
 pub(crate) struct ConfigFile {
     client: &'static Client,
     path: PathBuf,
-    /// None where there is no file.
+    /// `None` if the file does not exist.
     text: Option<String>,
 }
 
-/// A change that has not been made yet.
+/// A planned change.
 pub(crate) struct Change<'a> {
     file: &'a ConfigFile,
-    /// The file itself, where people have put a link to it.
+    /// The file to write, which `file.path` may be a link to.
     place: PathBuf,
     pub(crate) after: String,
 }
 
-/// Held while settings are read and changed, whichever client's: of two commands at once, one would lose what the other
-/// put in.
+/// Held while settings of any client are read and changed: otherwise one of two concurrent commands would lose its change.
 pub(crate) fn lock() -> anyhow::Result<File> {
     own_files::lock(&own_files::user_folder()?)
 }
@@ -50,33 +49,33 @@ impl ConfigFile {
         &self.path
     }
 
-    /// What it says, without the mark that some editors put in front.
+    /// The text without the byte order mark.
     pub(crate) fn before(&self) -> &str {
         let text = self.text.as_deref().unwrap_or_default();
         text.strip_prefix(MARK).unwrap_or(text)
     }
 
-    /// The byte order mark, where there is one: the program that wrote it may need it.
+    /// The byte order mark, if the file has one: the program that wrote it may need it.
     fn mark(&self) -> &'static str {
         if self.text.as_deref().is_some_and(|text| text.starts_with(MARK)) { MARK } else { "" }
     }
 
-    /// The server of this name, where it starts another program, or none that can be told.
-    pub(crate) fn stranger(&self, name: &str) -> anyhow::Result<Option<String>> {
+    /// What the server of this name starts, unless that is quipu.
+    pub(crate) fn foreign_server(&self, name: &str) -> anyhow::Result<Option<String>> {
         let known = self.servers()?.into_iter().find(|(known, _)| known == name);
         Ok(known.and_then(|(_, launch)| match launch {
             Some(launch) if launch.is_quipu() => None,
             Some(Launch { program, arguments }) => Some([vec![program], arguments].concat().join(" ")),
-            None => Some("something else".to_owned()),
+            None => Some("an unknown program".to_owned()),
         }))
     }
 
-    /// The servers in it, and how each is started.
+    /// The servers, and how each is started where that is known.
     pub(crate) fn servers(&self) -> anyhow::Result<Vec<(String, Option<Launch>)>> {
         self.client.format.servers(self.before()).with_context(|| format!("cannot read {}", self.path.display()))
     }
 
-    /// Puts a server in; `None` when it is there just so. What people have added to the one of that name stays.
+    /// Adds a server; `None` if it exists unchanged. An existing entry keeps its other fields.
     pub(crate) fn with(&self, name: &str, launch: &Launch) -> anyhow::Result<Option<Change<'_>>> {
         let is_there = |known: &(String, Option<Launch>)| known.0 == name && known.1.as_ref() == Some(launch);
         if self.servers()?.iter().any(is_there) {
@@ -86,8 +85,8 @@ impl ConfigFile {
         self.change(after.with_context(|| self.as_it_is())?).map(Some)
     }
 
-    /// Puts a server in the place of whatever has that name; `None` when it is there just so.
-    pub(crate) fn with_instead(&self, name: &str, launch: &Launch) -> anyhow::Result<Option<Change<'_>>> {
+    /// Replaces the server of that name; `None` if it exists unchanged.
+    pub(crate) fn with_replaced(&self, name: &str, launch: &Launch) -> anyhow::Result<Option<Change<'_>>> {
         let format = self.client.format;
         let before = format.without(self.before(), name).with_context(|| self.as_it_is())?;
         let before = before.as_deref().unwrap_or(self.before());
@@ -95,7 +94,7 @@ impl ConfigFile {
         if after == self.before() { Ok(None) } else { self.change(after).map(Some) }
     }
 
-    /// Takes a server out; `None` when there is none.
+    /// Removes a server; `None` if it does not exist.
     pub(crate) fn without(&self, name: &str) -> anyhow::Result<Option<Change<'_>>> {
         let after = self.client.format.without(self.before(), name);
         after.with_context(|| self.as_it_is())?.map(|after| self.change(after)).transpose()
@@ -109,16 +108,16 @@ impl ConfigFile {
     }
 
     fn as_it_is(&self) -> String {
-        format!("cannot change {}, which is left as it is", self.path.display())
+        format!("cannot change {}", self.path.display())
     }
 
-    /// Where it is written. A link that leads nowhere is left: nobody knows what is to come at its end.
+    /// The file to write. A dangling link is an error: its target may be on a disk that is not mounted.
     fn place(&self) -> anyhow::Result<PathBuf> {
         match self.path.canonicalize() {
             Ok(place) => Ok(place),
             Err(error) if error.kind() == io::ErrorKind::NotFound => match std::fs::read_link(&self.path) {
                 Ok(end) => bail!(
-                    "{} is a link to {}, where there is nothing: make that file, or remove the link",
+                    "cannot write {}: it is a link to {}, which does not exist; create that file, or remove the link",
                     self.path.display(),
                     end.display()
                 ),
@@ -130,38 +129,38 @@ impl ConfigFile {
 }
 
 impl Change<'_> {
-    /// Makes it. Says where what was there is kept, if there was anything.
+    /// Writes the change. Returns the backup of the previous file, if there was one.
     ///
-    /// Settings of a project are for everybody who has it, and its copies are kept with the user: beside the file they
-    /// would be committed.
-    pub(crate) fn make(&self, now: Timestamp, is_project: bool) -> anyhow::Result<Option<PathBuf>> {
+    /// Settings of a project are readable for everyone, and their backups are kept in the user's folder: beside the file
+    /// they would be committed.
+    pub(crate) fn apply(&self, now: Timestamp, is_project: bool) -> anyhow::Result<Option<PathBuf>> {
         let Self { file, place, after } = self;
-        let folder = place.parent().context("a file is in a folder")?;
-        std::fs::create_dir_all(folder).with_context(|| format!("while making {}", folder.display()))?;
+        let folder = place.parent().context("cannot write settings: their path has no folder")?;
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         let mode =
             place.metadata().map_or(if is_project { 0o644 } else { 0o600 }, |metadata| metadata.permissions().mode());
         let new = beside(folder, &[file.mark(), after].concat(), mode)
-            .with_context(|| format!("while writing {}", place.display()))?;
+            .with_context(|| format!("cannot write {}", place.display()))?;
         let copies = if is_project { own_files::user_folder()?.join("backups") } else { folder.to_owned() };
-        let backup = file.text.as_ref().map(|text| keep(place, &copies, text, mode, now)).transpose()?;
-        // As late as can be: the program whose settings these are takes no lock of ours.
+        let backup = file.text.as_ref().map(|text| back_up(place, &copies, text, mode, now)).transpose()?;
+        // As late as possible: the client does not take our lock.
         let current = own_files::text(place).with_context(|| format!("cannot read {}", place.display()))?;
         if current != file.text {
             if let Some(backup) = &backup {
-                std::fs::remove_file(backup).with_context(|| format!("while removing {}", backup.display()))?;
+                std::fs::remove_file(backup).with_context(|| format!("cannot remove {}", backup.display()))?;
             }
-            bail!("{} was changed by another program at this moment; run this again", place.display());
+            bail!("cannot write {}: another program changed it meanwhile; run this again", place.display());
         }
         let replace = || {
             new.persist(place)?;
             File::open(folder)?.sync_all()
         };
-        replace().with_context(|| format!("while writing {}", place.display()))?;
+        replace().with_context(|| format!("cannot write {}", place.display()))?;
         Ok(backup)
     }
 }
 
-/// A text in a new file of no name yet, on the disk.
+/// A text in a new temporary file, synced to disk.
 fn beside(folder: &Path, text: &str, mode: u32) -> io::Result<NamedTempFile> {
     let mut new = NamedTempFile::new_in(folder)?;
     new.write_all(text.as_bytes())?;
@@ -170,11 +169,15 @@ fn beside(folder: &Path, text: &str, mode: u32) -> io::Result<NamedTempFile> {
     Ok(new)
 }
 
-/// Keeps what a file says in a folder, under a name that is free.
-fn keep(path: &Path, folder: &Path, text: &str, mode: u32, now: Timestamp) -> anyhow::Result<PathBuf> {
-    let name = path.file_name().context("a file has a name")?.to_string_lossy().into_owned();
+/// Backs up a file's text in a folder under an unused name.
+fn back_up(path: &Path, folder: &Path, text: &str, mode: u32, now: Timestamp) -> anyhow::Result<PathBuf> {
+    let name = path
+        .file_name()
+        .context("cannot back up settings: their path has no file name")?
+        .to_string_lossy()
+        .into_owned();
     let stamp = now.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%S%3fZ").to_string();
-    let context = || format!("while keeping a copy of {}", path.display());
+    let context = || format!("cannot back up {}", path.display());
     std::fs::create_dir_all(folder).with_context(context)?;
     let mut copy = beside(folder, text, mode).with_context(context)?;
     for number in 1.. {
@@ -189,7 +192,7 @@ fn keep(path: &Path, folder: &Path, text: &str, mode: u32, now: Timestamp) -> an
     unreachable!("some number is free")
 }
 
-/// Gives lines that were there the ends they had, and new ones that of the first: not every writer knows both kinds.
+/// Keeps the line ends of old lines, and gives new ones the line end of the first: the editors write only `\n`.
 fn with_line_ends_of(before: &str, after: String) -> String {
     if !before.contains("\r\n") {
         return after;
@@ -218,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_keep_their_ends() {
+    fn lines_keep_their_line_ends() {
         let given = |before: &str, after: &str| with_line_ends_of(before, after.to_owned());
         assert_eq!(given("a\r\nb\r\n", "a\nx\nb\n"), "a\r\nx\r\nb\r\n");
         assert_eq!(given("a\r\nb\nc\r\n", "a\nb\nc\nx\n"), "a\r\nb\nc\r\nx\r\n", "each its own");

@@ -1,5 +1,4 @@
-//! Configurations in JSON, with comments and trailing commas where people have written some: one property is spliced in or
-//! out, and every other byte stays.
+//! Settings in JSON with comments and trailing commas: one property is added or removed, and every other byte stays.
 
 use std::collections::HashSet;
 
@@ -12,7 +11,7 @@ use super::{EditError, Format, Launch, strings};
 /// Servers as an object below one key.
 pub(super) struct Json {
     pub(super) section: &'static str,
-    /// A server in the words of the client.
+    /// A server in the form of the client.
     pub(super) entry: fn(&Launch) -> Value,
 }
 
@@ -26,7 +25,7 @@ impl Format for Json {
         servers.ensure_multiline();
         let entry = (self.entry)(launch);
         match servers.get(name) {
-            Some(known) => start_so(&known.object_value().ok_or_else(|| unexpected(name))?, entry)?,
+            Some(known) => set_launch(&known.object_value().ok_or_else(|| unexpected(name))?, entry)?,
             None => drop(servers.append(name, input(entry))),
         }
         self.checked(text, root.to_string(), name)
@@ -53,18 +52,18 @@ impl Format for Json {
 }
 
 impl Json {
-    /// The object of servers; `None` when there is none yet.
+    /// The object of servers; `None` if there is none yet.
     fn object(&self, root: &CstRootNode) -> Result<Option<CstObject>, EditError> {
         let Some(value) = root.value() else { return Ok(None) };
         let whole = value.as_object().ok_or_else(|| unexpected("the file"))?;
-        refuse_twice(&whole, |name| name == self.section)?;
+        reject_duplicates(&whole, |name| name == self.section)?;
         let Some(section) = whole.get(self.section) else { return Ok(None) };
         let servers = section.object_value().ok_or_else(|| unexpected(self.section))?;
-        refuse_twice(&servers, |_| true)?;
+        reject_duplicates(&servers, |_| true)?;
         Ok(Some(servers))
     }
 
-    /// The new text, once it is sure that nothing but this server is different in it.
+    /// Returns the new text after checking that only this server differs.
     fn checked(&self, before: &str, after: String, name: &str) -> Result<String, EditError> {
         let rest = |text: &str| -> Result<Value, EditError> {
             let mut whole = value(text)?;
@@ -80,13 +79,12 @@ impl Json {
     }
 }
 
-/// What of a server says how it is started.
+/// The fields that say how a server is started.
 const START: [&str; 2] = ["command", "args"];
 
-/// Has a server that is there started as an entry says. The rest is for people to choose: of it only what is missing is
-/// added.
-fn start_so(known: &CstObject, entry: Value) -> Result<(), EditError> {
-    refuse_twice(known, |_| true)?;
+/// Sets how an existing server is started. Its other fields stay, and missing ones are added.
+fn set_launch(known: &CstObject, entry: Value) -> Result<(), EditError> {
+    reject_duplicates(known, |_| true)?;
     let Value::Object(entry) = entry else { return Err(unexpected("the server")) };
     for (name, value) in entry {
         match known.get(&name) {
@@ -98,8 +96,8 @@ fn start_so(known: &CstObject, entry: Value) -> Result<(), EditError> {
     Ok(())
 }
 
-/// Refuses an object that has a name twice: programs differ in which of the two they take.
-fn refuse_twice(object: &CstObject, counts: impl Fn(&str) -> bool) -> Result<(), EditError> {
+/// Rejects an object with a duplicate name: programs differ in which of the two they use.
+fn reject_duplicates(object: &CstObject, counts: impl Fn(&str) -> bool) -> Result<(), EditError> {
     let mut names = HashSet::new();
     for name in object.properties().iter().filter_map(|property| property.name()?.decoded_value().ok()) {
         if counts(&name) && !names.insert(name.clone()) {
@@ -109,7 +107,7 @@ fn refuse_twice(object: &CstObject, counts: impl Fn(&str) -> bool) -> Result<(),
     Ok(())
 }
 
-/// Comments and trailing commas, which the editors take; nothing looser.
+/// Comments and trailing commas, which editors accept; nothing looser.
 fn options() -> ParseOptions {
     ParseOptions {
         allow_comments: true,
@@ -129,7 +127,7 @@ fn parse(text: &str) -> Result<CstRootNode, EditError> {
     CstRootNode::parse(text, &options()).map_err(|error| EditError::Unreadable(error.to_string()))
 }
 
-/// What the text says. An empty one says nothing, as an empty object does.
+/// The parsed text. An empty text is an empty object.
 fn value(text: &str) -> Result<Value, EditError> {
     let value = parse(text)?.to_serde_value();
     Ok(value.filter(|value| !value.is_null()).unwrap_or_else(|| Value::Object(Map::new())))
@@ -152,7 +150,7 @@ fn input(value: Value) -> CstInputValue {
     }
 }
 
-/// How a server is started: a program and its arguments, in one list or in two places.
+/// How a server is started: a program and its arguments, in one list or in two fields.
 fn launch(entry: &Value) -> Option<Launch> {
     match &entry["command"] {
         Value::String(program) => {
@@ -217,12 +215,12 @@ mod tests {
             let with = FORMAT.with(text, "quipu", &quipu()).unwrap();
             assert_eq!(FORMAT.servers(&with).unwrap(), [("quipu".to_owned(), Some(quipu()))], "{text:?}");
             let again = FORMAT.with(&with, "quipu", &quipu()).unwrap();
-            assert_eq!(again, with, "once is enough");
+            assert_eq!(again, with, "adding it twice changes nothing");
         }
     }
 
     #[test]
-    fn what_cannot_be_understood_is_left_alone() {
+    fn invalid_settings_are_not_changed() {
         for text in
             ["{", "[]", "\"x\"", "{\"servers\": []}", "{\"servers\": null}", "{'servers': {}}", "{a: 1}", "{} x"]
         {
@@ -231,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_twice_is_left_alone() {
+    fn duplicate_names_are_rejected() {
         let text = r#"{"servers": {}, "a": 1, "servers": {"quipu": {"command": "x"}}}"#;
         let twice = r#"{"servers": {"x": {"command": "x"}, "x": {"command": "y"}}}"#;
         for (text, name) in [(text, "servers"), (twice, "x")] {

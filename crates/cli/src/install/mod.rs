@@ -1,5 +1,5 @@
-//! Clients and their configurations: which file each reads, what a server looks like in it, and how one is put there
-//! without touching anything else.
+//! Clients and their settings: which file each reads, the form of a server in it, and how to add one without changing
+//! anything else.
 
 mod clients;
 mod file;
@@ -23,7 +23,7 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// Whether it starts a server of this program, whichever copy of it. A copy of another name is known only to itself.
+    /// Whether it starts `quipu serve`, from any copy named `quipu` or from the running program.
     pub(crate) fn is_quipu(&self) -> bool {
         let program = Path::new(&self.program);
         let is_called = program.file_name().is_some_and(|file| file == "quipu");
@@ -31,13 +31,13 @@ impl Launch {
     }
 }
 
-/// Whether a path leads to the program that runs. A relative one may lead elsewhere for the client that reads it.
+/// Whether a path leads to the running program. A relative path may lead elsewhere in the client.
 fn is_this(program: &Path) -> bool {
     let here = std::env::current_exe().and_then(|here| here.canonicalize());
     program.is_absolute() && here.is_ok_and(|here| program.canonicalize().is_ok_and(|there| there == here))
 }
 
-/// Why a configuration is left as it is.
+/// Why settings were not changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EditError {
     #[error("the file is not valid: {0}; fix it in an editor, or move it away, then run this again")]
@@ -50,17 +50,17 @@ pub(crate) enum EditError {
     TooMuch,
 }
 
-/// A format of configuration: a text with a table of servers by name.
+/// A format of settings: a text with a table of servers by name.
 trait Format {
-    /// A text with the server in it. Where there is one of that name, it is started so from now on, and the rest of it stays.
+    /// The text with the server. An existing entry of that name keeps its other fields.
     fn with(&self, text: &str, name: &str, launch: &Launch) -> Result<String, EditError>;
-    /// A text without it; `None` when it is not there.
+    /// The text without the server; `None` if it has none.
     fn without(&self, text: &str, name: &str) -> Result<Option<String>, EditError>;
-    /// All servers, and how each is started, as far as that can be told.
+    /// All servers, and how each is started where that is known.
     fn servers(&self, text: &str) -> Result<Vec<(String, Option<Launch>)>, EditError>;
 }
 
-/// Strings of a list; `None` when something else is in it.
+/// The strings of a list; `None` if it has other items.
 fn strings(list: &Value) -> Option<Vec<String>> {
     list.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
 }

@@ -1,4 +1,4 @@
-//! Configurations in TOML: one table is put in or taken out, and every other byte stays.
+//! Settings in TOML: one table is added or removed, and every other byte stays.
 
 use serde_json::Value as JsonValue;
 use toml_edit::{Array, DocumentMut, Item, Table, value};
@@ -14,7 +14,7 @@ impl Format for Toml {
     fn with(&self, text: &str, name: &str, launch: &Launch) -> Result<String, EditError> {
         let mut document = parse(text)?;
         let servers = document.entry(self.section).or_insert_with(|| {
-            // Only its tables are written, as people do.
+            // Implicit: only the tables below it get a header, as people write it.
             let mut table = Table::new();
             table.set_implicit(true);
             Item::Table(table)
@@ -53,7 +53,7 @@ impl Format for Toml {
 }
 
 impl Toml {
-    /// The new text, once it is sure that nothing but this server is different in it.
+    /// Returns the new text after checking that only this server differs.
     fn checked(&self, before: &str, after: String, name: &str) -> Result<String, EditError> {
         let rest = |text: &str| -> Result<JsonValue, EditError> {
             let table: toml::Table =
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_left_alone() {
+    fn invalid_settings_are_not_changed() {
         for text in ["[", "mcp_servers = 1\n", "[mcp_servers]\nquipu = 1\n"] {
             assert!(FORMAT.with(text, "quipu", &quipu()).is_err(), "{text}");
         }

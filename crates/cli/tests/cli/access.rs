@@ -17,7 +17,7 @@ fn a_token_is_shown_once_and_kept_as_a_hash() {
     assert!(!vault.read(".quipu/tokens.toml").contains(&token[6..]));
 
     let listed = vault.run(&["token", "list"]).expect(0);
-    assert!(listed.stdout.contains("laptop  read, made ") && !listed.stdout.contains(&token[6..]), "{listed}");
+    assert!(listed.stdout.contains("laptop  read, created ") && !listed.stdout.contains(&token[6..]), "{listed}");
     assert_eq!(vault.run(&["token", "list", "--json"]).expect(0).json()[0]["changed"], false);
     let kept = vault.read(".quipu/tokens.toml");
     vault.write(".quipu/tokens.toml", kept.replace("\"read\"", "\"admin\""));

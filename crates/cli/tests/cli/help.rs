@@ -2,7 +2,7 @@
 
 use crate::sandbox::{Sandbox, check};
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "serve",
     "index",
     "status",
@@ -12,6 +12,7 @@ const COMMANDS: [&str; 18] = [
     "restore",
     "audit",
     "undo",
+    "merge",
     "backup",
     "verify",
     "import",

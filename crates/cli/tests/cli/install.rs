@@ -122,7 +122,7 @@ fn what_people_wrote_stays_and_a_copy_of_it_is_kept() {
     assert_eq!(desk.read(file), text);
 
     let ran = desk.run(&["zed"]).expect(0);
-    assert!(ran.stdout.contains("the file as it was is kept in ~/"), "{ran}");
+    assert!(ran.stdout.contains("the previous file is kept in ~/"), "{ran}");
     let with = desk.read(file);
     assert!(
         with.contains("// Zed\n")
@@ -136,7 +136,7 @@ fn what_people_wrote_stays_and_a_copy_of_it_is_kept() {
     assert_eq!(std::fs::read_to_string(&backups[0]).unwrap(), text);
 
     let again = desk.run(&["zed"]).expect(0);
-    assert!(again.stdout.contains("is connected already"), "{again}");
+    assert!(again.stdout.contains("is already connected"), "{again}");
     assert_eq!((desk.read(file), desk.backups(file).len()), (with, 1));
 }
 
@@ -211,7 +211,7 @@ fn a_server_that_is_there_keeps_its_flags_and_what_people_added() {
     desk.put(file, &json!({ "mcpServers": { "quipu": theirs } }).to_string());
 
     let ran = desk.run(&["cursor"]).expect(0);
-    assert!(ran.stdout.contains("its flags stay: --toolsets notes --read-only;"), "{ran}");
+    assert!(ran.stdout.contains("it keeps its flags: --toolsets notes --read-only;"), "{ran}");
     let args = json!(["serve", vault, "--toolsets", "notes", "--read-only"]);
     let program = env!("CARGO_BIN_EXE_quipu");
     assert_eq!(entry(file), json!({ "command": program, "args": args, "env": { "A": "1" }, "disabled": true }));
@@ -291,7 +291,7 @@ fn a_link_that_leads_nowhere_is_left_as_it_is() {
     std::os::unix::fs::symlink("../dotfiles/mcp.json", &link).unwrap();
     for arguments in [&["cursor"][..], &["cursor", "--dry-run"], &["cursor", "--force"]] {
         let ran = desk.run(arguments).expect(1);
-        assert!(ran.stderr.contains("is a link to ../dotfiles/mcp.json, where there is nothing"), "{ran}");
+        assert!(ran.stderr.contains("is a link to ../dotfiles/mcp.json, which does not exist"), "{ran}");
     }
     assert!(link.symlink_metadata().unwrap().is_symlink());
 }
@@ -429,7 +429,7 @@ fn a_project_has_settings_of_its_own_that_hold_on_every_machine() {
     assert!(desk.backups("work/.cursor/mcp.json").is_empty(), "copies of the project's settings are kept elsewhere");
 
     let outside = run(&["claude-code", "--no-test", "--vault", desk.0.root().to_str().unwrap()]).expect(0);
-    assert!(outside.stderr.contains("lies outside the project"), "{outside}");
+    assert!(outside.stderr.contains("is outside the project"), "{outside}");
     let refused = run(&["zed"]).expect(2);
     assert!(refused.stderr.contains("cannot use --scope project with Zed"), "{refused}");
     let mut nowhere = desk.0.command(&["install", "cursor", "--scope", "project"]);

@@ -55,7 +55,7 @@ fn every_change_is_listed_with_its_author_and_undone() {
     assert!(vault.run(&["undo", "99"]).expect(1).stderr.contains("there is no change 99"));
     let log = vault.run(&["audit", "--json", "--limit", "2", "--before", "6"]).expect(0).json();
     assert_eq!((log.as_array().unwrap().len(), &log[0]["change"]), (2, &json!(5)));
-    assert!(vault.run(&["verify"]).expect(0).stdout.starts_with("memory is whole: 0 entities, 0 observations"));
+    assert!(vault.run(&["verify"]).expect(0).stdout.starts_with("memory is intact: 0 entities, 0 observations"));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn two_entities_become_one_and_two_again() {
     assert_eq!(call(&vault, "get_entity", &json!({"entity_id": 2}))["name"], "Auth svc", "nothing is changed");
 
     let done = vault.run(&["merge", "2", "Auth service"]).expect(0).stdout;
-    assert!(done.starts_with("entity 2 (Auth svc) is now part of entity 1 (Auth service)\n"), "{done}");
+    assert!(done.starts_with("merged entity 2 (Auth svc) into entity 1 (Auth service)\n"), "{done}");
     let merged = call(&vault, "get_entity", &json!({"entity_id": 1}));
     assert_eq!((&merged["aliases"], &merged["memory_observations_count"]), (&json!("Auth svc"), &json!(2)));
     assert_eq!(merged["relations_to"][0]["from_entity_id"], 3);
@@ -113,8 +113,8 @@ fn two_entities_become_one_and_two_again() {
 
     for (from, into, message) in [
         ("2", "2", "entity 2 cannot be merged into itself"),
-        ("Nobody", "1", "there is no entity \"Nobody\""),
-        ("1", "99", "there is no entity \"99\""),
+        ("Nobody", "1", "unknown entity \"Nobody\""),
+        ("1", "99", "unknown entity \"99\""),
     ] {
         let refused = vault.run(&["merge", from, into]).expect(1).stderr;
         assert!(refused.contains(message), "{refused}");
@@ -205,7 +205,7 @@ fn the_reference_servers_file_with_its_damage() {
     let lines: Vec<_> = ran["problems"].as_array().unwrap().iter().map(|problem| problem["line"].clone()).collect();
     assert_eq!(lines, [json!(7), json!(6)]);
     let message = ran["problems"][1]["message"].as_str().unwrap();
-    assert_eq!(message, "a relation of \"Nobody\", which is neither in the file nor in memory");
+    assert_eq!(message, "a relation refers to \"Nobody\", which is neither in the file nor in memory");
     let before = content(&vault);
     assert_eq!(before[0]["observations"], json!(["likes tea", "likes tea", "works at Acme", "has a cat"]));
     let again = import(&vault, REFERENCE, &["--json"]).expect(1).json();
@@ -220,9 +220,9 @@ fn the_reference_servers_file_with_its_damage() {
 fn strict_takes_all_or_nothing() {
     let vault = Sandbox::of("");
     let ran = import(&vault, REFERENCE, &["--strict"]).expect(1);
-    let broken = r#"line 7: not JSON: the line breaks off in what begins with "{\"type\":\"entity\",\"name\":\"Bo\""#;
+    let broken = r#"line 7: not JSON: the line is incomplete from "{\"type\":\"entity\",\"name\":\"Bo\""#;
     assert!(ran.stderr.contains(broken), "{ran}");
-    assert!(ran.stderr.contains("nothing was taken: 2 things cannot be taken in"), "{ran}");
+    assert!(ran.stderr.contains("cannot import the file: 2 items are invalid; nothing was imported"), "{ran}");
     assert_eq!(content(&vault), [json!(null); 0]);
 }
 
@@ -242,7 +242,10 @@ fn our_own_lines_lose_nothing() {
     let again = other.run(&["export"]).expect(0).stdout;
     assert_eq!(again, lines, "numbers, times and aliases included");
     assert!(
-        import(&other, &lines, &[]).expect(0).stdout.contains("0 entities, 0 observations, 0 relations; 6 were there")
+        import(&other, &lines, &[])
+            .expect(0)
+            .stdout
+            .contains("0 entities, 0 observations, 0 relations; 6 items existed already")
     );
 }
 
@@ -262,7 +265,7 @@ fn a_document_of_numbered_entities() {
     assert_eq!(content(&other), content(&vault));
     assert_eq!(call(&other, "get_entity", &json!({"entity_id": 1}))["aliases"], "a1|a2");
     let pretty = serde_json::to_string_pretty(&serde_json::from_str::<Value>(&document).unwrap()).unwrap();
-    assert!(import(&other, &pretty, &[]).expect(0).stdout.contains("taken in: 0 entities"));
+    assert!(import(&other, &pretty, &[]).expect(0).stdout.contains("imported 0 entities"));
 }
 
 #[test]
@@ -278,13 +281,13 @@ fn a_bad_item_in_a_document() {
     let vault = Sandbox::of("");
     let strict = import(&vault, document, &["--strict"]).expect(1);
     let blank = "line 3: memory_entities[1]: its `name` is blank";
-    let missing = "line 6: memory_relations[0]: a relation of entity 2, which the file does not have";
+    let missing = "line 6: memory_relations[0]: a relation refers to entity 2, which is not in the file";
     assert!(strict.stderr.contains(blank) && strict.stderr.contains(missing), "{strict}");
-    assert!(strict.stderr.contains("nothing was taken: 2 things cannot be taken in"), "{strict}");
+    assert!(strict.stderr.contains("cannot import the file: 2 items are invalid; nothing was imported"), "{strict}");
     assert_eq!(content(&vault), [json!(null); 0]);
     let ran = import(&vault, document, &[]).expect(1);
     assert!(ran.stderr.contains(blank) && ran.stderr.contains(missing), "{ran}");
-    assert!(ran.stdout.contains("taken in: 2 entities, 0 observations, 1 relations"), "{ran}");
+    assert!(ran.stdout.contains("imported 2 entities, 0 observations, 1 relation;"), "{ran}");
     assert_eq!(content(&vault).len(), 3);
 }
 
@@ -294,7 +297,7 @@ fn an_entity_gets_what_it_lacks_and_undo_takes_it_back() {
     call(&vault, "create_entity", &json!({"name": "Ada", "entity_type": "person", "aliases": "Countess"}));
     let file = r#"{"type":"entity","name":"Ada","aliases":["countess","Lovelace"],"description":"Wrote a program"}"#;
     let ran = import(&vault, file, &["--strict"]).expect(0);
-    assert!(ran.stdout.contains("1 were there already, and 1 of them got aliases or a description"), "{ran}");
+    assert!(ran.stdout.contains("1 item existed already, 1 of them got aliases or a description"), "{ran}");
     let ada = call(&vault, "get_entity", &json!({"entity_id": 1}));
     assert_eq!((&ada["aliases"], &ada["description"]), (&json!("Countess|Lovelace"), &json!("Wrote a program")));
     let again = import(&vault, file, &["--strict", "--json"]).expect(0).json();
@@ -309,12 +312,12 @@ fn a_file_of_another_kind_is_told_in_a_few_lines() {
     let junk = "what is this\n".repeat(3000);
     let ran = import(&vault, &junk, &[]).expect(1);
     assert_eq!(ran.stderr.matches("not JSON").count(), 20, "{ran}");
-    assert!(ran.stderr.contains("2980 more things cannot be taken in"), "{ran}");
-    assert!(ran.stdout.contains("taken in: 0 entities"), "{ran}");
+    assert!(ran.stderr.contains("2980 more items are invalid"), "{ran}");
+    assert!(ran.stdout.contains("imported 0 entities"), "{ran}");
     let all = import(&vault, &junk, &["--json"]).expect(1).json();
     assert_eq!(all["problems"].as_array().unwrap().len(), 3000);
     let strict = import(&vault, &junk, &["--strict"]).expect(1);
-    assert!(strict.stderr.contains("nothing was taken: 3000 things cannot be taken in"), "{strict}");
+    assert!(strict.stderr.contains("cannot import the file: 3000 items are invalid; nothing was imported"), "{strict}");
 }
 
 #[test]

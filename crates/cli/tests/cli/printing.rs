@@ -28,7 +28,7 @@ fn an_answer_that_cannot_be_written_is_an_error() {
     let vault = Sandbox::example();
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let ran = vault.ran(vault.command(&["status"]).stdout(full).output().unwrap()).expect(1);
-    assert!(ran.stderr.starts_with("error: cannot write the answer: "), "{ran}");
+    assert!(ran.stderr.starts_with("error: cannot write the output: "), "{ran}");
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn the_configuration_says_how_long_a_page_may_lag_behind() {
 fn without_git_the_index_remembers_from_run_to_run() {
     let vault = Sandbox::of("//- doc.md\n---\nsource_refs: a.rs\n---\n//- a.rs\n1\n");
     let level = || vault.run(&["stale", "--json"]).expect(0).json();
-    assert!(level()["warnings"][0].as_str().unwrap().contains("`quipu index` begins to remember"));
+    assert!(level()["warnings"][0].as_str().unwrap().contains("`quipu index` creates one"));
     vault.run(&["index"]).expect(0);
     assert_eq!(level()["counts"]["fresh"], 1);
     vault.write("a.rs", "2\n");

@@ -1,4 +1,4 @@
-//! The entities of a file: created, or completed where they are there already.
+//! Imported entities: created, or completed if they exist.
 
 use quipu_core::memory::{EntityId, name_key};
 use quipu_core::ports::{EntityRef, MemoryChange, NewEntity};
@@ -7,13 +7,13 @@ use super::super::document::Spot;
 use super::super::record::EntityRecord;
 use super::{Import, ImportError, key};
 
-/// The type of what comes without one.
+/// The type of an entity without one.
 const UNTYPED: &str = "Thing";
 
 impl Import<'_> {
     pub(super) fn take_entity(&mut self, spot: &Spot, given: EntityRecord) -> Result<(), ImportError> {
         let given = EntityRecord { name: given.name.trim().to_owned(), ..given };
-        let mut given = if self.is_ours { given } else { given.tidied() };
+        let mut given = if self.is_ours { given } else { given.normalized() };
         if !self.is_ours {
             given.entity_type = given.entity_type.map(|written| self.types.canonical(&written));
         }
@@ -21,7 +21,7 @@ impl Import<'_> {
         let (id, entity_type) = (given.origin.id, given.entity_type.clone());
         let name = given.name.clone();
         for fault in std::mem::take(&mut given.faults) {
-            self.problem(spot, format!("of {name:?} {fault}; the rest of it is taken in"));
+            self.problem(spot, format!("{name:?}: {fault}; the rest of the entity is imported"));
         }
         let place = match self.named(&name)? {
             Some(known) => {
@@ -37,7 +37,7 @@ impl Import<'_> {
         if let Some(given) = entity_type {
             let (first, at) = self.typed.entry(key(place)).or_insert_with(|| (given.clone(), spot.line));
             if *first != given {
-                let message = format!("{name:?} has the type {first} on line {at}, and {given} here; the first counts");
+                let message = format!("{name:?} has type {first} on line {at} and {given} here; the first is used");
                 self.problem(spot, message);
             }
         }
@@ -59,8 +59,8 @@ impl Import<'_> {
         made
     }
 
-    /// Adds to an entity of memory, or from further up in the file, what it lacks. A description that says something else is
-    /// not taken, and told. Ties come with the description they are of: the links of another mean what they mean here.
+    /// Adds missing aliases and a missing description to an entity of memory or of the file. A different description is
+    /// reported and not imported, and neither are its ties.
     fn complete(&mut self, spot: &Spot, place: EntityRef, given: EntityRecord) {
         let is_typed = self.typed.contains_key(&key(place));
         let (aliases, description) = match place {
@@ -76,7 +76,7 @@ impl Import<'_> {
                 (&mut entity.aliases, &mut entity.description)
             }
         };
-        let more = given.lacking(aliases);
+        let more = given.new_aliases(aliases);
         let (own, other) = (said(description.as_ref()), said(given.description.as_ref()));
         let is_another = own.is_some() && other.is_some() && own != other;
         let is_described = own.is_none() && other.is_some();
@@ -86,7 +86,7 @@ impl Import<'_> {
         }
         aliases.extend_from_slice(&more);
         if is_another {
-            self.problem(spot, format!("{:?} has another description already, which counts", given.name));
+            self.problem(spot, format!("{:?} already has another description, which is kept", given.name));
         }
         let made = match place {
             EntityRef::Made(made) => made,
@@ -98,7 +98,7 @@ impl Import<'_> {
         }
     }
 
-    /// The place of the change that gives an entity of memory what it lacked.
+    /// Adds to the change that completes an entity of memory; returns its index.
     fn give(&mut self, id: EntityId, more: Vec<String>, description: Option<String>) -> usize {
         let place = *self.given.entry(id).or_insert_with(|| {
             self.imported.completed += 1;
@@ -113,7 +113,7 @@ impl Import<'_> {
     }
 }
 
-/// What a description says, if anything.
+/// A description, unless it is blank.
 fn said(description: Option<&String>) -> Option<&str> {
     description.map(|text| text.trim()).filter(|text| !text.is_empty())
 }

@@ -1,4 +1,4 @@
-//! The observations and relations of a file, and the changes that an import makes.
+//! Imported observations and relations, and the changes of an import.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use quipu_core::ports::{EntityRef, MemoryChange, RelationFilter};
 use super::super::record::Origin;
 use super::{Import, ImportError, RefKey, key};
 
-/// The greatest number that is kept: every reader of JSON knows it exactly, and counting can go on from there.
-const GREATEST_KEPT: i64 = 1 << 53;
+/// The greatest id that is kept: every JSON reader represents it exactly, and later ids can follow it.
+const MAX_ID: i64 = 1 << 53;
 
 impl Import<'_> {
     pub(super) fn observe(&mut self, place: EntityRef, text: &str, origin: Origin) -> Result<(), ImportError> {
@@ -61,7 +61,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Adds a change, and what its thing was where the file comes from; returns its place.
+    /// Adds a change with the id, times and ties of its item in the file; returns its index.
     pub(super) fn push(&mut self, change: MemoryChange, origin: Origin) -> usize {
         let made = self.changes.len();
         self.changes.push(change);
@@ -73,15 +73,14 @@ impl Import<'_> {
         made
     }
 
-    /// Ties links of what is at a place of the changes. A tie to a note that is not here counts for nothing until it is.
+    /// Ties links of the item at an index of the changes. A tie to a missing note has no effect until the note exists.
     pub(super) fn tie(&mut self, made: usize, ties: Vec<(String, VaultPath)>) {
         let ties = ties.into_iter().map(|(target, path)| MemoryChange::Tie { made, target, path });
         self.changes.extend(ties);
     }
 
-    /// Has everything made under the number it has in the file, if those can be numbers here: all or none, since a mixture
-    /// would say nothing to anyone.
-    pub(super) fn keep_numbers(&mut self) {
+    /// Keeps the ids of the file if all of them are valid here: a mixture of old and new ids would be useless.
+    pub(super) fn keep_ids(&mut self) {
         let mut greatest = [0; 3];
         let can_be_kept = self.numbers.iter().all(|(place, number)| {
             let last = match self.changes[*place] {
@@ -89,7 +88,7 @@ impl Import<'_> {
                 MemoryChange::AddObservation { .. } => &mut greatest[1],
                 _ => &mut greatest[2],
             };
-            let grows = number.is_some_and(|number| *last < number && number <= GREATEST_KEPT);
+            let grows = number.is_some_and(|number| *last < number && number <= MAX_ID);
             *last = number.unwrap_or_default();
             grows
         });

@@ -1,4 +1,4 @@
-//! What refers to an entity, by its number in the file or by its name: resolved when the entities it may mean are known.
+//! References to entities, by id in the file or by name: resolved once all candidates are read.
 
 use quipu_core::memory::name_key;
 use quipu_core::ports::EntityRef;
@@ -9,11 +9,11 @@ use super::super::record::{Record, Reference};
 use super::{Import, ImportError};
 
 impl Import<'_> {
-    /// Takes what waits for entities by their numbers: those of the next document mean other things. Names may still come.
-    pub(super) fn end_of_numbers(&mut self) -> Result<(), ImportError> {
+    /// Resolves references by id, which are valid in one document only. References by name may still wait.
+    pub(super) fn resolve_ids(&mut self) -> Result<(), ImportError> {
         self.unmatched.clear();
         for (spot, record) in std::mem::take(&mut self.waiting) {
-            if self.may_come(&record)? {
+            if self.waits_for_name(&record)? {
                 self.for_names.push((spot, record));
             } else {
                 self.take_waiting(&spot, record)?;
@@ -23,8 +23,8 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Whether something waits for names alone, and for one that is not there yet.
-    fn may_come(&mut self, record: &Record) -> Result<bool, ImportError> {
+    /// Whether a record refers only to names, one of which is not known yet.
+    fn waits_for_name(&mut self, record: &Record) -> Result<bool, ImportError> {
         let ends = match record {
             Record::Observation { entity, .. } => [entity, entity],
             Record::Relation { from, to, .. } => [from, to],
@@ -37,7 +37,7 @@ impl Import<'_> {
     }
 
     pub(super) fn take_all_waiting(&mut self) -> Result<(), ImportError> {
-        self.end_of_numbers()?;
+        self.resolve_ids()?;
         for (spot, record) in std::mem::take(&mut self.for_names) {
             self.take_waiting(&spot, record)?;
         }
@@ -75,7 +75,7 @@ impl Import<'_> {
         if let Some(known) = self.by_name.get(&key) {
             return Ok(Some(*known));
         }
-        // A name that is only an alias there is another entity here.
+        // An entity whose alias is this name is another entity.
         let called = self.store.entities_called(std::slice::from_ref(&key))?.pop().unwrap_or_default();
         let entities = self.store.entities(&called)?;
         let there = entities.into_iter().flatten().find(|entity| name_key(&entity.name) == key);
@@ -89,7 +89,9 @@ impl Import<'_> {
 
 fn missing(what: &str, reference: &Reference) -> String {
     match reference {
-        Reference::Id(id) => format!("{what} of entity {id}, which the file does not have"),
-        Reference::Name(name) => format!("{what} of {}, which is neither in the file nor in memory", quoted(name)),
+        Reference::Id(id) => format!("{what} refers to entity {id}, which is not in the file"),
+        Reference::Name(name) => {
+            format!("{what} refers to {}, which is neither in the file nor in memory", quoted(name))
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a setting: where it was written, and the word that was meant.
+//! Errors in settings: where the setting is, and what was probably meant.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::FILE;
 
 /// Where a setting was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum SettingSource {
     /// A line of the file, counted from 1.
     Line(usize),
     /// A variable of the environment.
@@ -17,7 +17,7 @@ pub(crate) enum Place {
     Environment,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(line) => write!(f, "{FILE}, line {line}"),
@@ -27,30 +27,29 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong with the settings.
+/// An invalid setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub(crate) struct ConfigError {
     pub(crate) place: String,
     pub(crate) message: String,
-    /// What to do.
     pub(crate) hint: String,
 }
 
-pub(super) fn mistake(place: &Place, message: &str, hint: &str) -> ConfigError {
+pub(super) fn invalid(place: &SettingSource, message: &str, hint: &str) -> ConfigError {
     ConfigError { place: place.to_string(), message: message.to_owned(), hint: hint.to_owned() }
 }
 
 pub(super) fn unknown<'a>(
-    place: &Place,
+    place: &SettingSource,
     kind: &str,
     word: &str,
     known: impl Iterator<Item = &'a str> + Clone,
 ) -> ConfigError {
     let all = listed(known.clone());
     let hint = match nearest(word, known) {
-        Some(near) => format!("did you mean `{near}`? There are {all}"),
-        None => format!("there are {all}"),
+        Some(near) => format!("did you mean `{near}`? The {kind}s are {all}"),
+        None => format!("the {kind}s are {all}"),
     };
     ConfigError { place: place.to_string(), message: format!("unknown {kind} `{word}`"), hint }
 }
