@@ -182,6 +182,16 @@ impl Session {
         self.lock().set_shown(path.clone(), None);
     }
 
+    /// Whether the client knows the exact path `spelled` as another note than `found`, whose path differs only in case: it was
+    /// shown or deleted that note, has not been shown `found` since, and `found` is not its text under a new name.
+    pub(crate) fn knows_as_another(&self, spelled: &VaultPath, found: &VaultPath, hash: ContentHash) -> bool {
+        let state = self.lock();
+        let Some(known) = state.shown.get(spelled) else { return false };
+        let is_renamed = known.version.as_ref().is_some_and(|version| version.hash == hash);
+        let is_shown_since = state.shown.get(found).is_some_and(|shown| shown.edition > known.edition);
+        !is_renamed && !is_shown_since
+    }
+
     /// Counts what changed of what was shown.
     pub fn edition(&self) -> u64 {
         self.lock().edition

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use crate::Knowledge;
 use crate::index::{IndexError, Writer};
-use crate::model::{ContentHash, NoteKey, Tag, VaultPath};
-use crate::ports::FileContent;
+use crate::model::{ContentHash, Note, NoteKey, Tag, VaultPath};
+use crate::ports::{FileContent, TrashReason};
 use crate::session::Session;
 use crate::{ReadNote, RequestKey, parse};
 
@@ -49,11 +49,35 @@ impl Knowledge {
         };
         let note = snapshot.note(key);
         let Some(content) = self.vault.read(&note.path).map_err(IndexError::from)? else { return Ok(None) };
+        if note.path.as_str() != spelled && self.names_another(session, spelled, note, &content)? {
+            return Ok(None);
+        }
         let expected = session.shown(&note.path).unwrap_or(note.hash);
         if content.hash != expected {
             return Err(NoteError::ChangedElsewhere { path: note.path.clone() });
         }
         Ok(Some((key, content)))
+    }
+
+    /// Whether a spelling that differs in case from the note it leads to is the exact path of another note, which was deleted:
+    /// a repeated delete must not delete the other one.
+    fn names_another(
+        &self,
+        session: &Session,
+        spelled: &str,
+        found: &Note,
+        content: &FileContent,
+    ) -> Result<bool, NoteError> {
+        let Ok(spelled) = VaultPath::parse(spelled) else { return Ok(false) };
+        if session.knows_as_another(&spelled, &found.path, content.hash) {
+            return Ok(true);
+        }
+        // The id of the note that is there means that note, whatever else had this path.
+        if found.id.as_str() == spelled.as_str() {
+            return Ok(false);
+        }
+        let trashed = self.vault.trashed().map_err(IndexError::from)?;
+        Ok(trashed.iter().any(|file| file.path == spelled && file.reason == TrashReason::Deleted))
     }
 
     /// Writes, unless this very call was carried out before: then `done` says what it would have said. That is asked with the

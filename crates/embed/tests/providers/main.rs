@@ -208,7 +208,7 @@ fn responses_without_vectors_are_refused() {
         assert!(message.contains(why), "{message}");
     }
     server.be(Mood::Says(r#"{"data":[{"index":1,"embedding":[1.0]}]}"#));
-    assert!(unusable(&*openai(server.url())).contains("not numbered"));
+    assert!(unusable(&*openai(server.url())).contains("have gaps"));
 }
 
 #[test]

@@ -69,10 +69,8 @@ impl From<notify::Error> for PlaceError {
 impl Native {
     /// Watches every folder of the vault.
     pub(super) fn place(vault: &FolderVault, sender: &Sender<Message>) -> Result<Self, PlaceError> {
-        let root = Folder::root(vault)
-            .and_then(|root| Ok((Metadata::of(&root.dir)?.inode, root)))
-            .map_err(|source| PlaceError::Vault(VaultError::Read { path: ".".to_owned(), source }));
-        let (root_inode, root) = root?;
+        let root = open_root(vault)?;
+        let root_inode = Metadata::of(&root.dir).map_err(unreadable_root)?.inode;
         let (sender, root_path) = (sender.clone(), vault.root().to_owned());
         let sees_hidden = Arc::new(AtomicBool::new(false));
         let is_seen = Arc::clone(&sees_hidden);
@@ -97,7 +95,9 @@ impl Native {
             uses: BTreeMap::new(),
             sees_hidden,
         };
-        native.add_below(vault, &Arc::new(root))?;
+        native.add_below(vault, &root)?;
+        // Again with the root's `.gitignore` as it is now: a change of it before the root was watched has no event.
+        native.add_below(vault, &open_root(vault)?)?;
         Ok(native)
     }
 
@@ -273,6 +273,15 @@ impl Native {
             let _ = self.watcher.unwatch(&vault.root().join(real));
         }
     }
+}
+
+/// The vault's root with its rules as they are now.
+fn open_root(vault: &FolderVault) -> Result<Arc<Folder>, PlaceError> {
+    Folder::root(vault).map(Arc::new).map_err(unreadable_root)
+}
+
+fn unreadable_root(source: std::io::Error) -> PlaceError {
+    PlaceError::Vault(VaultError::Read { path: ".".to_owned(), source })
 }
 
 /// The keys at or below a path.

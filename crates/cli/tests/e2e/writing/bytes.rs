@@ -107,6 +107,6 @@ fn frontmatter_that_cannot_be_read_is_never_edited() {
     let mut client = Client::open(&format!("//- a.md\n{broken}"));
     let (code, message) = client.error("update_node", json!({ "id": "a.md", "tags": ["t"] }));
     assert_eq!(code, "PROVIDER_ERROR");
-    assert!(message.contains("frontmatter of a.md") && message.contains("repair"), "{message}");
+    assert!(message.contains("frontmatter of a.md") && message.contains("correct it first"), "{message}");
     assert_eq!(client.read("a.md"), broken);
 }

@@ -27,6 +27,26 @@ fn a_write_goes_to_the_file_spelled_exactly() {
 }
 
 #[test]
+fn a_repeated_delete_leaves_the_note_that_differs_in_case() {
+    for deleted in ["Moloch.md", "moloch.md"] {
+        let mut client = Client::open(PAIR);
+        if !tells_case_apart(&client) {
+            return skip("this disk does not tell case apart");
+        }
+        let other = if deleted == "Moloch.md" { "moloch.md" } else { "Moloch.md" };
+        let text = client.read(other);
+        client.answer("get_node", json!({ "id": deleted }));
+        assert_eq!(client.answer("delete_node", json!({ "id": deleted })), json!({ "deleted": true }));
+        assert_eq!(client.answer("delete_node", json!({ "id": deleted })), json!({ "deleted": false }));
+        let refused = client.call("update_node", json!({ "id": deleted, "content": "for the deleted note\n" }));
+        assert!(refused.to_string().contains("NODE_NOT_FOUND"), "{refused}");
+        assert_eq!(client.read(other), text);
+        client.answer("get_node", json!({ "id": other }));
+        assert_eq!(client.answer("delete_node", json!({ "id": other })), json!({ "deleted": true }), "it was read");
+    }
+}
+
+#[test]
 fn files_that_differ_only_in_case_are_all_listed_and_reachable() {
     let mut client = Client::open(PAIR);
     if !tells_case_apart(&client) {
