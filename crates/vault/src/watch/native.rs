@@ -95,9 +95,7 @@ impl Native {
             uses: BTreeMap::new(),
             sees_hidden,
         };
-        native.add_below(vault, &root)?;
-        // Again with the root's `.gitignore` as it is now: a change of it before the root was watched has no event.
-        native.add_below(vault, &open_root(vault)?)?;
+        native.add_below(vault, root)?;
         Ok(native)
     }
 
@@ -131,7 +129,7 @@ impl Native {
             match resolve(vault, &path) {
                 Ok(Resolved::Folder(folder)) => {
                     if !self.folders.contains_key(path.as_str()) {
-                        self.add_below(vault, &folder)?;
+                        self.add_below(vault, folder)?;
                     }
                     changed.insert(path);
                 }
@@ -160,10 +158,10 @@ impl Native {
 
     /// Watches a folder and its subfolders. A new folder is watched before it is reported, so its present files are found by
     /// reading it, and later ones by its watch.
-    fn add_below(&mut self, vault: &FolderVault, folder: &Arc<Folder>) -> Result<(), PlaceError> {
+    fn add_below(&mut self, vault: &FolderVault, mut folder: Arc<Folder>) -> Result<(), PlaceError> {
         // Watch, then read, level by level, until no unwatched folder is found.
         loop {
-            let WalkResult { folders, links, .. } = walk_folders(vault, folder);
+            let WalkResult { folders, links, .. } = walk_folders(vault, &folder);
             let mut is_complete = true;
             for (path, way) in links {
                 is_complete &= !self.add_link(vault, &path, way)?;
@@ -176,6 +174,10 @@ impl Native {
             }
             if is_complete {
                 return Ok(());
+            }
+            if folder.path.is_empty() {
+                // A change of the root's `.gitignore` before the root was watched has no event.
+                folder = open_root(vault)?;
             }
         }
     }
