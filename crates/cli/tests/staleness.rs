@@ -14,6 +14,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use quipu_testkit::real_data;
 use serde_json::Value;
 
 /// A page, and the label of each of its sources.
@@ -73,12 +74,12 @@ fn compare(set: &Path) -> BTreeMap<&'static str, usize> {
 }
 
 fn set(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("QUIPU_DATA").map(PathBuf::from);
-    let set = folder.map(|data| data.join(format!("vault-{name}/vault-{name}"))).filter(|set| set.is_dir());
-    if set.is_none() {
-        println!("skipped: QUIPU_DATA not set, or without vault-{name}");
+    let set = real_data()?.join(format!("vault-{name}/vault-{name}"));
+    if !set.is_dir() {
+        println!("skipped: QUIPU_DATA has no vault-{name}");
+        return None;
     }
-    set
+    Some(set)
 }
 
 fn rows(file: &Path) -> (Vec<String>, Vec<Vec<String>>) {

@@ -3,11 +3,7 @@
 //!
 //! The data is not in the repository. `QUIPU_DATA` names the folder it was unpacked to; without it nothing is compared.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(
-    clippy::disallowed_methods,
-    clippy::print_stdout,
-    reason = "a test that copies its data, or says that it has none"
-)]
+#![expect(clippy::disallowed_methods, reason = "a test that copies its data")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,13 +13,14 @@ use std::time::SystemTime;
 
 use quipu_testkit::client::Client;
 use quipu_testkit::generate::Random;
+use quipu_testkit::real_data;
 use serde_json::{Value, json};
 
 type Edges = BTreeSet<(String, String)>;
 
 #[test]
 fn every_note_of_a_vault_is_listed_and_nothing_in_it_changes() {
-    let Some(data) = data() else { return };
+    let Some(data) = real_data() else { return };
     let mut listed = 0;
     for vault in vaults(&data) {
         let copy = Copied::new(&vault);
@@ -45,7 +42,7 @@ fn every_note_of_a_vault_is_listed_and_nothing_in_it_changes() {
 
 #[test]
 fn every_typed_link_of_a_sample_project_is_an_edge() {
-    let Some(data) = data() else { return };
+    let Some(data) = real_data() else { return };
     let sample = vault_folder(&data, "ubp-docs").join("examples/taskflow-docs");
     let copy = Copied::new(&sample);
     let mut server = copy.serve();
@@ -61,7 +58,7 @@ fn every_typed_link_of_a_sample_project_is_an_edge() {
 
 #[test]
 fn links_of_a_documentation_site_resolve_or_are_reported() {
-    let Some(data) = data() else { return };
+    let Some(data) = real_data() else { return };
     let copy = Copied::new(&vault_folder(&data, "k8s-en-ja"));
     let is_site_link = |link: &quipu_core::model::Link| link.target.starts_with("/docs/");
     let pages = copy.state().into_iter().filter(|(path, _)| path.starts_with("en/docs/") && is_note(path));
@@ -109,7 +106,7 @@ const NEARER: &str = "a name also in the note's own folder means that one";
 
 #[test]
 fn every_link_that_two_other_readers_agree_on_is_an_edge() {
-    let Some(data) = data() else { return };
+    let Some(data) = real_data() else { return };
     let (mut compared, mut missing) = (0, Vec::new());
     for (name, root) in oracles(&data) {
         let copy = Copied::new(&root);
@@ -134,7 +131,7 @@ fn every_link_that_two_other_readers_agree_on_is_an_edge() {
 /// shorter.
 #[test]
 fn the_graph_is_the_one_that_networkx_sees() {
-    let Some(data) = data() else { return };
+    let Some(data) = real_data() else { return };
     let mut equal_graphs = 0;
     for (name, root) in oracles(&data) {
         let copy = Copied::new(&root);
@@ -170,7 +167,7 @@ fn the_graph_is_the_one_that_networkx_sees() {
 /// Of a hundred random notes whose title no other note has, and of the hubs among such notes.
 #[test]
 fn a_title_finds_its_note_first() {
-    let Some(data) = data() else { return };
+    let Some(data) = real_data() else { return };
     for name in ["garden-en", "k8s-en-ja", "obsidian-help-en-ja", "tasks"] {
         let copy = Copied::new(&vault_folder(&data, name));
         let mut server = copy.serve();
@@ -318,14 +315,6 @@ fn is_note(path: &str) -> bool {
     !hidden && matches!(extension.as_str(), "md" | "markdown")
 }
 
-fn data() -> Option<PathBuf> {
-    let folder = std::env::var_os("QUIPU_DATA").map(PathBuf::from);
-    if folder.is_none() {
-        println!("skipped: QUIPU_DATA not set");
-    }
-    folder
-}
-
 fn vaults(data: &Path) -> Vec<PathBuf> {
     let names = entries(data).into_iter().map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
     names
@@ -375,7 +364,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 /// Every tool that reads, with what it requires and nothing else, around the most linked note of a large vault.
 #[test]
 fn no_answer_of_a_read_tool_with_defaults_is_over_40_000_characters() {
-    let Some(data) = data() else { return };
+    let Some(data) = real_data() else { return };
     let copy = Copied::new(&vault_folder(&data, "garden-en"));
     let mut server = copy.serve();
     let hub = server.call("get_hubs", &json!({})).unwrap().expect_value()[0]["id"].clone();

@@ -1,22 +1,19 @@
 //! Real vaults and other people's parsers: what we read of thousands of files must agree with what they read.
 //!
 //! The data is not in the repository. `QUIPU_DATA` names the folder it was unpacked to; without it nothing is compared.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::print_stdout,
-    reason = "a test that reads its data, or says that it has none"
-)]
+#![expect(clippy::disallowed_methods, reason = "a test that reads its data")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use quipu_core::model::{LinkSyntax, Value, fold};
 use quipu_core::parse::{Parsed, parse};
+use quipu_testkit::real_data;
 use serde_json::Value as Json;
 
 #[test]
 fn every_file_of_every_vault_is_read_and_its_sections_cover_it() {
-    let Some(data) = data() else { return };
+    let Some(data) = real_data() else { return };
     let mut files = 0;
     for vault in vaults(&data) {
         for path in markdown_files(&vault) {
@@ -37,7 +34,7 @@ fn every_file_of_every_vault_is_read_and_its_sections_cover_it() {
 
 #[test]
 fn frontmatter_agrees_with_npm_yaml() {
-    let Some(data) = data() else { return };
+    let Some(data) = real_data() else { return };
     let mut differences = Vec::new();
     let mut compared = 0;
     for oracle in files_below(&data.join("oracle-frontmatter"), "jsonl") {
@@ -65,7 +62,7 @@ fn frontmatter_agrees_with_npm_yaml() {
 
 #[test]
 fn mappings_of_the_yaml_test_suite_are_read_right() {
-    let Some(data) = data() else { return };
+    let Some(data) = real_data() else { return };
     let mut differences = Vec::new();
     let mut compared = 0;
     for line in read_text(&data.join("oracle-yaml/oracle-yaml/yaml-test-suite.jsonl")).lines() {
@@ -99,7 +96,7 @@ fn mappings_of_the_yaml_test_suite_are_read_right() {
 
 #[test]
 fn markdown_links_to_notes_agree_with_markdown_it() {
-    let Some(data) = data() else { return };
+    let Some(data) = real_data() else { return };
     let mut differences = Vec::new();
     let mut compared = 0;
     for oracle in files_below(&data.join("oracle-mdlinks"), "tsv") {
@@ -155,7 +152,7 @@ const NOT_LINKS: [(&str, &str, &str); 1] = [(
 
 #[test]
 fn every_link_that_two_other_readers_agree_on_is_found() {
-    let Some(data) = data() else { return };
+    let Some(data) = real_data() else { return };
     let mut missing = Vec::new();
     let mut compared = 0;
     for oracle in files_below(&data.join("oracle-links"), "tsv") {
@@ -250,14 +247,6 @@ fn equal(value: &Value, json: &Json) -> bool {
         }
         _ => false,
     }
-}
-
-fn data() -> Option<PathBuf> {
-    let folder = std::env::var_os("QUIPU_DATA").map(PathBuf::from);
-    if folder.is_none() {
-        println!("skipped: QUIPU_DATA not set");
-    }
-    folder
 }
 
 fn vaults(data: &Path) -> Vec<PathBuf> {

@@ -18,9 +18,11 @@ mod mem_sources;
 mod mem_store;
 mod mem_vault;
 mod mem_vectors;
+mod real_data;
 
 pub use fixed_clock::FixedClock;
 pub use mem_memory::{MemMemory, MemMemoryStorage, mem_memory};
 pub use mem_sources::MemSources;
 pub use mem_store::{MemNoteStorage, MemStore};
 pub use mem_vault::MemVault;
+pub use real_data::real_data;

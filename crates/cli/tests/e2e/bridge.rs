@@ -2,12 +2,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "another program's moves are made here")]
 
-use std::process::Command;
-
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::client::{Client, LEGACY, QUIPU, serve_command, vault};
+use crate::client::{Client, LEGACY, serve_command, vault};
 
 const ADA: &str = "Ada";
 
@@ -25,17 +23,6 @@ fn linked(client: &mut Client) -> Value {
 
 fn notes(client: &mut Client) -> Value {
     client.answer("get_entity", json!({ "entity_id": 1 }))["notes"].clone()
-}
-
-fn quipu(client: &Client, arguments: &[&str]) -> String {
-    let ran = Command::new(QUIPU)
-        .args(arguments)
-        .current_dir(client.root())
-        .env("QUIPU_VAULT", client.root())
-        .output()
-        .unwrap();
-    assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
-    String::from_utf8(ran.stdout).unwrap()
 }
 
 #[test]
@@ -100,14 +87,14 @@ fn a_renamed_note_keeps_its_entities() {
     // Deleted and brought back.
     client.answer("delete_node", json!({ "id": "old/2025.md" }));
     assert_eq!(notes(&mut client), Value::Null);
-    quipu(&client, &["restore", "old/2025.md"]);
+    client.run_command(&["restore", "old/2025.md"]);
     client.wait_for("nodes_exist", json!({ "ids": ["old/2025.md"] }), &json!({ "old/2025.md": true }));
     assert_eq!(notes(&mut client)[0]["id"], "old/2025.md");
 
     // The entity deleted, the note renamed, the deletion undone.
     client.answer("delete_entity", json!({ "entity_id": 1 }));
     client.answer("update_node", json!({ "id": "old/2025.md", "title": "Last year", "update_links": true }));
-    quipu(&client, &["undo"]);
+    client.run_command(&["undo"]);
     assert_eq!(notes(&mut client)[0]["id"], "old/last year.md");
 }
 
@@ -116,20 +103,20 @@ fn an_exported_memory_still_means_the_renamed_notes() {
     let mut client = Client::open("//- plan.md\ntext\n");
     linked(&mut client);
     client.answer("update_node", json!({ "id": "plan.md", "title": "Roadmap" }));
-    let lines = quipu(&client, &["export"]);
+    let lines = client.run_command(&["export"]);
     let text = std::fs::read_to_string(client.root().join("Roadmap.md")).unwrap();
 
     let mut copy = Client::open("");
     let file = copy.root().join("memory.jsonl");
     std::fs::write(&file, &lines).unwrap();
-    quipu(&copy, &["import", file.to_str().unwrap()]);
+    copy.run_command(&["import", file.to_str().unwrap()]);
     assert_eq!(notes(&mut copy), Value::Null, "the note is not here yet");
     std::fs::write(copy.root().join("Roadmap.md"), text).unwrap();
     copy.wait_for("nodes_exist", json!({ "ids": ["roadmap.md"] }), &json!({ "roadmap.md": true }));
     assert_eq!(notes(&mut copy), notes(&mut client));
     let asked = json!({ "id": "roadmap.md", "include_entities": true });
     assert_eq!(copy.answer("get_neighbors", asked.clone()), client.answer("get_neighbors", asked));
-    assert_eq!(quipu(&copy, &["export"]), lines);
+    assert_eq!(copy.run_command(&["export"]), lines);
 }
 
 #[test]

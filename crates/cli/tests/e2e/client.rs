@@ -191,6 +191,14 @@ impl Client {
         Command::new(QUIPU).arg("--vault").arg(self.root()).args(arguments).output().unwrap()
     }
 
+    /// The same for a command that must succeed: what it printed.
+    #[track_caller]
+    pub(crate) fn run_command(&self, arguments: &[&str]) -> String {
+        let ran = self.command(arguments);
+        assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap()
+    }
+
     /// Where the vault is.
     pub(crate) fn root(&self) -> &Path {
         self.vault.path()

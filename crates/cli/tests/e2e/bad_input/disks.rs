@@ -54,6 +54,21 @@ fn run(program: &str, arguments: &[&str], at: &Path) -> bool {
     Command::new(program).args(arguments).arg(at).output().is_ok_and(|output| output.status.success())
 }
 
+/// Every kind of write is refused, with the system's reason and nothing of this machine.
+#[track_caller]
+fn every_write_fails(client: &mut Client, reason: &str) {
+    for (tool, arguments) in [
+        ("create_node", json!({ "id": "c.md", "content": "c" })),
+        ("update_node", json!({ "id": "a.md", "content": "c" })),
+        ("delete_node", json!({ "id": "b.md" })),
+    ] {
+        let (code, message) = client.error(tool, arguments);
+        assert_eq!(code, "PROVIDER_ERROR");
+        assert!(message.contains(reason), "{message}");
+        tells_no_tales(&message);
+    }
+}
+
 #[test]
 fn a_full_disk_is_told_and_loses_nothing() {
     let Some(disk) = Disk::mount() else { return };
@@ -157,16 +172,7 @@ fn a_read_only_disk_is_read_and_says_why_it_is_not_written() {
     unharmed(&mut client, &disk.root, |client| {
         assert_eq!(ids(&client.answer("get_neighbors", json!({ "id": "a.md" }))), ["b.md"]);
         assert_eq!(client.answer("search_docs", json!({ "query": "b" }))["total"], 2);
-        for (tool, arguments) in [
-            ("create_node", json!({ "id": "c.md", "content": "c" })),
-            ("update_node", json!({ "id": "a.md", "content": "c" })),
-            ("delete_node", json!({ "id": "b.md" })),
-        ] {
-            let (code, message) = client.error(tool, arguments);
-            assert_eq!(code, "PROVIDER_ERROR");
-            assert!(message.contains("Read-only file system"), "{message}");
-            tells_no_tales(&message);
-        }
+        every_write_fails(client, "Read-only file system");
     });
 }
 
@@ -203,16 +209,7 @@ fn a_vault_we_may_not_write_is_read_and_says_so() {
     let root = client.root().join("vault");
     unharmed(&mut client, &root, |client| {
         assert_eq!(ids(&client.answer("get_neighbors", json!({ "id": "a.md" }))), ["b.md"]);
-        for (tool, arguments) in [
-            ("create_node", json!({ "id": "c.md", "content": "c" })),
-            ("update_node", json!({ "id": "a.md", "content": "c" })),
-            ("delete_node", json!({ "id": "b.md" })),
-        ] {
-            let (code, message) = client.error(tool, arguments);
-            assert_eq!(code, "PROVIDER_ERROR");
-            assert!(message.contains("Permission denied"), "{message}");
-            tells_no_tales(&message);
-        }
+        every_write_fails(client, "Permission denied");
         // Memory could not be opened; its tools are there and say so.
         for (tool, arguments) in [
             ("create_entity", json!({ "name": "Ada", "entity_type": "Person" })),

@@ -2,25 +2,15 @@
 
 #![expect(clippy::disallowed_methods, reason = "files are compared with what they were")]
 
-use std::process::Command;
-
 use serde_json::{Value, json};
 
-use crate::client::{Client, QUIPU, files_below, vault};
+use crate::client::{Client, files_below, vault};
 
 /// Runs `quipu restore` on the vault of a client.
 #[track_caller]
 fn restore(client: &Client, arguments: &[&str]) -> Value {
-    let mut command = Command::new(QUIPU);
-    let ran = command
-        .args(["restore", "--json"])
-        .args(arguments)
-        .current_dir(client.root())
-        .env("QUIPU_VAULT", client.root())
-        .output()
-        .unwrap();
-    assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
-    serde_json::from_slice(&ran.stdout).unwrap()
+    let printed = client.run_command(&[&["restore", "--json"], arguments].concat());
+    serde_json::from_str(&printed).unwrap()
 }
 
 /// Windows line ends, a byte order mark, no newline at the end, and bytes that are no text.
