@@ -17,7 +17,7 @@ use quipu_core::ports::{
     Calibration, Coverage, Embedder, Grade, MissingVector, NoteSet, PassageHash, Role, StoreError, VectorHit,
     VectorQuery, VectorStore,
 };
-use quipu_core::search::{By, Effort, Meaning, Round, Search};
+use quipu_core::search::{By, Effort, Meaning, NoteSearch, Round};
 use quipu_embed::Builtin;
 use quipu_store_embedded::EmbeddedStore;
 use rayon::prelude::*;
@@ -192,7 +192,7 @@ fn read_judged(file: &Path) -> anyhow::Result<Judged> {
 /// nDCG and reciprocal rank at 10, recall at 100.
 fn score(knowledge: &Knowledge, query: &Query, judged: &HashMap<String, f64>, by: By) -> anyhow::Result<[f64; 3]> {
     let limit = DEPTH + query.exclude.len();
-    let findings = knowledge.search(&Search { by, ..Search::new(&query.text, limit) })?;
+    let findings = knowledge.search(&NoteSearch { by, ..NoteSearch::new(&query.text, limit) })?;
     let ranked: Vec<f64> = findings
         .found
         .iter()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::index::{FileBatch, IndexError, IndexReport, Indexer, IndexerPorts, Listener, Progress, Snapshot};
+use crate::index::{ChangeListener, FileBatch, IndexError, IndexReport, Indexer, IndexerPorts, Progress, Snapshot};
 use crate::memory::Memory;
 use crate::model::{ContentHash, Note, NoteKey, VaultPath, Warning};
 use crate::parse::{TitleRule, decode, parse, text_start};
@@ -15,7 +15,7 @@ use crate::ports::{
     Clock, NoteStore, RankedText, Sources, StoreError, TextHit, TextHits, TextQuery, TrashedFile, VaultError,
     VaultFiles, WriteError,
 };
-use crate::search::{Lines, Meaning};
+use crate::search::{LineIndex, Meaning};
 use crate::session::Session;
 use crate::warnings::WarningLog;
 
@@ -29,7 +29,7 @@ const REBUILDING: &str = "search the index: its text index is being rebuilt; ret
 pub struct Knowledge {
     pub(crate) vault: Arc<dyn VaultFiles>,
     pub(crate) indexer: Indexer,
-    pub(crate) lines: Lines,
+    pub(crate) lines: LineIndex,
     pub(crate) meaning: Option<Meaning>,
     pub(crate) sources: Arc<dyn Sources>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -95,7 +95,7 @@ impl Knowledge {
             IndexerPorts { vault: vault.clone(), store: store.clone(), clock: clock.clone(), sources: sources.clone() };
         Self {
             indexer: Indexer::new(ports, title_rule, warnings.clone()),
-            lines: Lines::default(),
+            lines: LineIndex::default(),
             meaning: None,
             sources,
             clock,
@@ -126,7 +126,7 @@ impl Knowledge {
     }
 
     /// Calls the listener for every change of notes from now on, including changes by other programs.
-    pub fn on_change(&self, listener: Listener) {
+    pub fn on_change(&self, listener: ChangeListener) {
         self.indexer.on_change(listener);
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use quipu_core::index::FileBatch;
 use quipu_core::memory::{
-    Creation, DetailPart, DuplicateRule, EntityId, EntityTypes, EntityWish, Memory, MemoryParts, ObservationId,
+    Creation, DetailPart, DuplicateRule, EntityDraft, EntityId, EntityTypes, Memory, MemoryParts, ObservationId,
 };
 use quipu_core::notes::{NoteError, NoteUpdate};
 use quipu_core::parse::TitleRule;
@@ -77,14 +77,14 @@ impl Desk {
     }
 
     fn entity(&self, name: &str, description: &str, observations: &[&str]) -> EntityId {
-        let wish = EntityWish {
+        let draft = EntityDraft {
             name: name.into(),
             entity_type: "Thing".into(),
             description: Some(description.into()),
             observations: observations.iter().map(|&text| text.to_owned()).collect(),
-            ..EntityWish::default()
+            ..EntityDraft::default()
         };
-        match self.memory.create_entity(wish, true, &self.author()).unwrap() {
+        match self.memory.create_entity(draft, true, &self.author()).unwrap() {
             Creation::Created(entity) => entity.id,
             other => panic!("{other:?}"),
         }

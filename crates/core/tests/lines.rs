@@ -109,7 +109,7 @@ fn every_search_finds_what_a_look_at_every_line_finds() {
 }
 
 #[test]
-fn more_notes_than_one_shelf_has_room_for() {
+fn search_covers_more_notes_than_one_segment_holds() {
     let clock = Arc::new(FixedClock::default());
     let vault = Arc::new(MemVault::new(clock.clone()));
     for number in 0..2100 {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use quipu_core::Session;
 use quipu_core::memory::{
-    Bulk, Creation, DuplicateRule, Entity, EntityId, EntityTypes, EntityWish, Field, Fields, Memory, MemoryParts, Page,
-    SearchBy, SearchQuery, SubgraphQuery,
+    Bulk, Creation, DuplicateRule, Entity, EntityDraft, EntityId, EntityTypes, Field, Fields, Memory, MemoryParts,
+    PageRequest, SearchBy, SearchQuery, SubgraphQuery,
 };
 use quipu_core::ports::{Author, EmbedError, Embedder, EntityUpdate, RelationFilter, Role};
 use quipu_testkit::memory_conformance::MemoryStorage;
@@ -76,13 +76,13 @@ fn author() -> Author {
 }
 
 fn create(memory: &Memory, name: &str, observation: &str) -> EntityId {
-    let wish = EntityWish {
+    let draft = EntityDraft {
         name: name.into(),
         entity_type: "Thing".into(),
         observations: vec![observation.into()],
-        ..EntityWish::default()
+        ..EntityDraft::default()
     };
-    match memory.create_entity(wish, false, &author()).unwrap() {
+    match memory.create_entity(draft, false, &author()).unwrap() {
         Creation::Created(entity) => entity.id,
         held @ Creation::Duplicate { .. } => panic!("{held:?}"),
     }
@@ -122,8 +122,8 @@ fn accents_are_typed_or_not() {
     create(&memory, "Café Noir", "in der Straße");
     assert_eq!(found(&memory, "cafe"), [(1, true)]);
     assert_eq!(found(&memory, "café strasse"), [(1, true)]);
-    let wish = EntityWish { name: "Cafe Noir".into(), entity_type: "Thing".into(), ..EntityWish::default() };
-    assert!(matches!(memory.create_entity(wish, false, &author()).unwrap(), Creation::Duplicate { .. }));
+    let draft = EntityDraft { name: "Cafe Noir".into(), entity_type: "Thing".into(), ..EntityDraft::default() };
+    assert!(matches!(memory.create_entity(draft, false, &author()).unwrap(), Creation::Duplicate { .. }));
 }
 
 #[test]
@@ -170,20 +170,20 @@ fn what_has_the_word_says_so_however_many_have_it() {
     let memory = memory(&storage, &embedder);
     create(&memory, "Long story", &format!("tea {}", "and so on ".repeat(200)));
     for round in 0..22 {
-        let wish = |number| EntityWish {
+        let draft = |number| EntityDraft {
             name: format!("Cup {}", round * 50 + number),
             entity_type: "Thing".into(),
             observations: vec!["tea".into()],
-            ..EntityWish::default()
+            ..EntityDraft::default()
         };
-        memory.bulk_update(Bulk { entities: (0..50).map(wish).collect(), ..Bulk::default() }, &author()).unwrap();
+        memory.bulk_update(Bulk { entities: (0..50).map(draft).collect(), ..Bulk::default() }, &author()).unwrap();
     }
     while memory.embed_some(500).unwrap().missing > 0 {}
     let query = SearchQuery { text: "tea".into(), limit: 200, project: None, by: SearchBy::Both };
     let found = memory.search(&Session::default(), &query).unwrap();
     let story = found.iter().find(|found| found.entity.id == EntityId(1)).expect("it is near");
     assert!(story.fields.has(Field::Observations), "{story:?}");
-    let page = Page { number: 1, size: 10 };
+    let page = PageRequest { number: 1, size: 10 };
     let query = SubgraphQuery { text: "tea".into(), fields: Fields::ALL, page, project: None };
     assert_eq!(memory.search_subgraph(&Session::default(), &query).unwrap().total, 1101);
 }
@@ -194,8 +194,8 @@ fn one_thing_is_suggested_among_many_that_look_like_it() {
     let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
     let memory = memory(&storage, &embedder);
     let invoices: Vec<EntityId> = (100..200).map(|number| create(&memory, &format!("Invoice {number}"), "x")).collect();
-    let wish = EntityWish { name: "Bill no 142".into(), entity_type: "Thing".into(), ..EntityWish::default() };
-    let Creation::Created(bill) = memory.create_entity(wish, true, &author()).unwrap() else { panic!("it is forced") };
+    let draft = EntityDraft { name: "Bill no 142".into(), entity_type: "Thing".into(), ..EntityDraft::default() };
+    let Creation::Created(bill) = memory.create_entity(draft, true, &author()).unwrap() else { panic!("it is forced") };
     make_all(&memory);
     let suggested = memory.suggest_merges(0.3, 20, None).unwrap();
     let suggested: Vec<_> = suggested.into_iter().map(|pair| (pair.a.id, pair.b.id)).collect();
@@ -215,7 +215,7 @@ fn what_means_nothing_finds_nothing() {
 
 /// What a search in some fields finds, and of each the observations that fit.
 fn found_in(memory: &Memory, text: &str, fields: &[Field]) -> Vec<(i64, Vec<i64>)> {
-    let page = Page { number: 1, size: 10 };
+    let page = PageRequest { number: 1, size: 10 };
     let query =
         SubgraphQuery { text: text.into(), fields: fields.iter().copied().collect::<Fields>(), page, project: None };
     let found = memory.search_subgraph(&Session::default(), &query).unwrap();

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use quipu_core::Session;
 use quipu_core::memory::{
-    Bulk, BulkEntity, Creation, DetailPart, DuplicateRule, EntityId, EntityTypes, EntityWish, Fields, Memory,
-    MemoryParts, Page, SearchBy, SearchQuery, SubgraphQuery,
+    Bulk, BulkEntity, Creation, DetailPart, DuplicateRule, EntityDraft, EntityId, EntityTypes, Fields, Memory,
+    MemoryParts, PageRequest, SearchBy, SearchQuery, SubgraphQuery,
 };
 use quipu_core::ports::{Author, EmbedError, Embedder, EntityRef, MemoryChange, NewEntity, Role, SystemClock};
 use quipu_embed::Builtin;
@@ -107,24 +107,24 @@ fn by_memory(entities: &[Value], twins: &Twins, embedder: Option<Arc<dyn Embedde
     let mut curve = Vec::new();
     for entity in entities {
         let id = entity["id"].as_str().unwrap().to_owned();
-        let wish = EntityWish {
+        let draft = EntityDraft {
             name: entity["name"].as_str().unwrap().to_owned(),
             entity_type: entity["type"].as_str().unwrap().to_owned(),
-            ..EntityWish::default()
+            ..EntityDraft::default()
         };
-        if wish.name.trim().is_empty() {
+        if draft.name.trim().is_empty() {
             continue;
         }
         let has_twin = twins.get(&id).is_some_and(|twins| !twins.is_disjoint(&seen));
-        let closest = memory.closest_to(wish.clone()).unwrap();
+        let closest = memory.closest_to(draft.clone()).unwrap();
         if std::env::var_os("SHOW").is_some()
             && let Some((other, distance)) = &closest
             && *distance < 0.25
             && !has_twin
         {
-            println!("held back: {} ~ {} ({distance:.3})", wish.name, other.name);
+            println!("held back: {} ~ {} ({distance:.3})", draft.name, other.name);
         }
-        let distance = match memory.create_entity(wish, true, &author()).unwrap() {
+        let distance = match memory.create_entity(draft, true, &author()).unwrap() {
             Creation::Created(_) => closest.map_or(1.0, |(_, distance)| distance),
             Creation::Duplicate { .. } => 0.0,
         };
@@ -159,13 +159,13 @@ fn recall(set: &Path) {
     let mut of_turn: HashMap<(String, String), EntityId> = HashMap::new();
     for turn in rows(&set.join("turns.jsonl")) {
         let key = (text(&turn["conv"]), text(&turn["id"]));
-        let wish = EntityWish {
+        let draft = EntityDraft {
             name: format!("{} {}", key.0, key.1),
             entity_type: "Turn".into(),
             observations: vec![format!("{}: {}", text(&turn["speaker"]), text(&turn["text"]))],
-            ..EntityWish::default()
+            ..EntityDraft::default()
         };
-        if let Creation::Created(entity) = memory.create_entity(wish, true, &author()).unwrap() {
+        if let Creation::Created(entity) = memory.create_entity(draft, true, &author()).unwrap() {
             of_turn.insert(key, entity.id);
         }
     }
@@ -283,7 +283,7 @@ fn found(memory: &Memory, question: &str, by: Option<SearchBy>) -> Vec<EntityId>
             found.into_iter().map(|found| found.entity.id).collect()
         }
         None => {
-            let page = Page { number: 1, size: 10 };
+            let page = PageRequest { number: 1, size: 10 };
             let query = SubgraphQuery { text, fields: Fields::ALL, page, project: None };
             let found = memory.search_subgraph(&session, &query).unwrap().subgraph.entities;
             found.into_iter().map(|(entity, _)| entity.id).collect()
@@ -325,8 +325,8 @@ fn speed(entities: usize) {
     let common = prose.words[3].clone();
     measure("create_entity", 100, &mut |round| {
         let name = format!("{} new {round}", prose.sentence(2));
-        let wish = EntityWish { name, entity_type: "Thing".into(), ..EntityWish::default() };
-        assert!(matches!(memory.create_entity(wish, false, &author()).unwrap(), Creation::Created(_)));
+        let draft = EntityDraft { name, entity_type: "Thing".into(), ..EntityDraft::default() };
+        assert!(matches!(memory.create_entity(draft, false, &author()).unwrap(), Creation::Created(_)));
     });
     measure("create_observation", 100, &mut |round| {
         memory.create_observation(EntityId(round as i64 + 1), &prose.sentence(14), &author()).unwrap();
@@ -339,22 +339,22 @@ fn speed(entities: usize) {
     measure("search_entities, three words", 100, &mut |_| search(prose.sentence(3), None));
     measure("search_entities, in a project", 100, &mut |_| search(common.clone(), Some(1)));
     measure("search_subgraph, three words", 100, &mut |_| {
-        let page = Page { number: 1, size: 20 };
+        let page = PageRequest { number: 1, size: 20 };
         let query = SubgraphQuery { text: prose.sentence(3), fields: Fields::ALL, page, project: None };
         memory.search_subgraph(&session, &query).unwrap();
     });
     let part = DetailPart { observations_offset: 0, relations_offset: 0, limit: 100 };
     measure("get_entity", 100, &mut |round| drop(memory.entity_detail(EntityId(round as i64 + 1), part).unwrap()));
     measure("list_entities, last page", 100, &mut |_| {
-        memory.list_entities(Page { number: (entities / 20) as u64, size: 20 }).unwrap();
+        memory.list_entities(PageRequest { number: (entities / 20) as u64, size: 20 }).unwrap();
     });
     measure("bulk_update of 50", 20, &mut |round| {
-        let wish = |number| BulkEntity {
+        let draft = |number| BulkEntity {
             name: format!("bulk {round} {number}"),
             entity_type: "Thing".into(),
             ..BulkEntity::default()
         };
-        let bulk = Bulk { entities: (0..50).map(wish).collect(), ..Bulk::default() };
+        let bulk = Bulk { entities: (0..50).map(draft).collect(), ..Bulk::default() };
         memory.bulk_update(bulk, &author()).unwrap();
     });
     measure("suggest_merges", 3, &mut |_| drop(memory.suggest_merges(0.3, 20, None).unwrap()));
@@ -375,17 +375,17 @@ fn vectors(entities: usize) {
         memory.search(&session, &query).unwrap();
     });
     measure("search_subgraph, three words, with vectors", 100, &mut |_| {
-        let page = Page { number: 1, size: 20 };
+        let page = PageRequest { number: 1, size: 20 };
         let query = SubgraphQuery { text: prose.sentence(3), fields: Fields::ALL, page, project: None };
         memory.search_subgraph(&session, &query).unwrap();
     });
     measure("create_entity, with vectors", 100, &mut |round| {
-        let wish = EntityWish {
+        let draft = EntityDraft {
             name: format!("{} new {round}", prose.sentence(2)),
             entity_type: "Thing".into(),
-            ..EntityWish::default()
+            ..EntityDraft::default()
         };
-        memory.create_entity(wish, false, &author()).unwrap();
+        memory.create_entity(draft, false, &author()).unwrap();
     });
     measure("suggest_merges, with vectors", 3, &mut |_| drop(memory.suggest_merges(0.3, 20, None).unwrap()));
 }

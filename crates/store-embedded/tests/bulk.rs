@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use quipu_core::memory::{
-    Bulk, BulkObservation, BulkRelation, DuplicateRule, EntityId, EntityTypes, EntityWish, Memory, MemoryParts,
+    Bulk, BulkObservation, BulkRelation, DuplicateRule, EntityDraft, EntityId, EntityTypes, Memory, MemoryParts,
     NameOrId,
 };
 use quipu_core::ports::{Author, MemoryStore, RelationFilter};
@@ -32,11 +32,11 @@ fn facts() -> impl Strategy<Value = String> {
 }
 
 fn bulk() -> impl Strategy<Value = Bulk> {
-    let entity = (names(), prop::collection::vec(facts(), 0..2)).prop_map(|(name, observations)| EntityWish {
+    let entity = (names(), prop::collection::vec(facts(), 0..2)).prop_map(|(name, observations)| EntityDraft {
         name,
         entity_type: "Thing".into(),
         observations,
-        ..EntityWish::default()
+        ..EntityDraft::default()
     });
     let observation = (whom(), facts()).prop_map(|(entity, text)| BulkObservation { entity, text });
     let relation = (whom(), whom(), prop::sample::select(&TYPES[..]))
@@ -64,12 +64,12 @@ impl Plain {
         }
         let said = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
         let mut after = self.clone();
-        for wish in &bulk.entities {
-            let name = said(&wish.name)?;
+        for draft in &bulk.entities {
+            let name = said(&draft.name)?;
             if after.entities.iter().any(|(taken, _)| taken.to_lowercase() == name.to_lowercase()) {
                 return None;
             }
-            let facts = wish.observations.iter().map(|fact| said(fact)).collect::<Option<Vec<_>>>()?;
+            let facts = draft.observations.iter().map(|fact| said(fact)).collect::<Option<Vec<_>>>()?;
             after.entities.push((name, facts));
         }
         let number = |whom: &NameOrId| {

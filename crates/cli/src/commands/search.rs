@@ -4,7 +4,7 @@ use clap::Args;
 use quipu_core::Session;
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{TextMatch, TextQuery};
-use quipu_core::search::{By, Search as Query};
+use quipu_core::search::{By, NoteSearch};
 use serde::{Deserialize, Serialize};
 
 use super::open_vault::{IndexedVault, VaultLocation};
@@ -97,7 +97,7 @@ impl Search {
 fn by_everything(ready: &IndexedVault, query: String, limit: usize, output: &Output) -> Result<Answer, Failure> {
     let knowledge = &ready.open.knowledge;
     let by = if knowledge.searches_by_meaning_alone() { By::Meaning } else { By::Everything };
-    let findings = knowledge.search(&Query { by, ..Query::new(&query, limit) })?;
+    let findings = knowledge.search(&NoteSearch { by, ..NoteSearch::new(&query, limit) })?;
     if let Some(degraded) = &findings.degraded {
         let hint = if findings.by_meaning { "; `quipu index` embeds the rest" } else { "" };
         output.aside(&Line::new().dim(format!("{degraded}{hint}")));

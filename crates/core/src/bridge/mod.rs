@@ -1,12 +1,11 @@
-//! Between memory and notes: which notes an entity speaks of, and which entities speak of a note. Neither of the two rooms
-//! sees the other; they meet here, above both.
+//! Links from memory to notes: the notes an entity links to, and the entities that link to a note. The modules `memory` and
+//! `index` do not know each other.
 //!
-//! A `[[link]]` in a description or an observation means what it would mean in a note at the top of the vault. The agent's
-//! text is never rewritten: a link whose note got another name is tied to it instead (see `following`). A tie counts as
-//! long as its note is there; else, and for all other links, names decide at the moment of asking, so a link to a note
-//! that is yet to be written becomes true when it is.
+//! A `[[link]]` in a description or an observation resolves as in a note at the top of the vault. The agent's text is never
+//! rewritten: a link to a renamed note is tied to the note's path (see `repoint_links`). A tie counts while its note exists;
+//! else names decide at the moment of the question, so a link to a note that does not exist yet resolves once it does.
 
-mod following;
+mod repoint_links;
 
 use std::sync::Arc;
 
@@ -18,35 +17,35 @@ use crate::memory::{Entity, EntityDetail, EntityId, Memory, MemoryError, NoteLin
 use crate::model::NoteKey;
 use crate::ports::{MemoryFailure, NoteTie, TextOwner};
 
-/// The notes that an entity speaks of, in the vault as it was at that moment.
+/// The notes that an entity links to.
 pub struct LinkedNotes {
-    /// The vault.
+    /// The vault they were found in.
     pub snapshot: Arc<Snapshot>,
     /// Each note once, in the order of the texts, with the target of the first link to it as written.
     pub notes: Vec<(NoteKey, String)>,
 }
 
 impl Knowledge {
-    /// The same vault, with the memory whose links lead into it.
+    /// The same vault, with the memory that links to it.
     #[must_use]
     pub fn with_memory(mut self, memory: Arc<Memory>) -> Self {
         self.memory = Some(memory);
         self
     }
 
-    /// The notes that the texts of an entity link to; `None` where they link to nothing at all.
+    /// The notes that the texts of an entity link to; `None` when they have no links.
     pub fn linked_notes(&self, detail: &EntityDetail) -> Result<Option<LinkedNotes>, MemoryError> {
         let links = detail.links();
         let Some(memory) = self.memory.as_ref().filter(|_| !links.is_empty()) else { return Ok(None) };
         self.catch_up();
-        let (snapshot, meant) = self.meanings(memory, &links)?;
+        let (snapshot, targets) = self.targets(memory, &links)?;
         let mut seen = FxHashSet::default();
-        let notes = links.into_iter().zip(meant).filter_map(|(link, meant)| Some((meant?, link.link.target)));
+        let notes = links.into_iter().zip(targets).filter_map(|(link, target)| Some((target?, link.link.target)));
         Ok(Some(LinkedNotes { notes: notes.filter(|(key, _)| seen.insert(*key)).collect(), snapshot }))
     }
 
-    /// At most `limit` entities whose texts link to a note of a snapshot, in order of id, and how many there are in all.
-    /// None where there is no memory.
+    /// The first `limit` entities whose texts link to a note of a snapshot, by id, and the count of all. Empty without a
+    /// memory.
     pub fn linking_entities(
         &self,
         snapshot: &Snapshot,
@@ -58,10 +57,10 @@ impl Knowledge {
         let note = snapshot.note(key);
         let hashes = name_hashes(note).into_iter().collect();
         let links = memory.links_like(&hashes, &memory.store().ties_to(&note.path)?)?;
-        let (now, meant) = self.meanings(memory, &links)?;
-        let is_meant = |meant: Option<NoteKey>| meant.is_some_and(|meant| now.note(meant).path == note.path);
-        let speaking = links.iter().zip(meant).filter(|(_, meant)| is_meant(*meant)).map(|(link, _)| link.entity);
-        let mut ids: Vec<EntityId> = speaking.collect();
+        let (now, targets) = self.targets(memory, &links)?;
+        let is_target = |target: Option<NoteKey>| target.is_some_and(|target| now.note(target).path == note.path);
+        let linking = links.iter().zip(targets).filter(|(_, target)| is_target(*target)).map(|(link, _)| link.entity);
+        let mut ids: Vec<EntityId> = linking.collect();
         ids.sort_unstable();
         ids.dedup();
         let count = ids.len();
@@ -69,22 +68,23 @@ impl Knowledge {
         Ok((memory.store().entities(&ids)?.into_iter().flatten().collect(), count))
     }
 
-    /// A move that a reader may have seen already is followed before its links are asked for.
+    /// Repoints links to notes that were moved already, before their targets are asked for.
     fn catch_up(&self) {
         self.indexer.wait_for_batch();
         self.follow_moves();
     }
 
-    /// What links of memory mean now.
-    fn meanings(
+    /// The targets of memory's links now.
+    fn targets(
         &self,
         memory: &Memory,
         links: &[NoteLink],
     ) -> Result<(Arc<Snapshot>, Vec<Option<NoteKey>>), MemoryFailure> {
         let ties = Ties::of(memory, links)?;
         let (snapshot, by_name) = self.indexer.resolve_from_root(links.iter().map(|link| &link.link));
-        let meant = links.iter().zip(by_name).map(|(link, by_name)| ties.target(link, &snapshot).or(by_name)).collect();
-        Ok((snapshot, meant))
+        let targets =
+            links.iter().zip(by_name).map(|(link, by_name)| ties.target(link, &snapshot).or(by_name)).collect();
+        Ok((snapshot, targets))
     }
 }
 
@@ -104,7 +104,7 @@ impl Ties {
         place.ok().map(|place| &self.0[place])
     }
 
-    /// The note that a link is tied to, if it is there.
+    /// The note that a link is tied to, if it exists.
     fn target(&self, link: &NoteLink, snapshot: &Snapshot) -> Option<NoteKey> {
         snapshot.find_exact(&self.get(link)?.path)
     }

@@ -1,4 +1,4 @@
-//! What one change of the index did to the notes, for whoever has to pass it on.
+//! What one change of the index did to the notes, for listeners.
 
 use parking_lot::RwLock;
 
@@ -6,18 +6,18 @@ use super::snapshot::Snapshot;
 use crate::model::{NoteId, NoteKey};
 
 /// Two snapshots, one after the other, and which notes may differ between them.
-pub struct Changes<'a> {
+pub struct SnapshotDiff<'a> {
     before: &'a Snapshot,
     after: &'a Snapshot,
     keys: &'a [NoteKey],
 }
 
-impl<'a> Changes<'a> {
+impl<'a> SnapshotDiff<'a> {
     pub(super) fn new(before: &'a Snapshot, after: &'a Snapshot, keys: &'a [NoteKey]) -> Self {
         Self { before, after, keys }
     }
 
-    /// Whether a list of all notes by id and title would read differently.
+    /// Whether a list of all notes by id and title would change.
     pub fn listing(&self) -> bool {
         self.keys.iter().any(|key| {
             let listed = |snapshot: &'a Snapshot| snapshot.get(*key).map(|note| (&note.id, &note.title));
@@ -25,8 +25,8 @@ impl<'a> Changes<'a> {
         })
     }
 
-    /// The notes whose bytes are others now, also those that came or went, by their paths in lower case: a client that
-    /// follows one of two files that differ only in case is told of both. In no order, a few perhaps twice.
+    /// The notes that were added, changed or removed, by lowercased path: a client that subscribed to one of two files that
+    /// differ only in case is notified of both. In no order, some possibly twice.
     pub fn notes(&self) -> impl Iterator<Item = NoteId> + '_ {
         self.keys.iter().flat_map(|key| {
             let (old, new) = (self.before.get(*key), self.after.get(*key));
@@ -38,19 +38,18 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// Called after each change, on the thread that made it: a listener must be quick and must not write.
-pub type Listener = Box<dyn Fn(&Changes<'_>) + Send + Sync>;
+/// Called after each change, on the writing thread: a listener must be quick and must not write.
+pub type ChangeListener = Box<dyn Fn(&SnapshotDiff<'_>) + Send + Sync>;
 
-/// Those who want to know.
 #[derive(Default)]
-pub(super) struct Listeners(RwLock<Vec<Listener>>);
+pub(super) struct ChangeListeners(RwLock<Vec<ChangeListener>>);
 
-impl Listeners {
-    pub(super) fn add(&self, listener: Listener) {
+impl ChangeListeners {
+    pub(super) fn add(&self, listener: ChangeListener) {
         self.0.write().push(listener);
     }
 
-    pub(super) fn tell(&self, changes: &Changes<'_>) {
+    pub(super) fn notify(&self, changes: &SnapshotDiff<'_>) {
         self.0.read().iter().for_each(|listener| listener(changes));
     }
 }

@@ -1,4 +1,4 @@
-//! Which file has which id, and which file a caller's spelling means. Nothing else decides either.
+//! The id of each file, and the files that a caller's spelling matches. Decided here only.
 //!
 //! An id is a path in lower case. Of files whose paths differ only in case one owns that id: the one spelled so, else the
 //! first in byte order. Each of the others has its exact path as its id, so every file has an id of its own.
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::snapshot::{Entry, Snapshot};
+use super::snapshot::{Snapshot, SnapshotEntry};
 use super::writer::StagedNote;
 use crate::model::{Note, NoteId, NoteKey, VaultPath, fold};
 
@@ -16,21 +16,21 @@ use crate::model::{Note, NoteId, NoteKey, VaultPath, fold};
 /// order. A path that no other file shares is not here.
 pub(super) type CaseVariants = FxHashMap<NoteId, Vec<NoteKey>>;
 
-/// By this the files of one path in lower case are sorted: the owner of the id comes first.
-pub(super) fn claim(entries: &[Option<Entry>], key: NoteKey) -> (&NoteId, bool, &VaultPath) {
+/// The sort key of files with one lowercased path: the owner of the id comes first.
+pub(super) fn claim(entries: &[Option<SnapshotEntry>], key: NoteKey) -> (&NoteId, bool, &VaultPath) {
     let note = &entries[key.slot()].as_ref().expect("only slots in use are ordered").note;
     (&note.id, note.path.as_str() != note.id.as_str(), &note.path)
 }
 
-/// Lets the first of a group keep the path in lower case as its id, and gives the others their exact paths.
-pub(super) fn assign_ids(entries: &mut [Option<Entry>], group: &[NoteKey]) {
+/// The first of a group keeps the lowercased path as its id; the others get their exact paths.
+pub(super) fn assign_ids(entries: &mut [Option<SnapshotEntry>], group: &[NoteKey]) {
     for key in group.iter().skip(1) {
         set_id(entries, *key, NoteId::exact);
     }
 }
 
-/// Gives a file in use an id made of its path.
-pub(super) fn set_id(entries: &mut [Option<Entry>], key: NoteKey, id_of: impl FnOnce(&VaultPath) -> NoteId) {
+/// Sets the id of a file from its path.
+pub(super) fn set_id(entries: &mut [Option<SnapshotEntry>], key: NoteKey, id_of: impl FnOnce(&VaultPath) -> NoteId) {
     let Some(entry) = entries.get_mut(key.slot()).and_then(Option::as_mut) else { return };
     let id = id_of(&entry.note.path);
     if entry.note.id != id {
@@ -39,11 +39,11 @@ pub(super) fn set_id(entries: &mut [Option<Entry>], key: NoteKey, id_of: impl Fn
 }
 
 /// The id of a file in use.
-pub(super) fn id(entries: &[Option<Entry>], key: NoteKey) -> &NoteId {
+pub(super) fn id(entries: &[Option<SnapshotEntry>], key: NoteKey) -> &NoteId {
     &entries[key.slot()].as_ref().expect("only slots in use are ordered").note.id
 }
 
-/// The paths in lower case at which files come, go or change their spelling, and the slots of those that come.
+/// The lowercased paths at which files are added, removed or respelled, and the slots of those added.
 pub(super) fn moved_ids(before: &Snapshot, staged: &[StagedNote]) -> BTreeMap<NoteId, Vec<NoteKey>> {
     let mut moved: BTreeMap<NoteId, Vec<NoteKey>> = BTreeMap::new();
     for (key, now) in staged {
@@ -60,10 +60,10 @@ pub(super) fn moved_ids(before: &Snapshot, staged: &[StagedNote]) -> BTreeMap<No
     moved
 }
 
-/// Takes files out of the order of ids.
+/// Removes files from the order of ids.
 pub(super) fn take_out<'k>(
     order: &mut Vec<NoteKey>,
-    entries: &[Option<Entry>],
+    entries: &[Option<SnapshotEntry>],
     keys: impl Iterator<Item = &'k NoteKey>,
 ) {
     for key in keys {
@@ -72,18 +72,18 @@ pub(super) fn take_out<'k>(
     }
 }
 
-/// Puts files in their places in the order of ids.
-pub(super) fn put_in(order: &mut Vec<NoteKey>, entries: &[Option<Entry>], keys: &[NoteKey]) {
+/// Inserts files into the order of ids.
+pub(super) fn put_in(order: &mut Vec<NoteKey>, entries: &[Option<SnapshotEntry>], keys: &[NoteKey]) {
     for key in keys {
         let at = order.partition_point(|other| id(entries, *other) < id(entries, *key));
         order.insert(at, *key);
     }
 }
 
-/// The files that now have a path in lower case, of those that had it and those that came; the owner of the id first. Each
-/// has its id afterwards.
+/// The files that now have a lowercased path, of those that had it and those that were added; the owner of the id first.
+/// Sets their ids.
 pub(super) fn with_new_ids(
-    entries: &mut [Option<Entry>],
+    entries: &mut [Option<SnapshotEntry>],
     known: &[NoteKey],
     came: &[NoteKey],
     lowercased: &NoteId,
@@ -101,10 +101,10 @@ pub(super) fn with_new_ids(
 }
 
 impl Snapshot {
-    /// The notes that a caller can mean by an id or a path, in byte order of their paths: the file spelled just so; else
-    /// every file of that name but for case; else but for case and Unicode form.
+    /// The notes that match an id or a path, in byte order of their paths: the file of that exact path; else every file that
+    /// differs only in case; else in case and Unicode form.
     ///
-    /// With more than one a read answers the first and names the others, and a write is refused.
+    /// With several, a read returns the first and names the others, and a write is refused.
     pub fn lookup(&self, spelled: &str) -> Vec<NoteKey> {
         let same = self.with_lowercased(&NoteId::new(spelled));
         if let Some(exact) = same.iter().find(|key| self.note(**key).path.as_str() == spelled) {
@@ -121,12 +121,12 @@ impl Snapshot {
         found
     }
 
-    /// The file at a path, spelled just so.
+    /// The file at an exact path.
     pub fn find_exact(&self, path: &VaultPath) -> Option<NoteKey> {
         self.with_lowercased(&path.note_id()).iter().copied().find(|key| self.note(*key).path == *path)
     }
 
-    /// The files whose path is this in lower case, the owner of the id first.
+    /// The files with this lowercased path, the owner of the id first.
     pub fn with_lowercased(&self, lowercased: &NoteId) -> &[NoteKey] {
         if let Some(group) = self.case_variants().get(lowercased) {
             return group;
@@ -137,9 +137,9 @@ impl Snapshot {
         }
     }
 
-    /// The file that owns the lowercased id where this one, which differs from it only in case, could not have it.
+    /// The file that owns the lowercased id of this one, when another file does.
     pub fn case_twin(&self, key: NoteKey) -> Option<NoteKey> {
-        // Most vaults have none, and this is asked of every note.
+        // Most vaults have none, and this runs for every note.
         if self.case_variants().is_empty() {
             return None;
         }
@@ -147,7 +147,7 @@ impl Snapshot {
         owner.filter(|owner| *owner != key)
     }
 
-    /// The notes whose id starts with a prefix, whatever the case of either, by id.
+    /// The notes whose id starts with a prefix, ignoring case, by id.
     pub fn with_id_prefix(&self, prefix: &NoteId) -> Vec<NoteKey> {
         let start = self.order().partition_point(|key| self.note(*key).id < *prefix);
         let starts = |id: &NoteId| id.as_str().starts_with(prefix.as_str());
@@ -159,7 +159,7 @@ impl Snapshot {
         found
     }
 
-    /// Every file at a path or in the folder of that name, spelled just so.
+    /// Every file at an exact path or in the folder at it.
     pub fn files_below(&self, path: &VaultPath) -> Vec<NoteKey> {
         let mut found = self.with_id_prefix(&path.note_id());
         found.retain(|key| {
@@ -169,7 +169,7 @@ impl Snapshot {
         found
     }
 
-    /// The notes whose path is not in the composed form, under that form. macOS made many such names; elsewhere none.
+    /// The notes whose path is not in composed Unicode form, by that form. macOS creates such names.
     fn decomposed(&self) -> &FxHashMap<String, Vec<NoteKey>> {
         self.tables().decomposed.get_or_init(|| {
             let mut decomposed: FxHashMap<String, Vec<NoteKey>> = FxHashMap::default();

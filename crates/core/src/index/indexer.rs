@@ -10,14 +10,14 @@ use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex};
 use rayon::prelude::*;
 
-use super::changes::{Changes, Listener, Listeners};
-use super::kept_links;
+use super::changes::{ChangeListener, ChangeListeners, SnapshotDiff};
 use super::moves::Moves;
-use super::plan::{CHUNK, FileBatch, FileToRead, Plan, unreadable};
+use super::plan::{CHUNK, FileBatch, FileToRead, ReadPlan, unreadable};
 use super::publish::{publish, snapshot_of_saved};
 use super::read::{NoteReader, ReadOutcome, WrittenFile};
+use super::saved_links;
 use super::snapshot::Snapshot;
-use super::writer::{NoteChanges, StagedNote, Touched, Writer};
+use super::writer::{ChangedNotes, NoteChanges, StagedNote, Writer};
 use crate::model::{ContentHash, FileStat, Link, Note, NoteKey, VaultPath, Warning};
 use crate::parse::{PARSER_VERSION, TitleRule, read_note};
 use crate::ports::{Clock, FileContent, NoteStore, Sources, StoreError, VaultError, VaultFiles};
@@ -55,7 +55,7 @@ pub struct Indexer {
     /// Moves by other programs that memory's links have yet to follow.
     moves: Mutex<Vec<Moves>>,
     ready: (Mutex<bool>, Condvar),
-    listeners: Listeners,
+    listeners: ChangeListeners,
 }
 
 /// The ports an indexer uses.
@@ -109,7 +109,7 @@ impl Indexer {
             writer: sync::Mutex::default(),
             moves: Mutex::default(),
             ready: (Mutex::new(false), Condvar::new()),
-            listeners: Listeners::default(),
+            listeners: ChangeListeners::default(),
         }
     }
 
@@ -133,7 +133,7 @@ impl Indexer {
         }
         let loaded = self.snapshot();
         let outcome = listing.map(|listing| {
-            let plan = Plan::for_listing(&writer, &loaded, listing);
+            let plan = ReadPlan::for_listing(&writer, &loaded, listing);
             self.execute(&mut writer, plan, progress)
         });
         self.detect_moves(&mut writer, &loaded);
@@ -147,7 +147,7 @@ impl Indexer {
     pub fn apply(&self, batch: &FileBatch, progress: &(dyn Fn(Progress) + Sync)) -> Result<IndexReport, IndexError> {
         let mut writer = self.writer();
         let before = self.snapshot();
-        let plan = Plan::new(&*self.reader.vault, &writer, &before, batch)?;
+        let plan = ReadPlan::new(&*self.reader.vault, &writer, &before, batch)?;
         let report = self.execute(&mut writer, plan, progress);
         self.detect_moves(&mut writer, &before);
         self.announce(&mut writer, &before);
@@ -194,7 +194,7 @@ impl Indexer {
             let before = self.snapshot();
             match self.reader.vault.list() {
                 Ok(listing) => {
-                    let plan = Plan::for_listing(&writer, &before, listing);
+                    let plan = ReadPlan::for_listing(&writer, &before, listing);
                     let unreadable = self.execute(&mut writer, plan, &|_| {}).unreadable;
                     // Texts that the store did not take are still lost, and a search must keep failing.
                     if self.store.text_lost().is_ok_and(|lost| lost.len() <= unreadable) {
@@ -211,7 +211,7 @@ impl Indexer {
 
     /// Reads, saves and publishes. The caller announces the result once: until all files are read, a link to a later one
     /// would be reported as broken.
-    fn execute(&self, writer: &mut Writer, plan: Plan, progress: &(dyn Fn(Progress) + Sync)) -> IndexReport {
+    fn execute(&self, writer: &mut Writer, plan: ReadPlan, progress: &(dyn Fn(Progress) + Sync)) -> IndexReport {
         let before = self.snapshot();
         let mut report = IndexReport::default();
         let mut staged: Vec<StagedNote> = Vec::new();
@@ -301,10 +301,10 @@ impl Indexer {
     fn announce(&self, writer: &mut Writer, before: &Snapshot) {
         let after = self.snapshot();
         let keys = writer.touched_keys(before, &after);
-        writer.touched = Touched::default();
+        writer.touched = ChangedNotes::default();
         self.warnings.log_changes(before, &after, &keys);
         if !keys.is_empty() {
-            self.listeners.tell(&Changes::new(before, &after, &keys));
+            self.listeners.notify(&SnapshotDiff::new(before, &after, &keys));
         }
     }
 
@@ -312,7 +312,7 @@ impl Indexer {
         let loaded = self.store.load(&format!("{PARSER_VERSION} {:?}", self.reader.title_rule))?;
         writer.use_keys(&loaded.notes.iter().map(|(key, _)| *key).collect());
         writer.unsaved = loaded.text_missing.into_iter().collect();
-        let links = loaded.links.and_then(|links| kept_links::decode(&links, &loaded.notes));
+        let links = loaded.links.and_then(|links| saved_links::decode(&links, &loaded.notes));
         match links {
             Some(links) => {
                 self.current.store(Arc::new(snapshot_of_saved(writer, loaded.notes, links)));
@@ -330,7 +330,7 @@ impl Indexer {
         if writer.links_are_saved || writer.store_is_lost || !self.wait_ready(Duration::ZERO) {
             return Ok(());
         }
-        self.store.store_links(&kept_links::encode(&self.snapshot()))?;
+        self.store.store_links(&saved_links::encode(&self.snapshot()))?;
         writer.links_are_saved = true;
         Ok(())
     }
@@ -413,7 +413,7 @@ impl Indexer {
     }
 
     /// Calls a listener after every change from now on.
-    pub fn on_change(&self, listener: Listener) {
+    pub fn on_change(&self, listener: ChangeListener) {
         self.listeners.add(listener);
     }
 }

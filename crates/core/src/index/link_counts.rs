@@ -1,19 +1,19 @@
-//! How many links of a vault lead to a note.
+//! Counts of resolved and broken links.
 
 use super::snapshot::Snapshot;
 
-/// With fewer links than this, it says nothing that none of them resolves.
+/// With fewer links than this, no advice is given.
 const MANY_LINKS: usize = 50;
 
-/// A vault in which fewer than one link in so many resolves is not read as it is meant.
+/// Advice is given when fewer than one link in so many resolves.
 const FEWEST_RESOLVED: usize = 10;
 
 /// Links, each target counted once for each note and syntax. Attachments are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkCounts {
-    /// Those that lead to a note.
+    /// Links to a note.
     pub resolved: usize,
-    /// Those that no note answers to.
+    /// Links to no note.
     pub broken: usize,
 }
 
@@ -30,8 +30,7 @@ impl Snapshot {
 }
 
 impl LinkCounts {
-    /// What to tell a person when there are many links and almost none resolves: then it is not single links that are
-    /// broken.
+    /// Advice for a vault with many links of which almost none resolves: it was probably opened at the wrong folder.
     pub fn advice(self) -> Option<String> {
         let Self { resolved, broken } = self;
         let total = resolved + broken;
@@ -49,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vault_is_remarked_when_many_links_and_almost_none_resolve() {
+    fn advice_is_given_when_many_links_and_almost_none_resolve() {
         for (resolved, broken, is_told) in
             [(0, 49, false), (0, 50, true), (9, 91, true), (10, 90, false), (0, 0, false)]
         {

@@ -2,32 +2,32 @@
 //!
 //! One writer at a time; readers hold a snapshot and never wait.
 
-mod around;
 mod changes;
 mod ids;
 mod indexer;
-mod kept_links;
 mod link_counts;
 mod moves;
 mod names;
 mod plan;
 mod publish;
 mod read;
+mod related;
 mod rename_preview;
 mod resolve;
+mod saved_links;
 mod site_pages;
 mod snapshot;
 mod tables;
 mod writer;
 
-pub use around::Related;
-pub use changes::{Changes, Listener};
+pub use changes::{ChangeListener, SnapshotDiff};
 pub use indexer::{IndexError, IndexReport, Indexer, IndexerPorts, Progress};
 pub use link_counts::LinkCounts;
 pub(crate) use moves::Moves;
 pub use names::{NameMatch, best_match, exact_match, near_names};
 pub use plan::FileBatch;
 pub(crate) use read::WrittenFile;
+pub use related::RelatedNote;
 pub(crate) use rename_preview::{RenamePreview, Respelled};
 pub(crate) use resolve::name_hashes;
 pub use snapshot::{HubMetric, ResolvedLink, Snapshot, TagMode};

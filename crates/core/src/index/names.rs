@@ -1,4 +1,4 @@
-//! Names that people type to the notes they mean: titles, aliases and file stems, exactly or by likeness.
+//! Notes by name: title, alias or file stem, exact or similar.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -11,31 +11,30 @@ use crate::model::{Note, NoteKey, fold, loose_hash};
 pub struct NameMatch {
     /// Which note.
     pub key: NoteKey,
-    /// 1 for the very name, else the likeness.
+    /// 1 for the exact name, else the similarity.
     pub score: f64,
 }
 
-/// Every name of every note, and under each pair of neighbouring characters the names that have it.
+/// Every name of every note, and by character bigram the names that have it.
 ///
-/// Likeness to all 100,000 names then takes a look at the few that share a pair: under a millisecond, where comparing each
-/// in turn took 30.
+/// A query compares only the names that share a bigram: under a millisecond for 100,000 names instead of 30.
 #[derive(Debug)]
 pub(super) struct NameTable {
-    /// In the order of ids.
-    names: Vec<Name>,
+    /// In order of ids.
+    names: Vec<NoteName>,
     /// Places in `names`, rising.
     with_pair: FxHashMap<Pair, Vec<u32>>,
 }
 
 #[derive(Debug)]
-struct Name {
+struct NoteName {
     key: NoteKey,
     /// Folded.
     text: Box<str>,
     pairs: u32,
 }
 
-/// Two neighbouring characters, and how often they stood in the name before: so repetitions count as often as they occur.
+/// Two neighbouring characters and how often they occurred in the name before, so that repetitions count.
 type Pair = (char, char, u16);
 
 impl NameTable {
@@ -48,7 +47,7 @@ impl NameTable {
             for name in folded {
                 let place = u32::try_from(table.names.len()).expect("a vault has fewer than four billion names");
                 let pairs = pairs(&name);
-                table.names.push(Name { key, text: name.into(), pairs: pairs.len() as u32 });
+                table.names.push(NoteName { key, text: name.into(), pairs: pairs.len() as u32 });
                 for pair in pairs {
                     table.with_pair.entry(pair).or_default().push(place);
                 }
@@ -57,7 +56,7 @@ impl NameTable {
         table
     }
 
-    /// How many pairs each name shares with these, for the names that share any.
+    /// How many bigrams each name shares with these, for names that share any.
     fn shared(&self, wanted: &[Pair]) -> Vec<(u32, u32)> {
         let mut shared = vec![0_u32; self.names.len()];
         let mut seen = Vec::new();
@@ -73,8 +72,7 @@ impl NameTable {
     }
 }
 
-/// Under the hash of each folded name the files that have it, sorted. A hash may be that of another name, too: whoever
-/// looks a name up compares it.
+/// By the hash of each folded name the files that have it, sorted. Hashes may collide: the caller compares the names.
 #[derive(Debug)]
 pub(super) struct NameHashes(Vec<(u64, NoteKey)>);
 
@@ -97,20 +95,20 @@ impl NameHashes {
     }
 }
 
-/// What people may call a note.
+/// The names of a note.
 pub(super) fn names_of(note: &Note) -> impl Iterator<Item = &str> {
     [note.title.as_str(), note.path.stem()].into_iter().chain(note.aliases.iter().map(String::as_str))
 }
 
-/// The note that has just this name, regardless of case; the first by id when several have it.
+/// The note with this name, ignoring case; the first by id of several.
 pub fn exact_match(snapshot: &Snapshot, name: &str, admits: impl Fn(&Note) -> bool) -> Option<NameMatch> {
     let named = snapshot.named(name).into_iter();
     let found = named.filter(|key| admits(snapshot.note(*key)));
     found.min_by_key(|key| snapshot.place(*key)).map(|key| NameMatch { key, score: 1.0 })
 }
 
-/// The note whose name is most alike; ties by id. Every admitted note is compared: by the Dice coefficient over character
-/// bigrams, spaces left out, or where only neighbouring letters are exchanged by their number.
+/// The admitted note with the most similar name; ties by id. Similarity is the Dice coefficient over character bigrams without
+/// spaces, or goes by the number of swaps when names differ only by swapped neighbouring letters.
 pub fn best_match(
     snapshot: &Snapshot,
     name: &str,
@@ -137,14 +135,14 @@ pub fn best_match(
     best
 }
 
-/// The notes whose names are most like a name or path that no note has, best first; ties by id.
+/// The notes with the names most similar to a name or path that no note has, best first; ties by id.
 pub fn near_names(snapshot: &Snapshot, name: &str, limit: usize) -> Vec<NoteKey> {
-    /// Below this likeness a name would confuse more than help.
+    /// Less similar names would confuse more than help.
     const LIKE_ENOUGH: f64 = 0.4;
     let file_name = name.trim().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let folded = fold(file_name);
     let folded = folded.strip_suffix(".md").unwrap_or(&folded);
-    // Comparing takes time by the length, and nobody means a name of hundreds of characters.
+    // Comparing takes time by length, and no real name has hundreds of characters.
     if folded.len() > MAX_NAME_BYTES {
         return Vec::new();
     }
@@ -166,10 +164,10 @@ pub fn near_names(snapshot: &Snapshot, name: &str, limit: usize) -> Vec<NoteKey>
     near
 }
 
-/// Longer names are near to nothing.
+/// Longer names are not compared.
 const MAX_NAME_BYTES: usize = 1000;
 
-/// Pairs of neighbouring characters, spaces left out.
+/// Pairs of neighbouring characters, without spaces.
 fn pairs(folded: &str) -> Vec<Pair> {
     let characters: Vec<char> = folded.chars().filter(|c| !c.is_whitespace()).collect();
     let mut pairs: Vec<Pair> = characters.windows(2).map(|pair| (pair[0], pair[1], 0)).collect();
@@ -183,8 +181,8 @@ fn pairs(folded: &str) -> Vec<Pair> {
     pairs
 }
 
-/// The likeness of two names of which one is the other with neighbouring letters exchanged, else 0. Dice is too strict on
-/// these: one exchange changes three pairs.
+/// The similarity of two names that differ only by swapped neighbouring letters, else 0. Dice is too strict here: one swap
+/// changes three bigrams.
 fn exchanged(a: &str, b: &str) -> f64 {
     let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<Vec<char>>();
     let (a, b) = (letters(a), letters(b));
@@ -202,8 +200,8 @@ fn exchanged(a: &str, b: &str) -> f64 {
     (1.0 - EXCHANGE_COST * f64::from(exchanges) / a.len() as f64).max(0.0)
 }
 
-/// What an exchange of neighbours costs, in letters. A name of five letters with one is still above the usual threshold;
-/// in shorter ones it may be another word, as `form` is not `from`.
+/// The cost of a swap, in letters. A name of five letters with one swap is still above the usual threshold; a shorter one may
+/// be another word, as `form` is not `from`.
 const EXCHANGE_COST: f64 = 1.5;
 
 fn dice(shared: u32, a: u32, b: u32) -> f64 {

@@ -23,7 +23,7 @@ pub(super) const CHUNK: usize = 512;
 
 /// What a pass reads and removes.
 #[derive(Default)]
-pub(super) struct Plan {
+pub(super) struct ReadPlan {
     pub(super) read: Vec<FileToRead>,
     pub(super) removed: Vec<NoteKey>,
     pub(super) warnings: Vec<Warning>,
@@ -35,7 +35,7 @@ pub(super) struct FileToRead {
     pub(super) key: Option<NoteKey>,
 }
 
-impl Plan {
+impl ReadPlan {
     pub(super) fn new(
         vault: &dyn VaultFiles,
         writer: &Writer,

@@ -1,6 +1,6 @@
-//! From staged changes to the next snapshot: pure, but for the writer's tables that it keeps in step.
+//! Makes the next snapshot from staged changes and updates the writer's tables. No I/O.
 //!
-//! Two ways that give the same: everything anew, or only what a small change can have touched.
+//! Two ways with equal results: rebuild everything, or amend what a small change can affect.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ids::{CaseVariants, assign_ids, claim, id, moved_ids, put_in, set_id, take_out, with_new_ids};
-use super::kept_links::Targets;
 use super::resolve::Resolver;
-use super::snapshot::{Entry, Snapshot};
+use super::saved_links::Targets;
+use super::snapshot::{Snapshot, SnapshotEntry};
 use super::tables::Unchanged;
-use super::writer::{StagedNote, Touched, Writer};
+use super::writer::{ChangedNotes, StagedNote, Writer};
 use crate::graph::Graph;
 use crate::model::{Note, NoteKey, VaultPath, hash_of_target};
 
 /// The snapshot after some changes.
 pub(super) fn publish(writer: &mut Writer, before: &Snapshot, staged: Vec<StagedNote>) -> Snapshot {
-    // Amending costs by the change, rebuilding by the vault: they meet at about a fiftieth of it.
+    // Amending costs by the size of the change, rebuilding by that of the vault; they are equal at about a fiftieth of it.
     if staged.len() > 64 + before.files().len() / 50 {
         rebuilt(writer, before, staged)
     } else {
@@ -27,11 +27,11 @@ pub(super) fn publish(writer: &mut Writer, before: &Snapshot, staged: Vec<Staged
     }
 }
 
-/// Everything resolved anew: the first time, and when much has changed.
+/// Resolves every link: for the first snapshot, and when much has changed.
 fn rebuilt(writer: &mut Writer, before: &Snapshot, staged: Vec<StagedNote>) -> Snapshot {
     let (mut entries, _, case_variants) = before.parts();
     writer.sources_by_target = None;
-    writer.touched = Touched::All;
+    writer.touched = ChangedNotes::All;
     for key in case_variants.values().flatten() {
         set_id(&mut entries, *key, VaultPath::note_id);
     }
@@ -44,14 +44,14 @@ fn rebuilt(writer: &mut Writer, before: &Snapshot, staged: Vec<StagedNote>) -> S
     assembled(entries, order, case_variants)
 }
 
-/// The notes that a store remembered, with what their links meant.
+/// The snapshot of a saved index, with its resolved links.
 pub(super) fn snapshot_of_saved(
     writer: &mut Writer,
     notes: Vec<(NoteKey, Note)>,
     mut links: FxHashMap<NoteKey, Targets>,
 ) -> Snapshot {
     let mut entries = Vec::new();
-    writer.touched = Touched::All;
+    writer.touched = ChangedNotes::All;
     for (key, note) in notes {
         put(&mut entries, key, Some(note));
         if let Some((entry, targets)) = entries[key.slot()].as_mut().zip(links.remove(&key)) {
@@ -62,9 +62,9 @@ pub(super) fn snapshot_of_saved(
     assembled(entries, order, case_variants)
 }
 
-/// All files by id, and the groups of those whose paths differ only in case. Every file comes with its path lowercased as
-/// its id; here those that cannot have it get another.
-fn ordered(entries: &mut [Option<Entry>]) -> (Vec<NoteKey>, CaseVariants) {
+/// All files by id, and the groups of those whose paths differ only in case. Every file comes with its lowercased path as its
+/// id; here those that must not share it get another.
+fn ordered(entries: &mut [Option<SnapshotEntry>]) -> (Vec<NoteKey>, CaseVariants) {
     let mut order: Vec<NoteKey> =
         (0..entries.len()).filter(|slot| entries[*slot].is_some()).map(NoteKey::of_slot).collect();
     order.par_sort_unstable_by(|a, b| claim(entries, *a).cmp(&claim(entries, *b)));
@@ -79,20 +79,20 @@ fn ordered(entries: &mut [Option<Entry>]) -> (Vec<NoteKey>, CaseVariants) {
     (order, case_variants)
 }
 
-fn assembled(entries: Vec<Option<Entry>>, order: Vec<NoteKey>, case_variants: CaseVariants) -> Snapshot {
+fn assembled(entries: Vec<Option<SnapshotEntry>>, order: Vec<NoteKey>, case_variants: CaseVariants) -> Snapshot {
     let row_of = |slot| row(&entries, NoteKey::of_slot(slot));
     let rows: Vec<Vec<NoteKey>> = (0..entries.len()).into_par_iter().map(row_of).collect();
     Snapshot::new(entries, order, case_variants, Graph::new(&rows))
 }
 
-/// Lets every note answer to its names.
-pub(super) fn resolver_of(entries: &[Option<Entry>]) -> Resolver {
+/// A resolver over all notes.
+pub(super) fn resolver_of(entries: &[Option<SnapshotEntry>]) -> Resolver {
     Resolver::new(&entries.iter().map(|entry| entry.as_ref().map(|entry| &*entry.note)).collect::<Vec<_>>())
 }
 
-/// Only the changed notes, and the notes whose links may now mean something else, resolved anew.
+/// Resolves only the changed notes, and the notes whose links may resolve differently now.
 fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<StagedNote>) -> Snapshot {
-    // A slot may have been emptied and used again: the last change of it counts.
+    // A slot may have been released and used again: its last change counts.
     let staged: Vec<StagedNote> = staged.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect();
     let (mut entries, mut order, mut case_variants) = before.parts();
     let (resolver, sources) = writer.link_tables(before);
@@ -144,7 +144,7 @@ fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<StagedNote>) -> S
         }
         rows.push((key, row(&entries, key)));
     }
-    if let Touched::These(touched) = &mut writer.touched {
+    if let ChangedNotes::These(touched) = &mut writer.touched {
         touched.extend(rows.iter().map(|(key, _)| *key));
     }
     unchanged.links = rows.iter().all(|(key, row)| before.graph().out(*key) == row);
@@ -155,9 +155,10 @@ fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<StagedNote>) -> S
     )
 }
 
-/// Under the hash of a link's target, the notes with such a link.
-pub(super) fn sources_by_target(entries: &[Option<Entry>]) -> FxHashMap<u64, Vec<NoteKey>> {
-    let hashes = |entry: &Option<Entry>| entry.as_ref().map(|entry| target_hashes(&entry.note)).unwrap_or_default();
+/// By the hash of a link's target, the notes with such a link.
+pub(super) fn sources_by_target(entries: &[Option<SnapshotEntry>]) -> FxHashMap<u64, Vec<NoteKey>> {
+    let hashes =
+        |entry: &Option<SnapshotEntry>| entry.as_ref().map(|entry| target_hashes(&entry.note)).unwrap_or_default();
     let hashes: Vec<FxHashSet<u64>> = entries.par_iter().map(hashes).collect();
     let mut sources: FxHashMap<u64, Vec<NoteKey>> = FxHashMap::default();
     for (slot, hashes) in hashes.into_iter().enumerate() {
@@ -172,7 +173,7 @@ pub(super) fn sources_by_target(entries: &[Option<Entry>]) -> FxHashMap<u64, Vec
 /// is walked once.
 fn remove_sources(
     sources_by_target: &mut FxHashMap<u64, Vec<NoteKey>>,
-    entries: &[Option<Entry>],
+    entries: &[Option<SnapshotEntry>],
     staged: &[StagedNote],
 ) {
     let mut gone: FxHashMap<u64, FxHashSet<NoteKey>> = FxHashMap::default();
@@ -194,18 +195,18 @@ fn target_hashes(note: &Note) -> FxHashSet<u64> {
     note.links.iter().map(|link| hash_of_target(&link.target)).collect()
 }
 
-/// A note's distinct targets in order of appearance, itself left out.
-fn row(entries: &[Option<Entry>], key: NoteKey) -> Vec<NoteKey> {
+/// A note's distinct targets in order of appearance, without itself.
+fn row(entries: &[Option<SnapshotEntry>], key: NoteKey) -> Vec<NoteKey> {
     let Some(entry) = entries.get(key.slot()).and_then(Option::as_ref) else { return Vec::new() };
     let mut seen = FxHashSet::from_iter([key]);
     entry.targets.iter().flatten().copied().filter(|target| seen.insert(*target)).collect()
 }
 
-/// Fills a slot. Whatever id the note had, it is its path lowercased now.
-fn put(entries: &mut Vec<Option<Entry>>, key: NoteKey, note: Option<Note>) {
+/// Fills a slot. The note's id becomes its lowercased path.
+fn put(entries: &mut Vec<Option<SnapshotEntry>>, key: NoteKey, note: Option<Note>) {
     if entries.len() <= key.slot() {
         entries.resize_with(key.slot() + 1, || None);
     }
     let note = note.map(|note| Note { id: note.path.note_id(), ..note });
-    entries[key.slot()] = note.map(|note| Entry { note: Arc::new(note), targets: Arc::default() });
+    entries[key.slot()] = note.map(|note| SnapshotEntry { note: Arc::new(note), targets: Arc::default() });
 }

@@ -1,7 +1,7 @@
-//! From a link's target to the note it means.
+//! Resolves a link to its note.
 //!
-//! All names a note answers to are kept under a loose hash, so that one look-up gives the few candidates and the rules then
-//! compare real strings. The same hash tells which notes must be resolved again when a note comes, goes or changes its names.
+//! The names of notes are indexed by a loose hash: one look-up gives a few candidates, and the rules compare the real strings.
+//! The same hash tells which notes to resolve again when a note is added, removed or renamed.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::model::{Link, LinkSyntax, Note, NoteKey, VaultPath, fold, hash_of_fol
 /// Everything needed to resolve a link.
 #[derive(Debug, Default)]
 pub(super) struct Resolver {
-    names: Vec<Option<Names>>,
+    names: Vec<Option<NoteNames>>,
     by_hash: FxHashMap<u64, Vec<NoteKey>>,
     /// By the whole path, for links that are paths: a vault may have ten thousand files called README.
     by_path: FxHashMap<u64, Vec<NoteKey>>,
@@ -25,18 +25,18 @@ pub(super) struct Resolver {
 
 /// The folded names of one note.
 #[derive(Debug, PartialEq, Eq)]
-struct Names {
+struct NoteNames {
     path: VaultPath,
     /// Without extension.
     folded_path: Box<str>,
     folded_folder_length: usize,
     aliases: Box<[Box<str>]>,
     title: Box<str>,
-    /// Paths of pages that the frontmatter gives it.
+    /// Page paths in its frontmatter.
     pages: Box<[Box<str>]>,
 }
 
-impl Names {
+impl NoteNames {
     fn new(note: &Note) -> Self {
         let folded_path: Box<str> = without_extension(&fold(note.path.as_str())).into();
         Self {
@@ -57,7 +57,7 @@ impl Names {
         &self.folded_path[..self.folded_folder_length]
     }
 
-    /// The pages it may be on a site, best first.
+    /// The pages of a site that it may be, best first.
     fn pages(&self) -> impl Iterator<Item = (&str, PageForm)> {
         let given = self.pages.iter().map(|page| (&**page, PageForm::Frontmatter));
         std::iter::once((&*self.folded_path, PageForm::File)).chain(folder_page(&self.folded_path)).chain(given)
@@ -77,8 +77,8 @@ impl Names {
     }
 }
 
-/// The hashes of the ends of paths under which a note is found as a page.
-fn tail_hashes(names: &Names) -> Vec<u64> {
+/// The hashes of the path ends under which a note is found as a page.
+fn tail_hashes(names: &NoteNames) -> Vec<u64> {
     let mut hashes: Vec<u64> = names.pages().filter_map(|(page, _)| tail(page)).map(loose_hash).collect();
     hashes.sort_unstable();
     hashes.dedup();
@@ -86,11 +86,11 @@ fn tail_hashes(names: &Names) -> Vec<u64> {
 }
 
 impl Resolver {
-    /// Lets notes answer to their names, each in its slot.
+    /// Indexes the names of notes, each in its slot.
     pub(super) fn new(notes: &[Option<&Note>]) -> Self {
-        let names: Vec<Option<Names>> = notes.par_iter().map(|note| note.map(Names::new)).collect();
+        let names: Vec<Option<NoteNames>> = notes.par_iter().map(|note| note.map(NoteNames::new)).collect();
         let hashes: Vec<Vec<u64>> =
-            names.par_iter().map(|names| names.as_ref().map(Names::hashes).unwrap_or_default()).collect();
+            names.par_iter().map(|names| names.as_ref().map(NoteNames::hashes).unwrap_or_default()).collect();
         let mut resolver = Self::default();
         resolver.by_hash.reserve(names.len());
         resolver.by_path.reserve(names.len());
@@ -106,10 +106,10 @@ impl Resolver {
         resolver
     }
 
-    /// Lets a note answer to its names. Returns the hashes under which links may now mean something else, empty when the
-    /// names are those it had.
+    /// Indexes a note's names. Returns the hashes under which links may resolve differently now; none when its names are
+    /// unchanged.
     pub(super) fn insert(&mut self, key: NoteKey, note: &Note) -> Vec<u64> {
-        let names = Names::new(note);
+        let names = NoteNames::new(note);
         if self.names.get(key.slot()).is_some_and(|known| known.as_ref() == Some(&names)) {
             return Vec::new();
         }
@@ -127,14 +127,14 @@ impl Resolver {
         touched
     }
 
-    fn add_paths(&mut self, key: NoteKey, names: &Names) {
+    fn add_paths(&mut self, key: NoteKey, names: &NoteNames) {
         self.by_path.entry(loose_hash(&names.folded_path)).or_default().push(key);
         for hash in tail_hashes(names) {
             self.by_tail.entry(hash).or_default().push(key);
         }
     }
 
-    /// Forgets a note's names; returns the hashes under which links may now mean something else.
+    /// Removes a note's names; returns the hashes under which links may resolve differently now.
     pub(super) fn remove(&mut self, key: NoteKey) -> Vec<u64> {
         let Some(names) = self.names.get_mut(key.slot()).and_then(Option::take) else { return Vec::new() };
         let hashes = names.hashes();
@@ -148,18 +148,18 @@ impl Resolver {
         hashes
     }
 
-    /// The note a link of `source` means, if there is one.
+    /// The target of a link of `source`.
     pub(super) fn resolve(&self, source: &Note, link: &Link) -> Option<NoteKey> {
         self.resolve_in(&fold(source.path.folder()), link)
     }
 
-    /// What each link of a note means, in their order.
+    /// The target of each link of a note, in order.
     pub(super) fn resolve_all(&self, source: &Note) -> Arc<[Option<NoteKey>]> {
         let folder = if source.links.is_empty() { String::new() } else { fold(source.path.folder()) };
         source.links.iter().map(|link| self.resolve_in(&folder, link)).collect()
     }
 
-    /// The note that a link means which stands in no note: as if in one at the top of the vault.
+    /// The target of a link that is in no note, as if in one at the top of the vault.
     pub(super) fn resolve_from_root(&self, link: &Link) -> Option<NoteKey> {
         self.resolve_in("", link)
     }
@@ -168,7 +168,7 @@ impl Resolver {
         let target = fold(&link.target);
         let candidates = self.by_hash.get(&hash_of_folded(&target))?;
         let target = without_extension(&target);
-        let ask = Question { resolver: self, candidates, source_folder, written: &link.target };
+        let ask = LinkQuery { resolver: self, candidates, source_folder, written: &link.target };
         let rooted = target.trim_start_matches('/');
         match link.syntax {
             LinkSyntax::Markdown => {
@@ -193,13 +193,13 @@ impl Resolver {
     }
 }
 
-/// The hashes of all names a note would answer to.
+/// The hashes of all names of a note.
 pub(crate) fn name_hashes(note: &Note) -> Vec<u64> {
-    Names::new(note).hashes()
+    NoteNames::new(note).hashes()
 }
 
-/// One link's candidates and where it stands.
-struct Question<'a> {
+/// One link's candidates and its place.
+struct LinkQuery<'a> {
     resolver: &'a Resolver,
     candidates: &'a [NoteKey],
     source_folder: &'a str,
@@ -212,7 +212,7 @@ type Same = fn(&str, &str) -> bool;
 /// How a name may be spelled, best first.
 const SPELLINGS: [Same; 2] = [|a, b| a == b, loosely_equal];
 
-impl Question<'_> {
+impl LinkQuery<'_> {
     fn path(&self, path: &str) -> Option<NoteKey> {
         let candidates = self.resolver.by_path.get(&loose_hash(path))?;
         Self { candidates, ..*self }.best(|names, same| same(&names.folded_path, path))
@@ -261,9 +261,9 @@ impl Question<'_> {
         })
     }
 
-    /// The best candidate a rule admits: as written before spaces and dashes exchanged; then same folder, shallowest,
-    /// spelled in the same case and Unicode form, alphabetical.
-    fn best(&self, admits: impl Fn(&Names, Same) -> bool) -> Option<NoteKey> {
+    /// The best candidate a rule admits: the exact spelling before one with spaces and dashes exchanged; then same folder,
+    /// shallowest, same case and Unicode form, alphabetical.
+    fn best(&self, admits: impl Fn(&NoteNames, Same) -> bool) -> Option<NoteKey> {
         SPELLINGS.into_iter().find_map(|same| {
             self.candidates
                 .iter()
@@ -274,7 +274,7 @@ impl Question<'_> {
         })
     }
 
-    fn preference<'n>(&self, names: &'n Names) -> (bool, usize, bool, &'n str) {
+    fn preference<'n>(&self, names: &'n NoteNames) -> (bool, usize, bool, &'n str) {
         let is_elsewhere = names.folder() != self.source_folder;
         (is_elsewhere, names.path.depth(), !spells(self.written, &names.path), names.path.as_str())
     }

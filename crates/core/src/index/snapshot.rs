@@ -1,4 +1,4 @@
-//! The whole vault at one moment: what every read works on. Immutable, shared, cheap to make anew after a small change.
+//! The whole vault at one moment: what every read uses. Immutable, shared, cheap to rebuild after a small change.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::model::{ContentHash, Link, Note, NoteKey, Tag, fold, loose_hash};
 /// Notes, their order and their links at one moment.
 #[derive(Debug, Default)]
 pub struct Snapshot {
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Option<SnapshotEntry>>,
     /// By id.
     order: Vec<NoteKey>,
     case_variants: CaseVariants,
@@ -26,22 +26,22 @@ pub struct Snapshot {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct SnapshotEntry {
     pub(super) note: Arc<Note>,
-    /// What each of the note's links means, in the same order.
+    /// The target of each of the note's links, in the same order.
     pub(super) targets: Arc<[Option<NoteKey>]>,
 }
 
-/// A link and the note it means.
+/// A link and its target.
 #[derive(Debug, Clone, Copy)]
 pub struct ResolvedLink<'a> {
     /// As written.
     pub link: &'a Link,
-    /// `None` when no note answers to it.
+    /// `None` when the link is broken.
     pub target: Option<NoteKey>,
 }
 
-/// What makes a note central.
+/// How central a note is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HubMetric {
     /// Notes linking to it.
@@ -52,7 +52,7 @@ pub enum HubMetric {
     PageRank,
 }
 
-/// How several tags are taken together.
+/// How several tags combine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TagMode {
     /// At least one.
@@ -63,7 +63,7 @@ pub enum TagMode {
 
 impl Snapshot {
     pub(super) fn new(
-        entries: Vec<Option<Entry>>,
+        entries: Vec<Option<SnapshotEntry>>,
         order: Vec<NoteKey>,
         case_variants: CaseVariants,
         graph: Graph,
@@ -71,7 +71,7 @@ impl Snapshot {
         Self { entries, order, case_variants, graph, tables: Tables::default() }
     }
 
-    /// With the tables of another that a change from it to this one left as they were.
+    /// With those tables of the predecessor that the change did not affect.
     pub(super) fn with_tables_of(
         mut self,
         before: &Self,
@@ -82,7 +82,7 @@ impl Snapshot {
         self
     }
 
-    pub(super) fn entries(&self) -> &[Option<Entry>] {
+    pub(super) fn entries(&self) -> &[Option<SnapshotEntry>] {
         &self.entries
     }
 
@@ -110,7 +110,7 @@ impl Snapshot {
     }
 
     /// The parts a successor is made from.
-    pub(super) fn parts(&self) -> (Vec<Option<Entry>>, Vec<NoteKey>, CaseVariants) {
+    pub(super) fn parts(&self) -> (Vec<Option<SnapshotEntry>>, Vec<NoteKey>, CaseVariants) {
         (self.entries.clone(), self.order.clone(), self.case_variants.clone())
     }
 
@@ -137,7 +137,7 @@ impl Snapshot {
         self.entries.len()
     }
 
-    /// The file in a slot. As long as a note is held, another one in its slot is another version.
+    /// The note in a slot. While the pointer is held, a different one in the slot is another version.
     pub(crate) fn in_slot(&self, key: NoteKey) -> Option<&Arc<Note>> {
         self.entries.get(key.slot())?.as_ref().map(|entry| &entry.note)
     }
@@ -147,7 +147,7 @@ impl Snapshot {
         slots.map(NoteKey::of_slot).filter_map(|key| Some((key, self.in_slot(key)?)))
     }
 
-    /// Where a file stands among all, by id.
+    /// The place of a file among all, by id.
     pub fn place(&self, key: NoteKey) -> u32 {
         let places = self.tables.places.get_or_init(|| {
             let mut places = vec![0; self.entries.len()];
@@ -159,7 +159,7 @@ impl Snapshot {
         places[key.slot()]
     }
 
-    fn entry(&self, key: NoteKey) -> &Entry {
+    fn entry(&self, key: NoteKey) -> &SnapshotEntry {
         self.entries[key.slot()].as_ref().expect("the key comes from this snapshot")
     }
 
@@ -169,20 +169,20 @@ impl Snapshot {
         entry.note.links.iter().zip(entry.targets.iter()).map(|(link, target)| ResolvedLink { link, target: *target })
     }
 
-    /// The links of a note, those of one syntax to one target only once: what links are counted by, everywhere.
+    /// The links of a note, each syntax and target once. All counts of links use these.
     pub fn distinct_links(&self, key: NoteKey) -> impl Iterator<Item = ResolvedLink<'_>> {
         let mut known = FxHashSet::default();
         self.links(key).filter(move |resolved| known.insert((resolved.link.syntax, resolved.link.target.as_str())))
     }
 
-    /// The distinct links of a note that no note answers to and that are no attachments.
+    /// The distinct broken links of a note, without attachments.
     pub fn broken_links(&self, key: NoteKey) -> impl Iterator<Item = &Link> {
         self.distinct_links(key)
             .filter(|resolved| resolved.target.is_none() && !resolved.link.is_attachment())
             .map(|resolved| resolved.link)
     }
 
-    /// Who links to whom.
+    /// The graph of links.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
@@ -198,7 +198,7 @@ impl Snapshot {
         sources
     }
 
-    /// The first of the shortest ways from one note to another, by id.
+    /// The first of the shortest paths from one note to another, by id.
     pub fn shortest_path(&self, source: NoteKey, target: NoteKey) -> Option<Vec<NoteKey>> {
         self.graph.shortest_path(source, target, |key| &self.note(key).id)
     }
@@ -208,7 +208,7 @@ impl Snapshot {
         let score = |key: NoteKey| match metric {
             HubMetric::InDegree => self.graph.incoming(key).len() as f64,
             HubMetric::OutDegree => self.graph.out(key).len() as f64,
-            // Equal ranks differ in their last digits by the order of summing: rounded, they tie and go by id.
+            // Equal ranks differ in their last digits by the order of summing; rounded, they tie.
             HubMetric::PageRank => (self.ranks().get(key.slot()).copied().unwrap_or_default() * 1e12).round() / 1e12,
         };
         let mut hubs: Vec<(NoteKey, f64)> = self.files().map(|key| (key, score(key))).collect();
@@ -245,7 +245,7 @@ impl Snapshot {
             .collect()
     }
 
-    /// Where in the order the notes with one tag, or one nested below it, stand; each once.
+    /// The places of the notes with a tag or one nested below it, each once.
     fn places_with_tag(&self, folded: &str) -> Vec<u32> {
         let tags = self.tables.tags.get_or_init(|| {
             let mut tags: BTreeMap<String, Vec<u32>> = BTreeMap::new();

@@ -1,7 +1,7 @@
-//! What reads share of one state of the vault, made when first asked for.
+//! Tables that reads of one snapshot share, built at the first question.
 //!
-//! To make them all takes a quarter of a second at 100,000 notes, and most writes change none: each is made of little of
-//! what a note has. So a snapshot takes over those of the one before that would come out the same, made already or not.
+//! Building all takes a quarter of a second at 100,000 notes, and most writes change none of them. So a snapshot shares those
+//! with its predecessor that the change did not affect, built or not.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -13,44 +13,44 @@ use super::names::{NameHashes, NameTable, names_of};
 use super::writer::StagedNote;
 use crate::model::{ContentHash, Note, NoteKey};
 
-/// A table that several snapshots may share. Whichever of them makes it makes the same.
+/// A table that several snapshots may share; each would build the same.
 type Table<T> = Arc<OnceLock<T>>;
 
 /// The tables of a snapshot.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    /// Of each slot in use its place in the order of files.
+    /// The place of each slot in the order of files.
     pub(super) places: Table<Vec<u32>>,
-    /// The notes whose path is not in the composed form, under that form.
+    /// The notes whose path is not in composed Unicode form, by that form.
     pub(super) decomposed: Table<FxHashMap<String, Vec<NoteKey>>>,
-    /// Of each slot its rank.
+    /// The PageRank of each slot.
     pub(super) ranks: Table<Vec<f64>>,
-    /// Under each folded tag, places in the order of files.
+    /// By folded tag, places in the order of files.
     pub(super) tags: Table<BTreeMap<String, Vec<u32>>>,
-    /// Under each folded area its files, in order.
+    /// By folded area, its files in order.
     pub(super) areas: Table<FxHashMap<String, Vec<NoteKey>>>,
     pub(super) names: Table<NameTable>,
     pub(super) exact_names: ExactNames,
-    /// Of each content that names sources, the first note with it.
+    /// By the hash of a note that names sources, the first such note.
     pub(super) sourced: Table<FxHashMap<ContentHash, NoteKey>>,
 }
 
-/// Which files have a name. Made of all names only now and then: what was made before, with the files that changed since,
-/// says as much, because every file found is compared with the name. So the search after a write does not wait for it.
+/// Which files have a name. Rebuilt only now and then: the older hashes and the files changed since are enough, because every
+/// file found is compared with the name. So a search after a write does not wait for a rebuild.
 #[derive(Debug, Default, Clone)]
 pub(super) struct ExactNames {
     pub(super) hashes: Table<NameHashes>,
-    /// Files whose names may have changed since the hashes were made.
+    /// Files whose names may have changed since the hashes were built.
     pub(super) changed: Vec<NoteKey>,
 }
 
-/// Changed files beyond which the hashes are made again.
+/// Changed files beyond which the hashes are rebuilt.
 const MANY_CHANGED: usize = 256;
 
-/// What a change left as it was.
+/// What a change did not affect.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unchanged {
-    /// Which files there are, and so which id each has.
+    /// The set of files, and so their ids.
     files: bool,
     tags: bool,
     areas: bool,
@@ -60,7 +60,7 @@ pub(super) struct Unchanged {
 }
 
 impl Unchanged {
-    /// By these changes, but for the links: those have to be resolved to know.
+    /// Compares staged changes with a snapshot. `links` is set later, once links are resolved.
     pub(super) fn by(staged: &[StagedNote], before: &Snapshot) -> Self {
         let same = |is_same: &dyn Fn(&Note, &Note) -> bool| {
             staged.iter().all(|(key, now)| match (before.get(*key), now) {
@@ -79,9 +79,7 @@ impl Unchanged {
 }
 
 impl Tables {
-    /// Those of the state before that still hold; the others are yet to be made.
-    ///
-    /// `changed` are the files whose names may differ.
+    /// The earlier tables that are still valid; the others are empty. `changed` are the files whose names may differ.
     pub(super) fn still_of(before: &Self, unchanged: Unchanged, changed: impl Iterator<Item = NoteKey>) -> Self {
         fn still<T>(holds: bool, table: &Table<T>) -> Table<T> {
             if holds { table.clone() } else { Table::default() }
@@ -89,7 +87,7 @@ impl Tables {
         let mut exact_names = before.exact_names.clone();
         if !unchanged.names {
             exact_names.changed.extend(changed);
-            // Hashes that are not made yet would be made of the later names, and miss some of the earlier.
+            // Hashes that are not built yet would be built from the later names and miss earlier ones.
             if exact_names.changed.len() > MANY_CHANGED || exact_names.hashes.get().is_none() {
                 exact_names = ExactNames::default();
             }
@@ -102,7 +100,7 @@ impl Tables {
             tags: still(unchanged.tags, &before.tags),
             areas: still(unchanged.areas, &before.areas),
             names: still(unchanged.names, &before.names),
-            // By content, which every change changes.
+            // By content, so every change affects it.
             sourced: Table::default(),
         }
     }

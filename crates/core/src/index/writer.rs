@@ -45,7 +45,7 @@ pub(crate) struct Writer {
     /// By the hash of a link's target, the notes with such a link. Built at the first small change.
     pub(super) sources_by_target: Option<FxHashMap<u64, Vec<NoteKey>>>,
     /// Notes whose links were resolved since the last announcement.
-    pub(super) touched: Touched,
+    pub(super) touched: ChangedNotes,
     pub(super) move_detector: MoveDetector,
     /// Slots that may be used again.
     free: Vec<NoteKey>,
@@ -59,12 +59,12 @@ pub(crate) struct Writer {
 }
 
 /// Which notes may have to be announced.
-pub(super) enum Touched {
+pub(super) enum ChangedNotes {
     All,
     These(FxHashSet<NoteKey>),
 }
 
-impl Default for Touched {
+impl Default for ChangedNotes {
     fn default() -> Self {
         Self::These(FxHashSet::default())
     }
@@ -108,8 +108,8 @@ impl Writer {
     /// The notes that may differ between two snapshots.
     pub(super) fn touched_keys(&self, before: &Snapshot, after: &Snapshot) -> Vec<NoteKey> {
         let mut keys: Vec<NoteKey> = match &self.touched {
-            Touched::All => before.files().chain(after.files()).collect(),
-            Touched::These(keys) => keys.iter().copied().collect(),
+            ChangedNotes::All => before.files().chain(after.files()).collect(),
+            ChangedNotes::These(keys) => keys.iter().copied().collect(),
         };
         keys.sort_unstable();
         keys.dedup();

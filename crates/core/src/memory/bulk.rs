@@ -1,4 +1,4 @@
-//! Many changes as one: all of them or none.
+//! Many changes in one transaction.
 
 use rustc_hash::FxHashMap;
 
@@ -6,10 +6,10 @@ use super::error::MemoryError;
 use super::memory::Memory;
 use super::model::{Entity, EntityId, Observation, ObservationId, Relation, name_key};
 use super::names::{Comparison, compare};
-use super::write::{Creation, EntityWish, creation, into_observation, text_of};
+use super::write::{Creation, EntityDraft, creation, into_observation, text_of};
 use crate::ports::{ApplyError, Author, EntityRef, MemoryChange, MemoryItem};
 
-/// What is to be made in one step.
+/// Items to create in one transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bulk {
     /// First these.
@@ -21,14 +21,14 @@ pub struct Bulk {
 }
 
 /// A new entity of a bulk.
-pub type BulkEntity = EntityWish;
+pub type BulkEntity = EntityDraft;
 
 /// A new observation of a bulk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BulkObservation {
-    /// Of what.
+    /// The entity.
     pub entity: NameOrId,
-    /// In words.
+    /// The text.
     pub text: String,
 }
 
@@ -43,38 +43,37 @@ pub struct BulkRelation {
     pub relation_type: String,
 }
 
-/// An entity that is there, by its number, or one made in the same bulk, by its name.
+/// An existing entity by its id, or one created in the same bulk by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameOrId {
-    /// Its number.
+    /// Its id.
     Id(EntityId),
-    /// Its name. Where no entity of the bulk has it, digits are taken for a number.
+    /// Its name. If no entity of the bulk has it, digits are read as an id.
     Name(String),
 }
 
-/// What a bulk made.
+/// The result of a bulk.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Made {
+pub struct BulkResult {
     /// In the order given.
     pub entities: Vec<Entity>,
-    /// Those that came with entities first, then in the order given, with those that were there before in their places.
+    /// Those of new entities first, then in the order given, existing ones included.
     pub observations: Vec<Observation>,
     /// In the order given.
     pub relations: Vec<Relation>,
-    /// Observations that were not stored, since the entity had them: their place in the bulk, and which they equal.
+    /// Observations that the entity had already: their place in the bulk, and the existing one.
     pub repeated: Vec<(usize, ObservationId)>,
-    /// New entities, by their place, beside the ones that were there before, or come before them in the bulk, and are likely
-    /// the same.
-    pub likely_twins: Vec<(usize, Entity)>,
+    /// New entities, by place, with an older entity, or an earlier one of the bulk, that is likely the same.
+    pub likely_duplicates: Vec<(usize, Entity)>,
 }
 
 impl Memory {
-    /// How many things one bulk may make, observations that come with an entity not counted.
+    /// The most items of one bulk, not counting observations of new entities.
     pub const MAX_BULK: usize = 50;
 
-    /// Makes everything or nothing. A name that is taken is refused; what is likely there under another name or spelling
-    /// is made all the same, and named in [`Made::likely_twins`]. Meanings are not compared: fifty would take too long.
-    pub fn bulk_update(&self, bulk: Bulk, author: &Author) -> Result<Made, MemoryError> {
+    /// Creates everything or nothing. A taken name is refused; a likely duplicate of another name is created and listed in
+    /// [`BulkResult::likely_duplicates`]. Meanings are not compared: fifty would take too long.
+    pub fn bulk_update(&self, bulk: Bulk, author: &Author) -> Result<BulkResult, MemoryError> {
         let count = bulk.entities.len() + bulk.observations.len() + bulk.relations.len();
         if count == 0 || count > Self::MAX_BULK {
             let advice = if count == 0 { "give at least one" } else { "split it" };
@@ -83,7 +82,7 @@ impl Memory {
         let _alone = self.creating();
         let is_repeated = self.is_repeated(author)?;
         let plan = self.plan(bulk, is_repeated)?;
-        let likely_twins = self.likely_twins(&plan.wishes)?;
+        let likely_duplicates = self.likely_duplicates(&plan.drafts)?;
         let applied = self.store.apply(&plan.changes, author).map_err(|error| match error {
             ApplyError::Refused { change, refusal } => {
                 let (place, name) = &plan.places[change];
@@ -91,7 +90,7 @@ impl Memory {
             }
             ApplyError::Failed(failure) => failure.into(),
         })?;
-        let mut made = Made::default();
+        let mut made = BulkResult::default();
         for outcome in &applied.outcomes {
             match outcome {
                 MemoryItem::Entity(entity) => made.entities.push(entity.clone()),
@@ -102,11 +101,11 @@ impl Memory {
         for entity in &mut made.entities {
             entity.observation_count = made.observations.iter().filter(|made| made.entity == entity.id).count() as u64;
         }
-        // What the very same call did before is told as it was, which may be less.
+        // A repeated call returns what the first one did.
         if !is_repeated {
             for (place, equal) in plan.repeated {
                 let observation = match equal {
-                    Equal::There(observation) => observation,
+                    Equal::Existing(observation) => observation,
                     Equal::Made(change) => into_observation(applied.outcomes.get(change).cloned()),
                 };
                 made.repeated.push((place, observation.id));
@@ -114,61 +113,62 @@ impl Memory {
                 made.observations.insert(before.min(made.observations.len()), observation);
             }
         }
-        let twin = |twin: Twin| match twin {
-            Twin::There(entity) => entity,
-            Twin::Before(place) => made.entities[place].clone(),
+        let duplicate = |duplicate: LikelyDuplicate| match duplicate {
+            LikelyDuplicate::Existing(entity) => entity,
+            LikelyDuplicate::InBulk(place) => made.entities[place].clone(),
         };
-        made.likely_twins = likely_twins.into_iter().map(|(place, found)| (place, twin(found))).collect();
+        made.likely_duplicates =
+            likely_duplicates.into_iter().map(|(place, found)| (place, duplicate(found))).collect();
         Ok(made)
     }
 
-    fn likely_twins(&self, wishes: &[EntityWish]) -> Result<Vec<(usize, Twin)>, MemoryError> {
-        let mut twins = Vec::new();
-        for (place, wish) in wishes.iter().enumerate() {
-            match self.duplicate_of(wish, false, None)? {
+    fn likely_duplicates(&self, drafts: &[EntityDraft]) -> Result<Vec<(usize, LikelyDuplicate)>, MemoryError> {
+        let mut duplicates = Vec::new();
+        for (place, draft) in drafts.iter().enumerate() {
+            match self.duplicate_of(draft, false, None)? {
                 Some(Creation::Duplicate { name_taken: false, existing, .. }) => {
-                    twins.push((place, Twin::There(existing)));
+                    duplicates.push((place, LikelyDuplicate::Existing(existing)));
                 }
-                // A name that is taken is refused by the store in its own words.
+                // A taken name is refused by the store.
                 _ => {
-                    let before = wishes[..place].iter().position(|before| self.is_twin(wish, before));
-                    twins.extend(before.map(|before| (place, Twin::Before(before))));
+                    let before = drafts[..place].iter().position(|before| self.is_duplicate(draft, before));
+                    duplicates.extend(before.map(|before| (place, LikelyDuplicate::InBulk(before))));
                 }
             }
         }
-        Ok(twins)
+        Ok(duplicates)
     }
 
-    /// Whether two wishes are likely of one thing, by their names and aliases.
-    fn is_twin(&self, wish: &EntityWish, before: &EntityWish) -> bool {
-        fn names(wish: &EntityWish) -> impl Iterator<Item = &String> {
-            [&wish.name].into_iter().chain(&wish.aliases)
+    /// Whether two drafts are likely duplicates, by their names and aliases.
+    fn is_duplicate(&self, draft: &EntityDraft, before: &EntityDraft) -> bool {
+        fn names(draft: &EntityDraft) -> impl Iterator<Item = &String> {
+            [&draft.name].into_iter().chain(&draft.aliases)
         }
         names(before).any(|other| {
-            let is_shared = names(wish).any(|name| name_key(name) == name_key(other));
-            let same = compare(&wish.name, other);
+            let is_shared = names(draft).any(|name| name_key(name) == name_key(other));
+            let same = compare(&draft.name, other);
             is_shared || matches!(same, Comparison::Same { distance } if distance < self.rule.distance)
         })
     }
 
-    fn plan(&self, bulk: Bulk, is_repeated: bool) -> Result<Plan, MemoryError> {
-        let mut plan = Plan::default();
-        for (number, wish) in bulk.entities.into_iter().enumerate() {
+    fn plan(&self, bulk: Bulk, is_repeated: bool) -> Result<BulkPlan, MemoryError> {
+        let mut plan = BulkPlan::default();
+        for (number, draft) in bulk.entities.into_iter().enumerate() {
             let place = format!("entities[{number}]");
-            let wish = self.checked(wish).map_err(|error| error.at(place.clone()))?;
+            let draft = self.checked(draft).map_err(|error| error.at(place.clone()))?;
             let at = plan.changes.len();
-            let name = wish.name.clone();
-            plan.wishes.push(EntityWish { observations: Vec::new(), ..wish.clone() });
-            // Said here, since the store would name an entity that goes again with the whole call.
+            let name = draft.name.clone();
+            plan.drafts.push(EntityDraft { observations: Vec::new(), ..draft.clone() });
+            // Checked here: the store would name an entity that is rolled back with the call.
             if let Some(first) = plan.made.insert(name_key(&name), at) {
                 let first = plan.places[first].0.clone();
                 return Err(MemoryError::Twice { first }.at(place));
             }
-            for change in creation(wish, at) {
+            for change in creation(draft, at) {
                 plan.push(change, &place, &name);
             }
         }
-        plan.with_entities = plan.changes.len() - plan.wishes.len();
+        plan.with_entities = plan.changes.len() - plan.drafts.len();
         for (number, observation) in bulk.observations.into_iter().enumerate() {
             let place = format!("observations[{number}]");
             let change = || {
@@ -177,7 +177,7 @@ impl Memory {
             };
             let (entity, text) = change().map_err(|error: MemoryError| error.at(place.clone()))?;
             let there = match entity {
-                EntityRef::Id(id) if !is_repeated => self.observation_like(id, &text)?.map(Equal::There),
+                EntityRef::Id(id) if !is_repeated => self.observation_like(id, &text)?.map(Equal::Existing),
                 _ => None,
             };
             let change = MemoryChange::AddObservation { entity, text };
@@ -208,36 +208,36 @@ impl Memory {
     }
 }
 
-/// What a wish of a bulk is likely the same as.
-enum Twin {
-    There(Entity),
+/// The likely duplicate of a draft.
+enum LikelyDuplicate {
+    Existing(Entity),
     /// At this place of the same bulk.
-    Before(usize),
+    InBulk(usize),
 }
 
-/// What an observation of a bulk repeats.
+/// The observation that one of a bulk repeats.
 enum Equal {
-    There(Observation),
+    Existing(Observation),
     /// By an earlier change of the same bulk.
     Made(usize),
 }
 
 #[derive(Default)]
-struct Plan {
+struct BulkPlan {
     /// The entities as they will be, without their observations.
-    wishes: Vec<EntityWish>,
+    drafts: Vec<EntityDraft>,
     changes: Vec<MemoryChange>,
-    /// How many observations come with entities.
+    /// The number of observations of new entities.
     with_entities: usize,
-    /// Observations, by their place in the bulk, that need no change.
+    /// Repeated observations, by their place in the bulk.
     repeated: Vec<(usize, Equal)>,
-    /// For each change the part of the bulk it comes from, and the name it wants.
+    /// For each change, its item in the bulk and the name it would take.
     places: Vec<(String, String)>,
-    /// Which change makes the entity of a name.
+    /// By name key, the change that creates the entity.
     made: FxHashMap<String, usize>,
 }
 
-impl Plan {
+impl BulkPlan {
     fn push(&mut self, change: MemoryChange, place: &str, name: &str) {
         self.changes.push(change);
         self.places.push((place.to_owned(), name.to_owned()));

@@ -11,14 +11,14 @@ use crate::ports::MemoryFailure;
 use crate::session::Session;
 
 impl Memory {
-    /// Takes an entity as the client's context, for this connection and for the next under the same name.
+    /// Sets the client's context, for this connection and the next of a client with the same name.
     pub fn set_context(&self, session: &Session, project: EntityId) -> Result<Entity, MemoryError> {
         let entity = self.entity(project)?;
         self.remember(session, Some(project))?;
         Ok(entity)
     }
 
-    /// The client's context; none when it never had one, cleared it, or the entity is gone.
+    /// The client's context; `None` when it has none, cleared it, or the entity is deleted.
     pub fn context(&self, session: &Session) -> Result<Option<Entity>, MemoryError> {
         let known = match session.context() {
             Some(known) => known,
@@ -34,22 +34,22 @@ impl Memory {
         if there.is_some() {
             return Ok(there);
         }
-        // It may have become part of another: then the store knows where it went.
+        // It may have been merged into another: then the store knows which.
         let client = session.client();
-        let heir = if client.is_empty() { None } else { self.store.context(&client)? };
-        // The session keeps what its client asked for: an undo brings it back.
-        let Some(heir) = heir.filter(|heir| *heir != project) else { return Ok(None) };
-        Ok(self.store.entities(&[heir])?.into_iter().next().flatten())
+        let merged_into = if client.is_empty() { None } else { self.store.context(&client)? };
+        // The session keeps the deleted id: an undo may restore it.
+        let Some(merged_into) = merged_into.filter(|id| *id != project) else { return Ok(None) };
+        Ok(self.store.entities(&[merged_into])?.into_iter().next().flatten())
     }
 
-    /// Leaves the context; returns what it was.
+    /// Clears the context; returns it.
     pub fn clear_context(&self, session: &Session) -> Result<Option<Entity>, MemoryError> {
         let context = self.context(session)?;
         self.remember(session, None)?;
         Ok(context)
     }
 
-    /// The project and whatever is part of it, however deep.
+    /// The project and everything that is part of it, directly or not.
     pub(super) fn members(&self, project: EntityId) -> Result<Arc<FxHashSet<EntityId>>, MemoryFailure> {
         self.follower.members(project, || {
             let mut members = FxHashSet::from_iter([project]);
@@ -64,7 +64,7 @@ impl Memory {
 
     fn remember(&self, session: &Session, project: Option<EntityId>) -> Result<(), MemoryError> {
         let client = session.client();
-        // A client without a name cannot be known again: its context lives as long as its connection.
+        // A client without a name cannot be recognised later: its context ends with its connection.
         if !client.is_empty() {
             self.store.set_context(&client, project, self.now_ns())?;
         }

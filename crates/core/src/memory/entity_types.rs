@@ -1,8 +1,8 @@
-//! Which type a word means: agents write `bug`, `Bug` and `issue` for the same thing.
+//! Canonical entity types: agents write `bug`, `Bug` and `issue` for the same type.
 
 use rustc_hash::FxHashMap;
 
-/// Canonical types, each with what else is written for it.
+/// Canonical types and their synonyms.
 const KNOWN: [(&str, &[&str]); 31] = [
     ("Project", &["projects", "workspace", "workspaces", "context", "repo", "repository", "codebase"]),
     ("Framework", &["frameworks", "lib", "library"]),
@@ -37,11 +37,11 @@ const KNOWN: [(&str, &[&str]); 31] = [
     ("Documentation", &["docs", "doc", "readme"]),
 ];
 
-/// The mapping from what is written to canonical types.
+/// The mapping from synonyms to canonical types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntityTypes {
     canonical: FxHashMap<String, String>,
-    /// By canonical type, what else is written for it.
+    /// By canonical type, its synonyms.
     variants: FxHashMap<String, Vec<String>>,
 }
 
@@ -56,7 +56,7 @@ impl Default for EntityTypes {
 }
 
 impl EntityTypes {
-    /// Adds a canonical type or more ways to write it. Wins over what was known before.
+    /// Adds a canonical type or synonyms of it. Replaces earlier mappings of these words.
     pub fn extend<'a>(&mut self, canonical: &'a str, variants: impl IntoIterator<Item = &'a str>) {
         for written in variants.into_iter().chain([canonical]) {
             let written = key(written);
@@ -70,17 +70,17 @@ impl EntityTypes {
         }
     }
 
-    /// Other words that become this canonical type, lowercased.
+    /// The synonyms of a canonical type, lowercased.
     pub fn variants(&self, canonical: &str) -> &[String] {
         self.variants.get(canonical).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a type is kept under another word than the one that was written; case alone is no other word.
+    /// Whether a type was stored under another word than the given one, ignoring case.
     pub fn is_other_word(written: &str, kept: &str) -> bool {
         key(written) != key(kept)
     }
 
-    /// The canonical type for what was written; what is not known stays as given, without the space around it.
+    /// The canonical type of a word; an unknown word is returned trimmed.
     pub fn canonical(&self, written: &str) -> String {
         self.canonical.get(&key(written)).map_or_else(|| written.trim().to_owned(), Clone::clone)
     }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_known_word_is_its_canonical_type_and_any_other_stays() {
+    fn synonyms_become_canonical_and_unknown_types_stay() {
         let types = EntityTypes::default();
         for (written, canonical) in [
             ("workspace", "Project"),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_may_add_types_and_say_otherwise() {
+    fn added_types_replace_builtin_mappings() {
         let mut types = EntityTypes::default();
         types.extend("Paper", ["article", "preprint"]);
         types.extend("Ticket", ["bug"]);

@@ -1,4 +1,4 @@
-//! How long the texts of memory may be, in characters: for the tools and for imports.
+//! The maximum lengths of memory's texts in characters, for tools and imports.
 
 /// Of a name.
 pub const NAME: usize = 500;

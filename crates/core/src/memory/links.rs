@@ -1,5 +1,4 @@
-//! Links to notes in what agents wrote: `[[note]]` in a description or an observation. Which notes they mean is for the
-//! bridge to say; memory does not see notes.
+//! Links to notes: `[[note]]` in a description or an observation. The bridge resolves them; memory does not see notes.
 
 use rustc_hash::FxHashSet;
 
@@ -11,7 +10,7 @@ use crate::model::{Link, hash_of_target};
 use crate::parse::wikilinks;
 use crate::ports::{NoteTie, TextOwner};
 
-/// A link, and whose text it stands in.
+/// A link, and the text it is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NoteLink {
     pub(crate) owner: TextOwner,
@@ -20,7 +19,7 @@ pub(crate) struct NoteLink {
 }
 
 impl EntityDetail {
-    /// The links in the texts that are shown, in their order.
+    /// The links in these texts, in order.
     pub(crate) fn links(&self) -> Vec<NoteLink> {
         let id = self.entity.id;
         let description = self.entity.description.iter().map(|text| (TextOwner::Entity(id), text));
@@ -33,8 +32,8 @@ impl EntityDetail {
 }
 
 impl Memory {
-    /// The same as [`Memory::links_like`], of texts that are gone as well: they may come back.
-    pub(crate) fn links_ever_like(
+    /// The same as [`Memory::links_like`], with links in deleted texts: an undo may restore them.
+    pub(crate) fn links_like_with_deleted(
         &self,
         hashes: &FxHashSet<u64>,
         ties: &[NoteTie],
@@ -45,14 +44,13 @@ impl Memory {
                 let is_tied = |tie: &NoteTie| tie.owner == owner && tie.target == link.target;
                 hashes.contains(&hash_of_target(&link.target)) || ties.iter().any(is_tied)
             };
-            // Whatever entity it was of: only the text has the link.
             let link = |link| NoteLink { owner, entity: EntityId(0), link };
             links.extend(wikilinks(&text).into_iter().filter(is_wanted).map(link));
         }
         Ok(each_once(links))
     }
 
-    /// Every link whose target has one of these hashes, and every link that is tied by one of these ties.
+    /// The links whose target has one of these hashes, and the links with one of these ties.
     pub(crate) fn links_like(&self, hashes: &FxHashSet<u64>, ties: &[NoteTie]) -> Result<Vec<NoteLink>, MemoryError> {
         let view = self.follower.view()?;
         let is_tied = |link: &NoteLink, tie: &NoteTie| link.link.target == tie.target;
@@ -61,7 +59,7 @@ impl Memory {
     }
 }
 
-/// The same target twice in one text, with another label or heading, is one link here.
+/// One link for each text and target, whatever the label or heading.
 fn each_once(mut links: Vec<NoteLink>) -> Vec<NoteLink> {
     links.sort_by(|a, b| (a.owner, &a.link.target).cmp(&(b.owner, &b.link.target)));
     links.dedup_by(|a, b| (a.owner, &a.link.target) == (b.owner, &b.link.target));

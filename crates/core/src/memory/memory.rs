@@ -1,4 +1,4 @@
-//! One vault's memory, open: what a tool asks. It composes; the verbs live beside it.
+//! One vault's memory, open: what a tool uses. Its operations are in the files beside this one.
 
 use std::sync::Arc;
 
@@ -8,31 +8,31 @@ use super::duplicates::DuplicateRule;
 use super::entity_types::EntityTypes;
 use super::error::MemoryError;
 use super::model::{Entity, EntityId};
-use super::search::{Embedded, Follower, VectorError};
+use super::search::{Embedded, LogFollower, VectorError};
 use crate::RequestKey;
 use crate::ports::{Author, Clock, Embedder, MemoryStore};
 use crate::session::Session;
 
-/// Memory that can be asked and changed.
+/// Memory that can be read and changed.
 pub struct Memory {
     pub(super) store: Arc<dyn MemoryStore>,
     pub(super) types: EntityTypes,
     pub(super) rule: DuplicateRule,
-    pub(super) follower: Follower,
+    pub(super) follower: LogFollower,
     clock: Arc<dyn Clock>,
-    /// Held from the look for duplicates to the creation, so that two clients cannot make the same thing at once.
+    /// Held from the check for duplicates to the creation, so that two clients cannot create the same entity at once.
     creating: Mutex<()>,
 }
 
-/// What memory is made of.
+/// The parts of a memory.
 pub struct MemoryParts {
-    /// Where it is kept.
+    /// The database.
     pub store: Arc<dyn MemoryStore>,
-    /// What compares meanings; without one, words do.
+    /// Compares meanings; without one, only words are compared.
     pub embedder: Option<Arc<dyn Embedder>>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Which words mean which type.
+    /// Canonical entity types.
     pub types: EntityTypes,
     /// What counts as a duplicate.
     pub rule: DuplicateRule,
@@ -42,7 +42,7 @@ impl Memory {
     /// Composes memory. Nothing is read yet.
     pub fn new(parts: MemoryParts) -> Self {
         let MemoryParts { store, embedder, clock, types, rule } = parts;
-        let follower = Follower::new(store.clone(), embedder, types.clone());
+        let follower = LogFollower::new(store.clone(), embedder, types.clone());
         Self { store, types, rule, follower, clock, creating: Mutex::default() }
     }
 
@@ -51,28 +51,28 @@ impl Memory {
         self.clock.now_ns()
     }
 
-    /// Where it is kept, for what the tools do not do: log, undo, check, exchange.
+    /// The store, for operations that are no tools: log, undo, check, export, import.
     pub fn store(&self) -> &Arc<dyn MemoryStore> {
         &self.store
     }
 
-    /// Whoever asks, using a tool, now.
+    /// The author of a change: the client, its tool and the time.
     pub fn author(&self, session: &Session, tool: &str, request: Option<RequestKey>) -> Author {
         Author { client: session.client(), tool: tool.to_owned(), at_ns: self.now_ns(), request }
     }
 
-    /// Whether this very call was carried out before: what it finds then is its own doing.
+    /// Whether this call was applied before, so that duplicates it finds are its own.
     pub(super) fn is_repeated(&self, author: &Author) -> Result<bool, MemoryError> {
         Ok(author.request.map(|request| self.store.was_applied(request)).transpose()?.unwrap_or_default())
     }
 
-    /// Reads what searching needs, so that the first search does not have to.
+    /// Builds the search indexes ahead of the first search.
     pub fn warm_up(&self) -> Result<(), MemoryError> {
         self.follower.view()?;
         Ok(())
     }
 
-    /// Makes at most `limit` of the vectors that are missing and keeps them. Words find everything meanwhile.
+    /// Creates and stores at most `limit` missing vectors. Until then, search by words finds everything.
     pub fn embed_some(&self, limit: usize) -> Result<Embedded, VectorError> {
         self.follower.embed_some(limit)
     }

@@ -1,4 +1,4 @@
-//! Two entities that are one: which they may be, and making them one.
+//! Duplicate entities: suggested merges, and the merge.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -7,44 +7,44 @@ use super::error::MemoryError;
 use super::memory::Memory;
 use super::model::{Entity, EntityId, Relation};
 use super::names::Comparison;
-use super::search::Names;
+use super::search::EntityNames;
 use super::write::into_entity;
 use crate::ports::{Author, ChangeNumber, MemoryChange, RelationFilter};
 
 /// Pairs whose entities are read at a time.
 const BATCH: usize = 64;
 
-/// Slips in a name make it look less alike than it is; names are looked at from here on.
+/// Typing errors make names look less alike than they are; names are compared from this similarity on.
 const LIKE_NAMES: f32 = 0.5;
 
-/// Two entities that may be one.
+/// Two entities that may be the same.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MergeSuggestion {
     /// The older one.
     pub a: Entity,
     /// The newer one.
     pub b: Entity,
-    /// How far they are apart: 0 is the same, 1 is unrelated.
+    /// Their distance: 0 is the same, 1 is unrelated.
     pub distance: f32,
 }
 
 /// What a merge does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergePlan {
-    /// What stays, as it will be.
+    /// The remaining entity after the merge.
     pub into: Entity,
-    /// What goes.
+    /// The entity that is merged into it and deleted.
     pub from: Entity,
     /// How many observations move.
     pub observations: u64,
     /// How many relations move.
     pub relations: u64,
-    /// How many go, since they would say nothing new.
+    /// How many are dropped as duplicates.
     pub relations_dropped: u64,
 }
 
 impl Memory {
-    /// Pairs of entities that may be one, the closest first; of one type only where it is given.
+    /// Pairs of entities that may be the same, closest first, optionally of one type.
     pub fn suggest_merges(
         &self,
         threshold: f32,
@@ -71,9 +71,9 @@ impl Memory {
         Ok(suggested)
     }
 
-    /// Pairs of entities closer than this that their names do not tell apart, the closest first.
+    /// Pairs closer than this whose names do not rule it out, closest first.
     fn close_pairs(&self, threshold: f32) -> Result<Vec<(EntityId, EntityId, f32)>, MemoryError> {
-        // Not the view itself: it takes seconds, and nobody could change memory meanwhile, nor then read it.
+        // Not the view itself: this takes seconds, and holding it would block writers and then readers.
         let (names, vectors) = {
             let view = self.follower.view()?;
             (view.names.clone(), view.vectors.clone())
@@ -85,7 +85,7 @@ impl Memory {
         };
         let unrelated = self.follower.unrelated();
         let names_of = |id: EntityId| names.names_of(id);
-        let may_be_one = |a: &Option<Names<'_>>, b: &Option<Names<'_>>| match (a, b) {
+        let may_be_one = |a: &Option<EntityNames<'_>>, b: &Option<EntityNames<'_>>| match (a, b) {
             (Some(a), Some(b)) => !a.tell_apart(b),
             _ => false,
         };

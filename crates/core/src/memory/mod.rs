@@ -1,7 +1,7 @@
-//! What agents learn and want to keep: entities, observations, relations. The tools ask one [`Memory`].
+//! What agents remember: entities, observations, relations. The tools use one [`Memory`].
 //!
-//! The store is the truth and has the log of every change. What is derived from it for searching follows that log, so a
-//! change is found by the very next search, whichever process made it.
+//! The store has the data and the log of every change. The search indexes follow that log, so the next search finds a change by
+//! any process.
 
 mod entity_types;
 mod error;
@@ -21,7 +21,7 @@ mod read;
 mod search;
 mod write;
 
-pub use bulk::{Bulk, BulkEntity, BulkObservation, BulkRelation, Made, NameOrId};
+pub use bulk::{Bulk, BulkEntity, BulkObservation, BulkRelation, BulkResult, NameOrId};
 pub use duplicates::DuplicateRule;
 pub use entity_types::EntityTypes;
 pub use error::MemoryError;
@@ -29,6 +29,6 @@ pub(crate) use links::NoteLink;
 pub use memory::{Memory, MemoryParts};
 pub use merges::{MergePlan, MergeSuggestion};
 pub use model::{Entity, EntityId, Observation, ObservationId, PART_OF, Relation, RelationId, name_key};
-pub use read::{DetailPart, EntityDetail, EntityPage, Page, Subgraph};
-pub use search::{Embedded, Field, Fields, Found, FoundPage, SearchBy, SearchQuery, SubgraphQuery, VectorError};
-pub use write::{Creation, EntityWish, Observed};
+pub use read::{DetailPart, EntityDetail, EntityPage, PageRequest, Subgraph};
+pub use search::{Embedded, Field, Fields, FoundEntity, FoundPage, SearchBy, SearchQuery, SubgraphQuery, VectorError};
+pub use write::{Creation, EntityDraft, Observed};

@@ -1,18 +1,18 @@
-//! What agents learn: entities, what was observed of them, and how they relate.
+//! Entities, their observations and their relations.
 
 use std::fmt;
 
 use crate::model::composed_lowercase;
 
-/// Names an entity for good: given once and never to another.
+/// The id of an entity, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntityId(pub i64);
 
-/// Names an observation for good.
+/// The id of an observation, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObservationId(pub i64);
 
-/// Names a relation for good.
+/// The id of a relation, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RelationId(pub i64);
 
@@ -37,43 +37,43 @@ impl fmt::Display for RelationId {
 /// A thing that is remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entity {
-    /// Its number.
+    /// Its id.
     pub id: EntityId,
-    /// As given. No other entity has it, in any case.
+    /// As given; unique, ignoring case.
     pub name: String,
     /// Its canonical type, or the type as given where none is known.
     pub entity_type: String,
     /// Other names, in the order given. Two entities may share one.
     pub aliases: Vec<String>,
-    /// What it is, in short.
+    /// A short description.
     pub description: Option<String>,
     /// How many observations it has.
     pub observation_count: u64,
-    /// When it was made, in nanoseconds since 1970.
+    /// When it was created, in nanoseconds since 1970.
     pub created_ns: i64,
     /// When its own fields last changed. Observations and relations have their own times.
     pub updated_ns: i64,
 }
 
-/// Something that was found out about an entity.
+/// A fact about an entity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
-    /// Its number.
+    /// Its id.
     pub id: ObservationId,
-    /// Of what.
+    /// The entity.
     pub entity: EntityId,
-    /// In words.
+    /// The text.
     pub text: String,
-    /// When it was made, in nanoseconds since 1970.
+    /// When it was created, in nanoseconds since 1970.
     pub created_ns: i64,
     /// When it last changed: it moves when two entities are merged.
     pub updated_ns: i64,
 }
 
-/// How one entity stands to another. No two relations have the same source, target and type.
+/// A relation between two entities. No two have the same source, target and type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relation {
-    /// Its number.
+    /// Its id.
     pub id: RelationId,
     /// The source.
     pub from: EntityId,
@@ -81,23 +81,23 @@ pub struct Relation {
     pub to: EntityId,
     /// Free text.
     pub relation_type: String,
-    /// When it was made, in nanoseconds since 1970.
+    /// When it was created, in nanoseconds since 1970.
     pub created_ns: i64,
     /// When it last changed.
     pub updated_ns: i64,
 }
 
-/// The form in which names and aliases are compared: case and Unicode's normal forms do not count.
+/// The form in which names and aliases are compared: ignores case and Unicode normal form.
 ///
 /// It is stored with every name, so a change here needs a migration of the memory.
 pub fn name_key(name: &str) -> String {
     composed_lowercase(name.trim())
 }
 
-/// The relation by which a project has members.
+/// The relation from a member to its project.
 pub const PART_OF: &str = "part_of";
 
-/// The text that stands for an entity, made or wished for.
+/// The text of an entity or a draft that is embedded.
 pub(super) fn text_of_entity(entity_type: &str, name: &str, aliases: &[String], description: Option<&str>) -> String {
     let mut text = format!("{entity_type}: {name}");
     for more in aliases.iter().map(String::as_str).chain(description) {
@@ -108,18 +108,18 @@ pub(super) fn text_of_entity(entity_type: &str, name: &str, aliases: &[String], 
 }
 
 impl Entity {
-    /// The text that stands for the entity where meanings are compared.
+    /// The text of the entity that is embedded.
     pub fn as_text(&self) -> String {
         text_of_entity(&self.entity_type, &self.name, &self.aliases, self.description.as_deref())
     }
 
-    /// The aliases and the description of this entity once another has become part of it: its name and aliases are kept
-    /// as aliases, its description where there was none; else see [`Entity::observing_of`].
+    /// The aliases and the description of this entity after another is merged into it: the other's name and aliases become
+    /// aliases, its description is used where there was none; else see [`Entity::observing_of`].
     pub fn absorbing(&self, other: &Self) -> (Vec<String>, Option<String>) {
         self.completed_by([&other.name].into_iter().chain(&other.aliases), other.description.as_ref())
     }
 
-    /// The aliases and the description of this entity with other names for it, and with a description where it has none.
+    /// The aliases and the description of this entity with more names, and with a description if it has none.
     pub fn completed_by<'n>(
         &self,
         names: impl IntoIterator<Item = &'n String>,
@@ -135,8 +135,8 @@ impl Entity {
         (aliases, self.description.as_ref().or(description).cloned())
     }
 
-    /// What becomes an observation of this entity once another has become part of it: the other's description, where this
-    /// one has its own and it says something else.
+    /// The text that becomes an observation when another entity is merged into this one: the other's description, if both have
+    /// one and they differ.
     pub fn observing_of<'o>(&self, other: &'o Self) -> Option<&'o str> {
         let own = self.description.as_deref()?;
         other.description.as_deref().filter(|description| *description != own)

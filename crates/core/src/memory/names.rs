@@ -1,70 +1,69 @@
-//! What two names alone say about whether they mean one thing.
+//! Whether two names alone decide that they mean the same entity.
 //!
-//! A number, a version, a date or a single letter always tells two things apart: `Release 1.2` is not `Release 1.3`. So does
-//! one word that the other name has no like for: `Fix login` is not `Fix logout`, and two that differ in which way it goes:
-//! `Import from Oracle` is not `Import to Oracle`. Other spellings of the same words are the same: case, order, hyphens, a slip
-//! of the finger in a long word. Anything else is left open.
+//! A different number, version, date or single letter means different entities: `Release 1.2` is not `Release 1.3`. So does one
+//! different word, `Fix login` and `Fix logout`, or a different direction, `Import from Oracle` and `Import to Oracle`. Other
+//! spellings of the same words are the same: case, order, hyphens, a typing error in a long word. The rest is undecided.
 
 use super::model::name_key;
-use crate::search::slips;
+use crate::search::edit_distance;
 use crate::search::words::{WordKind, unaccented, words};
 
-/// What names say.
+/// The result of comparing names.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Comparison {
-    /// The same words, spelt alike.
+    /// The same words.
     Same {
-        /// 0 but for slips.
+        /// Above 0 only for typing errors.
         distance: f32,
     },
-    /// Different things.
+    /// Different entities.
     Apart,
-    /// Names alone do not tell.
+    /// Undecided by names.
     Open,
 }
 
-/// Words that tell nothing.
+/// Words that are ignored.
 const FILLERS: [&str; 5] = ["the", "a", "an", "and", "or"];
 
-/// Words that may be left out, and tell something only where the other name has another one in their place.
+/// Words that may be missing, and count only where the other name has a different one in their place.
 const PREPOSITIONS: [&str; 9] = ["of", "for", "in", "on", "at", "to", "with", "by", "from"];
 
-/// What one slip adds to the distance, as a share of the words.
-const SLIP: f32 = 0.2;
+/// The distance of one typing error, as a share of the words.
+const TYPO: f32 = 0.2;
 
-/// In shorter words a letter more or less makes another word.
-const SHORTEST_SLIP: usize = 5;
+/// In shorter words, one letter more or less makes another word.
+const SHORTEST_TYPO: usize = 5;
 
-/// In shorter words a letter that is doubled makes another word.
+/// In shorter words, a doubled letter makes another word.
 const SHORTEST_DOUBLING: usize = 9;
 
 /// Compares two names.
 pub(super) fn compare(a: &str, b: &str) -> Comparison {
-    Words::of(a).compare(&Words::of(b))
+    NameWords::of(a).compare(&NameWords::of(b))
 }
 
-/// Whether two names leave no doubt that they mean two things: see [`Words::tell_apart`].
+/// Whether two names certainly mean different entities: see [`NameWords::tell_apart`].
 pub(super) fn tells_apart(a: &str, b: &str) -> bool {
-    Words::of(a).tell_apart(&Words::of(b))
+    NameWords::of(a).tell_apart(&NameWords::of(b))
 }
 
-/// The words of a name, ready to be compared with those of many.
-pub(super) struct Words {
-    /// Those with digits, and single letters, in their order.
+/// The words of a name, prepared for many comparisons.
+pub(super) struct NameWords {
+    /// Words with digits, and single letters, in order.
     telling: Vec<String>,
     /// The others, sorted.
     plain: Vec<String>,
-    /// Letters and digits in their order, a mark between two numbers: however a name is cut into words, it is the same.
+    /// Letters and digits in order, with a mark between two numbers: equal however a name is split into words.
     spelled: String,
-    /// The whole name with each letter once that stands twice in a row. Digits do not count twice.
+    /// The name with doubled letters written once.
     undoubled: Vec<char>,
-    /// Prepositions, each with the word that it leads to.
+    /// Prepositions, each with the word that follows.
     led: Vec<(String, String)>,
     /// Emoji.
     pictures: Vec<String>,
 }
 
-impl Words {
+impl NameWords {
     pub(super) fn of(name: &str) -> Self {
         let key = unaccented(name_key(name));
         let cut = key.split(|c: char| c.is_whitespace() || "/|,;:()[]{}\"_".contains(c)).map(bare);
@@ -84,7 +83,7 @@ impl Words {
         }
         let (telling, mut plain): (Vec<String>, Vec<String>) = words.into_iter().partition(|word| tells(word));
         plain.sort_unstable();
-        // Looked for only where one could be: every name of a big memory comes by here.
+        // Only where there can be one: this runs for every name of a big memory.
         let pictures = if key.is_ascii() { Vec::new() } else { emoji(&key) };
         Self { telling, plain, spelled, undoubled: undoubled(&key), led, pictures }
     }
@@ -96,25 +95,24 @@ impl Words {
         }
     }
 
-    /// Whether the prepositions of two names that have the same words tell them apart: another one before the same word, as
-    /// in `Migration to PostgreSQL` and `Migration from PostgreSQL`, or another word behind the same one, as in `JSON to
-    /// YAML` and `YAML to JSON`.
+    /// Whether the prepositions of two names with the same words differ: another one before the same word, as in `Migration to
+    /// PostgreSQL` and `Migration from PostgreSQL`, or another word after the same one, as in `JSON to YAML` and `YAML to JSON`.
     fn leads_elsewhere(&self, other: &Self) -> bool {
-        let is_same = |a: &(String, String), b: &(String, String)| a.0 == b.0 && (a.1 == b.1 || is_slip(&a.1, &b.1));
+        let is_same = |a: &(String, String), b: &(String, String)| a.0 == b.0 && (a.1 == b.1 || is_typo(&a.1, &b.1));
         let has_own = |these: &[(String, String)], those: &[(String, String)]| {
             these.iter().any(|one| !those.iter().any(|other| is_same(one, other)))
         };
         has_own(&self.led, &other.led) && has_own(&other.led, &self.led)
     }
 
-    /// Whether each of two names has a picture that the other has not. One that only the one has may be an ornament.
+    /// Whether each of two names has an emoji that the other lacks. One in only one name may be decoration.
     fn shows_another(&self, other: &Self) -> bool {
         let has_own = |these: &[String], those: &[String]| these.iter().any(|picture| !those.contains(picture));
         has_own(&self.pictures, &other.pictures) && has_own(&other.pictures, &self.pictures)
     }
 
     fn compare_words(&self, other: &Self) -> Comparison {
-        // Numbers tell in their order: 5/1 is another day than 1/5.
+        // Numbers count in order: 5/1 is another day than 1/5.
         if self.telling != other.telling {
             let is_cut_otherwise = self.spelled == other.spelled;
             return if is_cut_otherwise { Comparison::Same { distance: 0.0 } } else { Comparison::Apart };
@@ -123,41 +121,41 @@ impl Words {
             return Comparison::Same { distance: 0.0 };
         }
         let mut unmatched: Vec<&str> = other.plain.iter().map(String::as_str).collect();
-        let (mut alone, mut slips) = (0_usize, 0_usize);
+        let (mut alone, mut typos) = (0_usize, 0_usize);
         for word in &self.plain {
             let same = unmatched.iter().position(|other| other == word);
-            let alike = || unmatched.iter().position(|other| is_slip(word, other));
+            let alike = || unmatched.iter().position(|other| is_typo(word, other));
             match same.map(|place| (place, 0)).or_else(|| alike().map(|place| (place, 1))) {
-                Some((place, slip)) => {
+                Some((place, typo)) => {
                     unmatched.swap_remove(place);
-                    slips += slip;
+                    typos += typo;
                 }
                 None => alone += 1,
             }
         }
         match (alone, unmatched.len()) {
-            (0, 0) => Comparison::Same { distance: SLIP * slips as f32 / self.plain.len().max(1) as f32 },
-            // A model number or an error's code names a thing by itself: a word more beside it is a remark.
+            (0, 0) => Comparison::Same { distance: TYPO * typos as f32 / self.plain.len().max(1) as f32 },
+            // A model number or an error code identifies an entity: one more word beside it is a remark.
             (0, 1) | (1, 0) if self.telling.iter().any(|word| identifies(word)) => Comparison::Open,
             (0 | 1, 0 | 1) => Comparison::Apart,
             _ => Comparison::Open,
         }
     }
 
-    /// Whether two names leave no doubt that they mean two things. A letter doubled or not, as in `Apolo` and `Apollo`,
-    /// leaves some: too little to hold back what is new, enough for a person to look at.
+    /// Whether two names certainly mean different entities. A doubled letter, as in `Apolo` and `Apollo`, leaves a doubt: too
+    /// little to refuse a new entity, enough to suggest a merge.
     pub(super) fn tell_apart(&self, other: &Self) -> bool {
-        let differ_in_doubling = self.undoubled.len() >= SHORTEST_SLIP && self.undoubled == other.undoubled;
+        let differ_in_doubling = self.undoubled.len() >= SHORTEST_TYPO && self.undoubled == other.undoubled;
         !differ_in_doubling && self.compare(other) == Comparison::Apart
     }
 
-    /// Every letter, however it is cut into words.
+    /// All letters, without word boundaries.
     fn together(&self) -> String {
         self.telling.iter().chain(&self.plain).map(String::as_str).collect()
     }
 }
 
-/// A name's key with each letter once that stands twice in a row.
+/// A name's key with doubled letters written once.
 fn undoubled(key: &str) -> Vec<char> {
     let mut letters: Vec<char> = key.chars().collect();
     letters.dedup_by(|a, b| a == b && a.is_alphabetic());
@@ -168,8 +166,8 @@ fn emoji(key: &str) -> Vec<String> {
     words(key).filter(|word| word.kind == WordKind::Emoji).map(|word| word.text.to_owned()).collect()
 }
 
-/// A word without what joins its parts; a point between digits stays, for it makes a version, and so does a minus before a
-/// number. Of what has no letters at all only what compares is a word.
+/// A word without punctuation; a point between digits stays, since it makes a version, and so does a minus before a number.
+/// Without letters and digits, only comparison signs are a word.
 fn bare(word: &str) -> String {
     if compares(word) {
         return word.to_owned();
@@ -191,21 +189,21 @@ fn tells(word: &str) -> bool {
     is_single || compares(word) || word.chars().any(char::is_numeric)
 }
 
-/// Whether a word is a sign like `<` or `!=`.
+/// Whether a word is a comparison sign like `<` or `!=`.
 fn compares(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| "<>=!".contains(c))
 }
 
-/// Whether a word is a code that hardly two things share: letters and digits mixed, and not short.
+/// Whether a word is a likely unique code: letters and digits mixed, and not short.
 fn identifies(word: &str) -> bool {
     word.chars().count() >= 5 && word.chars().any(char::is_alphabetic) && word.chars().any(char::is_numeric)
 }
 
-/// Whether two words are one with a slip of the finger, or one in the plural. Short words are not: `cat` is not `car`. Nor are
-/// those of middling length of which one has a letter doubled: `desert` is not `dessert`, but `modelling` is `modeling`.
-fn is_slip(a: &str, b: &str) -> bool {
+/// Whether two words are the same with a typing error, or one is the plural. Not for short words: `cat` is not `car`. Nor for
+/// medium ones with a doubled letter: `desert` is not `dessert`, but `modelling` is `modeling`.
+fn is_typo(a: &str, b: &str) -> bool {
     if is_run(a) || is_run(b) {
-        // Each character tells: 有効 is not 無効. A long vowel is written or not.
+        // Each character counts: 有効 is not 無効. A long vowel mark is optional.
         let short = |word: &str| word.replace('ー', "");
         return short(a) == short(b);
     }
@@ -230,12 +228,12 @@ fn is_slip(a: &str, b: &str) -> bool {
     if long == short + 1 && differing().count() == 0 && longer.last().is_some_and(|last| "aeiouy".contains(*last)) {
         return false;
     }
-    // Two slips are not believed where words begin: `onboarding` is not `offboarding`, nor `hypertension` `hypotension`.
+    // Two errors are not accepted where words begin: `onboarding` is not `offboarding`, nor `hypertension` `hypotension`.
     let allowed = if long >= 10 && a_chars[..5] == b_chars[..5] { 2 } else { 1 };
-    slips(&a_chars, &b_chars, allowed).is_some()
+    edit_distance(a, b, allowed).is_some()
 }
 
-/// Whether a word has characters of scripts that put no spaces between words.
+/// Whether a word has characters of scripts without spaces.
 fn is_run(word: &str) -> bool {
     !word.is_ascii() && words(word).any(|word| word.kind == WordKind::Run)
 }

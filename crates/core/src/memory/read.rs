@@ -1,4 +1,4 @@
-//! Looking at what is there: one entity, a page of them, relations, a part of the graph.
+//! Reads: one entity, a page of entities, relations, a subgraph.
 
 use rustc_hash::FxHashMap;
 
@@ -7,48 +7,48 @@ use super::memory::Memory;
 use super::model::{Entity, EntityId, Observation, Relation};
 use crate::ports::{MemoryFailure, RelationFilter};
 
-/// An entity with what is known of it, or a part of that.
+/// An entity with its observations and relations, or a part of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntityDetail {
-    /// Itself.
+    /// The entity.
     pub entity: Entity,
-    /// Oldest first; of many the newest.
+    /// The newest ones, oldest first.
     pub observations: Vec<Observation>,
-    /// It is the source.
+    /// Relations from it.
     pub relations_from: Vec<Relation>,
-    /// It is the target.
+    /// Relations to it.
     pub relations_to: Vec<Relation>,
-    /// Whether there are more relations behind these.
+    /// Whether there are more relations.
     pub has_more_relations: bool,
 }
 
 /// Which part of an entity's lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DetailPart {
-    /// How many of the newest observations to leave out.
+    /// How many of the newest observations to skip.
     pub observations_offset: u64,
-    /// How many of the oldest relations, either way, to leave out.
+    /// How many of the oldest relations of each direction to skip.
     pub relations_offset: u64,
-    /// How many of each list.
+    /// The most items of each list.
     pub limit: usize,
 }
 
 /// Which part of a long list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
+pub struct PageRequest {
     /// From 1.
     pub number: u64,
-    /// How many to a page.
+    /// Items per page.
     pub size: usize,
 }
 
-impl Page {
-    /// How many come before it.
+impl PageRequest {
+    /// How many items come before it.
     pub fn offset(self) -> u64 {
         self.number.saturating_sub(1).saturating_mul(self.size as u64)
     }
 
-    /// How many pages so many make.
+    /// The number of pages for a total.
     pub fn pages_of(self, total: u64) -> u64 {
         total.div_ceil(self.size as u64)
     }
@@ -57,9 +57,9 @@ impl Page {
 /// One page of all entities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntityPage {
-    /// In the order in which they were made.
+    /// Oldest first.
     pub entities: Vec<Entity>,
-    /// How many there are in all.
+    /// The number of all entities.
     pub total: u64,
 }
 
@@ -73,7 +73,7 @@ pub struct Subgraph {
 }
 
 impl Memory {
-    /// An entity with its newest observations and its oldest relations either way.
+    /// An entity with its newest observations and its oldest relations in each direction.
     pub fn entity_detail(&self, id: EntityId, part: DetailPart) -> Result<EntityDetail, MemoryError> {
         let DetailPart { observations_offset, relations_offset, limit } = part;
         let entity = self.entity(id)?;
@@ -81,7 +81,7 @@ impl Memory {
         let skip = usize::try_from(observations_offset).unwrap_or(usize::MAX);
         observations.truncate(observations.len().saturating_sub(skip));
         observations.drain(..observations.len().saturating_sub(limit));
-        // One more than wanted tells whether there are more.
+        // One more than the limit tells whether there are more.
         let relations = |filter: RelationFilter| self.store.relations_where(&filter, relations_offset, limit + 1);
         let mut relations_from = relations(RelationFilter { from: Some(id), ..RelationFilter::default() })?;
         let mut relations_to = relations(RelationFilter { to: Some(id), ..RelationFilter::default() })?;
@@ -91,14 +91,14 @@ impl Memory {
         Ok(EntityDetail { entity, observations, relations_from, relations_to, has_more_relations })
     }
 
-    /// The names of some entities; those that are gone have none.
+    /// The names of entities; unknown ids are ignored.
     pub fn entity_names(&self, ids: &[EntityId]) -> Result<FxHashMap<EntityId, String>, MemoryError> {
         let found = self.store.entities(ids)?.into_iter().flatten();
         Ok(found.map(|entity| (entity.id, entity.name)).collect())
     }
 
     /// One page of all entities.
-    pub fn list_entities(&self, page: Page) -> Result<EntityPage, MemoryError> {
+    pub fn list_entities(&self, page: PageRequest) -> Result<EntityPage, MemoryError> {
         let total = self.store.entity_count()?;
         Ok(EntityPage { entities: self.store.entities_from(page.offset(), page.size)?, total })
     }
@@ -113,7 +113,7 @@ impl Memory {
         Ok(self.store.relations_where(filter, offset, limit)?)
     }
 
-    /// These entities and what lies between them, and the ids that are of none. Repetitions count once.
+    /// These entities with the relations among them, and the unknown ids. Repeated ids count once.
     pub fn subgraph(&self, ids: &[EntityId]) -> Result<(Subgraph, Vec<EntityId>), MemoryError> {
         let mut wanted: Vec<EntityId> = Vec::with_capacity(ids.len());
         for id in ids {

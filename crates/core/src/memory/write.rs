@@ -1,4 +1,4 @@
-//! One change at a time: made, altered, taken away.
+//! Single changes: create, update, delete.
 
 use super::error::MemoryError;
 use super::memory::Memory;
@@ -7,61 +7,61 @@ use crate::ports::{
     ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryItem, NewEntity, Refusal,
 };
 
-/// An entity as somebody wants it.
+/// An entity to create.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct EntityWish {
+pub struct EntityDraft {
     /// Its name.
     pub name: String,
     /// Its type, as written.
     pub entity_type: String,
     /// Other names.
     pub aliases: Vec<String>,
-    /// What it is.
+    /// Its description.
     pub description: Option<String>,
-    /// What is known of it from the start.
+    /// Its first observations.
     pub observations: Vec<String>,
 }
 
-/// What came of a wish.
+/// The result of creating an entity.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Creation {
-    /// It is there.
+    /// The new entity.
     Created(Entity),
-    /// Nothing was made: this one is likely the same thing.
+    /// Nothing was created: an entity is likely the same.
     Duplicate {
-        /// What is there.
+        /// That entity.
         existing: Entity,
         /// How far the two are apart: 0 is the same, 1 is unrelated.
         distance: f32,
-        /// Whether the name itself is taken, so that insisting does not help.
+        /// Whether the name itself is taken, so that `force` does not help.
         name_taken: bool,
     },
 }
 
-/// What came of a wish for an observation.
+/// The result of adding an observation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
-    /// The one that is there now.
+    /// The observation, new or existing.
     pub observation: Observation,
-    /// Whether the entity had it before, so that nothing was stored.
+    /// Whether the entity had it already, so that nothing was stored.
     pub was_there: bool,
 }
 
 impl Memory {
-    /// Makes an entity, unless it is likely there under this or another name. `force` makes it all the same, but for a
-    /// name that is taken.
-    pub fn create_entity(&self, wish: EntityWish, force: bool, author: &Author) -> Result<Creation, MemoryError> {
-        let wish = self.checked(wish)?;
-        let meaning = if force { None } else { self.meaning_of(&wish) };
+    /// Creates an entity, unless one of this or another name is likely the same. `force` skips that check, except for a taken
+    /// name.
+    pub fn create_entity(&self, draft: EntityDraft, force: bool, author: &Author) -> Result<Creation, MemoryError> {
+        let draft = self.checked(draft)?;
+        let meaning = if force { None } else { self.meaning_of(&draft) };
         let _alone = self.creating();
         if !self.is_repeated(author)?
-            && let Some(duplicate) = self.duplicate_of(&wish, force, meaning.as_deref())?
+            && let Some(duplicate) = self.duplicate_of(&draft, force, meaning.as_deref())?
         {
             return Ok(duplicate);
         }
-        let changes = creation(wish, 0);
+        let changes = creation(draft, 0);
         let applied = match self.store.apply(&changes, author) {
-            // Made by another process since the look above.
+            // Created by another process since the check above.
             Err(ApplyError::Refused { refusal: Refusal::NameTaken { by }, .. }) => {
                 return Ok(Creation::Duplicate { existing: self.entity(by)?, distance: 0.0, name_taken: true });
             }
@@ -91,17 +91,17 @@ impl Memory {
         Ok(into_entity(named(applied, name.as_deref().unwrap_or_default())?.outcomes.into_iter().next()))
     }
 
-    /// Takes an entity away, with its observations and relations; returns what it was, and how many relations went.
+    /// Deletes an entity with its observations and relations; returns it, and the number of deleted relations.
     pub fn delete_entity(&self, id: EntityId, author: &Author) -> Result<(Entity, usize), MemoryError> {
         let applied = self.store.apply(&[MemoryChange::DeleteEntity { id }], author)?;
-        // The log knows what went in just this step, whoever else is writing.
+        // The log has what this change deleted, whatever else is written meanwhile.
         let logged = self.store.log_before(ChangeNumber(applied.change.0 + 1), 1)?;
         let steps = logged.iter().flat_map(|change| &change.steps);
-        let relations = steps.filter(|(gone, _)| matches!(gone, Some(MemoryItem::Relation(_)))).count();
+        let relations = steps.filter(|(before, _)| matches!(before, Some(MemoryItem::Relation(_)))).count();
         Ok((into_entity(applied.outcomes.into_iter().next()), relations))
     }
 
-    /// Adds an observation to an entity that does not have it yet.
+    /// Adds an observation, unless the entity has it already.
     pub fn create_observation(&self, entity: EntityId, text: &str, author: &Author) -> Result<Observed, MemoryError> {
         let text = text_of("text_content", text)?;
         let _alone = self.creating();
@@ -115,19 +115,19 @@ impl Memory {
         Ok(Observed { observation: into_observation(applied.outcomes.into_iter().next()), was_there: false })
     }
 
-    /// The observation of an entity that says just this.
+    /// The observation of an entity with this text.
     pub(super) fn observation_like(&self, entity: EntityId, text: &str) -> Result<Option<Observation>, MemoryError> {
         let observations = self.store.observations_of(&[entity])?.pop().unwrap_or_default();
         Ok(observations.into_iter().find(|observation| observation.text == text))
     }
 
-    /// Takes an observation away; returns what it was.
+    /// Deletes an observation; returns it.
     pub fn delete_observation(&self, id: ObservationId, author: &Author) -> Result<Observation, MemoryError> {
         let applied = self.store.apply(&[MemoryChange::DeleteObservation { id }], author)?;
         Ok(into_observation(applied.outcomes.into_iter().next()))
     }
 
-    /// Relates two entities.
+    /// Creates a relation between two entities.
     pub fn create_relation(
         &self,
         from: EntityId,
@@ -141,44 +141,44 @@ impl Memory {
         Ok(into_relation(applied.outcomes.into_iter().next()))
     }
 
-    /// Takes a relation away; returns what it was.
+    /// Deletes a relation; returns it.
     pub fn delete_relation(&self, id: RelationId, author: &Author) -> Result<Relation, MemoryError> {
         let applied = self.store.apply(&[MemoryChange::DeleteRelation { id }], author)?;
         Ok(into_relation(applied.outcomes.into_iter().next()))
     }
 
-    /// The wish as it can be kept: texts without the space around them, each observation once, the type canonical.
-    pub(super) fn checked(&self, wish: EntityWish) -> Result<EntityWish, MemoryError> {
-        let name = text_of("name", &wish.name)?;
+    /// The draft normalized: texts trimmed, each observation once, the type canonical.
+    pub(super) fn checked(&self, draft: EntityDraft) -> Result<EntityDraft, MemoryError> {
+        let name = text_of("name", &draft.name)?;
         let in_list = |place: usize| MemoryError::Blank { field: format!("observations[{place}]").into() };
-        let observations = wish.observations.iter().enumerate();
+        let observations = draft.observations.iter().enumerate();
         let observations = observations.map(|(place, text)| text_of("observations", text).map_err(|_| in_list(place)));
-        let mut distinct: Vec<String> = Vec::with_capacity(wish.observations.len());
+        let mut distinct: Vec<String> = Vec::with_capacity(draft.observations.len());
         for text in observations {
             let text = text?;
             if !distinct.contains(&text) {
                 distinct.push(text);
             }
         }
-        Ok(EntityWish {
-            entity_type: self.types.canonical(&text_of("entity_type", &wish.entity_type)?),
-            aliases: tidy_aliases(wish.aliases, Some(&name)),
-            description: tidy_description(wish.description),
+        Ok(EntityDraft {
+            entity_type: self.types.canonical(&text_of("entity_type", &draft.entity_type)?),
+            aliases: tidy_aliases(draft.aliases, Some(&name)),
+            description: tidy_description(draft.description),
             observations: distinct,
             name,
         })
     }
 }
 
-/// The changes that fulfil a wish, when the first of them stands at `place` of the list.
-pub(super) fn creation(wish: EntityWish, place: usize) -> Vec<MemoryChange> {
-    let EntityWish { name, entity_type, aliases, description, observations } = wish;
+/// The changes that create a draft, when the first of them is at `place` of the list.
+pub(super) fn creation(draft: EntityDraft, place: usize) -> Vec<MemoryChange> {
+    let EntityDraft { name, entity_type, aliases, description, observations } = draft;
     let entity = MemoryChange::CreateEntity(NewEntity { name, entity_type, aliases, description });
     let observe = |text| MemoryChange::AddObservation { entity: EntityRef::Made(place), text };
     [entity].into_iter().chain(observations.into_iter().map(observe)).collect()
 }
 
-/// Puts the name that was wanted into a refusal.
+/// Adds the requested name to a refusal.
 pub(super) fn named<T>(outcome: Result<T, ApplyError>, name: &str) -> Result<T, MemoryError> {
     outcome.map_err(|error| match error {
         ApplyError::Refused { refusal, .. } => MemoryError::refused(&refusal, name),
@@ -186,13 +186,13 @@ pub(super) fn named<T>(outcome: Result<T, ApplyError>, name: &str) -> Result<T, 
     })
 }
 
-/// A text without the space around it, which must leave something.
+/// A trimmed text, which must not be empty.
 pub(super) fn text_of(field: &'static str, text: &str) -> Result<String, MemoryError> {
     let text = text.trim();
     if text.is_empty() { Err(MemoryError::Blank { field: field.into() }) } else { Ok(text.to_owned()) }
 }
 
-/// Without blanks, repetitions and the name itself.
+/// Without blank ones, duplicates and the name itself.
 fn tidy_aliases(aliases: Vec<String>, name: Option<&str>) -> Vec<String> {
     let mut seen: Vec<String> = name.map(name_key).into_iter().collect();
     let mut kept = Vec::with_capacity(aliases.len());

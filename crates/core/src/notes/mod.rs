@@ -9,7 +9,7 @@ mod update;
 
 pub use create::NewNote;
 pub use error::NoteError;
-pub use update::{NoteUpdate, Unread, UpdatedNote};
+pub use update::{NoteUpdate, UnreadText, UpdatedNote};
 
 use std::sync::MutexGuard;
 use std::time::Duration;

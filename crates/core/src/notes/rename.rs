@@ -83,7 +83,7 @@ impl Knowledge {
             }
         }
 
-        let ties = self.ties_through(&mut preview).inspect_err(|error| self.warn_lost(&error.to_string()));
+        let ties = self.ties_for_rename(&mut preview).inspect_err(|error| self.warn_lost(&error.to_string()));
         let ties = ties.unwrap_or_default();
         // Before the files: whatever happens in between, no link of memory is lost.
         self.repoint_links(&ties);

@@ -30,13 +30,13 @@ pub struct UpdatedNote {
     /// As it is now.
     pub note: ReadNote,
     /// What the change replaced without this client having read any of it.
-    pub unread: Option<Unread>,
+    pub unread: Option<UnreadText>,
     /// Symbolic links to the file that a rename left without a target.
     pub dangling: Vec<VaultPath>,
 }
 
 /// Text that was replaced unread.
-pub struct Unread {
+pub struct UnreadText {
     /// The file it was in.
     pub path: VaultPath,
     /// How much of it there was.
@@ -91,7 +91,7 @@ impl Knowledge {
         };
         let is_unread = shown_whole.is_none() && bytes != current.bytes && update.content.is_some();
         let chars = String::from_utf8_lossy(&current.bytes[old_text..]).chars().count();
-        let unread = (is_unread && chars > 0).then(|| Unread { path: note.path.clone(), chars });
+        let unread = (is_unread && chars > 0).then(|| UnreadText { path: note.path.clone(), chars });
         let title = update.title.map(str::trim).filter(|title| !is_unchanged_title(note, title));
         let edits: Vec<FrontmatterEdit> = title
             .map(|title| FrontmatterEdit::Title(title.to_owned()))

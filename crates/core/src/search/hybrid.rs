@@ -1,11 +1,11 @@
-//! One ranking from three: by words, by meaning, by links. Every part of a score is kept, so that a hit can say why.
+//! One ranking from three: words, meaning and links. Every part of a score is kept, so that a hit can be explained.
 //!
-//! Words and meaning are brought to one scale before they are added. Of words: the score of a section against the
-//! geometric mean of the best section's and of all that the query's words could be worth, so that a section with half the
-//! words is half found even where it is the best there is. Of meaning: the cosine above that of unrelated texts. Added in
-//! equal parts they beat either alone, and reciprocal ranks, on every judged set (docs/search.md).
+//! Words and meaning are scaled before they are added. Words: the score of a section divided by the geometric mean of the best
+//! section's score and the highest possible one, so that a section with half the words has half the score even if it is the
+//! best. Meaning: the cosine above that of unrelated texts. Their equally weighted sum beats either alone, and reciprocal rank
+//! fusion, on every judged set (docs/search.md).
 //!
-//! A note whose name is the query comes first, whatever the parts say.
+//! A note whose name is the query always comes first.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -18,51 +18,51 @@ use crate::index::Snapshot;
 use crate::model::{LinkType, NoteKey};
 use crate::ports::{Grade, NoteSet, RankedText, Role, StoreError, VectorHit, VectorQuery};
 
-/// Sections taken from each ranking: enough that what both like is in both.
+/// Sections taken from each ranking: enough that good hits of one are in the other.
 const CANDIDATES: usize = 300;
 
-/// What meaning is worth against words, for a text that the model understands.
+/// The weight of meaning against words, for a text that the model understands.
 const MEANING: f32 = 0.5;
 
-/// What meaning by coarse vectors is worth against that by full ones, for an English query. Others go by words alone then:
-/// on Japanese the coarse vectors rank far below the full ones (docs/search.md).
+/// The weight of coarse vectors against full ones, for an English query. Other languages then use words alone: on Japanese,
+/// coarse vectors rank far below full ones (docs/search.md).
 const COARSE: f32 = 0.6;
 
-/// A section that has none of the words is found only if it is nearer than unrelated texts by this much.
+/// The least cosine of a section without any of the words, above that of unrelated texts.
 const NEARER_BY: f32 = 0.08;
 
-/// By this much where no section has any of the words: then nothing bears out that the query means anything here. The builtin
-/// model puts what means nothing (`zzqqxx flurbl`, `zzzzq`) as near as 0.63 to a section, and unrelated texts at 0.5.
+/// The same where no section has any of the words, so that nothing else supports the match. The builtin model puts nonsense
+/// (`zzqqxx flurbl`, `zzzzq`) as near as 0.63 to a section, and unrelated texts at 0.5.
 const ALONE_NEARER_BY: f32 = 0.16;
 
-/// What links to the best hits are worth. Enough to order what is otherwise alike, too little to lift the unrelated.
+/// The weight of links to the best hits: enough to break ties, too little to lift unrelated notes.
 const LINKS: f32 = 0.06;
 
-/// The best notes, from which nearness is reckoned.
+/// The number of best notes from which nearness is computed.
 const SOURCES: usize = 8;
 
-/// A whole score, in the thousandths that it is kept and shown in: what is shown adds up, and what looks equal is.
+/// The highest score. Scores are integers in thousandths, so that shown parts add up and equal scores are equal.
 const WHOLE: u32 = 1000;
 
-/// Notes of one name that are told apart by their scores, most linked first: as many as one answer has at most.
+/// Notes of one name that get different scores, most linked first: the most that one answer has.
 const NAMED_APART: u32 = 50;
 
-/// What is looked for.
+/// A search for notes.
 #[derive(Debug, Clone)]
-pub struct Search<'a> {
+pub struct NoteSearch<'a> {
     /// As typed.
     pub text: &'a str,
     /// At most this many notes.
     pub limit: usize,
-    /// How many links away a note may be from the best hits and still be near them.
+    /// The most links between a note and the best hits for it to count as near.
     pub depth: usize,
-    /// Only links of these types bring notes near; all where it is empty.
+    /// The types of links that count; empty for all.
     pub link_types: &'a [LinkType],
-    /// What decides.
+    /// The rankings that count.
     pub by: By,
 }
 
-/// What decides in a search.
+/// The rankings that count in a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// Words, meaning and links.
@@ -73,31 +73,31 @@ pub enum By {
     Meaning,
 }
 
-impl<'a> Search<'a> {
-    /// A search for the best few notes, whatever links them.
+impl<'a> NoteSearch<'a> {
+    /// A search for the best notes, with links of all types.
     pub fn new(text: &'a str, limit: usize) -> Self {
         Self { text, limit, depth: 2, link_types: &[], by: By::Everything }
     }
 }
 
-/// The outcome of a search.
+/// The result of a search.
 #[derive(Debug)]
-pub struct Findings {
+pub struct SearchResults {
     /// The vault they were found in.
     pub snapshot: Arc<Snapshot>,
     /// Best first, ties by id.
-    pub found: Vec<Found>,
-    /// All notes that were found, beyond the limit too.
+    pub found: Vec<FoundNote>,
+    /// The number of all notes found, beyond the limit too.
     pub total: usize,
-    /// Whether meaning had a part in it.
+    /// Whether meaning was used.
     pub by_meaning: bool,
-    /// Why meaning had none, or only in part, where it should have had.
+    /// Why meaning was not used, or only in part, although there is an embedder.
     pub degraded: Option<String>,
 }
 
 /// One note found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct FoundNote {
     /// Which.
     pub key: NoteKey,
     /// Thousandths by words.
@@ -106,9 +106,9 @@ pub struct Found {
     pub meaning: u32,
     /// Thousandths by links to the best hits.
     pub links: u32,
-    /// Whether its title, an alias or its file stem is what was looked for.
+    /// Whether its title, an alias or its file stem is the query.
     pub is_named: bool,
-    /// Its sections that were found, best first; the first speaks for the note.
+    /// Its matching sections, best first.
     pub sections: Vec<FoundSection>,
 }
 
@@ -125,13 +125,13 @@ pub struct FoundSection {
     pub meaning: f32,
 }
 
-impl Found {
+impl FoundNote {
     /// The sum of its parts, at most a thousand.
     pub fn score(&self) -> u32 {
         self.words + self.meaning + self.links
     }
 
-    /// Changes the parts so that they add up to a score: up by words, down by all of them.
+    /// Sets the sum: raises words, or lowers all parts in proportion.
     fn set_score(&mut self, score: u32) {
         let now = self.score();
         if score < now {
@@ -144,14 +144,14 @@ impl Found {
 
 impl Knowledge {
     /// Searches by words, meaning and links. Without an embedder, or when it fails, by words and links.
-    pub fn search(&self, search: &Search<'_>) -> Result<Findings, StoreError> {
+    pub fn search(&self, search: &NoteSearch<'_>) -> Result<SearchResults, StoreError> {
         let (near, degraded) = match search.by {
             By::Words => (None, None),
             By::Everything | By::Meaning => self.close_in_meaning(search.text),
         };
         let meaning_only = search.by == By::Meaning && near.is_some();
         let words = if meaning_only { RankedText::default() } else { self.rank_text(search.text, CANDIDATES)? };
-        // Taken after both: whatever they name is in it, or gone.
+        // Taken after both rankings, so that it has every note they found, or the note is deleted.
         let snapshot = self.snapshot();
         let by_meaning = near.is_some();
         let worth = match (&near, &self.meaning) {
@@ -170,7 +170,7 @@ impl Knowledge {
         let near = near.unwrap_or_default();
         let sections = weighed(&words, &near, worth, unrelated, least);
         let mut notes = notes_of(sections);
-        // What is no longer in the vault is left out: a note, or sections of one that was edited meanwhile.
+        // Drops notes and sections that were deleted meanwhile.
         notes.retain_mut(|(key, best)| {
             let count = snapshot.get(*key).map_or(0, |note| note.sections.len());
             best.retain(|found| found.section < count);
@@ -178,14 +178,14 @@ impl Knowledge {
         });
         let near = if meaning_only { FxHashMap::default() } else { near_the_best(&snapshot, &notes, search) };
         let links = if meaning_only { 0.0 } else { LINKS };
-        let mut found: Vec<Found> =
+        let mut found: Vec<FoundNote> =
             notes.into_iter().map(|(key, sections)| found(key, sections, links, near.get(&key).copied())).collect();
         let named = snapshot.named(search.text);
         put_named_first(&snapshot, &mut found, named);
         found.sort_by_key(|found| (Reverse(found.score()), snapshot.place(found.key)));
         let total = found.len();
         found.truncate(search.limit);
-        Ok(Findings { snapshot, found, total, by_meaning, degraded })
+        Ok(SearchResults { snapshot, found, total, by_meaning, degraded })
     }
 
     /// The note closest in meaning to a text, among some notes, with its cosine.
@@ -217,7 +217,7 @@ impl Knowledge {
             Ok(near) => {
                 let coverage = meaning.vectors.coverage(space).unwrap_or_default();
                 let missing = coverage.passages - coverage.embedded.min(coverage.passages);
-                // A few that are being embedded right now are not worth a word.
+                // A few that are being embedded right now need no remark.
                 let degraded = (missing * 20 > coverage.passages).then(|| {
                     format!(
                         "{} of {} passages are embedded so far; the others were found by words alone",
@@ -231,13 +231,13 @@ impl Knowledge {
     }
 }
 
-/// The share of full vectors among the closest: one weight for the whole ranking, so that no note gains by its grade.
+/// The share of full vectors among the closest: one weight for the whole ranking, so that no note gains by its vector's grade.
 fn full_share(near: &[VectorHit]) -> f32 {
     let full = near.iter().filter(|hit| hit.grade >= Grade::FULL).count();
     if near.is_empty() { 1.0 } else { full as f32 / near.len() as f32 }
 }
 
-/// How far the vectors understand a query: all of it where its letters are Latin and the vectors full.
+/// How well the vectors represent a query: 1 for Latin letters and full vectors.
 fn worth_on(text: &str, beyond_english: f32, full: f32) -> f32 {
     let (english, beyond_english) = (COARSE + (1.0 - COARSE) * full, beyond_english * full);
     let letters = text.chars().filter(|c| c.is_alphabetic());
@@ -249,7 +249,7 @@ fn worth_on(text: &str, beyond_english: f32, full: f32) -> f32 {
     share * english + (1.0 - share) * beyond_english
 }
 
-/// Every section of either ranking with both its parts, but for those that have none of the words and are less similar than
+/// The sections of both rankings with both parts of their scores, without those that have none of the words and a cosine below
 /// `least_alone`.
 fn weighed(
     words: &RankedText,
@@ -261,7 +261,7 @@ fn weighed(
     let best = words.hits.first().map_or(0.0, |hit| hit.score);
     let scale = (best * words.most.max(best)).sqrt();
     let meaning_of = |similarity: f32| worth * ((similarity - unrelated) / (1.0 - unrelated)).clamp(0.0, 1.0);
-    // What is not among the closest is at most as close as the last of them.
+    // Sections that are not among the closest are at most as close as the last of them.
     let least = near.last().filter(|_| near.len() >= CANDIDATES).map_or(0.0, |hit| meaning_of(hit.similarity));
     let mut sections: FxHashMap<(NoteKey, usize), (f32, f32)> = FxHashMap::default();
     for hit in near {
@@ -298,7 +298,7 @@ fn notes_of(sections: Vec<(NoteKey, FoundSection)>) -> Vec<(NoteKey, Vec<FoundSe
 fn near_the_best(
     snapshot: &Snapshot,
     notes: &[(NoteKey, Vec<FoundSection>)],
-    search: &Search<'_>,
+    search: &NoteSearch<'_>,
 ) -> FxHashMap<NoteKey, f32> {
     let mut best: Vec<(NoteKey, f32)> = notes.iter().map(|(key, sections)| (*key, sections[0].score)).collect();
     best.sort_by_key(|(key, score)| (Reverse(score.to_bits()), snapshot.place(*key)));
@@ -306,11 +306,11 @@ fn near_the_best(
     nearness(&best, search.depth, |key| neighbours(snapshot, key, search.link_types), |key| snapshot.place(key))
 }
 
-/// A note with its score: that of its best section, which makes room for what links to the best hits are worth.
-fn found(key: NoteKey, sections: Vec<FoundSection>, links: f32, nearness: Option<f32>) -> Found {
+/// A note with the score of its best section, scaled down by the weight of links, and its links score.
+fn found(key: NoteKey, sections: Vec<FoundSection>, links: f32, nearness: Option<f32>) -> FoundNote {
     let thousandths = |part: f32| (part * WHOLE as f32).round() as u32;
     let best = sections[0];
-    let mut found = Found {
+    let mut found = FoundNote {
         key,
         words: thousandths(best.words * (1.0 - links)),
         meaning: thousandths(best.meaning * (1.0 - links)),
@@ -318,28 +318,28 @@ fn found(key: NoteKey, sections: Vec<FoundSection>, links: f32, nearness: Option
         is_named: false,
         sections,
     };
-    // Three parts rounded up may add up to a little more.
+    // Three rounded parts may add up to more.
     found.set_score(found.score().min(WHOLE));
     found
 }
 
-/// Lifts the notes whose name is the query above all others; among several, the one that most notes link to.
-fn put_named_first(snapshot: &Snapshot, found: &mut Vec<Found>, mut named: Vec<NoteKey>) {
+/// Puts the notes whose name is the query first, most linked first.
+fn put_named_first(snapshot: &Snapshot, found: &mut Vec<FoundNote>, mut named: Vec<NoteKey>) {
     if named.is_empty() {
         return;
     }
     named.sort_by_key(|key| (Reverse(snapshot.graph().incoming(*key).len()), snapshot.place(*key)));
     let is_named: FxHashSet<NoteKey> = named.iter().copied().collect();
-    let (known, mut others): (Vec<Found>, Vec<Found>) =
+    let (known, mut others): (Vec<FoundNote>, Vec<FoundNote>) =
         std::mem::take(found).into_iter().partition(|found| is_named.contains(&found.key));
-    let mut known: FxHashMap<NoteKey, Found> = known.into_iter().map(|found| (found.key, found)).collect();
-    let mut first: Vec<Found> =
+    let mut known: FxHashMap<NoteKey, FoundNote> = known.into_iter().map(|found| (found.key, found)).collect();
+    let mut first: Vec<FoundNote> =
         named.iter().map(|key| known.remove(key).unwrap_or_else(|| by_name_alone(snapshot, *key))).collect();
-    // Each a thousandth above the next, as long as they are told apart; below them is room for the others.
+    // Each a thousandth above the next, up to `NAMED_APART`; the others are scaled to lie below.
     let places_from_top = |place: usize| u32::try_from(place).unwrap_or(u32::MAX).min(NAMED_APART);
     let last = first.len() - 1;
     let room = WHOLE - places_from_top(last) - 1;
-    let best = others.iter().map(Found::score).max().unwrap_or_default();
+    let best = others.iter().map(FoundNote::score).max().unwrap_or_default();
     if best > room {
         others.iter_mut().for_each(|found| found.set_score(found.score() * room / best));
     }
@@ -354,11 +354,11 @@ fn put_named_first(snapshot: &Snapshot, found: &mut Vec<Found>, mut named: Vec<N
     found.extend(others);
 }
 
-/// A note that nothing but its name found; its beginning speaks for it.
-fn by_name_alone(snapshot: &Snapshot, key: NoteKey) -> Found {
+/// A note found by its name only, with its first section.
+fn by_name_alone(snapshot: &Snapshot, key: NoteKey) -> FoundNote {
     let beginning = FoundSection { section: 0, score: 0.0, words: 0.0, meaning: 0.0 };
     let sections = snapshot.note(key).sections.first().map(|_| beginning).into_iter().collect();
-    Found { key, words: 0, meaning: 0, links: 0, is_named: true, sections }
+    FoundNote { key, words: 0, meaning: 0, links: 0, is_named: true, sections }
 }
 
 fn neighbours(snapshot: &Snapshot, key: NoteKey, link_types: &[LinkType]) -> Vec<NoteKey> {

@@ -1,8 +1,8 @@
-//! A set of numbered lines, a bit each.
+//! A bit set of line numbers.
 
 use std::ops::Range;
 
-/// A set of lines of one shelf.
+/// Lines of one index.
 #[derive(Clone)]
 pub(super) struct LineSet {
     pub(super) bits: Vec<u32>,
@@ -13,7 +13,7 @@ impl LineSet {
         Self { bits: vec![0; (lines as usize).div_ceil(32)] }
     }
 
-    /// Adds the lines of a word, which come as a list or, where that would be no shorter, as a set.
+    /// Adds the lines of a word: a list or, where that would be as long, a bit set.
     pub(super) fn add(&mut self, lines: &[u32]) {
         if lines.len() < self.bits.len() {
             lines.iter().for_each(|line| self.bits[*line as usize / 32] |= 1 << (line % 32));
@@ -30,11 +30,10 @@ impl LineSet {
         self.bits.iter().all(|bits| *bits == 0)
     }
 
-    /// How many of some neighbouring lines are in it.
+    /// How many lines of the range are in it.
     pub(super) fn count(&self, lines: Range<u32>) -> usize {
         let (mut at, mut count) = (lines.start, 0);
         while at < lines.end {
-            // As many as lie in one number.
             let width = (32 - at % 32).min(lines.end - at);
             let here = u64::from(self.bits[at as usize / 32] >> (at % 32)) & ((1 << width) - 1);
             count += here.count_ones();

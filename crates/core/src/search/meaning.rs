@@ -1,4 +1,4 @@
-//! Search by meaning: who turns texts into vectors, where these are kept, and the work of making those that are missing.
+//! Search by meaning: the embedder, the vector store, and the creation of missing vectors.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -14,25 +14,25 @@ use crate::model::NoteKey;
 use crate::parse::decode;
 use crate::ports::{Coverage, EmbedError, Embedder, Grade, MissingVector, PassageHash, StoreError, VectorStore};
 
-/// Passages that one of several threads takes at a time.
-const SHARE: usize = 8;
+/// Passages that a thread takes at a time.
+const BATCH: usize = 8;
 
-/// Likewise for the coarse encoder: a tenth of a second of work, and one transaction of the store.
-const COARSE_SHARE: usize = 256;
+/// The same for the coarse encoder: a tenth of a second of work, one transaction of the store.
+const COARSE_BATCH: usize = 256;
 
-/// Threads with a coarse encoder at most: each remembers up to 40 MB.
+/// The most threads with a coarse encoder: each caches up to 40 MB.
 const COARSE_THREADS: usize = 4;
 
-/// How long passages that could not be read are left alone while the index stays as it is.
+/// The pause before passages that could not be read are retried while the index does not change.
 const READ_AGAIN: Duration = Duration::from_secs(30);
 
-/// What search by meaning needs. A vault without it searches by words alone.
+/// The parts of search by meaning. A vault without them searches by words alone.
 pub struct Meaning {
     pub(super) embedder: Arc<dyn Embedder>,
     pub(super) vectors: Arc<dyn VectorStore>,
     is_alone: bool,
     skipped: Mutex<Skipped>,
-    /// Held during a pass of the coarse encoder: a second one would do the same work.
+    /// Held during a pass of the coarse encoder, so that two threads do not do the same work.
     coarse_pass: Mutex<()>,
 }
 
@@ -71,10 +71,10 @@ impl Skipped {
 /// Why passages could not be embedded.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddingFailed {
-    /// Nobody makes vectors at the moment.
+    /// The embedder failed.
     #[error(transparent)]
     Embedder(#[from] EmbedError),
-    /// They cannot be kept.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -84,16 +84,16 @@ pub enum EmbeddingFailed {
 pub enum Effort {
     /// This thread alone.
     OneThread,
-    /// Every core: somebody is waiting.
+    /// Every core, when a user waits.
     EveryCore,
 }
 
-/// What one round of embedding did.
+/// The result of one round of embedding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Round {
-    /// So many passages have vectors now that had none.
+    /// The number of passages that got a vector.
     Embedded(usize),
-    /// Nothing is left to do, or what is left belongs to files that are changing right now.
+    /// Nothing is left to do, or only passages of files that are changing right now.
     Idle,
 }
 
@@ -111,7 +111,7 @@ impl Meaning {
 }
 
 impl Knowledge {
-    /// Lets this vault be searched by meaning too.
+    /// The same vault with search by meaning.
     #[must_use]
     pub fn with_meaning(mut self, meaning: Meaning) -> Self {
         self.meaning = Some(meaning);
@@ -123,7 +123,7 @@ impl Knowledge {
         self.meaning.is_some()
     }
 
-    /// Whether notes are to be searched by meaning alone.
+    /// Whether notes are searched by meaning alone.
     pub fn searches_by_meaning_alone(&self) -> bool {
         self.meaning.as_ref().is_some_and(|meaning| meaning.is_alone)
     }
@@ -133,16 +133,15 @@ impl Knowledge {
         self.meaning.as_ref().is_some_and(|meaning| meaning.embedder.coarse_encoder().is_some())
     }
 
-    /// How far embedding has come; `None` without an embedder.
+    /// The progress of embedding; `None` without an embedder.
     pub fn coverage(&self) -> Option<Result<Coverage, StoreError>> {
         self.meaning.as_ref().map(|meaning| meaning.vectors.coverage(meaning.embedder.space()))
     }
 
-    /// Gives every passage that has no vector a coarse one, on several threads, and says how many got one: thousands a second,
-    /// so that search by meaning works as soon as notes are indexed. None where the embedder has no coarse encoder.
+    /// Creates coarse vectors for all passages without a vector, on several threads; returns how many. Thousands a second, so that
+    /// search by meaning works as soon as notes are indexed. Does nothing without a coarse encoder.
     ///
-    /// `goes_on` is told how far it is and may stop it. Passages of files that are changing right now are left for the
-    /// next pass.
+    /// `goes_on` gets the progress and may stop it. Passages of files that are changing right now are left for the next pass.
     pub fn embed_coarse(&self, goes_on: &(dyn Fn(Progress) -> bool + Sync)) -> Result<usize, EmbeddingFailed> {
         let Some(meaning) = &self.meaning else { return Ok(0) };
         if !self.has_coarse_encoder() {
@@ -154,7 +153,7 @@ impl Knowledge {
         let (done, total) = (AtomicUsize::new(0), missing.len());
         let made = on_threads(
             cores().min(COARSE_THREADS),
-            &missing.chunks(COARSE_SHARE).collect::<Vec<_>>(),
+            &missing.chunks(COARSE_BATCH).collect::<Vec<_>>(),
             || meaning.embedder.coarse_encoder(),
             |encoder, share| {
                 let Some(encoder) = encoder else { return Ok(Vec::new()) };
@@ -189,7 +188,7 @@ impl Knowledge {
         wanted.iter().map(&mut text_of).collect()
     }
 
-    /// Embeds up to `limit` passages that lack a vector of the model itself, those of the newest files first.
+    /// Embeds up to `limit` passages without a full vector, newest files first.
     pub fn embed_some(&self, limit: usize, effort: Effort) -> Result<Round, EmbeddingFailed> {
         let Some(meaning) = &self.meaning else { return Ok(Round::Idle) };
         let space = meaning.embedder.space();
@@ -221,7 +220,7 @@ impl Knowledge {
             _ if texts.is_empty() => Vec::new(),
             Effort::OneThread => embed(&texts)?,
             Effort::EveryCore => {
-                on_threads(cores(), &texts.chunks(SHARE).collect::<Vec<_>>(), || (), |(), texts| embed(texts))?
+                on_threads(cores(), &texts.chunks(BATCH).collect::<Vec<_>>(), || (), |(), texts| embed(texts))?
             }
         };
         skipped.refused.extend(made.iter().filter(|(_, vector)| vector.is_none()).map(|(hash, _)| *hash));
@@ -235,8 +234,8 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Works on shares of a list, in no order, on threads of its own, each with a tool of its own: the shared threads have to
-/// stay free for whoever reads or asks something meanwhile, and a provider elsewhere may keep these waiting for long.
+/// Processes batches, in no order, on threads of its own, each with its own tool. Not on the shared pool, which has to stay free
+/// for reads and queries: a remote provider may block these threads for long.
 fn on_threads<T: Sync, Tool, R: Send, E: Send>(
     threads: usize,
     shares: &[&[T]],

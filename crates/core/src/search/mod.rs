@@ -1,20 +1,20 @@
-//! Finding: by lines, as a documentation reader greps; by words, meaning and links, weighed into one ranking.
+//! Search by lines, and by words, meaning and links in one ranking.
 
-mod bay;
+mod edit_distance;
 mod hybrid;
+mod line_search;
+mod line_segment;
 mod line_set;
-mod lines;
 mod meaning;
 mod passages;
-mod shelf;
-mod slips;
+mod sections;
 mod snippet;
-mod spread;
+mod word_line_index;
 pub mod words;
 
-pub use hybrid::{By, Findings, Found, FoundSection, Search};
-pub use lines::{LineMatch, Lines};
+pub use edit_distance::edit_distance;
+pub use hybrid::{By, FoundNote, FoundSection, NoteSearch, SearchResults};
+pub use line_search::{LineIndex, LineMatch};
 pub use meaning::{Effort, EmbeddingFailed, Meaning, Round};
 pub use passages::{PASSAGES_VERSION, Passage, passages};
-pub use slips::slips;
 pub use snippet::{best_line, excerpt, has_match, snippet};

@@ -1,30 +1,30 @@
-//! What of a note is embedded as one text: a section, or a piece of a long one, under the names it stands below.
+//! The passages of a note that are embedded: a section, or a piece of a long one, with the note's title and the heading.
 
 use std::ops::Range;
 
 use crate::model::Note;
 use crate::ports::PassageHash;
 
-/// Pieces are at most this many bytes: a few hundred tokens, which a small model reads well and fast.
+/// The most bytes of a piece: a few hundred tokens, which suits a small model.
 const PIECE_BYTES: usize = 1200;
 
-/// A section that would give more pieces is embedded up to here; the rest is found by its words.
+/// The most pieces of a section; the rest is found by words only.
 const MAX_PIECES: usize = 64;
 
-/// Changes when the texts of passages change, so that vectors of the old ones are not looked for.
+/// To be raised when the texts of passages change, so that old vectors are not used.
 pub const PASSAGES_VERSION: u8 = 1;
 
 /// One text to embed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
-    /// The section it is of.
+    /// Its section.
     pub section: usize,
     /// The note's title, the section's heading, and the piece.
     pub text: String,
 }
 
 impl Passage {
-    /// The name of its text.
+    /// The hash of its text.
     pub fn hash(&self) -> PassageHash {
         let hash = blake3::hash(self.text.as_bytes());
         PassageHash(hash.as_bytes()[..16].try_into().expect("a hash has 32 bytes"))
@@ -51,7 +51,7 @@ pub fn passages(note: &Note, text: &str) -> Vec<Passage> {
     passages
 }
 
-/// Cuts a text into pieces at a blank line, else a line's end, a sentence's end, or a space, in the second half of each.
+/// Splits a text into pieces at a blank line, else at the end of a line, of a sentence or at a space, in the second half of each.
 fn pieces(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut start = Some(0);
     std::iter::from_fn(move || {

@@ -1,8 +1,8 @@
-//! The few words of a text that show best why it was found, with the words that were looked for marked. Pure.
+//! The part of a text that shows best why it matched, with the query's words marked.
 //!
-//! Counted in characters, cut between graphemes, compared without regard to case, width and Unicode form. What counts as
-//! a match here is a little wider than in the index, so that a word found by its stem or as part of another is marked too.
-//! Where no word is there as typed, those that nearly are it count: other accents, other endings, slips.
+//! Counted in characters, cut between graphemes, compared ignoring case, width and Unicode form. Matching is a little wider than
+//! in the index, so that a word found by its stem or as part of another is marked too.
+//! Where no word matches as typed, similar words count: other accents, other endings, typing errors.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::slips::slips;
+use super::edit_distance::edit_distance;
 use super::words::is_ignored;
 use crate::model::one_sigma;
 
@@ -18,13 +18,13 @@ const OPEN: &str = "<mark>";
 const CLOSE: &str = "</mark>";
 const ELLIPSIS: &str = "…";
 
-/// Texts are looked through in pieces of about this many bytes, so that one long line costs no more than many short ones.
+/// Texts are scanned in pieces of about this many bytes, so that one long line costs no more than many short ones.
 const PIECE: usize = 2048;
-/// What is kept around the best piece to fill the snippet from.
+/// Bytes around the best piece to fill the snippet from.
 const MARGIN: usize = 512;
 /// More words of a query are not marked.
 const MAX_WORDS: usize = 32;
-/// So much of a text is looked through for words that are nearly those of the query.
+/// Bytes of a text that are searched for similar words.
 const NEARLY_BYTES: usize = 256 << 10;
 
 /// About `max_chars` characters around the best match of a query's words, marks not counted; the text's beginning where
@@ -43,7 +43,7 @@ fn around_best(text: &str, query: &str, max_chars: usize, marks: [&str; 2]) -> S
     let region = with_margin(text, best_piece(text, &words));
     let cut_before = !text[..region.start].trim().is_empty();
     let cut_after = !text[region.end..].trim().is_empty();
-    let line = Line::new(&text[region]);
+    let line = GraphemeLine::new(&text[region]);
     let hits = line.hits(&words);
     line.show(&line.window(&hits, max_chars, cut_before, cut_after), &hits, marks, cut_before, cut_after)
 }
@@ -57,7 +57,7 @@ pub fn best_line(text: &str, query: &str) -> Range<usize> {
 pub fn has_match(text: &str, query: &str) -> bool {
     let words = words_of(query);
     let region = with_margin(text, best_piece(text, &words));
-    !Line::new(&text[region]).hits(&words).is_empty()
+    !GraphemeLine::new(&text[region]).hits(&words).is_empty()
 }
 
 /// The words of a query, folded, each once.
@@ -89,13 +89,12 @@ fn plain(word: &str) -> String {
     bare.replace('ß', "ss")
 }
 
-/// Whether a word of a text is nearly one of the query: the same but for accents, its ending, or a slip or two.
+/// Whether a word of a text is nearly one of the query: the same but for accents, its ending, or a typing error or two.
 fn is_nearly(word: &str, of_text: &str) -> bool {
     let (word, of_text) = (plain(word), plain(of_text));
-    let chars = |word: &str| word.chars().collect::<Vec<char>>();
     let count = word.chars().count();
-    let most_slips = if count < 4 { 0 } else { 1 + usize::from(count > 7) };
-    count >= 3 && of_text.starts_with(stem(&word)) || slips(&chars(&word), &chars(&of_text), most_slips).is_some()
+    let most_errors = if count < 4 { 0 } else { 1 + usize::from(count > 7) };
+    count >= 3 && of_text.starts_with(stem(&word)) || edit_distance(&word, &of_text, most_errors).is_some()
 }
 
 /// Letters, digits, marks and pictures; not what separates words.
@@ -177,7 +176,7 @@ fn stem(word: &str) -> &str {
 }
 
 /// A text as graphemes, whitespace drawn together.
-struct Line<'t> {
+struct GraphemeLine<'t> {
     shown: Vec<&'t str>,
     folded: String,
     /// Where each grapheme starts in `folded`, and where the last one ends.
@@ -186,13 +185,13 @@ struct Line<'t> {
 
 /// A stretch of graphemes to be marked, and which word it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Hit {
+struct MarkedRange {
     start: usize,
     end: usize,
     word: usize,
 }
 
-impl<'t> Line<'t> {
+impl<'t> GraphemeLine<'t> {
     fn new(text: &'t str) -> Self {
         let mut line = Self { shown: Vec::new(), folded: String::new(), starts: Vec::new() };
         for grapheme in text.trim().graphemes(true) {
@@ -210,8 +209,8 @@ impl<'t> Line<'t> {
     }
 
     /// Where the words stand, in order; no two overlap.
-    fn hits(&self, words: &[String]) -> Vec<Hit> {
-        let mut all: Vec<Hit> = Vec::new();
+    fn hits(&self, words: &[String]) -> Vec<MarkedRange> {
+        let mut all: Vec<MarkedRange> = Vec::new();
         for (number, word) in words.iter().enumerate() {
             let mut found = self.find(word, number, true);
             if found.is_empty() {
@@ -231,7 +230,7 @@ impl<'t> Line<'t> {
             all = self.nearly(words);
         }
         all.sort();
-        let mut kept: Vec<Hit> = Vec::new();
+        let mut kept: Vec<MarkedRange> = Vec::new();
         for hit in all {
             match kept.last_mut() {
                 Some(last) if hit.start < last.end => last.end = last.end.max(hit.end),
@@ -242,7 +241,7 @@ impl<'t> Line<'t> {
     }
 
     /// Where a folded text stands: at the beginning of a word only, or anywhere.
-    fn find(&self, folded: &str, word: usize, at_word: bool) -> Vec<Hit> {
+    fn find(&self, folded: &str, word: usize, at_word: bool) -> Vec<MarkedRange> {
         let hit = |(at, _): (usize, &str)| {
             let start = self.starts.binary_search(&at).ok()?;
             // A skin tone or an accent of its own goes with what it is on.
@@ -251,13 +250,13 @@ impl<'t> Line<'t> {
             let after = self.folded[at + folded.len()..].chars().next();
             let joins = |c: Option<char>| c.is_some_and(|c| is_word(c) && !is_unspaced(c));
             let stands_alone = folded.contains(is_unspaced) || !(joins(before) || joins(after) && folded.len() < 3);
-            (start < end && (stands_alone || !at_word)).then_some(Hit { start, end, word })
+            (start < end && (stands_alone || !at_word)).then_some(MarkedRange { start, end, word })
         };
         self.folded.match_indices(folded).filter_map(hit).collect()
     }
 
     /// Where words stand that are nearly those of the query.
-    fn nearly(&self, words: &[String]) -> Vec<Hit> {
+    fn nearly(&self, words: &[String]) -> Vec<MarkedRange> {
         let is_in_word: Vec<bool> = self.shown.iter().map(|grapheme| grapheme.chars().all(is_word)).collect();
         let mut hits = Vec::new();
         let mut end = 0;
@@ -266,15 +265,15 @@ impl<'t> Line<'t> {
             end += stretch.len();
             let of_text = &self.folded[self.starts[start]..self.starts[end]];
             let word = words.iter().position(|word| stretch[0] && is_nearly(word, of_text));
-            hits.extend(word.map(|word| Hit { start, end, word }));
+            hits.extend(word.map(|word| MarkedRange { start, end, word }));
         }
         hits
     }
 
-    fn whole_word(&self, hit: Hit) -> Hit {
+    fn whole_word(&self, hit: MarkedRange) -> MarkedRange {
         let goes_on = |at: &usize| self.shown[*at].chars().all(is_word);
         let end = (hit.end..self.shown.len()).take_while(goes_on).last().map_or(hit.end, |last| last + 1);
-        Hit { end, ..hit }
+        MarkedRange { end, ..hit }
     }
 
     fn chars(&self, range: Range<usize>) -> usize {
@@ -282,7 +281,7 @@ impl<'t> Line<'t> {
     }
 
     /// The graphemes to show: the stretch with most different words, with what fits around it.
-    fn window(&self, hits: &[Hit], max_chars: usize, cut_before: bool, cut_after: bool) -> Range<usize> {
+    fn window(&self, hits: &[MarkedRange], max_chars: usize, cut_before: bool, cut_after: bool) -> Range<usize> {
         if !cut_before && !cut_after && self.chars(0..self.shown.len()) <= max_chars {
             return 0..self.shown.len();
         }
@@ -340,7 +339,7 @@ impl<'t> Line<'t> {
     fn show(
         &self,
         window: &Range<usize>,
-        hits: &[Hit],
+        hits: &[MarkedRange],
         [open, close]: [&str; 2],
         cut_before: bool,
         cut_after: bool,
@@ -426,7 +425,7 @@ mod tests {
             prop_assert!(plain.chars().count() <= 64, "{plain:?}");
             prop_assert_eq!(shown.matches(OPEN).count(), shown.matches(CLOSE).count());
             let inner = plain.trim_start_matches('…').trim_end_matches('…');
-            let squeezed = Line::new(&text).shown.concat();
+            let squeezed = GraphemeLine::new(&text).shown.concat();
             prop_assert!(squeezed.contains(inner.trim_matches('…')), "{inner:?} in {squeezed:?}");
         }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quipu_core::Session;
-use quipu_core::index::Changes;
+use quipu_core::index::SnapshotDiff;
 use quipu_core::model::NoteId;
 use quipu_tools::{Completion, Offer, ResourcePage, ResourceText, ToolError, ToolInfo, ToolResponse};
 use serde::{Deserialize, Serialize};
@@ -62,8 +62,8 @@ impl Change {
     pub const ANY: Self = Self { listing: true, notes: None, tools: false };
 }
 
-impl From<&Changes<'_>> for Change {
-    fn from(changes: &Changes<'_>) -> Self {
+impl From<&SnapshotDiff<'_>> for Change {
+    fn from(changes: &SnapshotDiff<'_>) -> Self {
         Self { listing: changes.listing(), notes: Some(changes.notes().collect()), tools: false }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quipu_core::search::slips;
+use quipu_core::search::edit_distance;
 
 use super::schema::IndexFields;
 use super::view::IndexView;
@@ -75,17 +75,16 @@ fn closeness(wanted: &[char], word: &str, term: &str) -> Option<f32> {
     if term.len() + 4 * allowed < word.len() || word.len() + 4 * allowed < term.len() {
         return None;
     }
-    let distance = small_distance(wanted, term, allowed)?;
+    let distance = small_distance(word, term, allowed)?;
     Some(0.8 - 0.2 * distance as f32)
 }
 
 /// The edit distance, if it is small. Few typos change the first letter, and comparing it saves most of the work.
-fn small_distance(wanted: &[char], term: &str, allowed: usize) -> Option<usize> {
-    if term.chars().next() != wanted.first().copied() {
+fn small_distance(word: &str, term: &str, allowed: usize) -> Option<usize> {
+    if term.chars().next() != word.chars().next() {
         return None;
     }
-    let term: Vec<char> = term.chars().collect();
-    slips(wanted, &term, allowed).filter(|distance| *distance > 0)
+    edit_distance(word, term, allowed).filter(|distance| *distance > 0)
 }
 
 #[cfg(test)]
@@ -94,10 +93,8 @@ mod tests {
 
     #[test]
     fn short_words_allow_one_typo_and_long_words_two() {
-        let distance = |wanted: &str, term: &str| {
-            let wanted: Vec<char> = wanted.chars().collect();
-            small_distance(&wanted, term, if wanted.len() >= 8 { 2 } else { 1 })
-        };
+        let distance =
+            |wanted: &str, term: &str| small_distance(wanted, term, if wanted.chars().count() >= 8 { 2 } else { 1 });
         assert_eq!(distance("serach", "search"), Some(1), "neighbours exchanged");
         assert_eq!(distance("serch", "search"), Some(1));
         assert_eq!(distance("kubernets", "kubernetes"), Some(1));

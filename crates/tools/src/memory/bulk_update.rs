@@ -140,7 +140,7 @@ impl Tool for BulkUpdate {
         for (given, entity) in given.iter().zip(&made.entities) {
             warn_of_mapped_type(call, given, &entity.entity_type);
         }
-        for (place, twin) in &made.likely_twins {
+        for (place, twin) in &made.likely_duplicates {
             let (id, name) = (made.entities[*place].id, echoed(&twin.name));
             call.warn(format!(
                 "entities[{place}] was created as entity {id}, though entity {}, {name:?}, is likely the same; if it is, \

@@ -1,6 +1,6 @@
 //! `create_entity`: creates an entity unless it is a likely duplicate.
 
-use quipu_core::memory::{Creation, Entity, EntityWish, limits};
+use quipu_core::memory::{Creation, Entity, EntityDraft, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +80,7 @@ impl Tool for CreateEntity {
     const ACCESS: Access = Access::Write;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
-        let wish = EntityWish {
+        let draft = EntityDraft {
             name: params.name,
             entity_type: params.entity_type,
             aliases: params.aliases.as_deref().map(split_aliases).unwrap_or_default(),
@@ -88,8 +88,8 @@ impl Tool for CreateEntity {
             observations: params.observations,
         };
         let author = call.author(Self::NAME)?;
-        let given = wish.entity_type.clone();
-        Ok(match call.memory()?.create_entity(wish, params.force, &author)? {
+        let given = draft.entity_type.clone();
+        Ok(match call.memory()?.create_entity(draft, params.force, &author)? {
             Creation::Created(entity) => {
                 warn_of_mapped_type(call, &given, &entity.entity_type);
                 Output::Created(entity.into())

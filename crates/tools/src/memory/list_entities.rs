@@ -1,6 +1,6 @@
 //! `list_entities`: all entities, in pages.
 
-use quipu_core::memory::{EntityPage, Page};
+use quipu_core::memory::{EntityPage, PageRequest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ impl Tool for ListEntities {
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
-        let page = Page { number: params.page, size: params.per_page };
+        let page = PageRequest { number: params.page, size: params.per_page };
         let EntityPage { entities, total } = call.memory()?.list_entities(page)?;
         let entities = entities.into_iter().map(EntityName::from).collect();
         Ok(Output { entities, pagination: Pagination::of(page, total) })

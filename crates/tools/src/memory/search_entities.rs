@@ -1,6 +1,6 @@
 //! `search_entities`: finds entities.
 
-use quipu_core::memory::{EntityId, Field, Found, SearchBy, SearchQuery};
+use quipu_core::memory::{EntityId, Field, FoundEntity, SearchBy, SearchQuery};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +70,7 @@ impl Tool for SearchEntities {
             by: SearchBy::Both,
         };
         let found = call.memory()?.search(call.session, &query)?;
-        let hit = |found: Found| Hit {
+        let hit = |found: FoundEntity| Hit {
             entity_id: found.entity.id.0,
             aliases: join_aliases(&found.entity.aliases).map(|aliases| truncate(&aliases, LISTED)),
             name: listed_name(&found.entity.name),

@@ -1,6 +1,6 @@
 //! `search_subgraph`: finds entities, with their observations and the relations among them.
 
-use quipu_core::memory::{EntityId, Field, Page, SubgraphQuery};
+use quipu_core::memory::{EntityId, Field, PageRequest, SubgraphQuery};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +68,7 @@ impl Tool for SearchSubgraph {
             (params.search_in_observations, Field::Description),
             (params.search_in_observations, Field::Observations),
         ];
-        let page = Page { number: params.page, size: params.per_page };
+        let page = PageRequest { number: params.page, size: params.per_page };
         let query = SubgraphQuery {
             text: params.query,
             fields: wanted.into_iter().filter(|(wanted, _)| *wanted).map(|(_, field)| field).collect(),

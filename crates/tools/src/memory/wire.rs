@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use quipu_core::memory::{
-    Entity, EntityId, EntityTypes, Memory, Observation, ObservationId, Page, Relation, Subgraph, limits,
+    Entity, EntityId, EntityTypes, Memory, Observation, ObservationId, PageRequest, Relation, Subgraph, limits,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -182,7 +182,7 @@ pub(crate) struct Pagination {
 }
 
 impl Pagination {
-    pub(super) fn of(page: Page, total: u64) -> Self {
+    pub(super) fn of(page: PageRequest, total: u64) -> Self {
         Self {
             total_entities: total,
             per_page: page.size,

@@ -1,7 +1,7 @@
 //! `search`: finds notes by meaning, words and links in one ranking.
 
 use quipu_core::Knowledge;
-use quipu_core::search::{By, Search as Query, excerpt};
+use quipu_core::search::{By, NoteSearch, excerpt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -69,17 +69,17 @@ impl Tool for Search {
             return Err(ToolError::invalid("`query` is empty; it must have at least one word"));
         }
         let by = if call.knowledge.searches_by_meaning_alone() { By::Meaning } else { By::Everything };
-        let findings = call.knowledge.search(&Query { by, ..Query::new(&params.query, params.limit) })?;
+        let findings = call.knowledge.search(&NoteSearch { by, ..NoteSearch::new(&params.query, params.limit) })?;
         if let Some(degraded) = findings.degraded {
             call.warn(degraded);
         }
         let found = findings.found;
         let keys: Vec<_> = found.iter().map(|found| found.key).collect();
         let nodes = Node::list(call, &findings.snapshot, &keys, params.include_content.then_some(LISTED));
-        let best = |found: &quipu_core::search::Found| found.sections.first().map_or(0, |best| best.section);
+        let best = |found: &quipu_core::search::FoundNote| found.sections.first().map_or(0, |best| best.section);
         let places: Vec<_> = found.iter().map(|found| (found.key, best(found))).collect();
         let texts = call.knowledge.section_texts(&findings.snapshot, &places);
-        let with_excerpt = |((node, found), text): ((Node, &quipu_core::search::Found), Option<String>)| Found {
+        let with_excerpt = |((node, found), text): ((Node, &quipu_core::search::FoundNote), Option<String>)| Found {
             node,
             score: shown(found.score()),
             section: findings.snapshot.note(found.key).sections.get(best(found)).and_then(|best| best.heading.clone()),

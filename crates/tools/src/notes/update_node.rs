@@ -1,6 +1,6 @@
 //! `update_node`: changes the text, tags or title of a note, unless it has an edit that this client has not seen.
 
-use quipu_core::notes::{NoteUpdate, Unread};
+use quipu_core::notes::{NoteUpdate, UnreadText};
 use quipu_core::quoted;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -46,7 +46,7 @@ impl Tool for UpdateNode {
             update_links: params.update_links,
         };
         let updated = call.knowledge.update_note(call.session, call.request, &update)?;
-        if let Some(Unread { path, chars }) = updated.unread {
+        if let Some(UnreadText { path, chars }) = updated.unread {
             let path = quoted(path.as_str());
             call.warn(format!(
                 "{path}: {chars} characters that you had not read were replaced; `quipu restore {path}` brings them back"

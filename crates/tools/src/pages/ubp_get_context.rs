@@ -3,7 +3,7 @@
 //! Order: near pages before far ones, dependencies before references, much linked pages before others. A summary that does
 //! not fit is left out and counted; a shorter one after it may still fit.
 
-use quipu_core::index::{Related, Snapshot};
+use quipu_core::index::{RelatedNote, Snapshot};
 use quipu_core::quoted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -109,7 +109,7 @@ impl Tool for GetContext {
         } else {
             call.warn(format!("{}: the text is cut at `max_size`", quoted(note.path.as_str())));
         }
-        let around: Vec<Related> = read.snapshot.around(read.key, params.depth).into_iter().flatten().collect();
+        let around: Vec<RelatedNote> = read.snapshot.related(read.key, params.depth).into_iter().flatten().collect();
         let size = content.chars().count();
         let room = Room {
             text: max_size.saturating_sub(size),
@@ -142,7 +142,7 @@ struct Room {
 }
 
 /// The pages whose summaries fit, and the characters of those.
-fn fitting(call: &Call<'_>, snapshot: &Snapshot, around: &[Related], mut room: Room) -> (Vec<RelatedPage>, usize) {
+fn fitting(call: &Call<'_>, snapshot: &Snapshot, around: &[RelatedNote], mut room: Room) -> (Vec<RelatedPage>, usize) {
     let (mut pages, mut used, mut misfits) = (Vec::new(), 0, 0);
     for batch in around.chunks(BATCH) {
         let keys: Vec<_> = batch.iter().map(|related| related.key).collect();

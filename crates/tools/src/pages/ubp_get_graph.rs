@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use quipu_core::index::{Related, Snapshot};
+use quipu_core::index::{RelatedNote, Snapshot};
 use quipu_core::model::{DocType, LinkType, NoteKey};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -78,8 +78,8 @@ impl Tool for GetGraph {
             Some(center) => {
                 let found = call.find(&snapshot, center).or_else(|| find_doc_id(&snapshot, center));
                 let middle = found.ok_or_else(|| not_found(&snapshot, center))?;
-                let levels = snapshot.around(middle, params.depth).into_iter();
-                let level = |level: Vec<Related>| most_linked(&snapshot, level.iter().map(|related| related.key));
+                let levels = snapshot.related(middle, params.depth).into_iter();
+                let level = |level: Vec<RelatedNote>| most_linked(&snapshot, level.iter().map(|related| related.key));
                 std::iter::once(middle).chain(levels.flat_map(level)).collect()
             }
             None => most_linked(&snapshot, snapshot.files()),

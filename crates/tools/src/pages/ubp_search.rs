@@ -1,7 +1,7 @@
 //! `ubp_search`: finds pages by meaning, words and links, with the reason and the staleness of each.
 
 use quipu_core::model::{self, LinkType, fold};
-use quipu_core::search::{Found, Search};
+use quipu_core::search::{FoundNote, NoteSearch};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -126,7 +126,7 @@ impl Tool for SearchPages {
         }
         let link_types: Vec<LinkType> = params.link_types.iter().filter_map(|name| LinkType::from_name(name)).collect();
         let search =
-            Search { depth: params.depth, link_types: &link_types, ..Search::new(&params.query, params.limit) };
+            NoteSearch { depth: params.depth, link_types: &link_types, ..NoteSearch::new(&params.query, params.limit) };
         let findings = call.knowledge.search(&search)?;
         if let Some(degraded) = &findings.degraded {
             call.warn(degraded.clone());
@@ -182,7 +182,7 @@ impl Tool for SearchPages {
 fn linked_pages(
     call: &Call<'_>,
     snapshot: &quipu_core::index::Snapshot,
-    found: &Found,
+    found: &FoundNote,
     link_types: &[LinkType],
 ) -> Vec<Linked> {
     let mut links = snapshot.typed_links(found.key);
@@ -194,7 +194,7 @@ fn linked_pages(
 }
 
 /// Why a page matches: its name first, then its strongest scores. Never empty.
-fn reason(found: &Found, note: &model::Note, query: &str) -> String {
+fn reason(found: &FoundNote, note: &model::Note, query: &str) -> String {
     let best = found.sections.first().and_then(|section| note.sections.get(section.section));
     let place = match best.and_then(|section| section.heading.as_deref()) {
         Some(heading) => format!("the section \"{heading}\""),

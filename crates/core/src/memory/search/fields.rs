@@ -1,6 +1,6 @@
-//! Where words are looked for, and how much they count there.
+//! The fields of an entity that are searched, and their weights.
 
-/// Where a word was found.
+/// A field of an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Field {
     /// The name.
@@ -9,17 +9,17 @@ pub enum Field {
     Type,
     /// Other names.
     Aliases,
-    /// What it is.
+    /// The description.
     Description,
-    /// What was observed.
+    /// The observations.
     Observations,
 }
 
 impl Field {
-    /// Every field, in the order in which they are shown.
+    /// Every field, in display order.
     pub const ALL: [Self; 5] = [Self::Name, Self::Type, Self::Aliases, Self::Description, Self::Observations];
 
-    /// How much a word counts here. A name says more than a sentence.
+    /// The weight of a word here. A name says more than a sentence.
     pub(super) fn weight(self) -> f32 {
         match self {
             Self::Name => 2.5,
@@ -54,7 +54,7 @@ impl Fields {
         self.0 == 0
     }
 
-    /// In the order in which they are shown.
+    /// In display order.
     pub fn iter(self) -> impl Iterator<Item = Field> {
         Field::ALL.into_iter().filter(move |field| self.has(*field))
     }

@@ -16,33 +16,33 @@ use crate::ports::{ChangeNumber, EmbedError, Embedder, MemoryFailure, MemoryStor
 /// Rows read at a time.
 const BATCH: usize = 4096;
 
-/// Projects whose members are kept: clients work on a few at a time.
+/// Projects whose members are cached: clients work on a few at a time.
 const PROJECTS: usize = 64;
 
-/// Everything derived, as of one log entry.
+/// The indexes as of one log entry.
 #[derive(Default)]
-pub(in crate::memory) struct Derived {
+pub(in crate::memory) struct DerivedIndexes {
     head: ChangeNumber,
-    /// Counts the times that relations changed.
+    /// Counts changes of relations.
     relations: u64,
     pub(in crate::memory) text: TextIndex,
-    /// Shared with whoever looks at them for seconds: a change meanwhile is made to a copy, and waits for nobody.
+    /// Shared with slow readers: a change meanwhile is made to a copy.
     pub(in crate::memory) names: Arc<NameIndex>,
     pub(in crate::memory) vectors: Arc<VectorIndex>,
     pub(in crate::memory) links: LinkIndex,
 }
 
-/// Keeps [`Derived`] level with the log.
-pub(in crate::memory) struct Follower {
+/// Keeps [`DerivedIndexes`] up to date with the log.
+pub(in crate::memory) struct LogFollower {
     store: Arc<dyn MemoryStore>,
     embedder: Option<Arc<dyn Embedder>>,
     types: EntityTypes,
-    /// `None` until somebody asks.
-    derived: RwLock<Option<Derived>>,
+    /// `None` until the first query.
+    derived: RwLock<Option<DerivedIndexes>>,
     members: Mutex<Members>,
 }
 
-/// The members of the projects that were asked for.
+/// The cached members of projects.
 #[derive(Default)]
 struct Members {
     /// As of this count of changes to relations.
@@ -50,18 +50,18 @@ struct Members {
     of: FxHashMap<EntityId, Arc<FxHashSet<EntityId>>>,
 }
 
-/// A look at everything derived.
-pub(in crate::memory) struct View<'a>(RwLockReadGuard<'a, Option<Derived>>);
+/// A read lock on the indexes.
+pub(in crate::memory) struct View<'a>(RwLockReadGuard<'a, Option<DerivedIndexes>>);
 
 impl std::ops::Deref for View<'_> {
-    type Target = Derived;
+    type Target = DerivedIndexes;
 
-    fn deref(&self) -> &Derived {
-        self.0.as_ref().expect("a view is given out only once there is something to see")
+    fn deref(&self) -> &DerivedIndexes {
+        self.0.as_ref().expect("a view is created only after the indexes are built")
     }
 }
 
-impl Follower {
+impl LogFollower {
     pub(in crate::memory) fn new(
         store: Arc<dyn MemoryStore>,
         embedder: Option<Arc<dyn Embedder>>,
@@ -70,7 +70,7 @@ impl Follower {
         Self { store, embedder, types, derived: RwLock::default(), members: Mutex::default() }
     }
 
-    /// Everything derived, with at least every change that was applied before the call.
+    /// The indexes, with at least every change that was applied before the call.
     pub(in crate::memory) fn view(&self) -> Result<View<'_>, MemoryFailure> {
         let head = self.store.head()?;
         loop {
@@ -87,16 +87,16 @@ impl Follower {
         }
     }
 
-    /// The cosine of texts that have nothing to do with each other.
+    /// The model's cosine of unrelated texts.
     pub(in crate::memory) fn unrelated(&self) -> f32 {
         self.embedder.as_ref().map_or(0.0, |embedder| embedder.unrelated())
     }
 
-    /// The vector of a query; `None` without an embedder, or when it fails: words then go alone.
+    /// The vector of a text; `None` without an embedder or when it fails: then only words are searched.
     pub(in crate::memory) fn embed(&self, role: Role, text: &str) -> Option<Vec<f32>> {
         let embedder = self.embedder.as_ref()?;
         let vector = embedder.embed(role, &[text]).ok()?.pop()?;
-        let is_other = |derived: &Derived| !derived.vectors.is_of(vector.len());
+        let is_other = |derived: &DerivedIndexes| !derived.vectors.is_of(vector.len());
         let is_news = self.derived.read().as_ref().is_some_and(is_other);
         if is_news {
             let mut derived = self.derived.write();
@@ -105,7 +105,7 @@ impl Follower {
         Some(vector)
     }
 
-    /// The members of a project, gathered anew when a relation has changed.
+    /// The members of a project, gathered again after a relation changed.
     pub(in crate::memory) fn members(
         &self,
         project: EntityId,
@@ -127,7 +127,7 @@ impl Follower {
         Ok(ids)
     }
 
-    /// Makes some of the vectors that are missing and keeps them.
+    /// Creates and stores some missing vectors.
     pub(in crate::memory) fn embed_some(&self, limit: usize) -> Result<Embedded, VectorError> {
         let Some(embedder) = &self.embedder else { return Ok(Embedded::default()) };
         let wanted = self.view()?.vectors.wanted(limit);
@@ -159,7 +159,7 @@ impl Follower {
             index.put(*owner, vector);
         }
         refused.iter().for_each(|owner| index.set_aside(*owner));
-        // Whoever is gone without a word in the log yet will be dropped with it.
+        // Texts deleted meanwhile are dropped when their log entry is followed.
         Ok(Embedded { done: before - index.pending(), missing: index.pending() })
     }
 
@@ -171,8 +171,8 @@ impl Follower {
         owners.iter().map(text).collect()
     }
 
-    fn build(&self) -> Result<Derived, MemoryFailure> {
-        let mut derived = Derived { head: self.store.head()?, ..Derived::default() };
+    fn build(&self) -> Result<DerivedIndexes, MemoryFailure> {
+        let mut derived = DerivedIndexes { head: self.store.head()?, ..DerivedIndexes::default() };
         let mut after = EntityId(0);
         loop {
             let entities = self.store.entities_after(after, BATCH)?;
@@ -199,12 +199,12 @@ impl Follower {
                 }
             }
         }
-        // What was changed during the reading may be half in; it is looked at again.
+        // Changes during the read may be included in part; they are applied again.
         self.catch_up(&mut derived)?;
         Ok(derived)
     }
 
-    fn catch_up(&self, derived: &mut Derived) -> Result<(), MemoryFailure> {
+    fn catch_up(&self, derived: &mut DerivedIndexes) -> Result<(), MemoryFailure> {
         let touched = self.store.changed_since(derived.head)?;
         for ids in touched.entities.chunks(BATCH) {
             let found = self.store.entities(ids)?;
@@ -230,7 +230,7 @@ impl Follower {
         Ok(())
     }
 
-    fn take_entities(&self, derived: &mut Derived, entities: &[Entity]) {
+    fn take_entities(&self, derived: &mut DerivedIndexes, entities: &[Entity]) {
         derived.text.put_entities(entities, &self.types);
         for entity in entities {
             Arc::make_mut(&mut derived.names).put(entity);
@@ -243,7 +243,7 @@ impl Follower {
         }
     }
 
-    fn take_observations(&self, derived: &mut Derived, observations: &[Observation]) {
+    fn take_observations(&self, derived: &mut DerivedIndexes, observations: &[Observation]) {
         derived.text.put_observations(observations);
         for seen in observations {
             derived.links.put(TextOwner::Observation(seen.id), seen.entity, &seen.text);
@@ -260,16 +260,16 @@ impl Follower {
     }
 }
 
-/// What became of some vectors that were missing.
+/// The result of a round of embedding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Embedded {
-    /// How many are missing no more: made, or of texts that none can be made of.
+    /// How many are no longer missing: created, or of texts that cannot be embedded.
     pub done: usize,
-    /// How many still are.
+    /// How many are still missing.
     pub missing: usize,
 }
 
-/// Why vectors could not be made. Words still find everything.
+/// Why vectors could not be created. Search by words still works.
 #[derive(Debug, thiserror::Error)]
 pub enum VectorError {
     /// The embedder failed.

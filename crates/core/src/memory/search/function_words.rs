@@ -1,12 +1,12 @@
-//! Words that a question is made of and that hardly tell what it is about: `what`, `did`, `the`.
+//! Function words: `what`, `did`, `the`.
 //!
-//! Rarity does not see to them. What is remembered is mostly said in statements, in which `what` and `when` are rare, and a
-//! text that happens to have them would come before the answer. Measured in docs/memory.md.
+//! Their rarity does not lower their weight. Memory is mostly statements, in which `what` and `when` are rare, and a text that
+//! happens to have them would rank above the answer. Measured in docs/memory.md.
 
-/// How much such a word counts beside others. Not nothing: of two texts that have the rest, it still tells one.
+/// Their weight. Not zero: between two texts that have the other words, they decide.
 pub(super) const WEIGHT: f32 = 0.2;
 
-/// English ones, sorted. Those of other languages are left to their rarity.
+/// English only, sorted. Those of other languages have the weight of their rarity.
 const WORDS: [&str; 87] = [
     "a", "about", "after", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "before", "being", "but",
     "by", "can", "could", "did", "do", "does", "doing", "during", "each", "for", "from", "had", "has", "have",
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_can_be_looked_up() {
+    fn function_words_are_sorted_and_found() {
         assert!(WORDS.is_sorted());
         assert!(is_function_word("what") && is_function_word("a") && !is_function_word("watt"));
     }

@@ -1,4 +1,4 @@
-//! Links to notes in what agents wrote, by the loose hash of their targets. What they mean is not known here.
+//! Links to notes, by the loose hash of their targets. They are resolved by the bridge.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -16,7 +16,7 @@ pub(in crate::memory) struct LinkIndex {
 }
 
 impl LinkIndex {
-    /// Puts the links of a text in place of those its owner had.
+    /// Replaces the links of a text.
     pub(super) fn put(&mut self, owner: TextOwner, entity: EntityId, text: &str) {
         self.drop(owner);
         let links = wikilinks(text);

@@ -1,7 +1,7 @@
-//! Finding entities: by the words of all their fields, by meaning where there is an embedder, both fused.
+//! Search for entities by the words of all fields and, with an embedder, by meaning; both fused.
 //!
-//! The index over words lies in memory. It is built from the store at the first question and follows the store's log from
-//! then on: nothing derived is written, nothing can disagree after a crash.
+//! The indexes are in memory. They are built from the store at the first query and follow its log: nothing derived is written,
+//! so nothing can be inconsistent after a crash.
 
 mod fields;
 mod follower;
@@ -15,7 +15,7 @@ mod vectors;
 
 pub use fields::{Field, Fields};
 pub use follower::{Embedded, VectorError};
-pub use found::{Found, FoundPage, SearchBy, SearchQuery, SubgraphQuery};
+pub use found::{FoundEntity, FoundPage, SearchBy, SearchQuery, SubgraphQuery};
 
-pub(super) use follower::Follower;
-pub(super) use names::Names;
+pub(super) use follower::LogFollower;
+pub(super) use names::EntityNames;

@@ -1,20 +1,19 @@
-//! Names that look alike, by the three-letter pieces they share. Finds candidates; whether two names mean one thing is the
-//! duplicate rule's to say.
+//! Similar names, found by shared trigrams. These are candidates; the duplicate rule decides.
 
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::memory::model::{Entity, EntityId, name_key};
-use crate::memory::names::{Comparison, Words, compare, tells_apart};
+use crate::memory::names::{Comparison, NameWords, compare, tells_apart};
 use crate::search::words::unaccented;
 
-/// Names looked at for one question. Beyond it the pieces are so common that nothing is told by them.
-const MAX_LOOKED_AT: usize = 4000;
+/// Names compared for one query. Trigrams that bring more are too common to tell anything.
+const MAX_COMPARED: usize = 4000;
 
-/// A piece that no more labels than this have brings them together as a pair.
+/// Only names that share a trigram of at most this many names are paired.
 const RARE: usize = 48;
 
-/// Every name and alias, by its pieces.
+/// Every name and alias, by trigrams.
 #[derive(Default, Clone)]
 pub(in crate::memory) struct NameIndex {
     labels: Vec<Label>,
@@ -27,7 +26,7 @@ pub(in crate::memory) struct NameIndex {
 struct Label {
     entity: Option<EntityId>,
     name: Box<str>,
-    pieces: Vec<[char; 3]>,
+    trigrams: Vec<[char; 3]>,
 }
 
 impl NameIndex {
@@ -35,15 +34,15 @@ impl NameIndex {
         self.drop(entity.id);
         let mut labels = Vec::with_capacity(1 + entity.aliases.len());
         for name in [&entity.name].into_iter().chain(&entity.aliases) {
-            let pieces = pieces(name);
+            let trigrams = trigrams(name);
             let label = self.free.pop().unwrap_or_else(|| {
-                self.labels.push(Label { entity: None, name: Box::default(), pieces: Vec::new() });
+                self.labels.push(Label { entity: None, name: Box::default(), trigrams: Vec::new() });
                 u32::try_from(self.labels.len() - 1).expect("fewer than four thousand million names fit into memory")
             });
-            for piece in &pieces {
-                self.postings.entry(*piece).or_default().push(label);
+            for trigram in &trigrams {
+                self.postings.entry(*trigram).or_default().push(label);
             }
-            self.labels[label as usize] = Label { entity: Some(entity.id), name: name.as_str().into(), pieces };
+            self.labels[label as usize] = Label { entity: Some(entity.id), name: name.as_str().into(), trigrams };
             labels.push(label);
         }
         self.of.insert(entity.id, labels);
@@ -53,8 +52,8 @@ impl NameIndex {
         for label in self.of.remove(&entity).unwrap_or_default() {
             let gone = &mut self.labels[label as usize];
             gone.entity = None;
-            for piece in std::mem::take(&mut gone.pieces) {
-                if let Some(list) = self.postings.get_mut(&piece) {
+            for trigram in std::mem::take(&mut gone.trigrams) {
+                if let Some(list) = self.postings.get_mut(&trigram) {
                     list.retain(|other| *other != label);
                 }
             }
@@ -62,26 +61,26 @@ impl NameIndex {
         }
     }
 
-    /// At most `limit` entities with a name like this one, the most alike first, with the cosine of the pieces.
+    /// The `limit` entities with the most similar names, best first, with the cosine of the trigrams.
     pub(in crate::memory) fn like(&self, name: &str, at_least: f32, limit: usize) -> Vec<(EntityId, f32)> {
-        let wanted = pieces(name);
-        // A name that shares so much of this one has one of its rarest pieces, so the common ones need not be looked up.
+        let wanted = trigrams(name);
+        // A name this similar shares one of the rarest trigrams, so the common ones need not be looked up.
         let mut lists: Vec<&[u32]> =
-            wanted.iter().map(|piece| self.postings.get(piece).map_or(&[][..], Vec::as_slice)).collect();
+            wanted.iter().map(|trigram| self.postings.get(trigram).map_or(&[][..], Vec::as_slice)).collect();
         lists.sort_unstable_by_key(|list| list.len());
         let shared_at_least = (wanted.len() as f32 * at_least * at_least).ceil() as usize;
         let rarest = lists.iter().take(lists.len() + 1 - shared_at_least.clamp(1, lists.len().max(1)));
         let mut candidates: FxHashSet<u32> = FxHashSet::default();
         for list in rarest {
-            if candidates.len() + list.len() > MAX_LOOKED_AT && !candidates.is_empty() {
+            if candidates.len() + list.len() > MAX_COMPARED && !candidates.is_empty() {
                 break;
             }
             candidates.extend(*list);
         }
         let mut best: FxHashMap<EntityId, f32> = FxHashMap::default();
         for label in candidates {
-            let Label { entity: Some(entity), pieces, .. } = &self.labels[label as usize] else { continue };
-            let cosine = cosine(&wanted, pieces);
+            let Label { entity: Some(entity), trigrams, .. } = &self.labels[label as usize] else { continue };
+            let cosine = cosine(&wanted, trigrams);
             if cosine >= at_least {
                 let known = best.entry(*entity).or_insert(cosine);
                 *known = known.max(cosine);
@@ -95,15 +94,14 @@ impl NameIndex {
 }
 
 impl NameIndex {
-    /// Pairs of entities with names that are as alike as this, or that share a rare piece, each pair once: the lower id,
-    /// the higher, what their names say, and the cosine of the pieces. What the names tell apart is left out.
+    /// Pairs of entities with names at least this similar, or that count as the same, each pair once: the lower id, the higher,
+    /// the comparison of the names, and the cosine of the trigrams. Names that differ for certain are left out.
     ///
-    /// Only pieces that few names have bring two together, so it costs little more than the number of names. Two names that
-    /// share nothing rare are not alike.
+    /// Only rare trigrams make pairs, so the cost is about linear in the number of names.
     pub(in crate::memory) fn pairs(&self, at_least: f32) -> Vec<(EntityId, EntityId, Comparison, f32)> {
         let look = |place: usize| {
             let label = &self.labels[place];
-            let rare = label.pieces.iter().filter_map(|piece| self.postings.get(piece));
+            let rare = label.trigrams.iter().filter_map(|trigram| self.postings.get(trigram));
             let rare = rare.filter(|list| list.len() <= RARE);
             let mut others: Vec<u32> = rare.flatten().copied().filter(|other| (*other as usize) > place).collect();
             others.sort_unstable();
@@ -111,7 +109,7 @@ impl NameIndex {
             let pair = move |other: u32| {
                 let other = &self.labels[other as usize];
                 let (a, b) = (label.entity?, other.entity?);
-                let alike = cosine(&label.pieces, &other.pieces);
+                let alike = cosine(&label.trigrams, &other.trigrams);
                 if a == b || alike < at_least {
                     return None;
                 }
@@ -128,36 +126,36 @@ impl NameIndex {
 }
 
 /// The names of one entity, ready to be compared with those of many.
-pub(in crate::memory) struct Names<'a> {
-    words: Words,
+pub(in crate::memory) struct EntityNames<'a> {
+    words: NameWords,
     /// Its name and its aliases.
     labels: Vec<&'a Label>,
 }
 
 impl NameIndex {
     /// What an entity is called; `None` where it is gone.
-    pub(in crate::memory) fn names_of(&self, entity: EntityId) -> Option<Names<'_>> {
+    pub(in crate::memory) fn names_of(&self, entity: EntityId) -> Option<EntityNames<'_>> {
         let labels: Vec<&Label> = self.of.get(&entity)?.iter().map(|label| &self.labels[*label as usize]).collect();
-        Some(Names { words: Words::of(&labels.first()?.name), labels })
+        Some(EntityNames { words: NameWords::of(&labels.first()?.name), labels })
     }
 }
 
-impl Names<'_> {
+impl EntityNames<'_> {
     /// Whether the names of two entities say that they are different things. A name or alias that both have says otherwise.
     pub(in crate::memory) fn tell_apart(&self, other: &Self) -> bool {
-        // What is the same has the same pieces, and these are at hand.
-        let is_shared = |a: &Label, b: &Label| a.pieces == b.pieces && name_key(&a.name) == name_key(&b.name);
+        // What is the same has the same trigrams, and these are at hand.
+        let is_shared = |a: &Label, b: &Label| a.trigrams == b.trigrams && name_key(&a.name) == name_key(&b.name);
         self.words.tell_apart(&other.words) && !self.labels.iter().any(|a| other.labels.iter().any(|b| is_shared(a, b)))
     }
 }
 
 fn cosine(a: &[[char; 3]], b: &[[char; 3]]) -> f32 {
-    let shared = a.iter().filter(|piece| b.binary_search(piece).is_ok()).count();
+    let shared = a.iter().filter(|trigram| b.binary_search(trigram).is_ok()).count();
     shared as f32 / ((a.len() * b.len()) as f32).sqrt()
 }
 
-/// The pieces of a name, each once, its ends marked.
-fn pieces(name: &str) -> Vec<[char; 3]> {
+/// The trigrams of a name, each once, its ends marked.
+fn trigrams(name: &str) -> Vec<[char; 3]> {
     let letters =
         unaccented(name_key(name)).chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect::<String>();
     let spaced: Vec<char> = [' ', ' ']
@@ -165,8 +163,8 @@ fn pieces(name: &str) -> Vec<[char; 3]> {
         .chain(letters.split_whitespace().flat_map(|word| word.chars().chain([' '])))
         .chain([' '])
         .collect();
-    let mut pieces: Vec<[char; 3]> = spaced.windows(3).map(|piece| [piece[0], piece[1], piece[2]]).collect();
-    pieces.sort_unstable();
-    pieces.dedup();
-    pieces
+    let mut trigrams: Vec<[char; 3]> = spaced.windows(3).map(|trigram| [trigram[0], trigram[1], trigram[2]]).collect();
+    trigrams.sort_unstable();
+    trigrams.dedup();
+    trigrams
 }

@@ -1,4 +1,4 @@
-//! Texts as the words they are found by.
+//! The index terms of texts and queries.
 
 use rustc_hash::FxHashMap;
 
@@ -7,14 +7,14 @@ use crate::memory::entity_types::EntityTypes;
 use crate::memory::model::Entity;
 use crate::search::words::{WordKind, folded, parts, run_chars, unaccented, words};
 
-/// A pasted page is searched by its beginning.
+/// The rest of a longer query is ignored.
 const MAX_QUERY_TERMS: usize = 48;
 
 /// Words with how often each occurs.
 pub(super) type Counted = Vec<(String, u32)>;
 
-/// The words of an entity's own fields. Its type is found by every word that becomes it: whoever created a `Person`, kept
-/// as `User`, searches for `Person`.
+/// The words of an entity's own fields. Its type is indexed with its synonyms: an agent that created a `Person`, stored as `User`,
+/// searches for `Person`.
 pub(super) fn fields_of(entity: &Entity, types: &EntityTypes) -> Vec<(Field, Counted)> {
     let variants = types.variants(&entity.entity_type).iter().map(String::as_str);
     let mut fields = vec![
@@ -30,8 +30,7 @@ pub(super) fn fields_of(entity: &Entity, types: &EntityTypes) -> Vec<(Field, Cou
     fields
 }
 
-/// The words of some texts as they are indexed: each word, the parts of a compound, and for scripts without spaces each
-/// character and each pair.
+/// The index terms of texts: each word, the parts of a compound, and for scripts without spaces each character and pair.
 pub(super) fn count<'a>(texts: impl Iterator<Item = &'a str>) -> Counted {
     let mut counted: FxHashMap<String, u32> = FxHashMap::default();
     let mut add = |word: String| *counted.entry(word).or_default() += 1;
@@ -54,12 +53,12 @@ pub(super) fn count<'a>(texts: impl Iterator<Item = &'a str>) -> Counted {
     counted.into_iter().collect()
 }
 
-/// A word as it is found: in any case, with its accents or without.
+/// A folded word without accents.
 fn term(word: &str) -> String {
     unaccented(folded(word))
 }
 
-/// The words of a query. A run of two characters or more is its pairs.
+/// The terms of a query. In scripts without spaces, two characters or more give their pairs.
 pub(super) fn query_words(query: &str) -> Vec<String> {
     let mut terms: Vec<String> = Vec::new();
     for word in words(query) {
@@ -87,8 +86,8 @@ pub(super) fn query_words(query: &str) -> Vec<String> {
     terms
 }
 
-/// What an English word shares with its other forms: `painting` finds `painted`. Only for looking up, so an odd stem does
-/// no harm beyond a weak hit.
+/// The stem of an English word: `painting` finds `painted`. Only used for look-ups, so a wrong stem costs no more than a weak
+/// hit.
 pub(super) fn stem(word: &str) -> &str {
     const MIN_STEM: usize = 4;
     if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {

@@ -1,7 +1,7 @@
-//! An inverted index over the fields of entities, ranked by BM25. Made to be changed: every field of every entity, and every
-//! observation, is a unit of its own that can be put and dropped.
+//! An inverted index over the fields of entities, ranked by BM25. Every field of an entity, and every observation, is a unit
+//! that can be replaced or removed.
 //!
-//! There are no positions in it. Texts are a sentence or two, so words that occur together mostly stand together.
+//! It has no positions: texts are a sentence or two, so words in one text are mostly near each other.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,22 +17,21 @@ use super::terms::{Counted, count, fields_of, query_words, stem};
 use crate::memory::entity_types::EntityTypes;
 use crate::memory::model::{Entity, EntityId, Observation, ObservationId};
 
-/// How far a second occurrence of a word counts, and how far a long text is held against it: little, for most are a
-/// sentence or two.
+/// BM25's term saturation and length normalization. Low, since most texts are a sentence or two.
 const K1: f32 = 1.2;
 const B: f32 = 0.4;
 
-/// What the best single observation adds for having the words together.
+/// The weight of the best single observation, which has the words together.
 const TOGETHER: f32 = 0.4;
 
-/// A word of which only the beginning was typed, or another form of it, counts less.
-const KIN_WEIGHT: f32 = 0.45;
+/// The weight of a word that only starts with the query's word, or is another form of it.
+const VARIANT_WEIGHT: f32 = 0.45;
 
-/// A short beginning has more endings than are worth looking at.
+/// Shorter prefixes match too many words.
 const MIN_PREFIX_CHARS: usize = 3;
-const MAX_KIN: usize = 48;
+const MAX_VARIANTS: usize = 48;
 
-const GONE: u32 = u32::MAX;
+const FREE: u32 = u32::MAX;
 
 /// The words of all units.
 #[derive(Default)]
@@ -46,9 +45,9 @@ pub(in crate::memory) struct TextIndex {
     free_slots: Vec<u32>,
     slot_of: FxHashMap<EntityId, u32>,
     unit_of: FxHashMap<ObservationId, u32>,
-    /// Words in all living units, by field, and how many units.
+    /// By field, the words in all units in use, and the number of these units.
     lengths: [(u64, u64); 5],
-    /// Postings of units that are gone.
+    /// Postings of removed units.
     dead: usize,
     living: usize,
 }
@@ -60,7 +59,7 @@ struct Posting {
 }
 
 struct Unit {
-    /// `GONE` when it is free.
+    /// `FREE` when it is not in use.
     slot: u32,
     field: Field,
     length: u32,
@@ -71,33 +70,33 @@ struct Unit {
 #[derive(Default)]
 struct Slot {
     entity: Option<EntityId>,
-    /// Of its own fields.
+    /// The units of its own fields.
     units: Vec<u32>,
     observations: u32,
 }
 
-/// A term that stands for a word of a query.
+/// A term that matches a word of a query.
 #[derive(Clone, Copy, PartialEq)]
-struct Form {
+struct WordForm {
     term: u32,
-    /// What it counts beside the word itself.
+    /// Its weight compared with the word itself.
     weight: f32,
-    /// How many living units have it.
+    /// How many units in use have it.
     units: usize,
 }
 
-/// An entity that has some of the words.
+/// An entity with some of the words.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct TextHit {
+pub(super) struct EntityTextHit {
     pub(super) entity: EntityId,
     pub(super) score: f32,
     pub(super) fields: Fields,
-    /// The observation that has most of them.
+    /// The observation with the most of them.
     pub(super) best: Option<ObservationId>,
 }
 
 impl TextIndex {
-    /// Puts entities in place of what was known of them.
+    /// Adds or replaces entities.
     pub(super) fn put_entities(&mut self, entities: &[Entity], types: &EntityTypes) {
         let counted: Vec<Vec<(Field, Counted)>> = map_all(entities, |entity| fields_of(entity, types));
         for (entity, fields) in entities.iter().zip(counted) {
@@ -110,7 +109,7 @@ impl TextIndex {
         }
     }
 
-    /// Puts observations in place of what was known of them.
+    /// Adds or replaces observations.
     pub(super) fn put_observations(&mut self, observations: &[Observation]) {
         let counted = map_all(observations, |seen: &Observation| count(std::iter::once(&*seen.text)));
         for (observation, words) in observations.iter().zip(counted) {
@@ -138,9 +137,9 @@ impl TextIndex {
     }
 
     /// Every entity with some word of the query in these fields, in no order.
-    pub(super) fn search(&self, query: &str, fields: Fields) -> Vec<TextHit> {
+    pub(super) fn search(&self, query: &str, fields: Fields) -> Vec<EntityTextHit> {
         let mut groups = self.understand(query);
-        // What any sentence has finds nothing by itself, but counts where something else was found.
+        // Function words find nothing by themselves, but count in texts that other words found.
         groups.sort_by_key(|group| is_weak(group));
         let has_others = groups.first().is_some_and(|group| !is_weak(group));
         let mut scores = vec![0.0_f32; self.slots.len()];
@@ -158,7 +157,7 @@ impl TextIndex {
                 let rarity = group_rarity * form.weight;
                 for posting in postings {
                     let unit = &self.units[posting.unit as usize];
-                    if unit.slot == GONE || !fields.has(unit.field) {
+                    if unit.slot == FREE || !fields.has(unit.field) {
                         continue;
                     }
                     let score = rarity * self.saturated(unit, posting.count);
@@ -187,18 +186,18 @@ impl TextIndex {
                 scores[slot as usize] += std::mem::take(&mut best_of_group[slot as usize]);
             }
         }
-        let mut best_units = vec![GONE; self.slots.len()];
+        let mut best_units = vec![FREE; self.slots.len()];
         for unit in units {
             let best = &mut best_units[self.units[unit as usize].slot as usize];
             let rank = |unit: u32| (together[unit as usize], Reverse(self.units[unit as usize].observation));
-            if *best == GONE || rank(unit) > rank(*best) {
+            if *best == FREE || rank(unit) > rank(*best) {
                 *best = unit;
             }
         }
         let hit = |slot: u32| {
-            let best = Some(best_units[slot as usize]).filter(|unit| *unit != GONE);
+            let best = Some(best_units[slot as usize]).filter(|unit| *unit != FREE);
             let bonus = best.map_or(0.0, |unit| together[unit as usize] * TOGETHER);
-            Some(TextHit {
+            Some(EntityTextHit {
                 entity: self.slots[slot as usize].entity?,
                 score: scores[slot as usize] + bonus,
                 fields: found_in[slot as usize],
@@ -218,12 +217,12 @@ impl TextIndex {
             entities.iter().filter_map(|entity| Some((*self.slot_of.get(entity)?, *entity))).collect();
         let mut sums: FxHashMap<u32, f32> = FxHashMap::default();
         for group in self.understand(query) {
-            // What any sentence has says nothing of why this one was wanted.
+            // Function words say nothing about why a text matches.
             if is_weak(&group) {
                 continue;
             }
             let rarity = self.rarity(&group);
-            for Form { term, weight, .. } in group {
+            for WordForm { term, weight, .. } in group {
                 for posting in &self.postings[term as usize] {
                     let unit = &self.units[posting.unit as usize];
                     if unit.field == Field::Observations && slots.contains_key(&unit.slot) {
@@ -234,7 +233,7 @@ impl TextIndex {
         }
         let mut best: Vec<(u32, f32)> = sums.into_iter().collect();
         let observation = |unit: u32| self.units[unit as usize].observation;
-        // Of equal ones the newest first.
+        // Ties: newest first.
         best.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| observation(b.0).cmp(&observation(a.0))));
         let mut fitting: FxHashMap<EntityId, Vec<ObservationId>> = FxHashMap::default();
         for (unit, _) in best {
@@ -243,19 +242,18 @@ impl TextIndex {
         fitting
     }
 
-    /// For each word of a query the terms that stand for it. Only terms that some living unit has: which others were
-    /// met before must not matter.
-    fn understand(&self, query: &str) -> Vec<Vec<Form>> {
-        let mut groups: Vec<Vec<Form>> = Vec::new();
+    /// For each word of a query, the matching terms that a unit in use has: results must not depend on removed texts.
+    fn understand(&self, query: &str) -> Vec<Vec<WordForm>> {
+        let mut groups: Vec<Vec<WordForm>> = Vec::new();
         let words = query_words(query);
-        // Who asks for nothing else wants them.
+        // A query of function words alone searches for them.
         let has_others = words.iter().any(|word| !is_function_word(word));
         for text in words {
             let is_weak = has_others && is_function_word(&text);
             let mut group = Vec::new();
             let form = |term: u32, weight: f32| {
                 let units = self.living_units(term);
-                (units > 0).then_some(Form { term, weight, units })
+                (units > 0).then_some(WordForm { term, weight, units })
             };
             let exact = self.terms.get(&*text).copied();
             group.extend(exact.and_then(|term| form(term, if is_weak { function_words::WEIGHT } else { 1.0 })));
@@ -266,7 +264,7 @@ impl TextIndex {
                     .range::<str, _>((Bound::Included(stem), Bound::Unbounded))
                     .take_while(|(term, _)| term.starts_with(stem));
                 let kin = kin.map(|(_, term)| *term).filter(|term| Some(*term) != exact);
-                group.extend(kin.filter_map(|term| form(term, KIN_WEIGHT)).take(MAX_KIN));
+                group.extend(kin.filter_map(|term| form(term, VARIANT_WEIGHT)).take(MAX_VARIANTS));
             }
             if !group.is_empty() && !groups.contains(&group) {
                 groups.push(group);
@@ -275,17 +273,17 @@ impl TextIndex {
         groups
     }
 
-    /// How many living units have a term.
+    /// How many units in use have a term.
     fn living_units(&self, term: u32) -> usize {
         let postings = &self.postings[term as usize];
         if self.dead == 0 {
             return postings.len();
         }
-        postings.iter().filter(|posting| self.units[posting.unit as usize].slot != GONE).count()
+        postings.iter().filter(|posting| self.units[posting.unit as usize].slot != FREE).count()
     }
 
-    /// As rare as all forms of a word together, else `the` would be found by the rarity of `theatre`.
-    fn rarity(&self, group: &[Form]) -> f32 {
+    /// The rarity of all forms of a word together, else `the` would have the rarity of `theatre`.
+    fn rarity(&self, group: &[WordForm]) -> f32 {
         let occurrences: usize = group.iter().map(|form| form.units).sum();
         let all = self.lengths.iter().map(|(_, units)| units).sum::<u64>() as f32;
         let with = (occurrences as f32).min(all);
@@ -366,7 +364,7 @@ impl TextIndex {
 
     fn remove(&mut self, unit: u32) {
         let entry = &mut self.units[unit as usize];
-        entry.slot = GONE;
+        entry.slot = FREE;
         let (sum, units) = &mut self.lengths[entry.field as usize];
         (*sum, *units) = (*sum - u64::from(entry.length), *units - 1);
         self.dead += entry.terms as usize;
@@ -376,22 +374,22 @@ impl TextIndex {
         }
     }
 
-    /// Forgets the postings of units that are gone; only then may their numbers be used again.
+    /// Removes the postings of removed units; only then may their numbers be reused.
     fn sweep(&mut self) {
         let units = &self.units;
-        self.postings.par_iter_mut().for_each(|list| list.retain(|posting| units[posting.unit as usize].slot != GONE));
-        let gone = self.units.iter().enumerate().filter(|(_, unit)| unit.slot == GONE);
+        self.postings.par_iter_mut().for_each(|list| list.retain(|posting| units[posting.unit as usize].slot != FREE));
+        let gone = self.units.iter().enumerate().filter(|(_, unit)| unit.slot == FREE);
         self.free_units = gone.map(|(unit, _)| number(unit)).collect();
         self.dead = 0;
     }
 }
 
-/// Whether a word of a query is one that questions are made of.
-fn is_weak(group: &[Form]) -> bool {
+/// Whether a word of a query is a function word.
+fn is_weak(group: &[WordForm]) -> bool {
     group.iter().all(|form| form.weight <= function_words::WEIGHT)
 }
 
-/// One for each, on all cores where there are enough of them: to hand over a few costs more than doing them.
+/// Maps all items, in parallel where there are enough: for a few, scheduling costs more than the work.
 fn map_all<T: Sync, U: Send>(items: &[T], map: impl Fn(&T) -> U + Sync + Send) -> Vec<U> {
     const ENOUGH: usize = 128;
     if items.len() < ENOUGH { items.iter().map(map).collect() } else { items.par_iter().map(map).collect() }

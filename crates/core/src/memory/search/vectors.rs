@@ -1,7 +1,6 @@
-//! Meanings: one vector for each entity and each observation, searched by looking at all of them.
+//! One vector for each entity and each observation, searched by a full scan.
 //!
-//! An exact scan over a byte for each number is quick enough for millions, is right under every filter, and has nothing to
-//! rebuild when one changes.
+//! An exact scan over 8-bit vectors is fast enough for millions, works with every filter, and has no index to rebuild.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -13,32 +12,32 @@ use crate::dot_products::{dot_product, dot_products};
 use crate::memory::model::{EntityId, ObservationId};
 use crate::ports::{StoredVector, TextOwner};
 
-/// Rows that one task looks at.
+/// Rows that one task scans.
 const CHUNK: usize = 4096;
 
-/// Vectors of one space, and whose vector is still to be made.
+/// Vectors of one space, and the texts without one.
 #[derive(Default, Clone)]
 pub(in crate::memory) struct VectorIndex {
     dimensions: usize,
     codes: Vec<i8>,
-    rows: Vec<Option<Row>>,
+    rows: Vec<Option<VectorRow>>,
     free: Vec<u32>,
     row_of: FxHashMap<TextOwner, u32>,
-    /// Whose text has no vector yet, and that text's hash.
+    /// Texts without a vector, and their hashes.
     pending: FxHashMap<TextOwner, (EntityId, i64)>,
-    /// The same, in order, but for those that are set aside.
+    /// The same, in order, without those that cannot be embedded.
     queue: BTreeSet<TextOwner>,
 }
 
 #[derive(Clone, Copy)]
-struct Row {
+struct VectorRow {
     owner: TextOwner,
     entity: EntityId,
     text_hash: i64,
     scale: f32,
 }
 
-/// An entity that is near, by its nearest vector.
+/// An entity with its nearest vector.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::memory) struct Near {
     pub(in crate::memory) entity: EntityId,
@@ -46,13 +45,13 @@ pub(in crate::memory) struct Near {
     pub(in crate::memory) observation: Option<ObservationId>,
 }
 
-/// Tells texts apart.
+/// The hash that identifies a text.
 pub(super) fn text_hash(text: &str) -> i64 {
     let hash = blake3::hash(text.as_bytes());
     i64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("a hash has 32 bytes"))
 }
 
-/// A vector in a quarter of its size.
+/// A vector with 8 bits a number.
 pub(super) fn stored(vector: &[f32], text_hash: i64) -> StoredVector {
     let (scale, codes) = coded(vector);
     StoredVector { text_hash, scale, codes: codes.into() }
@@ -67,7 +66,7 @@ fn coded(vector: &[f32]) -> (f32, Vec<i8>) {
 }
 
 impl VectorIndex {
-    /// Says which text an owner has now. Its vector is wanted where there is none of that text.
+    /// Sets the text of an owner, which needs a vector unless it has one of that text.
     pub(super) fn expect(&mut self, owner: TextOwner, entity: EntityId, text_hash: i64) {
         if let Some(&row) = self.row_of.get(&owner) {
             let known = self.rows[row as usize].as_mut().expect("a row that is looked up is there");
@@ -81,8 +80,8 @@ impl VectorIndex {
         self.queue.insert(owner);
     }
 
-    /// Says how many dimensions the model's vectors have now. Where that is news all are wanted anew: the model has changed
-    /// behind its name, and its old vectors lie in another space.
+    /// Sets the dimensions of the model's vectors. If they differ, the model changed under the same name, and all texts need new
+    /// vectors.
     pub(super) fn settle_dimensions(&mut self, dimensions: usize) {
         if self.is_of(dimensions) {
             return;
@@ -97,12 +96,12 @@ impl VectorIndex {
         self.dimensions = dimensions;
     }
 
-    /// Whether vectors of so many dimensions can be compared with these.
+    /// Whether vectors of this many dimensions can be compared with these.
     pub(super) fn is_of(&self, dimensions: usize) -> bool {
         self.dimensions == 0 || self.dimensions == dimensions
     }
 
-    /// Takes a vector in, unless it is of another text than expected or nobody waits for it.
+    /// Adds a vector, unless it is of another text or not needed.
     pub(super) fn put(&mut self, owner: TextOwner, vector: &StoredVector) {
         let Some(&(entity, text_hash)) = self.pending.get(&owner) else { return };
         if text_hash != vector.text_hash || vector.codes.is_empty() {
@@ -116,7 +115,7 @@ impl VectorIndex {
         }
         self.pending.remove(&owner);
         self.queue.remove(&owner);
-        let entry = Row { owner, entity, text_hash, scale: vector.scale };
+        let entry = VectorRow { owner, entity, text_hash, scale: vector.scale };
         let row = match self.free.pop() {
             Some(row) => {
                 let start = row as usize * self.dimensions;
@@ -142,12 +141,12 @@ impl VectorIndex {
         }
     }
 
-    /// Leaves one without a vector that no vector can be made of, until its text changes.
+    /// Marks a text that cannot be embedded, until it changes.
     pub(super) fn set_aside(&mut self, owner: TextOwner) {
         self.queue.remove(&owner);
     }
 
-    /// Some whose vector is still to be made, entities first.
+    /// Some texts without a vector, entities first.
     pub(super) fn wanted(&self, limit: usize) -> Vec<TextOwner> {
         self.queue.iter().take(limit).copied().collect()
     }
@@ -156,7 +155,7 @@ impl VectorIndex {
         self.queue.len()
     }
 
-    /// Entities as near to a vector as this or nearer, nearest first, by vectors of the kinds wanted: at most `limit`
+    /// Entities with a cosine of at least `at_least` to a vector, nearest first, by the wanted kinds of vectors: at most `limit`
     /// members of the client's project, and as many others.
     pub(in crate::memory) fn near(
         &self,
@@ -170,7 +169,7 @@ impl VectorIndex {
             return Vec::new();
         }
         let (scale, query) = coded(vector);
-        let look = |(chunk, rows): (usize, &[Option<Row>])| {
+        let look = |(chunk, rows): (usize, &[Option<VectorRow>])| {
             let mut found: Vec<Near> = Vec::new();
             let start = chunk * CHUNK * self.dimensions;
             let mut products = [0; CHUNK];
@@ -179,7 +178,7 @@ impl VectorIndex {
             for (row, product) in rows.iter().zip(products) {
                 let Some(row) = row.filter(|row| wanted(row.owner)) else { continue };
                 let cosine = *product as f32 * scale * row.scale;
-                // Nearly all of a big memory is far off, and need not be put in order.
+                // Most of a big memory is far away and need not be sorted.
                 if cosine < at_least {
                     continue;
                 }
@@ -192,7 +191,7 @@ impl VectorIndex {
             keep_nearest(&mut found, &is_member, limit);
             found
         };
-        // To hand a few thousand over to other cores costs more than looking at them.
+        // For a few thousand, scheduling costs more than the scan.
         let mut found: Vec<Near> = if self.rows.len() <= 2 * CHUNK {
             self.rows.chunks(CHUNK).enumerate().flat_map(look).collect()
         } else {
@@ -203,7 +202,7 @@ impl VectorIndex {
     }
 }
 
-/// Leaves the nearest, in order: at most `limit` members, and as many others. Of each entity its best alone, or one with many
+/// Keeps the nearest, in order: at most `limit` members, and as many others. One vector for each entity, else one with many
 /// observations would push out all others.
 fn keep_nearest(found: &mut Vec<Near>, is_member: impl Fn(EntityId) -> bool, limit: usize) {
     found.sort_unstable_by(nearest_first);
@@ -217,29 +216,29 @@ fn keep_nearest(found: &mut Vec<Near>, is_member: impl Fn(EntityId) -> bool, lim
     });
 }
 
-/// How many chosen vectors each entity is put beside, when pairs are looked for.
+/// How many pivots each entity is assigned to in the search for pairs.
 const BESIDE: usize = 3;
 
-/// How many of those beside the same chosen vector an entity is compared with.
+/// How many entities of the same pivot an entity is compared with.
 const COMPARED: usize = 512;
 
-/// Pairs that one entity brings: thousands that are all alike are no pairs.
+/// The most pairs of one entity: thousands of similar ones are no duplicates.
 const PAIRS_OF_ONE: usize = 16;
 
-/// An entity's vector, when pairs are looked for.
+/// An entity's vector in the search for pairs.
 #[derive(Clone, Copy)]
-struct Candidate<'a> {
+struct PairCandidate<'a> {
     entity: EntityId,
     scale: f32,
     codes: &'a [i8],
-    /// The first part of the codes, which most comparisons can do with.
+    /// The first part of the codes, enough for most comparisons.
     head: &'a [i8],
     /// The square of its length, and of its head's.
     square: f32,
     head_square: f32,
 }
 
-impl Candidate<'_> {
+impl PairCandidate<'_> {
     fn cosine(&self, other: &Self) -> f32 {
         dot_product(self.codes, other.codes) as f32 * self.scale * other.scale
     }
@@ -248,8 +247,7 @@ impl Candidate<'_> {
         dot_product(self.head, other.head) as f32 * self.scale * other.scale
     }
 
-    /// The cosine, if it is as great as this. Two vectors are never nearer than their heads are, so a look at those is enough
-    /// for most.
+    /// The cosine, if it is at least this. Two vectors are never nearer than their heads, so these decide most comparisons.
     fn near(&self, other: &Self, at_least: f32) -> Option<f32> {
         let apart = self.head_square + other.head_square - 2.0 * self.head_cosine(other);
         let allowed = self.square + other.square - 2.0 * at_least;
@@ -261,24 +259,23 @@ impl Candidate<'_> {
 }
 
 impl VectorIndex {
-    /// Pairs of entities whose vectors are nearer than this and that may be one by their names, the lower id first. `name` is
-    /// asked once or twice for each entity that has anything near it.
+    /// Pairs of entities with nearer vectors than this whose names do not rule it out, the lower id first. `name` is called once
+    /// or twice for each entity with a near one.
     ///
-    /// Every entity is put beside the few of some chosen vectors that it is nearest to, and compared with those that stand
-    /// beside the same, about as near to it as itself. Two that are near each other are near the same ones, but for a few
-    /// at an edge: two or three in a thousand at the distance that `suggest_merges` asks for, more further off
-    /// (docs/memory.md). So the work grows with the number of entities times its root, however they lie.
+    /// Some vectors are pivots. Every entity is assigned to its few nearest pivots and compared with entities of the same pivot
+    /// at a similar distance. Near entities mostly share a pivot: two or three in a thousand pairs are missed at the distance
+    /// of `suggest_merges`, more at greater ones (docs/memory.md). The work grows with n·√n.
     pub(in crate::memory) fn near_pairs<Name>(
         &self,
         at_least: f32,
         name: impl Fn(EntityId) -> Name + Sync,
         may_be_one: impl Fn(&Name, &Name) -> bool + Sync,
     ) -> Vec<(EntityId, EntityId, f32)> {
-        let rows: Vec<Candidate<'_>> = self.candidates().collect();
+        let rows: Vec<PairCandidate<'_>> = self.candidates().collect();
         let step = rows.len().isqrt().max(1);
-        let chosen: Vec<Candidate<'_>> = rows.iter().step_by(step).copied().collect();
-        let beside = |row: &Candidate<'_>| {
-            let nearness = |other: &Candidate<'_>| 2.0 * row.head_cosine(other) - other.head_square;
+        let chosen: Vec<PairCandidate<'_>> = rows.iter().step_by(step).copied().collect();
+        let beside = |row: &PairCandidate<'_>| {
+            let nearness = |other: &PairCandidate<'_>| 2.0 * row.head_cosine(other) - other.head_square;
             nearest_few(chosen.iter().enumerate().map(|(place, other)| (nearness(other), place)).collect(), BESIDE)
         };
         let places: Vec<Vec<(f32, usize)>> = rows.par_iter().map(beside).collect();
@@ -288,18 +285,18 @@ impl VectorIndex {
         }
         let look = |mut cell: Vec<(f32, usize)>| {
             cell.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-            // Side by side in memory, since each is looked at hundreds of times.
+            // Contiguous in memory, since each is read hundreds of times.
             let heads: Vec<i8> = cell.iter().flat_map(|(_, row)| rows[*row].head).copied().collect();
             let heads = heads.chunks_exact(self.head());
-            let members = cell.iter().zip(heads).map(|((_, row), head)| Candidate { head, ..rows[*row] });
-            let members: Vec<Candidate<'_>> = members.collect();
+            let members = cell.iter().zip(heads).map(|((_, row), head)| PairCandidate { head, ..rows[*row] });
+            let members: Vec<PairCandidate<'_>> = members.collect();
             let names: Vec<OnceCell<Name>> = members.iter().map(|_| OnceCell::new()).collect();
             let name_at = |place: usize| names[place].get_or_init(|| name(members[place].entity));
             let mut pairs = Vec::new();
             for (place, a) in members.iter().enumerate() {
                 let others = members.iter().enumerate().skip(place + 1).take(COMPARED);
                 let near = others.filter_map(|(place, b)| Some((a.near(b, at_least)?, place)));
-                // Before the nearest are taken: a thousand invoices are nearer to each other than to what one is also called.
+                // Filtered before the nearest are taken: a thousand invoices are nearer to each other than to an alias of one.
                 let near = near.filter(|(_, other)| may_be_one(name_at(place), name_at(*other)));
                 for (cosine, b) in nearest_few(near.collect(), PAIRS_OF_ONE) {
                     let (a, b) = (a.entity, members[b].entity);
@@ -320,19 +317,19 @@ impl VectorIndex {
     }
 
     /// The vectors of entities themselves.
-    fn candidates(&self) -> impl Iterator<Item = Candidate<'_>> {
+    fn candidates(&self) -> impl Iterator<Item = PairCandidate<'_>> {
         let head = self.head();
         let rows = self.rows.iter().zip(self.codes.chunks_exact(self.dimensions.max(1)));
         rows.filter_map(move |(row, codes)| {
-            let Row { owner: TextOwner::Entity(_), entity, scale, .. } = (*row)? else { return None };
+            let VectorRow { owner: TextOwner::Entity(_), entity, scale, .. } = (*row)? else { return None };
             let square = |codes: &[i8]| dot_product(codes, codes) as f32 * scale * scale;
             let (square, head_square) = (square(codes), square(&codes[..head]));
-            Some(Candidate { entity, scale, codes, head: &codes[..head], square, head_square })
+            Some(PairCandidate { entity, scale, codes, head: &codes[..head], square, head_square })
         })
     }
 }
 
-/// The few with the greatest cosine; of equal ones those that come first.
+/// The few with the greatest cosine; ties in order.
 fn nearest_few(mut found: Vec<(f32, usize)>, count: usize) -> Vec<(f32, usize)> {
     if found.len() > count {
         found.select_nth_unstable_by(count - 1, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -396,7 +393,7 @@ mod tests {
         };
         let index =
             index((0..2000).map(|own| mixed(own, 0, 0.0)).chain((0..2000).map(|own| mixed(own, own + 9000, 0.4))));
-        let rows: Vec<Candidate<'_>> = index.candidates().collect();
+        let rows: Vec<PairCandidate<'_>> = index.candidates().collect();
         let near = |a: usize| rows[a + 1..].iter().filter(|b| rows[a].cosine(b) >= 0.94).count();
         let all: usize = (0..rows.len()).map(near).sum();
         let found = near_pairs(&index, 0.94).len();
@@ -414,7 +411,7 @@ mod tests {
         assert_eq!(near_pairs(&VectorIndex::default(), 0.0), []);
     }
 
-    /// Invoices by the thousand, and of some their other names, each with a hundred invoices nearer to it than its own.
+    /// A thousand invoices and aliases of some, each with a hundred invoices nearer to it than its own.
     #[test]
     fn one_thing_is_found_among_thousands_that_look_like_it() {
         const INVOICES: u64 = 5000;
@@ -429,7 +426,7 @@ mod tests {
         let invoices = (0..INVOICES).map(|number| vector(number, 0.0));
         let index = index(invoices.chain((0..INVOICES).step_by(50).map(|number| vector(number, 0.5))));
         let other_name = |a: EntityId, b: EntityId| b.0 - INVOICES as i64 - 1 == (a.0 - 1) / 50 && (a.0 - 1) % 50 == 0;
-        let rows: Vec<Candidate<'_>> = index.candidates().collect();
+        let rows: Vec<PairCandidate<'_>> = index.candidates().collect();
         let nearer = |a: usize, b: usize| rows.iter().filter(|c| rows[a].cosine(c) > rows[a].cosine(&rows[b])).count();
         let ranks: Vec<usize> = (0..100).map(|place| nearer(place * 50, INVOICES as usize + place)).collect();
         let found = index.near_pairs(0.9, |id| id, |a, b| other_name(*a.min(b), *a.max(b))).len();

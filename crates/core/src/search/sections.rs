@@ -1,4 +1,4 @@
-//! Sections by their words, of several notes rather than of one that has them everywhere.
+//! Sections by words, spread over several notes: one long note must not fill the answer.
 
 use rustc_hash::FxHashMap;
 
@@ -6,15 +6,15 @@ use crate::Knowledge;
 use crate::model::NoteKey;
 use crate::ports::{StoreError, TextHit, TextHits, TextQuery};
 
-/// Sections taken for each one that is wanted, at first and then again each time that they are of too few notes.
-const MORE: usize = 6;
+/// The factor by which more sections are fetched than asked for, again each time they are of too few notes.
+const OVERFETCH: usize = 6;
 
 impl Knowledge {
     /// As [`Knowledge::search_text`], with at most `per_note` sections of one note, unless other notes leave room for more.
     pub fn search_sections(&self, query: &TextQuery, per_note: usize) -> Result<TextHits, StoreError> {
         let mut limit = query.limit;
         loop {
-            limit = limit.saturating_mul(MORE);
+            limit = limit.saturating_mul(OVERFETCH);
             let found = self.search_text(&TextQuery { limit, ..query.clone() })?;
             let is_all = found.hits.len() < limit;
             if let Some(hits) = spread(&found.hits, query.limit, per_note, is_all) {
@@ -24,7 +24,7 @@ impl Knowledge {
     }
 }
 
-/// The best of some hits, in their order; `None` where they are of too few notes and there are more.
+/// The best hits, in order; `None` when they are of too few notes and the store has more.
 fn spread(hits: &[TextHit], limit: usize, per_note: usize, is_all: bool) -> Option<Vec<TextHit>> {
     let mut shown: FxHashMap<NoteKey, usize> = FxHashMap::default();
     let is_within = |place: &usize| {

@@ -1,32 +1,32 @@
-//! Typed links, and the notes around a note with the link that leads to each.
+//! Typed links, and the notes near a note with the link that leads to each.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::snapshot::Snapshot;
 use crate::model::{LinkType, NoteKey};
 
 /// A note some links away from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Related {
+pub struct RelatedNote {
     /// Which.
     pub key: NoteKey,
-    /// What the last link on the way to it means; the strongest where there are several.
+    /// The type of the last link on the path to it; the strongest of several.
     pub link_type: LinkType,
-    /// Whether that link points to it, or from it back towards the middle.
+    /// Whether that link points to it, or back towards the start.
     pub is_outgoing: bool,
-    /// How many links away, in whichever direction.
+    /// How many links away, in either direction.
     pub depth: usize,
 }
 
 impl Snapshot {
-    /// What a note links to, and how: resolved, in order of appearance, each target once for each type, itself left out.
+    /// The notes a note links to, in order of appearance: each target once for each type, without itself.
     pub fn typed_links(&self, key: NoteKey) -> Vec<(NoteKey, LinkType)> {
         let mut seen = FxHashSet::default();
         let links = self.links(key).filter_map(|resolved| Some((resolved.target?, resolved.link.link_type)));
         links.filter(|(target, _)| *target != key).filter(|edge| seen.insert(*edge)).collect()
     }
 
-    /// Who links to a note, and how: by path, then by type.
+    /// The notes that link to a note, by path, then by type.
     pub fn typed_backlinks(&self, key: NoteKey) -> Vec<(NoteKey, LinkType)> {
         let sources = self.graph().incoming(key).iter();
         let edges = |source: &NoteKey| {
@@ -38,17 +38,16 @@ impl Snapshot {
         backlinks
     }
 
-    /// The notes around a note, nearest first, up to some links away in whichever direction. Each distance is a list of
-    /// its own, the most useful first: by what the link means, those pointed to before those pointing, then by how many
-    /// notes link there, then by path.
+    /// The notes up to `depth` links away in either direction, a list for each distance, nearest first. In a list, by the
+    /// strength of the link, outgoing first, then by the count of backlinks, then by path.
     ///
-    /// Not by PageRank: it is of the whole vault, and would be made anew for the first question after each saved file.
-    pub fn around(&self, middle: NoteKey, depth: usize) -> Vec<Vec<Related>> {
+    /// Not by PageRank, which the first question after each saved file would have to compute for the whole vault.
+    pub fn related(&self, start: NoteKey, depth: usize) -> Vec<Vec<RelatedNote>> {
         const UNSEEN: u8 = u8::MAX;
-        let mut distance = vec![UNSEEN; self.graph().slots().max(middle.slot() + 1)];
-        distance[middle.slot()] = 0;
-        let mut levels: Vec<Vec<Related>> = Vec::new();
-        let mut near = vec![middle];
+        let mut distance = vec![UNSEEN; self.graph().slots().max(start.slot() + 1)];
+        distance[start.slot()] = 0;
+        let mut levels: Vec<Vec<RelatedNote>> = Vec::new();
+        let mut near = vec![start];
         for step in 1..=u8::try_from(depth).unwrap_or(UNSEEN - 1) {
             let mut next: Vec<NoteKey> = Vec::new();
             for key in &near {
@@ -62,19 +61,19 @@ impl Snapshot {
             if next.is_empty() {
                 break;
             }
-            levels.push(self.ways_to(&near, &next, &distance, step));
+            levels.push(self.best_links(&near, &next, &distance, step));
             near = next;
         }
         levels
     }
 
-    /// The best link between the notes of one distance and those of the next. Every note's links are looked at once.
-    fn ways_to(&self, near: &[NoteKey], next: &[NoteKey], distance: &[u8], step: u8) -> Vec<Related> {
-        let mut ways: rustc_hash::FxHashMap<NoteKey, (LinkType, bool)> = rustc_hash::FxHashMap::default();
-        let mut offer = |key: NoteKey, way: (LinkType, bool)| {
-            let best = ways.entry(key).or_insert(way);
-            if (way.0.strength(), way.1) > (best.0.strength(), best.1) {
-                *best = way;
+    /// The best link between the notes of one distance and those of the next. Reads each note's links once.
+    fn best_links(&self, near: &[NoteKey], next: &[NoteKey], distance: &[u8], step: u8) -> Vec<RelatedNote> {
+        let mut best: FxHashMap<NoteKey, (LinkType, bool)> = FxHashMap::default();
+        let mut offer = |key: NoteKey, link: (LinkType, bool)| {
+            let best = best.entry(key).or_insert(link);
+            if (link.0.strength(), link.1) > (best.0.strength(), best.1) {
+                *best = link;
             }
         };
         for key in near {
@@ -92,11 +91,11 @@ impl Snapshot {
             }
         }
         let related = |key: &NoteKey| {
-            let (link_type, is_outgoing) = ways.get(key).copied()?;
-            Some(Related { key: *key, link_type, is_outgoing, depth: usize::from(step) })
+            let (link_type, is_outgoing) = best.get(key).copied()?;
+            Some(RelatedNote { key: *key, link_type, is_outgoing, depth: usize::from(step) })
         };
-        let mut level: Vec<Related> = next.iter().filter_map(related).collect();
-        let usefulness = |related: &Related| {
+        let mut level: Vec<RelatedNote> = next.iter().filter_map(related).collect();
+        let usefulness = |related: &RelatedNote| {
             let linked = self.graph().incoming(related.key).len();
             (related.link_type.strength(), related.is_outgoing, linked)
         };

@@ -1,16 +1,16 @@
-//! Documents by title, tag and line: plain substring matching that counts every line, so that a reader can see why.
+//! Search by title, tag and line: substring matching that counts matching lines.
 //!
-//! Opening 100,000 files takes seconds, so what their lines say is kept, in bays of neighbouring slots: filled by the first
-//! search, or ahead of it by whoever has time. Of a note that has another version since, only its file is read.
+//! Opening 100,000 files takes seconds, so the lines are indexed in memory, in segments of neighbouring slots, by the first
+//! search or ahead of it by a background task. After a change only the changed files are read.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rayon::prelude::*;
 
-use super::bay::Bay;
-use super::shelf::Query;
+use super::line_segment::LineSegment;
+use super::word_line_index::LineQuery;
 use crate::Knowledge;
 use crate::index::Snapshot;
 use crate::model::NoteKey;
@@ -19,16 +19,16 @@ use crate::ports::VaultFiles;
 
 const MAX_EXCERPTS: usize = 3;
 
-/// Bays beyond this many bytes are not kept, and filled again by every search.
-const KEPT_BYTES: usize = 512 << 20;
+/// Segments beyond this many bytes are not cached: every search builds them again.
+const MAX_CACHED_BYTES: usize = 512 << 20;
 
-/// What the lines of notes say that were searched before.
+/// The cached segments.
 #[derive(Debug, Default)]
-pub struct Lines {
-    bays: Mutex<Vec<Bay>>,
+pub struct LineIndex {
+    segments: Mutex<Vec<LineSegment>>,
 }
 
-/// A document that matches.
+/// A note that matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineMatch {
     /// Which.
@@ -43,16 +43,17 @@ impl Knowledge {
     /// Every file whose title, tags or lines have the whole query or every word of it, best first, ties by id and path.
     /// Excerpts are made for the first `limit` only; the second value counts all that matched.
     pub fn search_lines(&self, snapshot: &Arc<Snapshot>, query: &str, limit: usize) -> (Vec<LineMatch>, usize) {
-        let query = Query::new(query);
+        let query = LineQuery::new(query);
         if query.is_empty() {
             return (Vec::new(), 0);
         }
-        let bays = self.lines.bays(&*self.vault, snapshot);
-        let of_bays: Vec<Vec<(NoteKey, usize)>> = bays.par_iter().map(|bay| bay.matches(snapshot, &query)).collect();
-        let mut found = of_bays.concat();
+        let segments = self.lines.updated(&*self.vault, snapshot);
+        let by_segment: Vec<Vec<(NoteKey, usize)>> =
+            segments.par_iter().map(|segment| segment.matches(snapshot, &query)).collect();
+        let mut found = by_segment.concat();
         let total = found.len();
         if limit < total {
-            // By score alone first, so that only those with the last score that counts need be told apart by their place.
+            // By score alone first: only notes with the lowest score that counts are compared by place.
             let last = found.select_nth_unstable_by_key(limit, |(_, score)| Reverse(*score)).1.1;
             found.retain(|(_, score)| *score >= last);
         }
@@ -68,17 +69,17 @@ impl Knowledge {
         (found.par_iter().map(with_excerpts).collect(), total)
     }
 
-    /// Reads what the lines of every note say, so that the first search need not; `goes_on` is asked between two bays.
+    /// Builds the line index ahead of the first search. `goes_on` is asked before each segment.
     pub fn read_lines_ahead(&self, goes_on: impl Fn() -> bool) {
         let snapshot = self.snapshot();
-        for number in 0..Bay::count(&snapshot) {
+        for number in 0..LineSegment::count(&snapshot) {
             if !goes_on() || !self.lines.fill(&*self.vault, &snapshot, number) {
                 return;
             }
         }
     }
 
-    fn excerpts(&self, snapshot: &Snapshot, key: NoteKey, query: &Query) -> Vec<String> {
+    fn excerpts(&self, snapshot: &Snapshot, key: NoteKey, query: &LineQuery) -> Vec<String> {
         let note = snapshot.note(key);
         let Ok(Some(content)) = self.vault.read(&note.path) else { return Vec::new() };
         let text = decode(content.bytes);
@@ -93,46 +94,42 @@ impl Knowledge {
     }
 }
 
-impl Lines {
-    fn kept(&self) -> MutexGuard<'_, Vec<Bay>> {
-        // Whole bays are put there, so a panic leaves none half filled.
-        self.bays.lock()
-    }
-
-    /// The lines of every file of a snapshot. Two searches may fill the same bay; both are right, and one is kept.
-    fn bays(&self, vault: &dyn VaultFiles, snapshot: &Snapshot) -> Vec<Bay> {
-        let known = self.kept().clone();
-        let empty = Bay::default();
-        let bays: Vec<Bay> = (0..Bay::count(snapshot))
+impl LineIndex {
+    /// All segments of a snapshot. Two searches may build the same segment; one of the two is cached.
+    fn updated(&self, vault: &dyn VaultFiles, snapshot: &Snapshot) -> Vec<LineSegment> {
+        let known = self.segments.lock().clone();
+        let empty = LineSegment::default();
+        let segments: Vec<LineSegment> = (0..LineSegment::count(snapshot))
             .into_par_iter()
-            .map(|number| known.get(number).unwrap_or(&empty).at(vault, snapshot, number))
+            .map(|number| known.get(number).unwrap_or(&empty).updated(vault, snapshot, number))
             .collect();
-        let is_new = known.len() != bays.len() || known.iter().zip(&bays).any(|(before, now)| !before.is(now));
+        let is_new =
+            known.len() != segments.len() || known.iter().zip(&segments).any(|(before, now)| !before.is_same(now));
         if is_new {
-            let mut room = KEPT_BYTES;
-            let within = |bay: &&Bay| {
-                room = room.saturating_sub(bay.bytes());
+            let mut room = MAX_CACHED_BYTES;
+            let within = |segment: &&LineSegment| {
+                room = room.saturating_sub(segment.bytes());
                 room > 0
             };
-            *self.kept() = bays.iter().take_while(within).cloned().collect();
+            *self.segments.lock() = segments.iter().take_while(within).cloned().collect();
         }
-        bays
+        segments
     }
 
-    /// Fills one bay, those before it being full; `false` where there is no room for it.
+    /// Builds and caches one segment after the ones before it; `false` when the cache is full.
     fn fill(&self, vault: &dyn VaultFiles, snapshot: &Snapshot, number: usize) -> bool {
-        let known = self.kept().get(number).cloned().unwrap_or_default();
-        let bay = known.at(vault, snapshot, number);
-        let mut kept = self.kept();
-        if kept.iter().take(number).map(Bay::bytes).sum::<usize>() + bay.bytes() >= KEPT_BYTES {
+        let known = self.segments.lock().get(number).cloned().unwrap_or_default();
+        let segment = known.updated(vault, snapshot, number);
+        let mut cached = self.segments.lock();
+        if cached.iter().take(number).map(LineSegment::bytes).sum::<usize>() + segment.bytes() >= MAX_CACHED_BYTES {
             return false;
         }
-        if number < kept.len() {
-            kept[number] = bay;
-        } else if number == kept.len() {
-            kept.push(bay);
+        if number < cached.len() {
+            cached[number] = segment;
+        } else if number == cached.len() {
+            cached.push(segment);
         }
-        // Else the vault has shrunk meanwhile, and a search has found out.
+        // Else the vault shrank meanwhile, and a search removed segments.
         true
     }
 }

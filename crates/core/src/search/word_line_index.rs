@@ -1,7 +1,6 @@
-//! Notes as a reader of lines sees them: every different word once, and the lines in which it stands.
+//! An index from each different word of some notes to its lines.
 //!
-//! What is looked for may begin and end inside a word, so the words themselves are scanned; but there are many times fewer
-//! of them than there is text, and from a word to its lines is one step.
+//! A query may match inside a word, so the list of words is scanned. It is many times shorter than the text.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -15,60 +14,60 @@ use crate::model::{Note, NoteKey, fold};
 use crate::parse::{decode, text_start};
 use crate::ports::VaultFiles;
 
-/// Bytes of words after which one is noted.
+/// Bytes of `words` for each entry of `blocks`.
 const BLOCK: usize = 64;
 
 const TITLE_SCORE: usize = 10;
 const TAG_SCORE: usize = 5;
 const LINE_SCORE: usize = 1;
 
-/// The words of some notes.
+/// The words of some notes and their lines.
 #[derive(Debug, Default)]
-pub(super) struct Shelf {
-    /// Every different word, folded, each with a line break behind it; those without a letter of ASCII last.
+pub(super) struct WordLineIndex {
+    /// Every different word, folded, each followed by a line break; those without an ASCII character last.
     words: String,
-    /// Where these begin. What has such a letter is not in them.
+    /// Where the words without an ASCII character start.
     without_ascii: usize,
     /// Where each word starts in `words`, and where the last one ends.
     starts: Vec<usize>,
-    /// Of each block of `words` the word that its first byte is of, so that a hit is a few steps from its word.
+    /// For each block of `words`, the word of its first byte: finds the word of a hit in a few steps.
     blocks: Vec<u32>,
     /// Where the lines of each word start in `lines`, and where those of the last one end.
     uses: Vec<usize>,
-    /// The lines of the first word, of the second, and so on: a list in no order, or a set where the list would be no
-    /// shorter. So a list that is as long as a set is one.
+    /// The lines of each word in turn: an unordered list, or a bit set where the list would be as long. So an entry of that
+    /// length is a set.
     lines: Vec<u32>,
-    /// Of each letter from `a` to `z` the set of lines that have it: most words do, and that is what one letter asks for.
+    /// For each letter from `a` to `z`, the set of lines that have it: a query of one letter would match most words.
     letters: Vec<u32>,
-    members: Vec<Member>,
+    notes: Vec<IndexedNote>,
 }
 
-/// A note on the shelf. Its lines are counted through the whole shelf: the title, each tag, then those of its text that
-/// have words.
+/// A note of the index. Lines are numbered through the whole index: the note's title, each tag, then the lines of its text
+/// that have words.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct IndexedNote {
     key: NoteKey,
-    /// Held, so that the same place in memory means the same version.
+    /// Held, so that an equal address means the same version.
     note: Arc<Note>,
     start: u32,
     tags_start: u32,
     text_start: u32,
     end: u32,
-    /// Not so for a file that was already newer when it was read: the next search reads it again.
-    is_of_note: bool,
+    /// `false` when the file was newer than the note: the next search reads it again.
+    is_same_version: bool,
 }
 
-impl Member {
+impl IndexedNote {
     fn is_current(&self, note: &Arc<Note>) -> bool {
-        self.is_of_note && Arc::ptr_eq(&self.note, note)
+        self.is_same_version && Arc::ptr_eq(&self.note, note)
     }
 
-    /// Whether it is what the snapshot has.
+    /// Whether the snapshot has this version.
     pub(super) fn is_in(&self, snapshot: &Snapshot) -> bool {
         snapshot.in_slot(self.key).is_some_and(|note| self.is_current(note))
     }
 
-    /// What those of its lines are worth that are in a set.
+    /// The score of its lines that are in the set.
     fn score(&self, lines: &LineSet) -> usize {
         TITLE_SCORE * lines.count(self.start..self.tags_start)
             + TAG_SCORE * lines.count(self.tags_start..self.text_start)
@@ -76,54 +75,54 @@ impl Member {
     }
 }
 
-impl Shelf {
-    /// A shelf of these notes, by slot. Only the files are read that an older one does not have as they are now.
+impl WordLineIndex {
+    /// Indexes notes, in order of slots. Reads only the files of notes that the older index has in another version.
     pub(super) fn new<'n>(
         vault: &dyn VaultFiles,
         notes: impl Iterator<Item = (NoteKey, &'n Arc<Note>)>,
         older: &Self,
     ) -> Self {
-        let mut maker = Maker::default();
-        let mut known = older.members.iter().peekable();
-        // Of each line of the older shelf its number on this one.
+        let mut builder = Builder::default();
+        let mut known = older.notes.iter().peekable();
+        // The new number of each line of the older index.
         let mut moved = vec![None; older.line_count() as usize];
         for (key, note) in notes {
             while known.next_if(|member| member.key < key).is_some() {}
             match known.peek().filter(|member| member.key == key && member.is_current(note)) {
                 Some(member) => {
-                    let start = maker.line;
+                    let start = builder.line;
                     let places = moved[member.start as usize..member.end as usize].iter_mut();
                     places.zip(start..).for_each(|(place, line)| *place = Some(line));
                     let shift = |line: u32| line - member.start + start;
-                    maker.line = shift(member.end);
-                    maker.members.push(Member {
+                    builder.line = shift(member.end);
+                    builder.notes.push(IndexedNote {
                         key,
                         note: note.clone(),
                         start,
                         tags_start: shift(member.tags_start),
                         text_start: shift(member.text_start),
-                        end: maker.line,
-                        is_of_note: true,
+                        end: builder.line,
+                        is_same_version: true,
                     });
                 }
-                None => maker.read(vault, key, note),
+                None => builder.read(vault, key, note),
             }
         }
-        maker.take_over(older, &moved);
-        maker.finish()
+        builder.copy_unchanged(older, &moved);
+        builder.finish()
     }
 
-    /// How many notes it has, as they were.
+    /// How many notes it has, in whatever version.
     pub(super) fn len(&self) -> usize {
-        self.members.len()
+        self.notes.len()
     }
 
-    /// Those of some notes, by slot, that it does not have as they are now.
+    /// The notes, in order of slots, that it does not have in this version.
     pub(super) fn missing<'n>(
         &self,
         notes: impl Iterator<Item = (NoteKey, &'n Arc<Note>)>,
     ) -> Vec<(NoteKey, &'n Arc<Note>)> {
-        let mut known = self.members.iter().peekable();
+        let mut known = self.notes.iter().peekable();
         notes
             .filter(|(key, note)| {
                 while known.next_if(|member| member.key < *key).is_some() {}
@@ -132,16 +131,16 @@ impl Shelf {
             .collect()
     }
 
-    /// What it takes in memory.
+    /// The memory it takes.
     pub(super) fn bytes(&self) -> usize {
         self.words.len()
             + (self.starts.len() + self.uses.len()) * size_of::<usize>()
             + (self.blocks.len() + self.lines.len() + self.letters.len()) * size_of::<u32>()
-            + self.members.len() * size_of::<Member>()
+            + self.notes.len() * size_of::<IndexedNote>()
     }
 
-    /// The notes with a title, tag or line that has every word of the query, each with its score.
-    pub(super) fn matches(&self, query: &Query, admits: impl Fn(&Member) -> bool) -> Vec<(NoteKey, usize)> {
+    /// The notes with a title, tag or line that has every word of the query, with their scores.
+    pub(super) fn matches(&self, query: &LineQuery, admits: impl Fn(&IndexedNote) -> bool) -> Vec<(NoteKey, usize)> {
         let mut matching: Option<LineSet> = None;
         for word in &query.words {
             let mut lines = LineSet::new(self.line_count());
@@ -155,14 +154,14 @@ impl Shelf {
             matching = Some(lines);
         }
         let Some(matching) = matching else { return Vec::new() };
-        let scored = self.members.iter().map(|member| (member, member.score(&matching)));
+        let scored = self.notes.iter().map(|member| (member, member.score(&matching)));
         scored
             .filter(|(member, score)| *score > 0 && admits(member))
             .map(|(member, score)| (member.key, score))
             .collect()
     }
 
-    /// Adds every line with a word that has this in it.
+    /// Adds every line with a word that contains the text.
     fn add_lines(&self, wanted: &memmem::Finder<'_>, found: &mut LineSet) {
         if let [letter @ b'a'..=b'z'] = wanted.needle() {
             let length = found.bits.len();
@@ -183,7 +182,7 @@ impl Shelf {
     }
 
     fn line_count(&self) -> u32 {
-        self.members.last().map_or(0, |member| member.end)
+        self.notes.last().map_or(0, |member| member.end)
     }
 
     /// Every word with its lines.
@@ -198,25 +197,25 @@ impl Shelf {
     }
 }
 
-/// A shelf that is being filled.
+/// An index being built.
 #[derive(Default)]
-struct Maker {
+struct Builder {
     ids: FxHashMap<Box<str>, u32>,
-    /// Of each word the line it was last met in, so that it counts once in it.
-    last_met: Vec<u32>,
-    /// Word and line, as they were met.
+    /// For each word the last line it was added to, so that each line has it once.
+    last_line: Vec<u32>,
+    /// Pairs of word and line.
     uses: Vec<(u32, u32)>,
-    members: Vec<Member>,
+    notes: Vec<IndexedNote>,
     /// The next line's number.
     line: u32,
 }
 
-impl Maker {
-    /// Adds a note as its file is now. Of a file that cannot be read the title and the tags are known all the same.
+impl Builder {
+    /// Adds a note and the present text of its file. A file that cannot be read still has its title and tags.
     fn read(&mut self, vault: &dyn VaultFiles, key: NoteKey, note: &Arc<Note>) {
         let start = self.line;
         self.push_line(&fold(&note.title));
-        // A title without words is a line all the same, as is a tag: the first lines of a note are told by their number.
+        // A title or tag without words still is a line: the scores go by line numbers.
         self.line = start + 1;
         let tags_start = self.line;
         for (tag, line) in note.tags.iter().zip(tags_start..) {
@@ -224,36 +223,36 @@ impl Maker {
             self.line = line + 1;
         }
         let text_start = self.line;
-        let is_of_note = match vault.read(&note.path) {
+        let is_same_version = match vault.read(&note.path) {
             Ok(Some(content)) => {
-                let is_of_note = content.hash == note.hash;
+                let is_same_version = content.hash == note.hash;
                 let text = decode(content.bytes);
                 fold(&text[self::text_start(text.as_bytes())..]).split('\n').for_each(|line| self.push_line(line));
-                is_of_note
+                is_same_version
             }
             _ => false,
         };
         let end = self.line;
-        self.members.push(Member { key, note: note.clone(), start, tags_start, text_start, end, is_of_note });
+        self.notes.push(IndexedNote { key, note: note.clone(), start, tags_start, text_start, end, is_same_version });
     }
 
-    /// Adds a folded line, which is none without words.
+    /// Adds a folded line, unless it has no words.
     fn push_line(&mut self, line: &str) {
         let mut has_words = false;
         for word in words(line) {
             has_words = true;
             let id = self.id(word);
-            let last_met = &mut self.last_met[id as usize];
-            if *last_met != self.line {
-                *last_met = self.line;
+            let last_line = &mut self.last_line[id as usize];
+            if *last_line != self.line {
+                *last_line = self.line;
                 self.uses.push((id, self.line));
             }
         }
         self.line += u32::from(has_words);
     }
 
-    /// Adds what an older shelf knows of lines that are still there.
-    fn take_over(&mut self, older: &Shelf, moved: &[Option<u32>]) {
+    /// Copies the words of lines that did not change.
+    fn copy_unchanged(&mut self, older: &WordLineIndex, moved: &[Option<u32>]) {
         for (word, lines) in older.words() {
             let mut id = None;
             for line in lines.iter().filter_map(|line| moved[*line as usize]) {
@@ -267,19 +266,19 @@ impl Maker {
         if let Some(id) = self.ids.get(word) {
             return *id;
         }
-        let id = self.last_met.len() as u32;
+        let id = self.last_line.len() as u32;
         self.ids.insert(word.into(), id);
-        self.last_met.push(u32::MAX);
+        self.last_line.push(u32::MAX);
         id
     }
 
-    fn finish(self) -> Shelf {
+    fn finish(self) -> WordLineIndex {
         let mut texts: Vec<(&str, u32)> = self.ids.iter().map(|(word, id)| (&**word, *id)).collect();
         texts.sort_unstable_by_key(|(word, id)| (!word.bytes().any(|byte| byte.is_ascii()), *id));
         let mut words = String::with_capacity(texts.iter().map(|(word, _)| word.len() + 1).sum());
         let mut starts = Vec::with_capacity(texts.len() + 1);
         let mut without_ascii = None;
-        // Of each word, by its id, the place it got.
+        // The place of each word, by its id.
         let mut places = vec![0; texts.len()];
         for (place, (word, id)) in texts.into_iter().enumerate() {
             if without_ascii.is_none() && !word.bytes().any(|byte| byte.is_ascii()) {
@@ -328,7 +327,7 @@ impl Maker {
                 }
             }
         }
-        Shelf {
+        WordLineIndex {
             letters: letters.into_iter().flat_map(|letter| letter.bits).collect(),
             without_ascii: without_ascii.unwrap_or(words.len()),
             words,
@@ -336,18 +335,18 @@ impl Maker {
             blocks,
             uses,
             lines,
-            members: self.members,
+            notes: self.notes,
         }
     }
 }
 
-/// What is looked for, folded. A text that has the whole query has every word of it, so the words are all we need.
-pub(super) struct Query {
-    /// The longest first: it is met least often, and where there is none the others need not be looked for.
+/// The words of a query, folded. A text that has the whole query has every word of it, so the words are enough.
+pub(super) struct LineQuery {
+    /// The longest first: it is the rarest, and without a hit the others are not searched.
     words: Vec<memmem::Finder<'static>>,
 }
 
-impl Query {
+impl LineQuery {
     pub(super) fn new(text: &str) -> Self {
         let folded = fold(text);
         let mut words: Vec<&str> = words(&folded).collect();
@@ -360,7 +359,7 @@ impl Query {
         self.words.is_empty()
     }
 
-    /// Whether one line, not folded yet, has every word.
+    /// Whether an unfolded line has every word.
     pub(super) fn is_in(&self, line: &str) -> bool {
         let folded = fold(line);
         self.words.iter().all(|wanted| words(&folded).any(|word| wanted.find(word.as_bytes()).is_some()))

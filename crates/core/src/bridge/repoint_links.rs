@@ -1,4 +1,4 @@
-//! Links of memory after a note has got another name: each that meant the note still does, by name or by a tie.
+//! Keeps memory's links to a renamed or moved note: by its new name where that resolves, else by a tie to its path.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -9,29 +9,28 @@ use crate::memory::{Memory, MemoryError, NoteLink};
 use crate::model::{Link, Note, NoteKey, VaultPath, Warning};
 use crate::ports::NoteTie;
 
-/// Ties to be taken away and to be made.
+/// Ties to remove and to add.
 #[derive(Default)]
-pub(crate) struct Retied {
-    gone: Vec<NoteTie>,
-    made: Vec<NoteTie>,
+pub(crate) struct Repointed {
+    removed: Vec<NoteTie>,
+    added: Vec<NoteTie>,
 }
 
-impl Retied {
-    /// What takes it back.
+impl Repointed {
+    /// The change that undoes this one.
     pub(crate) fn reversed(self) -> Self {
-        Self { gone: self.made, made: self.gone }
+        Self { removed: self.added, added: self.removed }
     }
 
     fn is_empty(&self) -> bool {
-        self.gone.is_empty() && self.made.is_empty()
+        self.removed.is_empty() && self.added.is_empty()
     }
 }
 
 impl Knowledge {
-    /// The ties that keep links of memory true through a rename. They may be made before it: a tie to a note that is not
-    /// there counts for nothing.
-    pub(crate) fn ties_through(&self, preview: &mut RenamePreview<'_>) -> Result<Retied, MemoryError> {
-        let Some(memory) = &self.memory else { return Ok(Retied::default()) };
+    /// The ties that keep memory's links through a rename. They may be written before it: a tie to a missing note is ignored.
+    pub(crate) fn ties_for_rename(&self, preview: &mut RenamePreview<'_>) -> Result<Repointed, MemoryError> {
+        let Some(memory) = &self.memory else { return Ok(Repointed::default()) };
         let (snapshot, old, new) = (preview.snapshot, preview.note().clone(), preview.renamed.clone());
         let moved = FxHashMap::from_iter([(old.path.clone(), new.path.clone())]);
         let links = candidates(memory, [&old, &new], moved.keys())?;
@@ -39,12 +38,12 @@ impl Knowledge {
         let path_then = |key: NoteKey| if key == preview.key { new.path.clone() } else { path_of(snapshot, key) };
         let by_name = by_name.into_iter().map(|(now, then)| (now, then.map(path_then)));
         let stays = |path: &VaultPath| *path == new.path || snapshot.find_exact(path).is_some();
-        Ok(retied(&links, &Ties::of(memory, &links)?, snapshot, by_name, &moved, stays))
+        Ok(repointed(&links, &Ties::of(memory, &links)?, snapshot, by_name, &moved, stays))
     }
 
-    /// Keeps links of memory true after files were moved by another program.
+    /// Keeps memory's links to files that another program moved.
     pub(crate) fn follow_moves(&self) {
-        // Whoever comes second waits until the first is done, and finds the ties made.
+        // A second thread waits here until the ties are written.
         let _alone = self.following.lock();
         for moves in self.indexer.take_moves() {
             let followed = self.ties_after(&moves).map(|ties| self.repoint_links(&ties));
@@ -54,8 +53,8 @@ impl Knowledge {
         }
     }
 
-    fn ties_after(&self, moves: &Moves) -> Result<Retied, MemoryError> {
-        let Some(memory) = &self.memory else { return Ok(Retied::default()) };
+    fn ties_after(&self, moves: &Moves) -> Result<Repointed, MemoryError> {
+        let Some(memory) = &self.memory else { return Ok(Repointed::default()) };
         let Moves { before, to } = moves;
         let now = self.snapshot();
         let note_at =
@@ -63,31 +62,31 @@ impl Knowledge {
         let notes = to.iter().flat_map(|(from, to)| [note_at(before, from), note_at(&now, to)]).flatten();
         let links = candidates(memory, &notes.collect::<Vec<Note>>(), to.keys())?;
         if links.is_empty() {
-            return Ok(Retied::default());
+            return Ok(Repointed::default());
         }
         let written = || links.iter().map(|link| &link.link);
         let (after, then) = self.indexer.resolve_from_root(written());
         let then = then.into_iter().map(|key| key.map(|key| path_of(&after, key)));
         let by_name = before.resolve_from_root(written()).into_iter().zip(then);
         let stays = |path: &VaultPath| after.find_exact(path).is_some();
-        Ok(retied(&links, &Ties::of(memory, &links)?, before, by_name, to, stays))
+        Ok(repointed(&links, &Ties::of(memory, &links)?, before, by_name, to, stays))
     }
 
-    /// Makes and takes away ties. A failure is told: the note is renamed all the same.
-    pub(crate) fn repoint_links(&self, ties: &Retied) {
+    /// Removes and adds ties. A failure is a warning: the note is renamed anyway.
+    pub(crate) fn repoint_links(&self, ties: &Repointed) {
         let Some(memory) = self.memory.as_ref().filter(|_| !ties.is_empty()) else { return };
-        if let Err(failure) = memory.store().repoint_links(&ties.gone, &ties.made) {
+        if let Err(failure) = memory.store().repoint_links(&ties.removed, &ties.added) {
             self.warn_lost(&failure.to_string());
         }
     }
 
     pub(crate) fn warn_lost(&self, error: &str) {
-        let message = format!("{error}; links in memory to a note that was just renamed may no longer lead to it");
+        let message = format!("{error}; links in memory to a note that was just renamed may be broken");
         self.warn(Warning { path: ".quipu/memory.db".into(), message });
     }
 }
 
-/// The links that mean any of these notes, would by its name, or are tied to one of these places.
+/// The links that may resolve to one of these notes by name, or are tied to one of these paths.
 fn candidates<'a>(
     memory: &Memory,
     notes: impl IntoIterator<Item = &'a Note>,
@@ -95,19 +94,19 @@ fn candidates<'a>(
 ) -> Result<Vec<NoteLink>, MemoryError> {
     let hashes: FxHashSet<u64> = notes.into_iter().flat_map(name_hashes).collect();
     let ties = tied_to.map(|path| memory.store().ties_to(path)).collect::<Result<Vec<_>, _>>()?;
-    memory.links_ever_like(&hashes, &ties.concat())
+    memory.links_like_with_deleted(&hashes, &ties.concat())
 }
 
-/// Which ties keep each link at the note it means. `by_name` has what names alone say: before, and the path after.
-fn retied(
+/// The ties that keep each link's target. `by_name` has the target by name alone: before, and its path after.
+fn repointed(
     links: &[NoteLink],
     ties: &Ties,
     before: &Snapshot,
     by_name: impl Iterator<Item = (Option<NoteKey>, Option<VaultPath>)>,
     moved: &FxHashMap<VaultPath, VaultPath>,
     stays: impl Fn(&VaultPath) -> bool,
-) -> Retied {
-    let mut retied = Retied::default();
+) -> Repointed {
+    let mut repointed = Repointed::default();
     for (link, (named, named_then)) in links.iter().zip(by_name) {
         let Some(meant) = ties.target(link, before).or(named).map(|key| path_of(before, key)) else { continue };
         let wanted = moved.get(&meant).cloned().unwrap_or(meant);
@@ -117,10 +116,10 @@ fn retied(
         }
         let (owner, target) = (link.owner, link.link.target.clone());
         let is_needed = named_then.as_ref() != Some(&wanted);
-        retied.gone.extend(tie.cloned());
-        retied.made.extend(is_needed.then_some(NoteTie { owner, target, path: wanted }));
+        repointed.removed.extend(tie.cloned());
+        repointed.added.extend(is_needed.then_some(NoteTie { owner, target, path: wanted }));
     }
-    retied
+    repointed
 }
 
 fn path_of(snapshot: &Snapshot, key: NoteKey) -> VaultPath {

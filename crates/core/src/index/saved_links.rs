@@ -1,7 +1,6 @@
-//! What every link means, kept between runs: at the next start nothing need be resolved while the notes are the same.
+//! The resolved links, saved for the next start, which need not resolve them while the notes are the same.
 //!
-//! A fingerprint of all notes stands in front. Whatever happened to the store since, links that were resolved among other
-//! notes are never taken for those of these.
+//! They begin with a fingerprint of all notes, so links that were resolved among other notes are never used.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -9,19 +8,19 @@ use rustc_hash::FxHashMap;
 use super::snapshot::Snapshot;
 use crate::model::{Note, NoteKey};
 
-/// Changes with the rules of resolution and with the form below.
+/// To be raised when the rules of resolution or the format change.
 const VERSION: u8 = 3;
 
-/// Stands for a link that no note answers to.
-const NOTHING: u32 = u32::MAX;
+/// Stands for a broken link.
+const BROKEN: u32 = u32::MAX;
 
 type Fingerprint = [u8; 17];
 
 /// The targets of each note's links, in their order.
 pub(super) type Targets = Vec<Option<NoteKey>>;
 
-/// What every link of a snapshot means, as bytes: the fingerprint, then for each file its key, how many links it has, and
-/// the key of each target.
+/// The links of a snapshot as bytes: the fingerprint, then for each file its key, the count of its links, and the key of each
+/// target.
 pub(super) fn encode(snapshot: &Snapshot) -> Vec<u8> {
     let notes: Vec<(NoteKey, &Note)> = snapshot.files().map(|key| (key, snapshot.note(key))).collect();
     let mut bytes = fingerprint(&notes).to_vec();
@@ -29,12 +28,12 @@ pub(super) fn encode(snapshot: &Snapshot) -> Vec<u8> {
     for (key, note) in notes {
         push(key.0);
         push(u32::try_from(note.links.len()).expect("a note has fewer than four billion links"));
-        snapshot.links(key).for_each(|link| push(link.target.map_or(NOTHING, |target| target.0)));
+        snapshot.links(key).for_each(|link| push(link.target.map_or(BROKEN, |target| target.0)));
     }
     bytes
 }
 
-/// What the links of these notes mean; `None` when the bytes are of other notes, or of no notes at all.
+/// The targets of the links of these notes; `None` when the bytes are of other notes or damaged.
 pub(super) fn decode(bytes: &[u8], notes: &[(NoteKey, Note)]) -> Option<FxHashMap<NoteKey, Targets>> {
     let by_reference: Vec<(NoteKey, &Note)> = notes.iter().map(|(key, note)| (*key, note)).collect();
     let rest = bytes.strip_prefix(&fingerprint(&by_reference)[..])?;
@@ -46,17 +45,17 @@ pub(super) fn decode(bytes: &[u8], notes: &[(NoteKey, Note)]) -> Option<FxHashMa
         if links.get(&NoteKey(key)) != Some(&count) {
             return None;
         }
-        let means = numbers.by_ref().take(count).map(|target| Some(NoteKey(target)).filter(|_| target != NOTHING));
-        let means: Targets = means.collect();
-        if means.len() != count || means.iter().flatten().any(|target| !links.contains_key(target)) {
+        let decoded = numbers.by_ref().take(count).map(|target| Some(NoteKey(target)).filter(|_| target != BROKEN));
+        let decoded: Targets = decoded.collect();
+        if decoded.len() != count || decoded.iter().flatten().any(|target| !links.contains_key(target)) {
             return None;
         }
-        targets.insert(NoteKey(key), means);
+        targets.insert(NoteKey(key), decoded);
     }
     (targets.len() == notes.len()).then_some(targets)
 }
 
-/// Of the version and every note, whatever their order.
+/// A hash of the version and of all notes, in any order.
 fn fingerprint(notes: &[(NoteKey, &Note)]) -> Fingerprint {
     let of_note = |(key, note): &(NoteKey, &Note)| {
         let mut hasher = blake3::Hasher::new();
