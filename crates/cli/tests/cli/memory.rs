@@ -172,7 +172,7 @@ fn damage_is_named_and_nothing_is_touched() {
     );
     std::fs::write(&file, "SQLite format 3\0 and then nothing of the kind").unwrap();
     let ran = vault.run(&["verify"]).expect(1);
-    assert!(ran.stderr.contains("it is no SQLite database"), "{ran}");
+    assert!(ran.stderr.contains("it is not a SQLite database"), "{ran}");
     assert_eq!(std::fs::read(&file).unwrap(), b"SQLite format 3\0 and then nothing of the kind");
 }
 

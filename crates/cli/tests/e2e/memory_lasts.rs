@@ -64,13 +64,13 @@ fn memory_of_another_program_is_left_alone() {
     let mut client = Client::open_in(folder, &[]);
     let result = client.call("list_nodes", json!({}));
     let told = warnings(&result);
-    assert!(told[0].contains("memory.db is not Quipu's memory: it is no SQLite database"), "{told:?}");
+    assert!(told[0].contains("memory.db is not Quipu's memory: it is not a SQLite database"), "{told:?}");
     assert!(!told[0].contains(client.root().to_str().unwrap()), "{told:?}");
     let (code, message) = client.error("create_entity", json!({"name": "Ada", "entity_type": "Author"}));
     assert_eq!(code, "InternalServerError");
     assert_eq!(
         message,
-        "memory cannot be used: its file is something else; a backup must be put in its place; the server's log has the \
+        "memory cannot be used: its file is not a memory; a person must put a backup in its place; the server's log has the \
          details"
     );
     assert_eq!(client.read(".quipu/memory.db"), "not a database, but somebody's");
@@ -102,7 +102,7 @@ fn whoever_takes_the_file_away_is_told_so_by_the_next_write() {
     let (code, message) = client.error("create_entity", json!({"name": "Bo", "entity_type": "Author"}));
     assert_eq!(code, "InternalServerError");
     assert!(
-        message.contains("moved, removed or cut while it was open; put it back, or restart the server"),
+        message.contains("moved, deleted or truncated while it was open; put it back, or restart the server"),
         "{message}"
     );
 }

@@ -203,7 +203,7 @@ fn link_that_takes_the_own_folders_place_is_not_followed() {
     // The owner looks after its lock more than once in this time.
     std::thread::sleep(Duration::from_secs(2));
     let (_, refused) = client.error("create_entity", json!({"name": "Cy", "entity_type": "x"}));
-    assert!(refused.contains("moved, removed or cut"), "{refused}");
+    assert!(refused.contains("moved, deleted or truncated"), "{refused}");
     client.call("create_node", json!({"id": "b.md", "content": "beta"}));
     client.call("search", json!({"query": "beta"}));
     client.close();

@@ -1,4 +1,4 @@
-//! The open database: one connection that writes, a few that read, and the port over them.
+//! The open database: one connection for writing, a few for reading, and the implementation of the port.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,29 +23,29 @@ use super::{check, contexts, log, migrate, read, requests, ties, undo, vectors};
 use crate::sqlite;
 use quipu_own_folder::OwnFolder;
 
-/// Connections for reading that are kept open.
+/// Read connections that are kept open.
 const READERS: usize = 4;
 
-/// Memory in a SQLite file, or for a while without one.
+/// Memory in a SQLite file, or without a file.
 pub struct MemoryDatabase {
-    /// Before the writer, which must be the last to close: it alone moves the log into the file.
+    /// Before the writer, which must close last: only the writer checkpoints.
     readers: Mutex<Vec<Connection>>,
     /// Looks after the file, whoever reads or writes for long.
     looker: Option<Mutex<Connection>>,
     writer: Mutex<Connection>,
-    /// `None` where all is asked through the writer: in memory, or of one view.
+    /// `None` if all reads use the writer: without a file, or for a snapshot.
     file: Option<PathBuf>,
     guard: Option<FileGuard>,
-    /// The folder it lies in.
+    /// The folder of the file.
     folder: Option<OwnFolder>,
-    /// Whether the folder says that a memory was kept in it.
+    /// Whether the marker file exists.
     is_marked: AtomicBool,
     id: i64,
     notice: Option<String>,
 }
 
 impl MemoryDatabase {
-    /// Opens the file, which is made where there is none. Other processes may have it open.
+    /// Opens or creates the file. Other processes may have it open.
     pub fn open(file: &Path) -> Result<Self, MemoryOpenError> {
         let Opened { db: writer, folder, notice } = opening::open(file)?;
         let guard = FileGuard::new(file, &writer).map_err(|source| opening::failed(file, source))?;
@@ -70,8 +70,7 @@ impl MemoryDatabase {
         Ok(memory)
     }
 
-    /// Moves what was written lately from the log into the file, so that a copy of the file alone has all of it. Worth
-    /// doing at the end; nothing depends on it.
+    /// Checkpoints the log, so that a copy of the file without its log is complete. Useful before exit; nothing depends on it.
     pub fn settle(&self) -> Result<(), MemoryFailure> {
         let writer = self.writer();
         let settle = || {
@@ -82,7 +81,7 @@ impl MemoryDatabase {
         settle().map_err(|error: rusqlite::Error| failed("checkpoint", error))
     }
 
-    /// An empty memory that is gone with the process.
+    /// An empty memory without a file.
     pub fn in_memory() -> Result<Self, MemoryFailure> {
         let open = || {
             let mut db = Connection::open_in_memory()?;
@@ -93,7 +92,7 @@ impl MemoryDatabase {
         open().map(Self::of_one).map_err(|error: rusqlite::Error| failed("open", error))
     }
 
-    /// A memory of which everything is asked through one connection.
+    /// A memory with one connection for everything.
     fn of_one(connection: Connection) -> Self {
         Self {
             readers: Mutex::default(),
@@ -108,8 +107,8 @@ impl MemoryDatabase {
         }
     }
 
-    /// Asks many things of memory as it is at one moment, whatever others change meanwhile. What is given to `ask` takes no
-    /// changes. A memory without a file is given as it is: nobody but its holder can change it.
+    /// Calls `ask` with a read-only snapshot of memory, which ignores concurrent changes. A memory without a file is passed as
+    /// it is: no other process can change it.
     pub fn at_one_moment<T, E: From<MemoryFailure>>(
         &self,
         ask: impl FnOnce(&dyn MemoryStore) -> Result<T, E>,
@@ -118,7 +117,7 @@ impl MemoryDatabase {
         let view = || {
             let db = opening::reader(file)?;
             db.execute_batch("BEGIN")?;
-            // The moment is that of the first question.
+            // A read transaction starts at the first query.
             log::head(&db)?;
             Ok(db)
         };
@@ -126,29 +125,29 @@ impl MemoryDatabase {
         ask(&Self::of_one(view))
     }
 
-    /// Where it is kept.
+    /// Its file.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 
-    /// What the user should know of how it was opened, as a sentence.
+    /// A notice about its opening for the user, as a sentence.
     pub fn notice(&self) -> Option<&str> {
         self.notice.as_deref()
     }
 
-    /// Copies all of it to a new file while others go on writing.
+    /// Copies it to a new file while others write.
     pub fn backup(&self, to: &Path) -> Result<(), BackupError> {
         sqlite::start_operation();
         let failed = |source: rusqlite::Error| BackupError::Failed { file: to.to_owned(), source: source.into() };
         match &self.file {
-            // A connection of its own, since it must not be forbidden to write the copy.
+            // Not a read connection, which must not write the copy.
             Some(file) => backup::copy(&opening::beside_writer(file).map_err(failed)?, to),
             None => backup::copy(&self.writer(), to),
         }
     }
 
     fn writer(&self) -> MutexGuard<'_, Connection> {
-        // A panic inside a transaction rolls it back, so the connection is whole after it.
+        // A panic inside a transaction rolls it back, so the connection stays usable.
         self.writer.lock()
     }
 
@@ -164,7 +163,7 @@ impl MemoryDatabase {
                 let reader = pooled.map_or_else(|| opening::reader(file), Ok);
                 let reader = reader.map_err(|error| failed("read", error))?;
                 let outcome = ask(&reader);
-                // What another program did to the file tells more than what SQLite makes of it.
+                // That another program replaced the file explains more than SQLite's error.
                 if outcome.is_err() {
                     self.check_file(&reader).map_err(|error| failed("read", error))?;
                 }
@@ -178,7 +177,7 @@ impl MemoryDatabase {
         outcome.map_err(|error| failed("read", error))
     }
 
-    /// Runs a whole change: all of it is committed, or none.
+    /// Runs a change in one transaction.
     fn write<T, E: From<rusqlite::Error>>(
         &self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
@@ -193,7 +192,7 @@ impl MemoryDatabase {
         }
         self.check_file(&tx)?;
         tx.commit()?;
-        // What was committed to a file that was replaced meanwhile is not acknowledged.
+        // A commit to a file that was replaced meanwhile is not acknowledged.
         if let Some(guard) = &self.guard {
             guard.check_committed(&writer)?;
         }
@@ -201,38 +200,38 @@ impl MemoryDatabase {
         Ok(outcome)
     }
 
-    /// Has the folder say that a memory is kept in it: should its file be found empty, that is no new one.
+    /// Creates the marker file: an empty memory file beside it is damaged, not new.
     fn mark_as_started(&self) {
         if let (Some(folder), Some(file), false) =
             (&self.folder, &self.file, self.is_marked.swap(true, Ordering::Relaxed))
             && let Err(error) = opening::keep_id(folder, file, self.id)
         {
-            tracing::debug!(%error, "an empty memory file will be taken for a new one");
+            tracing::debug!(%error, "cannot create the marker file; an emptied memory file will not be noticed");
         }
     }
 
-    /// Fails where another program moved the file away or wrote over it.
+    /// Fails if another program replaced the file.
     fn check_file(&self, writer: &Connection) -> rusqlite::Result<()> {
         self.guard.as_ref().map_or(Ok(()), |guard| guard.check(writer))
     }
 }
 
 impl Drop for MemoryDatabase {
-    /// The last connection to close moves the log into the file, unless that is another by now.
+    /// The last connection to close checkpoints the log, unless the file was replaced.
     fn drop(&mut self) {
         let Some(guard) = &self.guard else { return };
         if let Err(error) = guard.check_closing(&self.writer()) {
-            tracing::warn!("memory is closed as it was found: {error}");
+            tracing::warn!("memory is closed without a checkpoint: {error}");
         }
     }
 }
 
-/// One view for several questions, while it is held; where all is asked of one view anyway, that.
+/// A read transaction for several queries; `None` inside a snapshot.
 fn one_view(db: &Connection) -> rusqlite::Result<Option<Transaction<'_>>> {
     db.is_autocommit().then(|| db.unchecked_transaction()).transpose()
 }
 
-/// A step that failed, and which it was.
+/// A failed step and its index.
 struct Failed {
     change: usize,
     error: StepError,

@@ -1,10 +1,9 @@
-//! Whether memory's file is still the one that was opened. Another program may copy a backup over it, cut it short or move it
-//! away while it is open. SQLite does not notice: what was committed lately is in the log and hides what is in the file, and
-//! the two are mixed when the log is moved into the file.
+//! Detects that another program replaced memory's file while it is open: copied a backup over it, truncated it or moved it. SQLite
+//! does not notice: recent commits are in the log and hide the content of the file, and a checkpoint mixes the two.
 //!
-//! Each write leaves a random mark. The file alone, read without its log, must end with a mark that the file with its log
-//! knows: then the one is an earlier state of the other. Files are also compared by their inode. All of that is done before
-//! and after each commit, so a write is acknowledged only where it will be found.
+//! Each write leaves a random mark. The last mark of the file, read without its log, must be among the marks of the file with its
+//! log: then the file is an earlier state of the database. Inodes are compared too. All of this is done before and after each
+//! commit, so that only writes that survive are acknowledged.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,44 +13,44 @@ use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
 use super::opening::{self, beside};
-use super::wal::{Look, Wal};
+use super::wal::{Wal, WalChange};
 
-/// A file may change twice without a new time in this long.
+/// Within this time a file may change twice without a new modification time.
 const CLOCK_TICK: Duration = Duration::from_millis(100);
 
-/// How often a file that looks replaced is read again: another process may be moving the log into it.
+/// How often a file that looks replaced is read: another process may be checkpointing it.
 const ATTEMPTS: u32 = 5;
 
-/// Watches an open file and what SQLite keeps beside it.
+/// Watches an open file and the files beside it.
 pub(super) struct FileGuard {
     file: PathBuf,
-    /// Of the file, and of the index of its log, where processes keep their locks.
+    /// Device and inode of the file, and of the `-shm` file, on which processes have their locks.
     identities: [Option<(u64, u64)>; 2],
     wal: Wal,
-    seen: Mutex<Seen>,
+    verified: Mutex<VerifiedFile>,
 }
 
-/// The file alone, as it was last found to be right.
-struct Seen {
-    stamp: Option<Stamp>,
-    /// When a file with this stamp was first seen.
+/// The file without its log, as it was last verified.
+struct VerifiedFile {
+    stamp: Option<FileStamp>,
+    /// When this stamp was first verified.
     since: Instant,
-    /// Whether the stamp would have changed with the file ever since.
+    /// Whether any change since then would have changed the stamp.
     is_settled: bool,
-    /// The last write that it had.
+    /// The number of the last write in it.
     number: i64,
-    /// The last committed write that was seen here, in the file or in its log.
+    /// The number of the last commit, in the file or in its log.
     committed: i64,
 }
 
-/// Changes with the file, but for changes in the same tick of the clock.
+/// Changes with the file, except for changes within [`CLOCK_TICK`].
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     changed: (i64, i64),
     bytes: u64,
 }
 
-/// What a file alone says of itself.
+/// The marks of a file without its log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileState {
     id: i64,
@@ -60,65 +59,71 @@ struct FileState {
 }
 
 impl FileGuard {
-    /// Watches a file that `db` has open and that was found to be right.
+    /// Watches a file that `db` has open and that was verified.
     pub(super) fn new(file: &Path, db: &Connection) -> rusqlite::Result<Self> {
-        // SQLite makes what it needs beside the file when it first reads it.
+        // SQLite creates the files beside it at the first read.
         has_marks(db)?;
         let guard = Self {
             file: file.to_owned(),
             identities: identities(file),
             wal: Wal::beside(file),
-            seen: Mutex::new(Seen { stamp: None, since: Instant::now(), is_settled: false, number: 0, committed: 0 }),
+            verified: Mutex::new(VerifiedFile {
+                stamp: None,
+                since: Instant::now(),
+                is_settled: false,
+                number: 0,
+                committed: 0,
+            }),
         };
         guard.check(db)?;
         Ok(guard)
     }
 
-    /// Fails where a write would go to another file, or to one that is mixed. `db` sees the file with its log.
+    /// Fails if the file or its log was replaced. `db` sees the file with its log.
     pub(super) fn check(&self, db: &Connection) -> rusqlite::Result<()> {
-        let mut seen = self.seen();
+        let mut verified = self.verified();
         let identities = identities(&self.file);
-        let look = self.wal.look();
-        if look == Look::Overwritten {
-            // Nothing of what is in it now belongs into the file.
+        let change = self.wal.changes();
+        if change == WalChange::Overwritten {
+            // Its content must not get into the file.
             opening::leave_log(db)?;
             return Err(moved());
         }
-        let (Look::Same(log) | Look::Restarted(log), true) = (&look, identities == self.identities) else {
-            // The log is moved into its file when it is closed, unless that is another by now.
+        let (WalChange::Same(log) | WalChange::Restarted(log), true) = (&change, identities == self.identities) else {
+            // Closing checkpoints the log into the file, unless the file was replaced.
             if identities[0] == self.identities[0] {
-                self.compare(db, seen.number)?;
+                self.verify(db, verified.number)?;
             }
             return Err(moved());
         };
-        if matches!(look, Look::Restarted(_)) {
-            // All that was in it must be in the file.
-            seen.number = self.compare(db, seen.number.max(seen.committed))?;
+        if matches!(change, WalChange::Restarted(_)) {
+            // Everything that was in the log must be in the file.
+            verified.number = self.verify(db, verified.number.max(verified.committed))?;
         }
         self.wal.accept(log.clone());
         let stamp = stamp(&self.file);
-        if stamp != seen.stamp {
-            (seen.stamp, seen.since, seen.is_settled) = (stamp, Instant::now(), false);
+        if stamp != verified.stamp {
+            (verified.stamp, verified.since, verified.is_settled) = (stamp, Instant::now(), false);
         }
-        if seen.is_settled {
+        if verified.is_settled {
             return Ok(());
         }
-        let is_settled = seen.since.elapsed() > CLOCK_TICK;
-        seen.number = self.compare(db, seen.number)?;
-        seen.is_settled = is_settled;
+        let is_settled = verified.since.elapsed() > CLOCK_TICK;
+        verified.number = self.verify(db, verified.number)?;
+        verified.is_settled = is_settled;
         Ok(())
     }
 
-    /// The same of what was committed, here or by another process. A write is acknowledged only then.
+    /// The same after a commit, here or in another process. Only then is a write acknowledged.
     pub(super) fn check_committed(&self, db: &Connection) -> rusqlite::Result<()> {
         self.check(db)?;
         let number = db.prepare_cached("SELECT number FROM last_write")?.query_row([], |row| row.get(0))?;
-        let mut seen = self.seen();
-        seen.committed = seen.committed.max(number);
+        let mut verified = self.verified();
+        verified.committed = verified.committed.max(number);
         Ok(())
     }
 
-    /// The same before `db` is closed: its log does not go into another file, nor away while one is in its file's place.
+    /// The same before `db` is closed: its log must neither be applied to another file nor deleted while another file is in place.
     pub(super) fn check_closing(&self, db: &Connection) -> rusqlite::Result<()> {
         let outcome = self.check(db);
         let is_other = |there: Option<(u64, u64)>| there.is_some() && there != self.identities[0];
@@ -128,22 +133,22 @@ impl FileGuard {
         outcome
     }
 
-    /// Notes a write in its own transaction.
+    /// Marks a write, in its transaction.
     pub(super) fn mark(&self, tx: &Connection) -> rusqlite::Result<()> {
         tx.prepare_cached("UPDATE last_write SET number = number + 1, mark = random()")?.execute([])?;
         tx.prepare_cached("INSERT INTO write_mark SELECT number, mark FROM last_write")?.execute([])?;
-        // The file never goes back behind what it has shown.
-        tx.prepare_cached("DELETE FROM write_mark WHERE number < ?1")?.execute([self.seen().number])?;
+        // The file never goes back to an earlier state than the verified one.
+        tx.prepare_cached("DELETE FROM write_mark WHERE number < ?1")?.execute([self.verified().number])?;
         Ok(())
     }
 
-    /// The number of the last write that the file alone has.
-    fn compare(&self, db: &Connection, least: i64) -> rusqlite::Result<i64> {
+    /// Verifies the file; returns the number of the last write in it.
+    fn verify(&self, db: &Connection, least: i64) -> rusqlite::Result<i64> {
         for attempt in 1.. {
-            let state = in_file(&self.file)?;
+            let state = read_marks(&self.file)?;
             let number = state.map_or(0, |state| state.number);
             let is_right = match is_earlier_state(db, state) {
-                // The log is not the one that it was.
+                // The log was replaced.
                 Err(error) if is_damage(&error) => false,
                 outcome => outcome?,
             };
@@ -159,14 +164,14 @@ impl FileGuard {
         Err(overwritten())
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock()
+    fn verified(&self) -> MutexGuard<'_, VerifiedFile> {
+        self.verified.lock()
     }
 }
 
 /// The id of the memory in a file, read without the log beside it.
 pub(super) fn id_in(file: &Path) -> rusqlite::Result<Option<i64>> {
-    Ok(in_file(file)?.map(|state| state.id))
+    Ok(read_marks(file)?.map(|state| state.id))
 }
 
 /// The same of an open memory.
@@ -174,12 +179,12 @@ pub(super) fn id_of(db: &Connection) -> rusqlite::Result<i64> {
     db.query_row("SELECT id FROM file_id", [], |row| row.get(0))
 }
 
-/// Whether a file belongs to the log beside it, through which `db` sees it.
+/// Whether a file and the log beside it belong together. `db` sees the file with its log.
 pub(super) fn is_of_its_log(file: &Path, db: &Connection) -> rusqlite::Result<bool> {
-    is_earlier_state(db, in_file(file)?)
+    is_earlier_state(db, read_marks(file)?)
 }
 
-/// Has a copy of memory begin a history of its own, so that it is told from the original.
+/// Gives a copy of memory an id and marks of its own, so that it differs from the original.
 pub(super) fn begin_history(copy: &Connection) -> rusqlite::Result<()> {
     if !has_marks(copy)? {
         return Ok(());
@@ -192,9 +197,8 @@ pub(super) fn begin_history(copy: &Connection) -> rusqlite::Result<()> {
     )
 }
 
-/// What the file alone says; `None` where it says nothing: it is from before there were marks, or it is damaged, or its
-/// making was cut short.
-fn in_file(file: &Path) -> rusqlite::Result<Option<FileState>> {
+/// The marks of the file without its log; `None` if it has none: it is older than marks, damaged, or was not completed.
+fn read_marks(file: &Path) -> rusqlite::Result<Option<FileState>> {
     let read = || {
         let db = opening::without_log(file)?;
         if !has_marks(&db)? {
@@ -214,7 +218,7 @@ fn in_file(file: &Path) -> rusqlite::Result<Option<FileState>> {
 fn is_damage(error: &rusqlite::Error) -> bool {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => true,
-        // Cut off.
+        // Truncated.
         Some(ErrorCode::SystemIoFailure) => {
             error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHORT_READ)
         }
@@ -223,7 +227,7 @@ fn is_damage(error: &rusqlite::Error) -> bool {
     }
 }
 
-/// Whether the database has come from that state.
+/// Whether that is an earlier state of the database.
 fn is_earlier_state(db: &Connection, state: Option<FileState>) -> rusqlite::Result<bool> {
     if !has_marks(db)? {
         return Ok(state.is_none());
@@ -245,22 +249,22 @@ fn identities(file: &Path) -> [Option<(u64, u64)>; 2] {
     [identity(file.to_owned()), identity(beside(file, "-shm"))]
 }
 
-fn stamp(file: &Path) -> Option<Stamp> {
+fn stamp(file: &Path) -> Option<FileStamp> {
     let metadata = std::fs::symlink_metadata(file).ok()?;
-    Some(Stamp { changed: (metadata.ctime(), metadata.ctime_nsec()), bytes: metadata.len() })
+    Some(FileStamp { changed: (metadata.ctime(), metadata.ctime_nsec()), bytes: metadata.len() })
 }
 
-/// That the file is not where it was, in the words of the database, as which it is handled.
+/// The file or its log was moved, as an error of SQLite.
 fn moved() -> rusqlite::Error {
     refusal(
-        "memory's file, or the log beside it, was moved, removed or cut while it was open; put it back, or restart the server",
+        "memory's file, or the log beside it, was moved, deleted or truncated while it was open; put it back, or restart the server",
     )
 }
 
-/// That the file is no longer what was written to.
+/// The file was overwritten, as an error of SQLite.
 fn overwritten() -> rusqlite::Error {
     refusal(
-        "another program wrote over memory's file while it was open; end every server of this vault, move the file and the \
+        "another program overwrote memory's file while it was open; stop every server of this vault, move the file and the \
          -wal and -shm files beside it to another folder, put the right file in its place, and restart",
     )
 }

@@ -1,8 +1,8 @@
-//! Opening the file: whether it is ours, whole, of a schema we know, on a disk that keeps locks. Where it is not, nothing in
-//! it is touched.
+//! Opens memory's file after checks: it is ours, sound, of a known schema, and on a file system with locks. A file that fails a
+//! check is not changed.
 //!
-//! Only SQLite ever opens it. Whoever else does lets go, on closing it, of every lock that this process has on it; another
-//! process may then take it for closed and remove the log beside it.
+//! Only SQLite opens it. Closing any other handle would release all locks of this process on it; another process could then
+//! take it for closed and delete its log.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
@@ -18,45 +18,45 @@ use super::{failure, file_guard, migrate};
 use crate::sqlite;
 use quipu_own_folder::OwnFolder;
 
-/// Marks the file as ours: "Qipu".
+/// The id of our files: "Qipu".
 pub(super) const APPLICATION_ID: i64 = 0x5169_7075;
 
-/// How long a write waits for another process: an import of a few hundred thousand things is one write.
-const PATIENCE: Duration = Duration::from_secs(80);
+/// How long a write waits for another process: an import of a few hundred thousand items is one write.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(80);
 
-/// How long moving the log waits for those who read it: an export may be read for hours, and a server is to end at once.
-const MOVING_PATIENCE: Duration = Duration::from_millis(100);
+/// How long a checkpoint waits for readers: an export may take hours, and a server must exit at once.
+const CHECKPOINT_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Why memory could not be opened. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryOpenError {
-    /// A later version of the program made it.
-    #[error("{} has schema {found}, and this version of Quipu knows {known}; use a newer one", file.display())]
+    /// A later version of Quipu created it.
+    #[error("cannot open {}: its schema is {found}, and this version of Quipu knows {known}; use a newer version", file.display())]
     Newer {
         /// Memory's file.
         file: PathBuf,
-        /// What it has.
+        /// Its schema.
         found: i64,
-        /// What this version writes.
+        /// This version's schema.
         known: i64,
     },
-    /// It is something else.
+    /// It is another file.
     #[error("{} is not Quipu's memory: {reason}; move it away, or put a backup in its place", file.display())]
     Foreign {
         /// Where memory's file should be.
         file: PathBuf,
-        /// What it is instead.
+        /// Why.
         reason: String,
     },
-    /// Somebody put something into it that would run when it is used, or took something out.
-    #[error("{} is not as Quipu makes it: it {odd}; move it away, or put a backup in its place", file.display())]
+    /// Its tables, indexes, views or triggers differ from those of Quipu.
+    #[error("cannot open {}: it {odd}; move it away, or put a backup in its place", file.display())]
     Altered {
         /// Memory's file.
         file: PathBuf,
-        /// What it has or lacks, to follow "it".
+        /// The difference, to follow "it".
         odd: String,
     },
-    /// Something was kept in it, and nothing is left.
+    /// It is empty, but had a memory in it.
     #[error(
         "cannot open {}: it is empty, and a memory was kept in it; put a backup in its place, see `quipu backup --help`, or \
          delete it to start a new memory",
@@ -66,7 +66,7 @@ pub enum MemoryOpenError {
         /// Memory's file.
         file: PathBuf,
     },
-    /// The log beside it would be mixed into it.
+    /// The log beside it belongs to another file.
     #[error(
         "cannot open {}: the log beside it ({}) belongs to another file; move the -wal and -shm files to another folder to use \
          this file as it is, or put back the file that the log belongs to",
@@ -77,15 +77,15 @@ pub enum MemoryOpenError {
         file: PathBuf,
     },
     /// It cannot be read.
-    #[error("{} is damaged ({source}); put a backup in its place, see `quipu backup --help`", file.display())]
+    #[error("cannot open {}: it is damaged ({source}); put a backup in its place, see `quipu backup --help`", file.display())]
     Damaged {
         /// Memory's file.
         file: PathBuf,
         /// What SQLite said.
         source: rusqlite::Error,
     },
-    /// Two processes could write over each other there.
-    #[error("{} lies on a file system without the locks that memory needs ({reason}); move the vault to a local disk", file.display())]
+    /// Two processes could overwrite each other there.
+    #[error("cannot open {}: its file system does not have the locks that memory needs ({reason}); move the vault to a local disk", file.display())]
     NoLocks {
         /// Memory's file.
         file: PathBuf,
@@ -93,11 +93,11 @@ pub enum MemoryOpenError {
         reason: String,
     },
     /// The copy that is taken before a new schema could not be made.
-    #[error("{} was not brought to this version's schema, since no backup could be made: {source}", file.display())]
+    #[error("cannot migrate {} to this version's schema: the backup before it failed: {source}", file.display())]
     Backup {
         /// Memory's file.
         file: PathBuf,
-        /// What went wrong.
+        /// The cause.
         source: BackupError,
     },
     /// The file system said no: read-only, full, no permission.
@@ -105,19 +105,19 @@ pub enum MemoryOpenError {
     Failed {
         /// Memory's file.
         file: PathBuf,
-        /// What went wrong.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 impl MemoryOpenError {
-    /// The same for a client, who is told nothing of the machine: what is wrong with memory, and what a person can do.
+    /// The text for clients, without paths: the cause, and what a person can do.
     pub fn for_client(&self) -> String {
         let why = match self {
             Self::Newer { found, known, .. } => {
-                format!("it has schema {found}, and this version of Quipu knows {known}; use a newer one")
+                format!("its schema is {found}, and this version of Quipu knows {known}; use a newer version")
             }
-            Self::Foreign { .. } => "its file is something else; a backup must be put in its place".to_owned(),
+            Self::Foreign { .. } => "its file is not a memory; a person must put a backup in its place".to_owned(),
             Self::Altered { odd, .. } => {
                 format!("its file {odd}; a person must move it away, or put a backup in its place")
             }
@@ -129,13 +129,13 @@ impl MemoryOpenError {
             Self::OtherLog { .. } => {
                 "the log beside its file belongs to another file; a person must move one of them away".to_owned()
             }
-            Self::Damaged { .. } => "its file is damaged; a backup must be put in its place".to_owned(),
+            Self::Damaged { .. } => "its file is damaged; a person must put a backup in its place".to_owned(),
             Self::NoLocks { .. } => {
-                "it lies on a file system without the locks it needs; the vault must be moved to a local disk"
+                "its file system does not have the locks that it needs; a person must move the vault to a local disk"
                     .to_owned()
             }
             Self::Backup { .. } => {
-                "it was not brought to this version's schema, since no backup could be made; make room".to_owned()
+                "it cannot be migrated to this version's schema, since the backup before it failed; a person must free disk space".to_owned()
             }
             Self::Failed { source, .. } => match failure::reason(&**source) {
                 Some(reason) => format!("it cannot be opened for writing: {reason}"),
@@ -146,15 +146,15 @@ impl MemoryOpenError {
     }
 }
 
-/// A file that is open, and the folder it lies in.
+/// An open file and its folder.
 pub(super) struct Opened {
     pub(super) db: Connection,
     pub(super) folder: OwnFolder,
-    /// What the user should know of it, as a sentence.
+    /// A notice for the user, as a sentence.
     pub(super) notice: Option<String>,
 }
 
-/// Opens the file for writing, makes it where there is none, and brings it to the newest schema.
+/// Opens or creates the file for writing and migrates it to the newest schema.
 pub(super) fn open(file: &Path) -> Result<Opened, MemoryOpenError> {
     let folder = match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -162,7 +162,7 @@ pub(super) fn open(file: &Path) -> Result<Opened, MemoryOpenError> {
     };
     let folder = OwnFolder::open(folder)
         .map_err(|source| MemoryOpenError::Failed { file: file.to_owned(), source: source.into() })?;
-    refuse_odd_files(&folder, file)?;
+    refuse_special_files(&folder, file)?;
     let is_new = is_new(file)?;
     let notice = if is_new { refuse_lost_memory(&folder, file)? } else { None };
     let fail = |error| failed(file, error);
@@ -170,10 +170,10 @@ pub(super) fn open(file: &Path) -> Result<Opened, MemoryOpenError> {
     let opened = |source: std::io::Error| MemoryOpenError::Failed { file: file.to_owned(), source: source.into() };
     folder.create_file(&name_of(file)).map_err(opened)?;
     let mut db = sqlite::connect(file, OpenFlags::empty()).map_err(fail)?;
-    // SQLite knows files by their paths alone.
+    // SQLite opens files by path only.
     folder.check_place().map_err(opened)?;
-    // Where the file is refused, the log that was left beside it is not ours to move into it. One that was not there is
-    // this connection's own, and goes with it.
+    // If the file is refused, an existing log must not be checkpointed into it. A log that did not exist belongs to this
+    // connection.
     if has_log {
         leave_log(&db).map_err(fail)?;
         // Through the log of another file anything may be read.
@@ -190,7 +190,7 @@ pub(super) fn open(file: &Path) -> Result<Opened, MemoryOpenError> {
     if let Some(odd) = odd {
         return Err(MemoryOpenError::Altered { file: file.to_owned(), odd });
     }
-    // Only now: the next lines write to the file.
+    // All checks passed: from here on the file is written.
     move_log(&db).map_err(fail)?;
     let journal = sqlite::use_wal(&db).map_err(fail)?;
     if !journal.eq_ignore_ascii_case("wal") {
@@ -204,7 +204,7 @@ pub(super) fn open(file: &Path) -> Result<Opened, MemoryOpenError> {
                 .map_err(|source| MemoryOpenError::Backup { file: file.to_owned(), source })?;
         }
         migrate::run(&mut db).map_err(fail)?;
-        // So that the file by itself is a memory, whatever becomes of the log beside it.
+        // So that the file is a complete memory without its log.
         checkpoint(&db).map_err(fail)?;
     }
     Ok(Opened { db, folder, notice })
@@ -239,8 +239,8 @@ pub(super) fn is_marked(folder: &OwnFolder, file: &Path) -> bool {
     folder.check(&marker_of(file)).unwrap_or(false)
 }
 
-/// A new file must not take the place of a memory that was lost. Who removes a file means it; an empty one is damaged. Returns
-/// what to tell of one that starts anew.
+/// A new file must not replace a lost memory. A deleted file was deleted on purpose; an empty one is damaged. Returns a notice
+/// for a memory that starts empty.
 fn refuse_lost_memory(folder: &OwnFolder, file: &Path) -> Result<Option<String>, MemoryOpenError> {
     refuse_orphaned_log(file)?;
     let name = name_of(file);
@@ -257,45 +257,45 @@ fn refuse_lost_memory(folder: &OwnFolder, file: &Path) -> Result<Option<String>,
     )))
 }
 
-/// Moves all of the log into the file, as far as other processes let it.
+/// Checkpoints the log, as far as other processes permit.
 pub(super) fn checkpoint(db: &Connection) -> rusqlite::Result<()> {
-    db.busy_timeout(MOVING_PATIENCE)?;
+    db.busy_timeout(CHECKPOINT_TIMEOUT)?;
     let moved = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-    db.busy_timeout(PATIENCE)?;
+    db.busy_timeout(BUSY_TIMEOUT)?;
     moved
 }
 
-/// A further connection to a file that is open, for reading.
+/// A read-only connection to an open file.
 pub(super) fn reader(file: &Path) -> rusqlite::Result<Connection> {
     let db = beside_writer(file)?;
     db.pragma_update(None, "query_only", true)?;
     Ok(db)
 }
 
-/// A further connection to a file that is open. It leaves the log where it is: to move it into the file is for the writer,
-/// which knows whether the two still belong together.
+/// Another connection to an open file. It never checkpoints: only the writer knows whether the file and its log still belong
+/// together.
 pub(super) fn beside_writer(file: &Path) -> rusqlite::Result<Connection> {
     let db = sqlite::connect(file, OpenFlags::empty())?;
-    db.busy_timeout(PATIENCE)?;
+    db.busy_timeout(BUSY_TIMEOUT)?;
     leave_log(&db)?;
     Ok(db)
 }
 
-/// Keeps a connection from moving the log into the file when it is closed.
+/// Turns off the checkpoint when a connection is closed.
 pub(super) fn leave_log(db: &Connection) -> rusqlite::Result<()> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(drop)
 }
 
-/// Lets a connection move the log into the file when it is the last to be closed.
+/// Turns on the checkpoint when the last connection is closed.
 fn move_log(db: &Connection) -> rusqlite::Result<()> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map(drop)
 }
 
-/// What every writing connection needs.
+/// Configures a connection for writing.
 pub(super) fn settle(db: &Connection) -> rusqlite::Result<()> {
     db.pragma_update(None, "synchronous", "FULL")?;
     db.pragma_update(None, "foreign_keys", true)?;
-    db.busy_timeout(PATIENCE)?;
+    db.busy_timeout(BUSY_TIMEOUT)?;
     db.set_prepared_statement_cache_capacity(64);
     Ok(())
 }
@@ -305,11 +305,11 @@ fn schema_of(db: &Connection, file: &Path) -> Result<i64, MemoryOpenError> {
     let numbers = number("application_id").and_then(|id| Ok((id, number("user_version")?)));
     let (id, schema) = numbers.map_err(|error| failed(file, error))?;
     if id != APPLICATION_ID && is_empty(db).map_err(|error| failed(file, error))? {
-        // Begun, and its process was killed before it had made anything.
+        // Its process was killed before it created a table.
         return Ok(0);
     }
     if id != APPLICATION_ID {
-        let reason = "it is a database of another program".to_owned();
+        let reason = "it is the database of another program".to_owned();
         return Err(MemoryOpenError::Foreign { file: file.to_owned(), reason });
     }
     if schema > migrate::NEWEST {
@@ -322,7 +322,7 @@ fn is_empty(db: &Connection) -> rusqlite::Result<bool> {
     db.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_master)", [], |row| row.get(0))
 }
 
-/// Whether there is nothing in it yet. What is there must at least begin as a database does.
+/// Whether it is missing or empty. Other files must have the header of a database.
 fn is_new(file: &Path) -> Result<bool, MemoryOpenError> {
     match std::fs::symlink_metadata(file) {
         Ok(metadata) if metadata.len() == 0 => return Ok(true),
@@ -332,56 +332,55 @@ fn is_new(file: &Path) -> Result<bool, MemoryOpenError> {
     }
     match read_header(file) {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-            Err(MemoryOpenError::Foreign { file: file.to_owned(), reason: "it is no SQLite database".to_owned() })
+            Err(MemoryOpenError::Foreign { file: file.to_owned(), reason: "it is not a SQLite database".to_owned() })
         }
-        // It begins as one. A page that is missing may still be in the log.
+        // Its header is valid. Missing pages may be in the log.
         Ok(()) => Ok(false),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => Ok(false),
         Err(error) => Err(failed(file, error)),
     }
 }
 
-/// Reads how the file itself begins. With the log, which a usual connection looks into first, anything would look like the
-/// database that the log is of.
+/// Reads the header of the file itself. A normal connection reads the log first, with which any file would look like the
+/// database of the log.
 fn read_header(file: &Path) -> rusqlite::Result<()> {
     without_log(file)?.query_row("PRAGMA application_id", [], |_| Ok(()))
 }
 
-/// A connection that reads a file as if nothing belonged to it and nobody changed it.
+/// A connection that reads a file without its log and without locks.
 pub(super) fn without_log(file: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let mut db = Connection::open_with_flags(address_without_log(file), flags | OpenFlags::SQLITE_OPEN_URI)?;
     sqlite::protect(&mut db)?;
-    // Or a file whose last pages are still in the log could not be read at all.
+    // So that a file can be read whose last pages are only in the log.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)?;
     Ok(db)
 }
 
-/// The address by which SQLite reads a file as if nothing belonged to it and nobody changed it.
+/// The URI with which SQLite reads a file without its log and without locks.
 fn address_without_log(file: &Path) -> String {
-    // An empty host, or the beginning of some paths would be taken for one.
+    // With an empty host, or a path that starts with two slashes would be taken for a host.
     let mut address = if file.is_absolute() { "file://".to_owned() } else { "file:".to_owned() };
     for byte in file.as_os_str().as_encoded_bytes() {
         match byte {
             b'/' | b'-' | b'.' | b'_' => address.push(char::from(*byte)),
             byte if byte.is_ascii_alphanumeric() => address.push(char::from(*byte)),
-            byte => write!(address, "%{byte:02x}").expect("a text takes everything"),
+            byte => write!(address, "%{byte:02x}").expect("writing to a string cannot fail"),
         }
     }
     address + "?immutable=1"
 }
 
-/// A vault from elsewhere may hold a link where memory would be: following it would write outside the vault. What is no
-/// file at all would be waited for without end. A rollback journal says what is written where before anything is read; Quipu
-/// writes none.
-fn refuse_odd_files(folder: &OwnFolder, file: &Path) -> Result<(), MemoryOpenError> {
+/// A vault from elsewhere may have a link in place of memory: following it would write outside the vault. A pipe would block
+/// forever. A rollback journal would be rolled back before anything is read; Quipu writes none.
+fn refuse_special_files(folder: &OwnFolder, file: &Path) -> Result<(), MemoryOpenError> {
     let name = name_of(file);
     let refused = |reason| Err(MemoryOpenError::Foreign { file: file.to_owned(), reason });
     for suffix in ["", "-wal", "-shm", "-journal"] {
         match folder.check(&format!("{name}{suffix}")) {
             Ok(true) if suffix == "-journal" => {
-                return refused(format!("{name}{suffix} beside it is the unfinished write of another program"));
+                return refused(format!("{name}{suffix} beside it is the rollback journal of another program"));
             }
             Ok(_) => {}
             Err(error) => return refused(error.to_string()),
@@ -394,14 +393,14 @@ fn name_of(file: &Path) -> String {
     file.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The beginning of every log; what was changed comes after it.
+/// The length of a log without changes.
 const LOG_HEADER: u64 = 32;
 
-/// A log without its file holds what was acknowledged last; a new file would throw it away.
+/// A log without its file has acknowledged changes; a new file would delete them.
 fn refuse_orphaned_log(file: &Path) -> Result<(), MemoryOpenError> {
     let log = beside(file, "-wal");
     if std::fs::symlink_metadata(&log).is_ok_and(|metadata| metadata.len() > LOG_HEADER) {
-        let reason = format!("it is gone or empty, and {} still has changes of it", log.display());
+        let reason = format!("it is missing or empty, and {} has changes of it", log.display());
         return Err(MemoryOpenError::Foreign { file: file.to_owned(), reason });
     }
     Ok(())
@@ -420,15 +419,15 @@ pub(super) fn failed(file: &Path, error: rusqlite::Error) -> MemoryOpenError {
         Some(ErrorCode::FileLockingProtocolFailed | ErrorCode::NoLargeFileSupport) => {
             MemoryOpenError::NoLocks { file, reason: error.to_string() }
         }
-        // An input or output error in taking a lock or mapping the shared index of the log.
-        Some(ErrorCode::SystemIoFailure) if is_lock_trouble(&error) => {
+        // An I/O error while locking or mapping the `-shm` file.
+        Some(ErrorCode::SystemIoFailure) if is_lock_error(&error) => {
             MemoryOpenError::NoLocks { file, reason: error.to_string() }
         }
         _ => MemoryOpenError::Failed { file, source: error.into() },
     }
 }
 
-fn is_lock_trouble(error: &rusqlite::Error) -> bool {
+fn is_lock_error(error: &rusqlite::Error) -> bool {
     use rusqlite::ffi;
     let codes = [
         ffi::SQLITE_IOERR_LOCK,
@@ -462,10 +461,10 @@ mod tests {
             ffi::SQLITE_IOERR_SHMLOCK,
             ffi::SQLITE_IOERR_SHMMAP,
         ] {
-            assert!(told(code).contains("without the locks it needs"), "{code}: {}", told(code));
+            assert!(told(code).contains("the locks that it needs"), "{code}: {}", told(code));
         }
         for code in [ffi::SQLITE_IOERR_READ, ffi::SQLITE_FULL, ffi::SQLITE_BUSY, ffi::SQLITE_CORRUPT] {
-            assert!(!told(code).contains("locks it needs"), "{code}: {}", told(code));
+            assert!(!told(code).contains("locks that it needs"), "{code}: {}", told(code));
         }
     }
 }

@@ -44,8 +44,8 @@ fn foreign_file_is_refused_and_unchanged() {
         assert_eq!(names(home.path()), ["memory.db"], "{error}");
         error
     };
-    assert!(refused(b"notes of somebody").contains("it is no SQLite database"));
-    assert!(refused(b"SQLite format 3\0and no more").contains("it is no SQLite database"));
+    assert!(refused(b"notes of somebody").contains("it is not a SQLite database"));
+    assert!(refused(b"SQLite format 3\0and no more").contains("it is not a SQLite database"));
     let ours = home.path().join("ours.db");
     MemoryDatabase::open(&ours).unwrap();
     let bytes = std::fs::read(&ours).unwrap();
@@ -56,7 +56,7 @@ fn foreign_file_is_refused_and_unchanged() {
     Connection::open(&other).unwrap().execute_batch("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)").unwrap();
     let theirs = std::fs::read(&other).unwrap();
     std::fs::remove_file(&other).unwrap();
-    assert!(refused(&theirs).contains("a database of another program"));
+    assert!(refused(&theirs).contains("the database of another program"));
 }
 
 #[test]
@@ -82,8 +82,8 @@ fn log_of_a_refused_file_is_unchanged() {
         migrate::NEWEST + 1
     );
     for (statements, reason) in [
-        (newer.as_str(), "use a newer one"),
-        ("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)", "a database of another program"),
+        (newer.as_str(), "use a newer version"),
+        ("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)", "the database of another program"),
     ] {
         let home = folder();
         let theirs = Connection::open(home.path().join("theirs.db")).unwrap();
@@ -285,7 +285,7 @@ fn log_without_its_file_is_not_deleted() {
     std::fs::write(&file, b"").unwrap();
     std::fs::write(home.path().join("memory.db-wal"), &log).unwrap();
     let error = MemoryDatabase::open(&file).err().expect("what was acknowledged would be lost").to_string();
-    assert!(error.contains("still has changes of it"), "{error}");
+    assert!(error.contains("has changes of it"), "{error}");
     assert_eq!(std::fs::read(home.path().join("memory.db-wal")).unwrap(), log);
 }
 
@@ -366,7 +366,7 @@ fn overwritten_file_refuses_writes() {
         copy_over(&backup, &file);
         let refused = store.apply(&[create("Bo")], &author(3)).unwrap_err();
         let quipu_core::ports::ApplyError::Failed(failure) = refused else { panic!("{refused:?}") };
-        assert!(failure.source.to_string().contains("wrote over memory's file"), "{}", failure.source);
+        assert!(failure.source.to_string().contains("overwrote memory's file"), "{}", failure.source);
         let copied = std::fs::read(&file).unwrap();
         assert!(store.settle().is_err());
         // Whatever it says: a connection for reading comes up, and is closed with the others.
@@ -411,7 +411,7 @@ fn foreign_file_with_a_valid_log_is_refused() {
     std::fs::write(&file, &theirs).unwrap();
     std::fs::write(home.path().join("memory.db-wal"), &log).unwrap();
     let error = MemoryDatabase::open(&file).err().expect("it is not ours").to_string();
-    assert!(error.contains("it is no SQLite database"), "{error}");
+    assert!(error.contains("it is not a SQLite database"), "{error}");
     assert_eq!(std::fs::read(&file).unwrap(), theirs);
     assert_eq!(std::fs::read(home.path().join("memory.db-wal")).unwrap(), log);
 }

@@ -1,5 +1,5 @@
-//! The log beside memory's file, watched for what other programs do to it. What was committed lately is there alone: behind
-//! the end of a log that was removed, emptied or cut, nobody would find it again.
+//! Watches SQLite's write-ahead log for changes by other programs. Recent commits are only there: after another program deleted,
+//! emptied or truncated the log, later commits to it would be lost.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,38 +11,38 @@ use rustix::fs::OFlags;
 
 use super::opening;
 
-/// What a log begins with, but for its last bit.
+/// The first four bytes of a log, without the last bit.
 const MAGIC: u32 = 0x377f_0682;
 
-/// The bytes at its beginning that are others whenever it is begun anew.
-const BEGINNING: usize = 24;
+/// The bytes at the start that differ whenever SQLite restarts the log.
+const HEADER_BYTES: usize = 24;
 
-/// SQLite's write-ahead log.
+/// The watched log.
 pub(super) struct Wal {
     path: PathBuf,
-    /// As it was last accepted.
-    known: Mutex<Option<State>>,
+    /// The last accepted state.
+    known: Mutex<Option<WalState>>,
 }
 
-/// How a log is, compared with how it was last accepted.
+/// What happened to a log since its last accepted state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Look {
-    /// The same log, which may have grown.
-    Same(Option<State>),
-    /// Emptied or begun anew. SQLite does so when all of it is in the file.
-    Restarted(Option<State>),
-    /// It is not where it was, and whole for those who have it open.
+pub(super) enum WalChange {
+    /// None, or it has grown.
+    Same(Option<WalState>),
+    /// Emptied or restarted, which SQLite does once all of it is in the file.
+    Restarted(Option<WalState>),
+    /// Moved or deleted. Processes that have it open can still use it.
     Moved,
-    /// Something else is in it.
+    /// Overwritten or truncated.
     Overwritten,
 }
 
-/// A log as it is on disk.
+/// A log on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct WalState {
     identity: (u64, u64),
     bytes: u64,
-    beginning: Vec<u8>,
+    header: Vec<u8>,
 }
 
 impl Wal {
@@ -50,43 +50,42 @@ impl Wal {
         Self { path: opening::beside(file, "-wal"), known: Mutex::default() }
     }
 
-    pub(super) fn look(&self) -> Look {
-        let now = self.state().ok();
+    pub(super) fn changes(&self) -> WalChange {
+        let now = self.read_state().ok();
         let known = self.known.lock();
         let (Some(known), Some(is)) = (&*known, &now) else {
-            return if known.is_some() { Look::Moved } else { Look::Same(now) };
+            return if known.is_some() { WalChange::Moved } else { WalChange::Same(now) };
         };
         match is {
-            is if is.identity != known.identity => Look::Moved,
-            is if is.is_headless() => Look::Overwritten,
-            is if is.beginning == known.beginning && is.bytes < known.bytes => Look::Overwritten,
-            is if is.beginning == known.beginning || known.beginning.is_empty() => Look::Same(now),
-            _ => Look::Restarted(now),
+            is if is.identity != known.identity => WalChange::Moved,
+            is if is.has_invalid_header() => WalChange::Overwritten,
+            is if is.header == known.header && is.bytes < known.bytes => WalChange::Overwritten,
+            is if is.header == known.header || known.header.is_empty() => WalChange::Same(now),
+            _ => WalChange::Restarted(now),
         }
     }
 
-    /// Compares the log with this one from now on.
-    pub(super) fn accept(&self, state: Option<State>) {
+    /// Compares the log with this state from now on.
+    pub(super) fn accept(&self, state: Option<WalState>) {
         *self.known.lock() = state;
     }
 
     #[expect(clippy::disallowed_methods, reason = "SQLite holds no lock on its log that closing this could undo")]
-    fn state(&self) -> std::io::Result<State> {
-        // Whatever took its place is not waited for.
+    fn read_state(&self) -> std::io::Result<WalState> {
+        // A pipe or link in its place must not block.
         let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
         let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(&self.path)?;
         let metadata = file.metadata()?;
-        let mut beginning = Vec::with_capacity(BEGINNING);
-        file.take(BEGINNING as u64).read_to_end(&mut beginning)?;
-        Ok(State { identity: (metadata.dev(), metadata.ino()), bytes: metadata.len(), beginning })
+        let mut header = Vec::with_capacity(HEADER_BYTES);
+        file.take(HEADER_BYTES as u64).read_to_end(&mut header)?;
+        Ok(WalState { identity: (metadata.dev(), metadata.ino()), bytes: metadata.len(), header })
     }
 }
 
-impl State {
-    /// Whether it begins as no log does: one that another program emptied is written to behind a hole. SQLite empties it too,
-    /// and then begins it anew.
-    fn is_headless(&self) -> bool {
-        let magic = self.beginning.first_chunk().map(|first| u32::from_be_bytes(*first) & !1);
-        !self.beginning.is_empty() && magic != Some(MAGIC)
+impl WalState {
+    /// Whether its header is invalid: SQLite writes to a log that another program emptied at the old offset, after a hole.
+    fn has_invalid_header(&self) -> bool {
+        let magic = self.header.first_chunk().map(|first| u32::from_be_bytes(*first) & !1);
+        !self.header.is_empty() && magic != Some(MAGIC)
     }
 }

@@ -1,8 +1,8 @@
-//! Ranking by words: what every section scores, added up term by term.
+//! Ranking by words: the score of every section, added up term by term.
 //!
-//! Each section has a place in an array, and each term adds to the places of the sections that have it. A query of four
-//! words asks for some forty terms, its forms in every field; to read all their postings once, in order, costs less than
-//! to skip about in them section by section, and leaves nothing out.
+//! Each section has an element in an array, and each term adds to the elements of the sections that have it. A query of four
+//! words has some forty terms, its forms in every field: reading all their postings once, in order, costs less than seeking in
+//! them section by section, and misses nothing.
 
 use quipu_core::model::NoteKey;
 use quipu_core::ports::TextHit;
@@ -16,8 +16,8 @@ use super::query::{Demand, PhraseBonus, QueryLevel, QueryWords, ScoredTerm};
 use super::schema::{IndexFields, PLACE, key_and_section};
 use super::view::IndexView;
 
-/// The best sections of one level, and how many match: by score, ties by key and section. What ties with the last of
-/// `limit` is among them.
+/// The best sections of one reading of a query, by score, then by key and section, and the number of matches. Sections that tie
+/// with the last of `limit` are included.
 pub(super) fn search(
     level: &QueryLevel,
     named: Option<&dyn Query>,
@@ -54,8 +54,8 @@ pub(super) fn search(
     Ok((best(&tallies, limit)?, total))
 }
 
-/// The best sections by the words they have: by score, ties by key and section. What ties with the last of `limit` is
-/// among them. `most` is the scale of the scores.
+/// The best sections by their words, by score, then by key and section. Sections that tie with the last of `limit` are included.
+/// `most` is the highest possible score.
 pub(super) fn rank(
     words: &QueryWords,
     most: f32,
@@ -126,12 +126,12 @@ fn weighted(scored: &[ScoredTerm<'_>], view: &IndexView, fields: &IndexFields) -
     Ok(weighted)
 }
 
-/// What the sections of one segment score.
+/// The scores of the sections of one segment.
 struct Tally<'s> {
     segment: &'s SegmentReader,
-    /// By document; zero for one that does not match, and for one that was deleted.
+    /// By document; zero for those that do not match or are deleted.
     scores: Vec<f32>,
-    /// Which words it has, as bits; see [`ScoredTerm`].
+    /// The words of each document, as bits; see [`ScoredTerm`].
     found: Vec<u64>,
 }
 
@@ -159,7 +159,7 @@ impl<'s> Tally<'s> {
         deleted.iter().for_each(|document| self.scores[*document as usize] = 0.0);
     }
 
-    /// Adds what a query gives to the documents that it matches.
+    /// Adds the scores of a query to the documents that it matches.
     fn add(&mut self, weight: &dyn Weight) -> tantivy::Result<()> {
         let mut scorer = weight.scorer(self.segment, 1.0)?;
         while scorer.doc() != TERMINATED {
@@ -200,7 +200,7 @@ impl<'s> Tally<'s> {
         (0..).zip(&self.scores).filter(|(_, score)| **score > 0.0).map(|(document, _)| document).collect()
     }
 
-    /// The documents that have every word and score at least so much, in order.
+    /// The documents that have every word and at least this score, in order.
     fn complete(&self, demand: &Demand, least: f32) -> Vec<DocId> {
         let documents = (0..).zip(self.scores.iter().zip(&self.found));
         let complete =
@@ -208,7 +208,7 @@ impl<'s> Tally<'s> {
         complete.map(|(document, _)| document).collect()
     }
 
-    /// Adds what a query gives to those of some documents that it matches.
+    /// Adds the scores of a query to those of some documents that it matches.
     fn add_where(&mut self, documents: &[DocId], weight: &dyn Weight) -> tantivy::Result<()> {
         if documents.is_empty() {
             return Ok(());
@@ -228,7 +228,7 @@ impl<'s> Tally<'s> {
     }
 }
 
-/// What a section must score to be among the best; zero where all are.
+/// The score that a section needs to be among the best; zero if all are.
 fn least_of_best(tallies: &[Tally<'_>], limit: usize) -> f32 {
     let scores = tallies.iter().flat_map(|tally| &tally.scores).copied();
     let mut scores: Vec<f32> = scores.filter(|score| *score > 0.0).collect();
