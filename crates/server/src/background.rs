@@ -1,7 +1,6 @@
-//! What is done in the background, below everything else. First every passage gets a coarse vector, so that it is found by
-//! meaning; then the lines are read ahead that the first search of documents would otherwise have to read; then the model
-//! embeds what lacks a full vector, a little at a time, so that it can stop at once and goes on where it was. A note that
-//! changes gets its coarse vectors at once, between two rounds of the model.
+//! Work at the lowest priority. First every passage gets a coarse vector, so that search by meaning finds it; then lines are
+//! read ahead for the first search of documents; then the model embeds passages without a full vector, a few at a time, so
+//! that it can stop at once and continue later. Changed notes get coarse vectors between two rounds of the model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,38 +13,38 @@ use quipu_core::search::{Effort, EmbeddingFailed, Round};
 
 /// Passages of one round: a tenth of a second of work for the builtin model.
 const ROUND: usize = 8;
-/// How often it is looked whether there is something to do.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How long a provider that fails is left alone.
+/// How often it checks for work.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// The pause after a provider failed.
 const PAUSE: Duration = Duration::from_secs(10);
-/// How long the end waits for the round under way. A provider elsewhere may take longer, and is not waited for.
+/// How long the end waits for the current round. A remote provider may take longer.
 const LAST_ROUND: Duration = Duration::from_millis(500);
 
 /// The thread. Dropping this ends it.
-pub(crate) struct Background {
+pub(crate) struct BackgroundWorker {
     stop: Arc<AtomicBool>,
     wake: SyncSender<()>,
     done: Mutex<Receiver<()>>,
 }
 
-impl Background {
-    /// Starts once the vault is indexed. Lines are read where somebody may search them, and there is nothing to embed
-    /// without an embedder.
+impl BackgroundWorker {
+    /// Starts once the vault is indexed.
     pub(crate) fn start(knowledge: Arc<Knowledge>) -> std::io::Result<Self> {
-        // One message says all there is to say: look again.
+        // One message is enough: check again.
         let (wake, woken) = sync_channel(1);
         let (ended, done) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let work = Work { knowledge, is_over: stop.clone(), has_changed: Arc::new(AtomicBool::new(true)), woken };
+        let work =
+            WorkerState { knowledge, is_over: stop.clone(), has_changed: Arc::new(AtomicBool::new(true)), woken };
         let (has_changed, wake_up) = (work.has_changed.clone(), wake.clone());
         work.knowledge.on_change(Box::new(move |_| {
             has_changed.store(true, Ordering::Relaxed);
             let _ = wake_up.try_send(());
         }));
         std::thread::Builder::new().name("background".into()).spawn(move || {
-            give_way();
+            lower_priority();
             work.run();
-            // First, so that whoever waits for this thread is the last to hold the vault.
+            // First, so that the thread that waits for this one is the last to hold the vault.
             drop(work);
             let _ = ended.send(());
         })?;
@@ -53,7 +52,7 @@ impl Background {
     }
 }
 
-impl Drop for Background {
+impl Drop for BackgroundWorker {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         let _ = self.wake.try_send(());
@@ -61,8 +60,8 @@ impl Drop for Background {
     }
 }
 
-/// What the thread works with.
-struct Work {
+/// The state of the thread.
+struct WorkerState {
     knowledge: Arc<Knowledge>,
     is_over: Arc<AtomicBool>,
     /// Whether there may be passages without any vector.
@@ -70,10 +69,10 @@ struct Work {
     woken: Receiver<()>,
 }
 
-impl Work {
+impl WorkerState {
     fn run(&self) {
         while self.goes_on() && !self.knowledge.wait_ready(Duration::ZERO) {
-            let _ = self.woken.recv_timeout(LOOK_AGAIN);
+            let _ = self.woken.recv_timeout(CHECK_INTERVAL);
         }
         if let Err(error) = self.embed_changed() {
             tracing::warn!("{error}; notes are searched by words until that is over");
@@ -86,7 +85,7 @@ impl Work {
         !self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Gives passages that came since the last time a coarse vector.
+    /// Makes coarse vectors for new passages.
     fn embed_changed(&self) -> Result<(), EmbeddingFailed> {
         if self.has_changed.swap(false, Ordering::Relaxed) {
             let is_over = &self.is_over;
@@ -106,9 +105,9 @@ impl Work {
                     is_failing = false;
                     continue;
                 }
-                Ok(Round::Idle) => LOOK_AGAIN,
+                Ok(Round::Idle) => CHECK_INTERVAL,
                 Err(error) => {
-                    // Searches say it to clients; the log need not say it every ten seconds.
+                    // Searches report it to clients; the log need not repeat it every ten seconds.
                     if !std::mem::replace(&mut is_failing, true) {
                         tracing::warn!("{error}; notes are searched by words until that is over");
                     }
@@ -120,8 +119,8 @@ impl Work {
     }
 }
 
-/// Lets every other thread of the machine go first. Elsewhere than on Linux a priority is of the whole process.
-fn give_way() {
+/// Lowers the priority of this thread. Outside Linux a priority belongs to the whole process.
+fn lower_priority() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, 19) {
         tracing::debug!("the background runs at normal priority: {error}");

@@ -1,5 +1,4 @@
-//! A vault at work: open, indexed, watched, its vectors made in the background. What the process that owns a vault has, and
-//! nobody else.
+//! A vault that a process serves: open, indexed, watched, with vectors made in the background. Only the owner has one.
 
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -14,18 +13,18 @@ use quipu_core::model::Warning;
 use quipu_core::ports::{Clock, SystemClock};
 use quipu_tools::{Registry, ToolError};
 
-use crate::background::Background;
+use crate::background::BackgroundWorker;
 use crate::served_vault::ServedVault;
 use crate::service::{ChangeListener, IndexProgress};
 
-/// What the one who starts it wants.
+/// What runs beside the calls.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineOptions {
-    /// Whether changes by other programs are looked for.
+    /// Whether files are watched for changes by other programs.
     pub watches: bool,
-    /// Whether lines are read ahead and passages embedded beside the calls.
+    /// Whether lines are read ahead and passages embedded in the background.
     pub background: bool,
-    /// 0: nothing is removed from the trash.
+    /// Age at which versions are deleted from the trash; 0 keeps them.
     pub trash_days: u32,
     pub first_pass: FirstPass,
 }
@@ -41,96 +40,95 @@ pub enum FirstPass {
     ReportToLog,
 }
 
-/// A vault at work. It is brought to rest by [`Engine::rest`], or by the end of the process.
+/// A vault that is served. Stopped by [`Engine::stop`], or by the exit of the process.
 pub struct Engine {
     open: Arc<dyn ServedVault>,
-    /// With every tool: what a client may use of them is decided where it comes in.
+    /// Every tool: the offer of each process limits what its clients may use.
     registry: Registry,
-    keeper: Arc<Keeper>,
-    beside: Mutex<Option<Beside>>,
+    maintainer: Arc<IndexMaintainer>,
+    tasks: Mutex<Option<BackgroundTasks>>,
 }
 
-/// What goes on beside the calls.
-struct Beside {
-    _background: Option<Background>,
-    /// A first pass that still runs at the end is not waited for.
-    _kept_current: JoinHandle<()>,
+/// Threads that run beside the calls.
+struct BackgroundTasks {
+    _background: Option<BackgroundWorker>,
+    /// Not joined: a first pass that still runs is abandoned.
+    _maintaining: JoinHandle<()>,
 }
 
 impl Engine {
-    /// Starts all that goes on beside the calls. Returns at once: calls wait for what they need.
+    /// Starts the background tasks. Returns at once: calls wait for what they need.
     pub fn start(open: Arc<dyn ServedVault>, options: EngineOptions) -> anyhow::Result<Self> {
         if let Some(why) = open.why_not_kept() {
             tracing::warn!("{why}");
         }
-        let herald = Herald { knowledge: open.knowledge().clone(), root: open.root().display().to_string() };
+        let reporter = WarningReporter { knowledge: open.knowledge().clone(), root: open.root().display().to_string() };
         if let Err(error) = open.memory() {
-            herald.warn(&format!("the tools of memory do not work: {error}"));
+            reporter.warn(&format!("the tools of memory do not work: {error}"));
         }
         let registry = open.registry();
-        let keeper = Arc::new(Keeper { open: open.clone(), herald, options, watcher: Mutex::default() });
-        let keeping = keeper.clone();
-        let kept_current = std::thread::Builder::new().name("keeper".into()).spawn(move || keeping.keep_current());
-        let kept_current = kept_current.context("while starting to index")?;
+        let maintainer = Arc::new(IndexMaintainer { open: open.clone(), reporter, options, watcher: Mutex::default() });
+        let keeping = maintainer.clone();
+        let maintaining = std::thread::Builder::new().name("index".into()).spawn(move || keeping.keep_current());
+        let maintaining = maintaining.context("while starting to index")?;
         if let Ok(memory) = open.memory() {
             let (memory, knowledge) = (Arc::downgrade(memory), Arc::downgrade(open.knowledge()));
             let work = move || make_vectors(&memory, &knowledge);
             let started = std::thread::Builder::new().name("memory".into()).spawn(work);
             drop(started.context("while starting to read memory")?);
         }
-        let background = options.background.then(|| Background::start(open.knowledge().clone()));
+        let background = options.background.then(|| BackgroundWorker::start(open.knowledge().clone()));
         let background = background.transpose().context("while starting the background")?;
-        let beside = Beside { _background: background, _kept_current: kept_current };
-        Ok(Self { open, registry, keeper, beside: Mutex::new(Some(beside)) })
+        let tasks = BackgroundTasks { _background: background, _maintaining: maintaining };
+        Ok(Self { open, registry, maintainer, tasks: Mutex::new(Some(tasks)) })
     }
 
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// The same, once the vault has been read, or as much as there is after a while: resources, unlike tool calls, have
-    /// no way to say that the list is not whole yet.
+    /// The registry once the vault is indexed, or after a timeout: a list of resources cannot say that it is incomplete.
     pub fn indexed(&self) -> &Registry {
         self.open.knowledge().wait_ready(Registry::PATIENCE);
         &self.registry
     }
 
-    /// How far the vault has been read.
+    /// How far the vault is indexed.
     pub fn progress(&self) -> IndexProgress {
         let is_over = self.open.knowledge().wait_ready(Duration::ZERO);
         IndexProgress { files: self.open.knowledge().snapshot().files().len(), is_over }
     }
 
-    /// Has someone told of every change of the notes from now on.
+    /// Calls the listener for every change of the notes from now on.
     pub(crate) fn on_change(&self, listener: ChangeListener) {
         self.open.knowledge().on_change(Box::new(move |changes| listener(changes.into())));
     }
 
-    /// Looks for changes by other programs from now on, if it did not yet.
+    /// Watches the files from now on, if it does not yet.
     pub(crate) fn watch(&self) {
-        self.keeper.watch();
+        self.maintainer.watch();
     }
 
     pub fn open(&self) -> &Arc<dyn ServedVault> {
         &self.open
     }
 
-    /// Ends what goes on beside the calls, and keeps what the next start would have to find out.
-    pub(crate) fn rest(&self) {
-        drop(self.beside.lock().take());
-        drop(self.keeper.watcher().take());
+    /// Stops the background tasks, and saves what the next start would have to compute again.
+    pub(crate) fn stop(&self) {
+        drop(self.tasks.lock().take());
+        drop(self.maintainer.watcher().take());
         self.open.save();
     }
 }
 
-/// Vectors made between two looks at the log.
+/// Vectors made between two reads of the log.
 const VECTORS_AT_ONCE: usize = 16;
 
-/// How long nothing is looked for when nothing was missing, and when making vectors failed.
+/// The pause when no vector is missing, and when making vectors failed.
 const IDLE: Duration = Duration::from_secs(2);
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// Makes the vectors of what agents remember, for as long as memory is open. Words find everything meanwhile. Clients are told
+/// Makes the vectors of memory while it is open. Search by words works meanwhile. Clients are told
 /// once another program has replaced memory.
 fn make_vectors(memory: &Weak<Memory>, knowledge: &Weak<Knowledge>) {
     let mut is_told = false;
@@ -147,7 +145,7 @@ fn make_vectors(memory: &Weak<Memory>, knowledge: &Weak<Knowledge>) {
         drop(memory);
         match embedded {
             Ok(Embedded { missing: 0, .. }) => std::thread::sleep(IDLE),
-            // A provider whose vectors cannot be used must not be asked for them without end.
+            // A provider whose vectors cannot be used must not be asked in a loop.
             Ok(Embedded { done: 0, .. }) => std::thread::sleep(AFTER_FAILURE),
             Ok(_) => {}
             Err(error) => {
@@ -159,20 +157,19 @@ fn make_vectors(memory: &Weak<Memory>, knowledge: &Weak<Knowledge>) {
 }
 
 /// Reports changes of files until it is dropped.
-type Watching = Box<dyn Send>;
+type FileWatch = Box<dyn Send>;
 
 /// Brings the index up to date and keeps it so.
-struct Keeper {
+struct IndexMaintainer {
     open: Arc<dyn ServedVault>,
-    herald: Herald,
+    reporter: WarningReporter,
     options: EngineOptions,
-    /// `None` until it was tried; what cannot be watched is not tried again.
-    watcher: Mutex<Option<Option<Watching>>>,
+    /// `None` until it is tried; a failure is not retried.
+    watcher: Mutex<Option<Option<FileWatch>>>,
 }
 
-impl Keeper {
-    /// Indexes first and places the watches after: on a big vault either takes a while, and a client waits for the first
-    /// only.
+impl IndexMaintainer {
+    /// Indexes first and watches afterwards: on a big vault both take a while, and clients wait for the index only.
     fn keep_current(&self) {
         self.index();
         if self.options.watches {
@@ -182,21 +179,21 @@ impl Keeper {
         self.prune_trash();
     }
 
-    /// Places the watches. A change that fell between the last look and this is found by another look at the times.
+    /// Starts to watch. A change between the first pass and this is found by comparing times once more.
     fn watch(&self) {
         let mut watcher = self.watcher();
         if watcher.is_none() {
             *watcher = Some(self.start_watching());
             drop(watcher);
-            self.herald.apply(&FileBatch::All);
+            self.reporter.apply(&FileBatch::All);
         }
     }
 
-    fn watcher(&self) -> MutexGuard<'_, Option<Option<Watching>>> {
+    fn watcher(&self) -> MutexGuard<'_, Option<Option<FileWatch>>> {
         self.watcher.lock()
     }
 
-    /// Last of all, since nobody waits for it.
+    /// Last, because no client waits for it.
     fn prune_trash(&self) {
         const DAY_NS: i64 = 24 * 60 * 60 * 1_000_000_000;
         if self.options.trash_days == 0 {
@@ -207,47 +204,47 @@ impl Keeper {
             Ok(versions) => {
                 tracing::info!(versions, days = self.options.trash_days, "removed old versions from the trash");
             }
-            // A vault that cannot be written is told of where it matters.
+            // A vault that cannot be written is reported elsewhere.
             Err(error) => tracing::debug!(%error, "the trash was not pruned"),
         }
     }
 
     fn index(&self) {
         if let Err(error) = self.open.read(self.options.first_pass) {
-            self.herald.warn_of("the vault could not be indexed", error);
+            self.reporter.warn_of("the vault could not be indexed", error);
         }
     }
 
-    /// Where watching is not possible, serving goes on without.
-    fn start_watching(&self) -> Option<Watching> {
-        let herald = self.herald.clone();
+    /// Without a watch, serving goes on.
+    fn start_watching(&self) -> Option<FileWatch> {
+        let reporter = self.reporter.clone();
         let on_event = move |event: Result<FileBatch, String>| {
-            // A change during the first pass waits for it: only then is there something to add it to.
-            while !herald.knowledge.wait_ready(Duration::from_secs(60)) {}
+            // A change during the first pass waits for its end.
+            while !reporter.knowledge.wait_ready(Duration::from_secs(60)) {}
             match event {
-                Ok(batch) => herald.apply(&batch),
-                Err(warning) => herald.warn(&warning),
+                Ok(batch) => reporter.apply(&batch),
+                Err(warning) => reporter.warn(&warning),
             }
         };
         match self.open.watch(Box::new(on_event)) {
             Ok(watcher) => Some(watcher),
             Err(error) => {
-                self.herald.warn(&format!("{error}; a change by another program is seen when its note is read"));
+                self.reporter.warn(&format!("{error}; a change by another program is seen when its note is read"));
                 None
             }
         }
     }
 }
 
-/// Tells what goes wrong beside the calls: all of it to the log, and to clients what is no secret of this machine.
+/// Reports failures beside the calls: to the log in full, to clients without paths of this machine.
 #[derive(Clone)]
-struct Herald {
+struct WarningReporter {
     knowledge: Arc<Knowledge>,
-    /// Where the vault lies, which is nothing to a client.
+    /// The folder of the vault, which clients must not see.
     root: String,
 }
 
-impl Herald {
+impl WarningReporter {
     fn apply(&self, batch: &FileBatch) {
         match self.knowledge.apply(batch, &|_| {}) {
             Ok(report) => tracing::debug!(?report, "applied changes"),
@@ -255,7 +252,7 @@ impl Herald {
         }
     }
 
-    /// A client is told of an error as when a call fails of it; the log has what the store or the system said.
+    /// Clients get the message of a failed call; the log has the cause.
     fn warn_of(&self, what: &str, error: IndexError) {
         tracing::warn!("{what}: {error}");
         self.tell_clients(format!("{what}: {}", ToolError::from(error).message));
@@ -294,12 +291,12 @@ mod tests {
             title_rule: TitleRule::default(),
             stale_after: Knowledge::STALE_AFTER,
         }));
-        let herald = Herald { knowledge, root: "/home/ada/notes".into() };
-        herald.warn("cannot watch: No such file about [\"/home/ada/notes/a\"]");
+        let reporter = WarningReporter { knowledge, root: "/home/ada/notes".into() };
+        reporter.warn("cannot watch: No such file about [\"/home/ada/notes/a\"]");
         let error = StoreError::new("write the index", "disk I/O error at /home/ada/notes/.quipu/index/catalog.db");
-        herald.warn_of("the vault could not be indexed", IndexError::Store(error));
+        reporter.warn_of("the vault could not be indexed", IndexError::Store(error));
         assert_eq!(
-            herald.knowledge.warnings(&Session::default(), &BTreeSet::new()),
+            reporter.knowledge.warnings(&Session::default(), &BTreeSet::new()),
             [
                 "\".\": cannot watch: No such file about [\"the vault/a\"]",
                 "\".\": the vault could not be indexed: cannot write the index; the server's log has the details",

@@ -11,7 +11,7 @@ use quipu_tools::Registry;
 use serde_json::Value;
 
 use crate::engine::{Engine, FirstPass};
-use crate::sharing::{Looks, Printed};
+use crate::sharing::{CommandOutput, TerminalStyle};
 
 /// Finds and opens one vault.
 pub trait VaultSource: Send + Sync {
@@ -55,5 +55,5 @@ pub trait ServedVault: Send + Sync {
     fn save(&self);
 
     /// Runs a command of the command line for another process.
-    fn run_command(self: Arc<Self>, engine: &Engine, command: Value, looks: Looks) -> Printed;
+    fn run_command(self: Arc<Self>, engine: &Engine, command: Value, style: TerminalStyle) -> CommandOutput;
 }

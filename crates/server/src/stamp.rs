@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// A file as it is: its place on the disk, its text, and who may change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct FileStamp {
     file: (u64, u64),
     length: u64,
     modified: (i64, i64),
@@ -16,7 +16,7 @@ pub(crate) struct Stamp {
     changed: (i64, i64),
 }
 
-impl Stamp {
+impl FileStamp {
     /// Of the file itself, or of a link in its place; `None` where there is neither.
     pub(crate) fn of(file: &Path) -> Option<Self> {
         file.symlink_metadata().ok().map(|metadata| Self::from(&metadata))

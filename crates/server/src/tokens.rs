@@ -15,7 +15,7 @@ use quipu_tools::Access;
 use serde::{Deserialize, Serialize};
 
 use crate::own_files::{self, own_folder};
-use crate::stamp::Stamp;
+use crate::stamp::FileStamp;
 
 /// What a token begins with, so that people and scanners know one when they see it.
 const PREFIX: &str = "quipu_";
@@ -105,7 +105,7 @@ impl Token {
 
 /// All tokens of a vault, as the file has them.
 #[derive(Default, Serialize, Deserialize)]
-struct Kept {
+struct TokenRecords {
     #[serde(default, rename = "token")]
     tokens: Vec<Token>,
 }
@@ -127,7 +127,7 @@ impl TokenFile {
     pub fn list(&self) -> anyhow::Result<Vec<Token>> {
         let Some(text) = own_files::read(&self.file)? else { return Ok(Vec::new()) };
         self.check_permissions()?;
-        let kept: Kept = toml::from_str(&text)
+        let kept: TokenRecords = toml::from_str(&text)
             .with_context(|| format!("{} cannot be read; remove it and make new tokens", self.file.display()))?;
         Ok(kept.tokens)
     }
@@ -189,7 +189,7 @@ impl TokenFile {
     }
 
     fn write(&self, tokens: Vec<Token>) -> anyhow::Result<()> {
-        let text = toml::to_string(&Kept { tokens }).context("while writing tokens")?;
+        let text = toml::to_string(&TokenRecords { tokens }).context("while writing tokens")?;
         let head = "# Made by `quipu token`. Only what tokens hash to is here, never a token.\n\n";
         own_files::replace(&self.file, &format!("{head}{text}"))
     }
@@ -228,8 +228,8 @@ impl TokenFile {
     }
 
     /// Changes whenever something does on which it depends who is let in.
-    fn stamps(&self) -> [Option<Stamp>; 2] {
-        [Stamp::of(&self.file), self.secret.as_deref().and_then(Stamp::of)]
+    fn stamps(&self) -> [Option<FileStamp>; 2] {
+        [FileStamp::of(&self.file), self.secret.as_deref().and_then(FileStamp::of)]
     }
 }
 
@@ -258,12 +258,12 @@ pub(crate) enum Denied {
 /// The tokens of a vault while it is served: a token that is made or revoked counts from the next request on.
 pub(crate) struct Tokens {
     file: TokenFile,
-    known: Mutex<Known>,
+    known: Mutex<LoadedTokens>,
 }
 
 #[derive(Default)]
-struct Known {
-    stamps: [Option<Stamp>; 2],
+struct LoadedTokens {
+    stamps: [Option<FileStamp>; 2],
     secret: [u8; 32],
     tokens: Vec<KnownToken>,
 }
@@ -325,7 +325,7 @@ impl Tokens {
     }
 
     /// A file that cannot be read lets nobody in.
-    fn load(&self, stamps: [Option<Stamp>; 2]) -> Known {
+    fn load(&self, stamps: [Option<FileStamp>; 2]) -> LoadedTokens {
         let load = || {
             let tokens = self.file.list()?;
             let secret = self.file.known_secret()?;
@@ -352,7 +352,7 @@ impl Tokens {
             tracing::warn!("no token is taken: {error:#}");
             ([0; 32], Vec::new())
         });
-        Known { stamps, secret, tokens }
+        LoadedTokens { stamps, secret, tokens }
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use clap::Args;
-use quipu_server::http::Settings;
+use quipu_server::http::HttpSettings;
 
 /// How the server is reached over HTTP, and by whom.
 #[derive(Debug, Args)]
@@ -71,9 +71,9 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 
 impl HttpOptions {
     /// The settings; `None` without --http.
-    pub(super) fn settings(&self) -> Option<Settings> {
+    pub(super) fn settings(&self) -> Option<HttpSettings> {
         let ListenAddress { address, name } = self.http.clone()?;
-        Some(Settings {
+        Some(HttpSettings {
             address,
             require_token: self.require_token,
             allowed_hosts: self.allowed_host.iter().cloned().chain(name).collect(),

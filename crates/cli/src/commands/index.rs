@@ -8,7 +8,7 @@ use quipu_core::index::{IndexReport, Progress};
 use quipu_core::ports::Coverage;
 use quipu_core::search::{Effort, EmbeddingFailed, Round};
 use quipu_server::engine::{Engine, EngineOptions, FirstPass};
-use quipu_server::sharing::{Claim, Hosted};
+use quipu_server::sharing::{OwnerLock, TemporaryOwner};
 use serde::{Deserialize, Serialize};
 
 use super::open_vault::VaultLocation;
@@ -71,8 +71,8 @@ struct Answer {
 }
 
 impl Index {
-    /// With a claim this process owns the vault, and answers other processes while it embeds.
-    pub(super) fn run(self, shared: &Shared, claim: Option<Claim>, output: &mut Output) -> Result<Outcome, Failure> {
+    /// With the lock this process owns the vault, and answers other processes while it embeds.
+    pub(super) fn run(self, shared: &Shared, lock: Option<OwnerLock>, output: &mut Output) -> Result<Outcome, Failure> {
         let mode = if self.rebuild { OpenMode::Rebuild } else { OpenMode::Create };
         let location = VaultLocation::find(self.folder.as_deref(), shared)?;
         let in_use = || {
@@ -105,7 +105,7 @@ impl Index {
         let coarse = if embeds { embed_coarse(&ready.open, output)? } else { 0 };
         // A server embeds in the background.
         let in_full = embeds && !is_served && (self.wait || !ready.open.knowledge.has_coarse_encoder());
-        let embedded = if in_full { embed_shared(&ready.open, claim, output)? } else { 0 };
+        let embedded = if in_full { embed_shared(&ready.open, lock, output)? } else { 0 };
         if !in_full
             && (embeds || is_served)
             && let Some(coverage) = lacking(&ready.open)
@@ -156,17 +156,17 @@ fn embed_coarse(open: &OpenVault, output: &Output) -> Result<usize, Failure> {
 }
 
 /// Embeds passages without full vectors, and lets other processes use the index meanwhile.
-fn embed_shared(open: &Arc<OpenVault>, claim: Option<Claim>, output: &Output) -> Result<usize, Failure> {
+fn embed_shared(open: &Arc<OpenVault>, lock: Option<OwnerLock>, output: &Output) -> Result<usize, Failure> {
     if lacking(open).is_none() {
         return Ok(0);
     }
     // The files are indexed, and passages are embedded below, with every core.
     let options = EngineOptions { watches: false, background: false, trash_days: 0, first_pass: FirstPass::Done };
-    let host = |claim| Ok::<_, Failure>(Hosted::start(Engine::start(open.clone(), options)?, claim));
-    let hosted = claim.map(host).transpose()?;
+    let share = |lock| Ok::<_, Failure>(TemporaryOwner::start(Engine::start(open.clone(), options)?, lock));
+    let shared = lock.map(share).transpose()?;
     let embedded = embed(open, output);
-    if let Some(hosted) = hosted {
-        hosted.end();
+    if let Some(owner) = shared {
+        owner.end();
     }
     embedded
 }

@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use quipu_server::own_files::own_folder;
-use quipu_server::sharing::{self, Again, Card, Errand, Passed, Printed, Wait};
+use quipu_server::sharing::{self, CommandOutcome, CommandOutput, OwnerCommand, OwnerInfo, Retry, WaitPolicy};
 use serde::{Deserialize, Serialize};
 
 use open_vault::VaultLocation;
@@ -158,11 +158,11 @@ impl IndexCommand {
 
     /// Whether the command may be retried. `call` has a key by which it is applied once; a second `restore` may restore
     /// what the first one replaced.
-    fn again(&self) -> Again {
+    fn retry(&self) -> Retry {
         match self {
-            Self::Restore(_) => Again::No,
+            Self::Restore(_) => Retry::No,
             Self::Index(_) | Self::Status(_) | Self::Search(_) | Self::Call(_) | Self::Stale(_) | Self::Doctor(_) => {
-                Again::Yes
+                Retry::Yes
             }
         }
     }
@@ -183,32 +183,36 @@ impl IndexCommand {
     fn run_in_owner(mut self, shared: Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let folder = self.make_portable()?;
         let location = VaultLocation::find(folder.as_deref(), &shared)?;
-        let errand = Errand {
+        let request = OwnerCommand {
             name: self.name(),
             command: serde_json::to_value(&self).map_err(|error| Failure::failed(error.to_string()))?,
-            again: self.again(),
-            wait: if matches!(self, Self::Status(_)) { Wait::Never } else { Wait::UntilFree },
-            looks: output.looks(),
+            retry: self.retry(),
+            wait: if matches!(self, Self::Status(_)) { WaitPolicy::Never } else { WaitPolicy::UntilFree },
+            style: output.style(),
         };
-        let what = || match Card::read(&own_folder(&location.root)) {
+        let what = || match OwnerInfo::read(&own_folder(&location.root)) {
             Some(holder) => format!("waiting for {holder}, which is using this vault"),
             None => "waiting for another quipu process, which is using this vault".to_owned(),
         };
-        let passed = progress::waiting(what, output, || sharing::pass_on(&location.root, errand));
+        let passed = progress::waiting(what, output, || sharing::run_in_owner(&location.root, request));
         let shared = Shared { vault: Some(location.root.clone()), ..shared };
         match (passed, self) {
-            (Passed::Printed(Printed { stdout, stderr, code }), _) => {
+            (CommandOutcome::Output(CommandOutput { stdout, stderr, code }), _) => {
                 output.print_captured(&stdout, &stderr)?;
                 Ok(Outcome::Remote(code))
             }
-            (Passed::Busy(holder), Self::Status(command)) => command.run_without_index(&location, &holder, output),
-            (Passed::Busy(holder), _) => Err(Failure::failed(format!("cannot use the index: {holder} has it open"))
-                .hint("run this again when that process has ended")),
-            (Passed::Back(claim), Self::Index(command)) => command.run(&shared, claim, output),
-            (Passed::Back(claim), command) => {
+            (CommandOutcome::Busy(holder), Self::Status(command)) => {
+                command.run_without_index(&location, &holder, output)
+            }
+            (CommandOutcome::Busy(holder), _) => {
+                Err(Failure::failed(format!("cannot use the index: {holder} has it open"))
+                    .hint("run this again when that process has ended"))
+            }
+            (CommandOutcome::RunHere(lock), Self::Index(command)) => command.run(&shared, lock, output),
+            (CommandOutcome::RunHere(lock), command) => {
                 let outcome = command.run(&shared, output);
                 // Held until here, so that no other process opened the index meanwhile.
-                drop(claim);
+                drop(lock);
                 outcome
             }
         }

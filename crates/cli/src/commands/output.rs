@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use quipu_server::sharing::Looks;
+use quipu_server::sharing::TerminalStyle;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -116,13 +116,13 @@ impl Output {
     }
 
     /// Runs a command for another process and returns what it printed to stdout and to stderr.
-    pub(crate) fn capture<T>(looks: Looks, command: impl FnOnce(&mut Self) -> T) -> (T, String, String) {
+    pub(crate) fn capture<T>(style: TerminalStyle, command: impl FnOnce(&mut Self) -> T) -> (T, String, String) {
         let stdout = Captured::default();
         let mut output = Self {
             stdout: io::BufWriter::new(Box::new(stdout.clone())),
             stderr: Stderr::Captured(Mutex::default()),
-            colour_stdout: looks.colour_stdout,
-            colour_stderr: looks.colour_stderr,
+            colour_stdout: style.colour_stdout,
+            colour_stderr: style.colour_stderr,
         };
         let outcome = command(&mut output);
         let Self { stdout: writer, stderr, .. } = output;
@@ -137,8 +137,8 @@ impl Output {
     }
 
     /// The style of this output, for the process that runs a command for this one.
-    pub(crate) fn looks(&self) -> Looks {
-        Looks { colour_stdout: self.colour_stdout, colour_stderr: self.colour_stderr }
+    pub(crate) fn style(&self) -> TerminalStyle {
+        TerminalStyle { colour_stdout: self.colour_stdout, colour_stderr: self.colour_stderr }
     }
 
     /// Prints what another process captured.

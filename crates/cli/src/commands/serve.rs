@@ -10,9 +10,9 @@ use std::sync::atomic::AtomicBool;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use quipu_server::engine::{EngineOptions, FirstPass};
-use quipu_server::http::Settings;
+use quipu_server::http::HttpSettings;
 use quipu_server::service::VaultService;
-use quipu_server::sharing::{Seat, SeatOptions};
+use quipu_server::sharing::{SharedVault, SharedVaultOptions};
 use quipu_server::stdio;
 use quipu_tools::{RegistryOptions, Toolset};
 use serde_json::json;
@@ -72,7 +72,7 @@ impl Serve {
         };
         let toolsets = self.toolsets.or_else(|| location.config.toolsets.clone());
         let is_waiting = Arc::<AtomicBool>::default();
-        let options = SeatOptions {
+        let options = SharedVaultOptions {
             engine: EngineOptions {
                 watches: !self.no_watch,
                 background: true,
@@ -86,28 +86,28 @@ impl Serve {
             is_waiting: is_waiting.clone(),
         };
         let root = location.root.clone();
-        let take = move || Seat::take(Box::new(location), options);
-        let seat = match http {
+        let take = move || SharedVault::open(Box::new(location), options);
+        let vault = match http {
             None => stdio::prepare(&is_waiting, take)?,
             Some(_) => Some(take()),
         };
-        let Some(seat) = seat.transpose()? else { return Ok(Outcome::Fine) };
-        let seat = Arc::new(seat);
+        let Some(vault) = vault.transpose()? else { return Ok(Outcome::Fine) };
+        let vault = Arc::new(vault);
         if on_terminal {
-            greet(&root, seat.offer().tools().count(), seat.owner(), http.as_ref(), output);
+            greet(&root, vault.offer().tools().count(), vault.owner(), http.as_ref(), output);
         }
         let outcome = match http {
-            None => stdio::serve(seat.clone()),
-            Some(settings) => quipu_server::http::serve(seat.clone(), &root, &settings),
+            None => stdio::serve(vault.clone()),
+            Some(settings) => quipu_server::http::serve(vault.clone(), &root, &settings),
         };
-        seat.leave();
+        vault.close();
         outcome?;
         Ok(Outcome::Fine)
     }
 }
 
 /// Prints what is served and how to connect a client.
-fn greet(root: &Path, tools: usize, owner: Option<u32>, http: Option<&Settings>, output: &Output) {
+fn greet(root: &Path, tools: usize, owner: Option<u32>, http: Option<&HttpSettings>, output: &Output) {
     let vault = root.display().to_string();
     let way = match http {
         None => "over standard input and output".to_owned(),
@@ -162,12 +162,12 @@ pub(super) fn shell_quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quipu_server::sharing::Looks;
+    use quipu_server::sharing::TerminalStyle;
 
     #[test]
     fn the_greeting_names_the_command_that_connects_a_client() {
-        let greeting = |http: Option<&Settings>| {
-            Output::capture(Looks::default(), |output| greet(Path::new("/my notes"), 42, None, http, output)).2
+        let greeting = |http: Option<&HttpSettings>| {
+            Output::capture(TerminalStyle::default(), |output| greet(Path::new("/my notes"), 42, None, http, output)).2
         };
         let said = greeting(None);
         assert!(said.starts_with("serving /my notes over standard input and output, 42 tools\n"), "{said}");

@@ -10,7 +10,7 @@ use quipu_core::memory::Memory;
 use quipu_server::engine::{Engine, FirstPass};
 use quipu_server::served_vault::ServedVault;
 use quipu_server::service::IndexProgress;
-use quipu_server::sharing::{Looks, Printed};
+use quipu_server::sharing::{CommandOutput, TerminalStyle};
 use quipu_tools::Registry;
 use quipu_vault::{WatchEvent, WatchOptions, watch};
 use serde_json::Value;
@@ -75,15 +75,15 @@ impl ServedVault for OpenVault {
         self.settle_memory();
     }
 
-    fn run_command(self: Arc<Self>, engine: &Engine, command: Value, looks: Looks) -> Printed {
-        run_for_peer(&self, engine, command, looks)
+    fn run_command(self: Arc<Self>, engine: &Engine, command: Value, style: TerminalStyle) -> CommandOutput {
+        run_for_peer(&self, engine, command, style)
     }
 }
 
 /// Runs a command for another process, over the vault that this process has open.
-fn run_for_peer(open: &Arc<OpenVault>, engine: &Engine, command: Value, looks: Looks) -> Printed {
+fn run_for_peer(open: &Arc<OpenVault>, engine: &Engine, command: Value, style: TerminalStyle) -> CommandOutput {
     let shared = Shared { vault: Some(open.vault.root().to_owned()), verbose: 0, served: Some(open.clone()) };
-    let (code, stdout, stderr) = Output::capture(looks, |output| {
+    let (code, stdout, stderr) = Output::capture(style, |output| {
         let outcome = match serde_json::from_value::<IndexCommand>(command) {
             // `status` never waits.
             Ok(IndexCommand::Status(command)) if !engine.progress().is_over => {
@@ -107,5 +107,5 @@ fn run_for_peer(open: &Arc<OpenVault>, engine: &Engine, command: Value, looks: L
         };
         exit_code(outcome, output)
     });
-    Printed { stdout, stderr, code }
+    CommandOutput { stdout, stderr, code }
 }

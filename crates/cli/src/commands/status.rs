@@ -6,7 +6,7 @@ use clap::Args;
 use jiff::Timestamp;
 use quipu_core::index::Snapshot;
 use quipu_core::ports::{ChangeNumber, Coverage, MemoryCounts, MemoryFailure, MemoryStore, VaultFiles};
-use quipu_server::sharing::{Card, Hold};
+use quipu_server::sharing::{OwnerInfo, OwnerMode};
 use quipu_vault::FolderVault;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
@@ -157,14 +157,14 @@ impl Status {
     pub(super) fn run_without_index(
         self,
         location: &VaultLocation,
-        holder: &Card,
+        holder: &OwnerInfo,
         output: &mut Output,
     ) -> Result<Outcome, Failure> {
         let vault = location.files()?;
         let memory = location.memory(OpenMode::Existing).map_err(|failure| failure.to_string());
-        let busy = match holder.hold {
-            Hold::Passing => format!("{holder} is updating it"),
-            Hold::Shared | Hold::Alone => format!("{holder} has it open and does not answer"),
+        let busy = match holder.mode {
+            OwnerMode::Temporary => format!("{holder} is updating it"),
+            OwnerMode::Shared | OwnerMode::Exclusive => format!("{holder} has it open and does not answer"),
         };
         self.partial(&vault, memory.as_ref().map_err(Clone::clone), busy, output)
     }

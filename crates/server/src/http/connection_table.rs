@@ -28,12 +28,12 @@ pub(super) struct ConnectionTable {
     limit: usize,
     /// A logical clock: counts the events whose order matters.
     clock: Arc<AtomicU64>,
-    open: Mutex<HashMap<u64, Arc<Connection>>>,
+    open: Mutex<HashMap<u64, Arc<HttpConnection>>>,
     counters: Arc<Counters>,
 }
 
 /// One connection.
-pub(super) struct Connection {
+pub(super) struct HttpConnection {
     number: u64,
     state: Mutex<State>,
     close: Notify,
@@ -84,7 +84,7 @@ impl ConnectionTable {
     }
 
     /// Adds a connection. It belongs to the reserve where all others are busy; `None` where they are busy there too.
-    pub(super) fn add(&self) -> Option<Arc<Connection>> {
+    pub(super) fn add(&self) -> Option<Arc<HttpConnection>> {
         let mut open = self.lock();
         let is_reserve = !self.has_room(&open);
         if is_reserve && reserved(&open).count() >= RESERVE {
@@ -96,18 +96,18 @@ impl ConnectionTable {
         let number = self.clock.fetch_add(1, Ordering::Relaxed);
         let state = State { is_reserve, requests: 0, idle_since: number, stream: None, closing: Closing::No };
         let state = Mutex::new(state);
-        let connection = Arc::new(Connection { number, state, close: Notify::new() });
+        let connection = Arc::new(HttpConnection { number, state, close: Notify::new() });
         open.insert(number, connection.clone());
         Some(connection)
     }
 
-    pub(super) fn remove(&self, connection: &Connection) {
+    pub(super) fn remove(&self, connection: &HttpConnection) {
         self.lock().remove(&connection.number);
     }
 
     /// Whether requests other than `/healthz` and `/metrics` may be answered on this connection. One of the reserve becomes
     /// an ordinary one as soon as there is room.
-    pub(super) fn admits(&self, connection: &Connection) -> bool {
+    pub(super) fn admits(&self, connection: &HttpConnection) -> bool {
         if !connection.lock().is_reserve {
             return true;
         }
@@ -122,13 +122,13 @@ impl ConnectionTable {
         self.evict_one(&self.lock());
     }
 
-    fn has_room(&self, open: &HashMap<u64, Arc<Connection>>) -> bool {
+    fn has_room(&self, open: &HashMap<u64, Arc<HttpConnection>>) -> bool {
         ordinary(open).count() < self.limit || self.evict_one(open)
     }
 
     /// Closes the connection that has been idle the longest; where none is idle, the oldest stream of the client that has
     /// the most. Calls that are being answered are never interrupted.
-    fn evict_one(&self, open: &HashMap<u64, Arc<Connection>>) -> bool {
+    fn evict_one(&self, open: &HashMap<u64, Arc<HttpConnection>>) -> bool {
         let is_evicted = close_longest_idle(|| ordinary(open)) || close_oldest_stream_of_largest_client(open);
         if is_evicted {
             self.counters.evicted.add();
@@ -138,7 +138,7 @@ impl ConnectionTable {
 
     /// Notes that the response on this connection is a stream without an end. Closes the client's oldest stream where it now
     /// has too many.
-    pub(super) fn begin_stream(&self, connection: &Connection, owner: StreamOwner) {
+    pub(super) fn begin_stream(&self, connection: &HttpConnection, owner: StreamOwner) {
         let open = self.lock();
         let client = owner.client.clone();
         if !connection.begin_stream(self.clock.fetch_add(1, Ordering::Relaxed), owner) {
@@ -169,7 +169,7 @@ impl ConnectionTable {
     }
 
     /// Marks a connection as busy until the result is dropped.
-    pub(super) fn begin_request(&self, connection: &Arc<Connection>) -> Busy {
+    pub(super) fn begin_request(&self, connection: &Arc<HttpConnection>) -> Busy {
         let mut state = connection.lock();
         state.requests += 1;
         if state.closing == Closing::Idle {
@@ -180,22 +180,22 @@ impl ConnectionTable {
         Busy { connection: connection.clone(), clock: self.clock.clone(), is_last }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Connection>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<HttpConnection>>> {
         self.open.lock()
     }
 }
 
-fn ordinary(open: &HashMap<u64, Arc<Connection>>) -> impl Iterator<Item = &Arc<Connection>> {
+fn ordinary(open: &HashMap<u64, Arc<HttpConnection>>) -> impl Iterator<Item = &Arc<HttpConnection>> {
     open.values().filter(|connection| connection.is_open(|state| !state.is_reserve))
 }
 
-fn reserved(open: &HashMap<u64, Arc<Connection>>) -> impl Iterator<Item = &Arc<Connection>> {
+fn reserved(open: &HashMap<u64, Arc<HttpConnection>>) -> impl Iterator<Item = &Arc<HttpConnection>> {
     open.values().filter(|connection| connection.is_open(|state| state.is_reserve))
 }
 
 /// Closes the connection that has been idle the longest. One that begins a request meanwhile is kept, and the next is looked
 /// for.
-fn close_longest_idle<'a, Among: Iterator<Item = &'a Arc<Connection>>>(among: impl Fn() -> Among) -> bool {
+fn close_longest_idle<'a, Among: Iterator<Item = &'a Arc<HttpConnection>>>(among: impl Fn() -> Among) -> bool {
     loop {
         let idle = among().filter_map(|connection| Some((connection.idle_since()?, connection)));
         let Some((_, longest)) = idle.min_by_key(|(since, _)| *since) else { return false };
@@ -207,12 +207,12 @@ fn close_longest_idle<'a, Among: Iterator<Item = &'a Arc<Connection>>>(among: im
 
 /// A response without an end.
 struct Stream<'a> {
-    connection: &'a Connection,
+    connection: &'a HttpConnection,
     since: u64,
     owner: StreamOwner,
 }
 
-fn streams(open: &HashMap<u64, Arc<Connection>>) -> impl Iterator<Item = Stream<'_>> {
+fn streams(open: &HashMap<u64, Arc<HttpConnection>>) -> impl Iterator<Item = Stream<'_>> {
     open.values().filter(|connection| connection.is_open(|_| true)).filter_map(|connection| {
         let (since, owner) = connection.lock().stream.clone()?;
         Some(Stream { connection, since, owner })
@@ -225,7 +225,7 @@ fn oldest_of(streams: Vec<Stream<'_>>) -> Option<(usize, Stream<'_>)> {
     streams.into_iter().min_by_key(|stream| stream.since).map(|oldest| (count, oldest))
 }
 
-fn close_oldest_stream_of_largest_client(open: &HashMap<u64, Arc<Connection>>) -> bool {
+fn close_oldest_stream_of_largest_client(open: &HashMap<u64, Arc<HttpConnection>>) -> bool {
     let mut clients: HashMap<Arc<str>, Vec<Stream<'_>>> = HashMap::new();
     for stream in streams(open) {
         clients.entry(stream.owner.client.clone()).or_default().push(stream);
@@ -238,7 +238,7 @@ fn close_oldest_stream_of_largest_client(open: &HashMap<u64, Arc<Connection>>) -
     })
 }
 
-impl Connection {
+impl HttpConnection {
     /// Ready when the connection has to be closed at once. Where a response has to be sent first, that closes it.
     pub(super) async fn closed(&self) {
         while !matches!(self.lock().closing, Closing::Idle | Closing::Now) {
@@ -297,7 +297,7 @@ impl Connection {
 
 /// A request that is being answered, from its headers to the last byte of its response.
 pub(super) struct Busy {
-    connection: Arc<Connection>,
+    connection: Arc<HttpConnection>,
     clock: Arc<AtomicU64>,
     /// Whether the connection is to be closed behind the response.
     pub(super) is_last: bool,
@@ -325,14 +325,14 @@ mod tests {
     }
 
     impl ConnectionTable {
-        fn stream(&self, client: &str) -> (Arc<Connection>, Busy) {
+        fn stream(&self, client: &str) -> (Arc<HttpConnection>, Busy) {
             let connection = self.add().unwrap();
             let busy = self.begin_request(&connection);
             self.begin_stream(&connection, owner(client));
             (connection, busy)
         }
 
-        fn has(&self, connection: &Connection) -> bool {
+        fn has(&self, connection: &HttpConnection) -> bool {
             self.lock().contains_key(&connection.number) && connection.is_open(|_| true)
         }
     }
@@ -351,7 +351,7 @@ mod tests {
     }
 
     /// Whether a connection's task closes it as soon as it looks.
-    fn is_closed(connection: &Connection) -> bool {
+    fn is_closed(connection: &HttpConnection) -> bool {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         std::pin::pin!(connection.closed()).poll(&mut context).is_ready()
     }

@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tower_service::Service;
 
-use super::connection_table::{Connection, ConnectionTable};
+use super::connection_table::{ConnectionTable, HttpConnection};
 use super::counters::Counters;
 use super::line_ends::{Body, BodyLength, StrictLineEnds};
 use super::stream::{IsShort, Watched};
@@ -38,7 +38,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Where a request came from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Peer(pub(super) SocketAddr);
+pub(super) struct PeerAddress(pub(super) SocketAddr);
 
 /// Serves each connection on a task of its own.
 pub(super) struct Connections {
@@ -80,7 +80,7 @@ impl Connections {
                 let stop = stop.clone();
                 tokio::spawn(async move {
                     tokio::select! {
-                        () = connections.speak(stream, Peer(peer), tls, router, &connection, stop) => {}
+                        () = connections.speak(stream, PeerAddress(peer), tls, router, &connection, stop) => {}
                         () = connection.closed() => {}
                     }
                     connections.table.remove(&connection);
@@ -95,10 +95,10 @@ impl Connections {
     async fn speak(
         &self,
         stream: TcpStream,
-        peer: Peer,
+        peer: PeerAddress,
         tls: Option<Arc<Tls>>,
         router: Router,
-        connection: &Arc<Connection>,
+        connection: &Arc<HttpConnection>,
         stop: watch::Receiver<bool>,
     ) {
         // An answer is several small writes; held back by Nagle's algorithm, each would take 40 ms.
@@ -121,9 +121,9 @@ impl Connections {
     async fn speak_http(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin,
-        peer: Peer,
+        peer: PeerAddress,
         router: Router,
-        connection: &Arc<Connection>,
+        connection: &Arc<HttpConnection>,
         mut stop: watch::Receiver<bool>,
     ) {
         let body = Body::default();

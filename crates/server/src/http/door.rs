@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use tokio::time::MissedTickBehavior;
 
 use super::auth::{Auth, Identity, Unknown};
-use super::connection_table::{Connection, StreamOwner};
-use super::connections::{Connections, Peer};
+use super::connection_table::{HttpConnection, StreamOwner};
+use super::connections::{Connections, PeerAddress};
 use super::counters::Counters;
 use super::hosts::Hosts;
-use super::limits::{Clients, Excess};
+use super::limits::{Excess, HttpClients};
 use crate::mcp::{InsufficientScope, until_sent};
 use crate::service::{BeginStream, Caller, Lease, Service};
 use crate::tokens::Scope;
@@ -28,7 +28,7 @@ use crate::tokens::Scope;
 pub(super) struct Door {
     pub(super) hosts: Hosts,
     pub(super) auth: Auth,
-    pub(super) clients: Clients,
+    pub(super) clients: HttpClients,
     pub(super) service: Arc<Service>,
     pub(super) counters: Arc<Counters>,
     pub(super) connections: Arc<Connections>,
@@ -88,7 +88,7 @@ fn preflight() -> Response {
 /// The second, for the protocol: who asks, whether there is room, and whether the body is harmless.
 pub(super) async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let connection = parts.extensions.get::<Arc<Connection>>().cloned();
+    let connection = parts.extensions.get::<Arc<HttpConnection>>().cloned();
     if connection.as_ref().is_some_and(|connection| !door.connections.table.admits(connection)) {
         return busy();
     }
@@ -149,7 +149,7 @@ fn busy() -> Response {
 }
 
 fn address_of(extensions: &Extensions) -> IpAddr {
-    extensions.get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0.ip())
+    extensions.get::<PeerAddress>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0.ip())
 }
 
 /// How often the tokens of open event streams are checked again.
@@ -231,7 +231,7 @@ impl Door {
     }
 
     /// What a request's handler calls when its response is a stream without an end.
-    fn begin_stream(self: Arc<Self>, connection: Option<Arc<Connection>>, owner: StreamOwner) -> BeginStream {
+    fn begin_stream(self: Arc<Self>, connection: Option<Arc<HttpConnection>>, owner: StreamOwner) -> BeginStream {
         Arc::new(move || {
             if let Some(connection) = &connection {
                 self.connections.table.begin_stream(connection, owner.clone());

@@ -17,12 +17,12 @@ pub(super) struct Hosts {
 /// A host in lower case and a port, if one is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Authority {
-    host: Host,
+    host: HostName,
     port: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Host {
+enum HostName {
     Address(IpAddr),
     Name(String),
 }
@@ -31,7 +31,7 @@ enum Host {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Origin {
     is_tls: bool,
-    host: Host,
+    host: HostName,
     port: u16,
 }
 
@@ -59,8 +59,8 @@ impl Hosts {
     pub(super) fn takes(&self, host: &str) -> bool {
         let Some(authority) = Authority::parse(host) else { return false };
         let is_own = match &authority.host {
-            Host::Address(address) => address.is_loopback() || !self.bound.ip().is_loopback(),
-            Host::Name(name) => name == "localhost",
+            HostName::Address(address) => address.is_loopback() || !self.bound.ip().is_loopback(),
+            HostName::Name(name) => name == "localhost",
         };
         let is_named =
             |name: &Authority| name.host == authority.host && (name.port.is_none() || name.port == authority.port);
@@ -71,8 +71,8 @@ impl Hosts {
     pub(super) fn takes_origin(&self, origin: &str) -> bool {
         let Some(origin) = Origin::parse(origin) else { return false };
         let is_own_host = match &origin.host {
-            Host::Address(address) => *address == self.bound.ip() || address.is_loopback(),
-            Host::Name(name) => name == "localhost",
+            HostName::Address(address) => *address == self.bound.ip() || address.is_loopback(),
+            HostName::Name(name) => name == "localhost",
         };
         let is_own = origin.is_tls == self.is_tls && origin.port == self.bound.port() && is_own_host;
         is_own || self.origins.contains(&origin)
@@ -93,11 +93,11 @@ impl Authority {
             Some(_) => return None,
             None => None,
         };
-        Some(Self { host: Host::parse(host)?, port })
+        Some(Self { host: HostName::parse(host)?, port })
     }
 }
 
-impl Host {
+impl HostName {
     fn parse(text: &str) -> Option<Self> {
         if let Some(address) = text.strip_prefix('[') {
             let address: IpAddr = address.strip_suffix(']')?.parse().ok()?;

@@ -41,16 +41,16 @@ const BYTES_PER_VALUE: usize = 64;
 const MAX_CLIENTS: usize = 4096;
 
 /// Everyone who was heard of.
-pub(super) struct Clients {
+pub(super) struct HttpClients {
     service: Arc<Service>,
     /// Requests a second; a burst may be twice as many.
     rate: Option<u32>,
-    known: Mutex<HashMap<Arc<str>, Arc<Client>>>,
+    known: Mutex<HashMap<Arc<str>, Arc<HttpClient>>>,
     bytes: Arc<Semaphore>,
 }
 
 /// What one client uses now.
-pub(super) struct Client {
+pub(super) struct HttpClient {
     pub(super) id: Arc<str>,
     pub(super) workers: Arc<Semaphore>,
     pub(super) budget: Arc<ResponseBudget>,
@@ -79,24 +79,24 @@ pub(super) enum Excess {
 
 /// A request's share of the limits, until it is dropped.
 pub(super) struct Admitted {
-    _client: Arc<Client>,
+    _client: Arc<HttpClient>,
     _request: OwnedSemaphorePermit,
 }
 
 /// What was read, and its share of the memory.
-pub(super) struct Read {
+pub(super) struct ReadBody {
     pub(super) bytes: Bytes,
     pub(super) lease: Lease,
 }
 
 /// The share of a request that is being read. It grows with what has come: to announce much, or nothing, takes no room.
-struct Room {
+struct RequestMemory {
     bytes: usize,
     of_client: OwnedSemaphorePermit,
     of_all: OwnedSemaphorePermit,
 }
 
-impl Room {
+impl RequestMemory {
     fn new(client: &Arc<Semaphore>, all: &Arc<Semaphore>) -> Result<Self, Excess> {
         Ok(Self { bytes: 0, of_client: taken(client, 0)?, of_all: taken(all, 0)? })
     }
@@ -116,12 +116,12 @@ fn taken(room: &Arc<Semaphore>, bytes: usize) -> Result<OwnedSemaphorePermit, Ex
     room.clone().try_acquire_many_owned(bytes).map_err(|_| Excess::TooMany(1))
 }
 
-impl Clients {
+impl HttpClients {
     pub(super) fn new(service: Arc<Service>, rate: Option<u32>) -> Self {
         Self { service, rate, known: Mutex::default(), bytes: Arc::new(Semaphore::new(MAX_ALL_BYTES)) }
     }
 
-    pub(super) fn of(&self, id: &str) -> Arc<Client> {
+    pub(super) fn of(&self, id: &str) -> Arc<HttpClient> {
         let mut known = self.known.lock();
         if let Some(client) = known.get(id) {
             return client.clone();
@@ -131,7 +131,7 @@ impl Clients {
         }
         let (workers, budget) = self.service.client_limits();
         let id: Arc<str> = id.into();
-        let client = Arc::new(Client {
+        let client = Arc::new(HttpClient {
             id: id.clone(),
             workers,
             budget,
@@ -144,7 +144,7 @@ impl Clients {
     }
 
     /// Lets a request begin.
-    pub(super) fn admit(&self, client: &Arc<Client>) -> Result<Admitted, Excess> {
+    pub(super) fn admit(&self, client: &Arc<HttpClient>) -> Result<Admitted, Excess> {
         if let Some(rate) = self.rate {
             client.bucket.lock().take(f64::from(rate), Instant::now())?;
         }
@@ -153,12 +153,17 @@ impl Clients {
     }
 
     /// Reads a body that is neither too long nor too slow, and whose JSON is no trap.
-    pub(super) async fn read(&self, client: &Client, headers: &HeaderMap, mut body: Body) -> Result<Read, Excess> {
+    pub(super) async fn read(
+        &self,
+        client: &HttpClient,
+        headers: &HeaderMap,
+        mut body: Body,
+    ) -> Result<ReadBody, Excess> {
         let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         if declared.is_some_and(|length: usize| length > MAX_BODY_BYTES) {
             return Err(Excess::TooLong);
         }
-        let mut room = Room::new(&client.bytes, &self.bytes)?;
+        let mut room = RequestMemory::new(&client.bytes, &self.bytes)?;
         let start = Instant::now();
         let mut bytes = Vec::new();
         loop {
@@ -177,7 +182,7 @@ impl Clients {
         }
         room.grow(values(&bytes)? * BYTES_PER_VALUE)?;
         let lease = Lease::of_request(room.bytes, vec![room.of_client, room.of_all]);
-        Ok(Read { bytes: bytes.into(), lease })
+        Ok(ReadBody { bytes: bytes.into(), lease })
     }
 }
 
@@ -243,7 +248,7 @@ mod tests {
     fn a_request_takes_room_as_it_comes_and_a_small_one_only_of_its_client() {
         let (client, all) = (Arc::new(Semaphore::new(1_000_000)), Arc::new(Semaphore::new(1_000_000)));
         let left = || (1_000_000 - client.available_permits(), 1_000_000 - all.available_permits());
-        let mut room = Room::new(&client, &all).unwrap();
+        let mut room = RequestMemory::new(&client, &all).unwrap();
         assert_eq!(left(), (0, 0), "nothing has come");
         room.grow(SMALL_REQUEST_BYTES).unwrap();
         assert_eq!(left(), (SMALL_REQUEST_BYTES, 0));

@@ -37,7 +37,7 @@ use connections::Connections;
 use counters::Counters;
 use door::Door;
 use hosts::Hosts;
-use limits::Clients;
+use limits::HttpClients;
 #[cfg(feature = "oauth")]
 pub use oauth::{KeySource, OAuthSettings};
 use tls::Tls;
@@ -50,7 +50,7 @@ const RATE: u32 = 100;
 
 /// How the server is reached, and by whom.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct HttpSettings {
     pub address: SocketAddr,
     /// Also where only programs of this machine come from.
     pub require_token: bool,
@@ -65,7 +65,7 @@ pub struct Settings {
     pub oauth: Option<OAuthSettings>,
 }
 
-impl Settings {
+impl HttpSettings {
     /// Where clients find it.
     pub fn url(&self) -> String {
         format!("{}://{}/mcp", if self.tls.is_some() { "https" } else { "http" }, self.address)
@@ -100,7 +100,7 @@ impl Settings {
 }
 
 /// Serves until the process is asked to end. A client that keeps its connection open is not waited for.
-pub fn serve(vault: Arc<dyn VaultService>, root: &Path, settings: &Settings) -> anyhow::Result<()> {
+pub fn serve(vault: Arc<dyn VaultService>, root: &Path, settings: &HttpSettings) -> anyhow::Result<()> {
     let tokens = Tokens::new(TokenFile::of(root));
     if let Some(why) = settings.why_tokens().filter(|_| !settings.has_oauth()) {
         tokens.ensure_some().with_context(|| format!("cannot listen at {} without tokens: {why}", settings.address))?;
@@ -133,7 +133,7 @@ pub fn serve(vault: Arc<dyn VaultService>, root: &Path, settings: &Settings) -> 
 async fn listen(
     service: Arc<Service>,
     tokens: Tokens,
-    settings: Settings,
+    settings: HttpSettings,
     stop: watch::Receiver<bool>,
 ) -> anyhow::Result<()> {
     raise_file_limit(settings.max_connections);
@@ -157,7 +157,7 @@ async fn listen(
     let door = Arc::new(Door {
         hosts: Hosts::new(bound, tls.is_some(), &settings.allowed_hosts, &settings.allowed_origins)?,
         auth,
-        clients: Clients::new(service.clone(), rate),
+        clients: HttpClients::new(service.clone(), rate),
         service: service.clone(),
         counters,
         connections: connections.clone(),
@@ -173,7 +173,7 @@ async fn listen(
         .layer(from_fn_with_state(door.clone(), door::admit))
         .merge(pages)
         .layer(from_fn_with_state(door.clone(), door::enter));
-    let url = Settings { address: bound, ..settings.clone() }.url();
+    let url = HttpSettings { address: bound, ..settings.clone() }.url();
     tracing::info!(target: "quipu::listening", "listening at {url}");
     tokio::select! {
         () = connections.serve(listener, tls, router, stop) => {}
@@ -200,8 +200,8 @@ fn raise_file_limit(connections: usize) {
 mod tests {
     use super::*;
 
-    fn settings(address: &str) -> Settings {
-        Settings {
+    fn settings(address: &str) -> HttpSettings {
+        HttpSettings {
             address: address.parse().unwrap(),
             require_token: false,
             allowed_hosts: Vec::new(),
@@ -219,9 +219,12 @@ mod tests {
         assert!(!settings("127.0.0.1:7777").needs_token());
         assert!(!settings("[::1]:7777").needs_token());
         assert!(settings("0.0.0.0:7777").needs_token());
-        assert!(Settings { require_token: true, ..settings("127.0.0.1:7777") }.needs_token());
+        assert!(HttpSettings { require_token: true, ..settings("127.0.0.1:7777") }.needs_token());
         let hosts = vec!["notes.example.org".to_owned()];
-        assert!(Settings { allowed_hosts: hosts, ..settings("127.0.0.1:7777") }.needs_token(), "a proxy has that name");
+        assert!(
+            HttpSettings { allowed_hosts: hosts, ..settings("127.0.0.1:7777") }.needs_token(),
+            "a proxy has that name"
+        );
     }
 
     #[cfg(feature = "oauth")]
@@ -232,6 +235,6 @@ mod tests {
             resource: "https://notes.example.org/mcp".into(),
             keys: KeySource::File("keys.json".into()),
         };
-        assert!(Settings { oauth: Some(oauth), ..settings("127.0.0.1:7777") }.needs_token());
+        assert!(HttpSettings { oauth: Some(oauth), ..settings("127.0.0.1:7777") }.needs_token());
     }
 }

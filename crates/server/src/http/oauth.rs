@@ -20,7 +20,7 @@ use serde_json::json;
 
 use super::door;
 use crate::own_files;
-use crate::stamp::Stamp;
+use crate::stamp::FileStamp;
 use crate::tokens::Scope;
 
 /// Keys are asked for again when a token names one that is not known, but not more often than this.
@@ -68,9 +68,9 @@ pub enum KeySource {
 }
 
 impl KeySource {
-    fn stamp(&self) -> Option<Stamp> {
+    fn stamp(&self) -> Option<FileStamp> {
         match self {
-            Self::File(file) => Stamp::of_target(file),
+            Self::File(file) => FileStamp::of_target(file),
             Self::Url(_) => None,
         }
     }
@@ -117,20 +117,20 @@ pub(super) fn looks_like_jwt(token: &str) -> bool {
 pub(super) struct Validator {
     source: KeySource,
     validation: Validation,
-    known: Mutex<Known>,
+    known: Mutex<LoadedKeys>,
 }
 
 #[derive(Clone)]
-struct Known {
+struct LoadedKeys {
     keys: Arc<JwkSet>,
     /// Of the file they are from.
-    stamp: Option<Stamp>,
+    stamp: Option<FileStamp>,
     /// When they were last asked for, and last had.
     asked: Instant,
     had: Instant,
 }
 
-impl Known {
+impl LoadedKeys {
     /// Whether they may be others by now.
     fn is_stale(&self, source: &KeySource, now: Instant) -> bool {
         match source {
@@ -142,7 +142,7 @@ impl Known {
     }
 
     /// Takes over what was loaded. A file that cannot be read lets nobody in; a provider may be away for a while.
-    fn update(&mut self, source: &KeySource, loaded: anyhow::Result<JwkSet>, stamp: Option<Stamp>, now: Instant) {
+    fn update(&mut self, source: &KeySource, loaded: anyhow::Result<JwkSet>, stamp: Option<FileStamp>, now: Instant) {
         self.stamp = stamp;
         match loaded {
             Ok(keys) => {
@@ -191,7 +191,7 @@ impl Validator {
         validation.set_required_spec_claims(&["exp", "aud", "iss", "sub"]);
         validation.validate_nbf = true;
         let (stamp, now) = (settings.keys.stamp(), Instant::now());
-        let known = Known { keys: Arc::new(load(&settings.keys)?), stamp, asked: now, had: now };
+        let known = LoadedKeys { keys: Arc::new(load(&settings.keys)?), stamp, asked: now, had: now };
         Ok(Self { source: settings.keys.clone(), validation, known: Mutex::new(known) })
     }
 
@@ -248,7 +248,7 @@ impl Validator {
         self.lock().update(&self.source, loaded, stamp, now);
     }
 
-    fn lock(&self) -> parking_lot::MutexGuard<'_, Known> {
+    fn lock(&self) -> parking_lot::MutexGuard<'_, LoadedKeys> {
         self.known.lock()
     }
 }
@@ -350,7 +350,7 @@ mod tests {
         let source = KeySource::Url("https://login.example/jwks.json".into());
         let start = Instant::now();
         let set: JwkSet = serde_json::from_str(&keys()).unwrap();
-        let mut known = Known { keys: Arc::new(set.clone()), stamp: None, asked: start, had: start };
+        let mut known = LoadedKeys { keys: Arc::new(set.clone()), stamp: None, asked: start, had: start };
         assert!(!known.is_stale(&source, start + REFRESH / 2));
         assert!(known.is_stale(&source, start + REFRESH));
         known.update(&source, Err(anyhow::anyhow!("nobody answers")), None, start + REFRESH);

@@ -20,26 +20,31 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) struct Tls {
     certificates: PathBuf,
     key: PathBuf,
-    known: Mutex<Known>,
+    known: Mutex<LoadedCertificates>,
 }
 
-struct Known {
+struct LoadedCertificates {
     acceptor: TlsAcceptor,
     /// Of the files it was made of.
-    stamps: [Stamp; 2],
+    stamps: [CertificateStamp; 2],
     /// Of files that could not be used, and of which that was said. They are tried again: what failed may have been the
     /// reading.
-    unusable: Option<[Stamp; 2]>,
+    unusable: Option<[CertificateStamp; 2]>,
     looked: Instant,
 }
 
 /// When a file changed last, and its length; `None` for what is no file.
-type Stamp = Option<(SystemTime, u64)>;
+type CertificateStamp = Option<(SystemTime, u64)>;
 
 impl Tls {
     pub(super) fn new(certificates: PathBuf, key: PathBuf) -> anyhow::Result<Self> {
         let stamps = [&certificates, &key].map(|file| stamp(file));
-        let known = Known { acceptor: acceptor(&certificates, &key)?, stamps, unusable: None, looked: Instant::now() };
+        let known = LoadedCertificates {
+            acceptor: acceptor(&certificates, &key)?,
+            stamps,
+            unusable: None,
+            looked: Instant::now(),
+        };
         Ok(Self { certificates, key, known: Mutex::new(known) })
     }
 
@@ -70,7 +75,7 @@ impl Tls {
     }
 }
 
-fn stamp(file: &Path) -> Stamp {
+fn stamp(file: &Path) -> CertificateStamp {
     let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     Some((metadata.modified().ok()?, metadata.len()))
 }

@@ -22,14 +22,14 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 
 use super::mcp_server::McpServer;
-use super::notices::Followed;
+use super::notices::FollowedNotes;
 use super::{answer, message, progress, resources};
 use crate::service::{Caller, Lease, Request, Service};
 
 pub(super) type Context = RequestContext<RoleServer>;
 
 /// The library's handler for one connection.
-pub(super) struct Connection {
+pub(super) struct McpConnection {
     server: McpServer,
     session: Arc<Session>,
     /// The client, where the connection is a stream; over HTTP each request has its caller.
@@ -37,20 +37,20 @@ pub(super) struct Connection {
     /// As the client first called itself.
     client: OnceLock<String>,
     /// What a client of the older generation wants to be told of, and the task that tells it.
-    followed: Arc<Followed>,
-    telling: OnceLock<Telling>,
+    followed: Arc<FollowedNotes>,
+    telling: OnceLock<NotifierTask>,
 }
 
 /// Ends with the connection.
-struct Telling(tokio::task::JoinHandle<()>);
+struct NotifierTask(tokio::task::JoinHandle<()>);
 
-impl Drop for Telling {
+impl Drop for NotifierTask {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-impl Connection {
+impl McpConnection {
     pub(super) fn over_stream(server: McpServer) -> Self {
         Self::new(server, Some(Caller::of_stream()))
     }
@@ -134,7 +134,7 @@ impl Connection {
     }
 }
 
-impl ServerHandler for Connection {
+impl ServerHandler for McpConnection {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
@@ -173,7 +173,7 @@ impl ServerHandler for Connection {
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         self.telling.get_or_init(|| {
             let told = self.server.listen().tell_peer(context.peer, self.followed.clone());
-            Telling(tokio::spawn(told))
+            NotifierTask(tokio::spawn(told))
         });
     }
 
@@ -189,7 +189,7 @@ impl ServerHandler for Connection {
     /// What newer clients can be told of. The library leaves out what is not announced above.
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = requested.clone();
-        accepted.resource_subscriptions = accepted.resource_subscriptions.map(Followed::acceptable);
+        accepted.resource_subscriptions = accepted.resource_subscriptions.map(FollowedNotes::acceptable);
         Some(accepted)
     }
 
@@ -202,7 +202,7 @@ impl ServerHandler for Connection {
         }
         (self.caller(context)?.begin_stream)();
         let listening = self.server.listen();
-        let followed = Followed::default();
+        let followed = FollowedNotes::default();
         for uri in subscription.accepted().resource_subscriptions.iter().flatten() {
             followed.add(uri)?;
         }

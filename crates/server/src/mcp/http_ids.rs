@@ -19,10 +19,10 @@ pub(super) struct IdsInUse(Arc<Mutex<HashSet<Key>>>);
 /// have let go of it: a call goes on when its client has left, and is answered under its id.
 #[derive(Clone)]
 pub(super) struct IdInUse {
-    _held: Arc<Held>,
+    _held: Arc<HeldId>,
 }
 
-struct Held {
+struct HeldId {
     key: Key,
     all: IdsInUse,
 }
@@ -32,11 +32,11 @@ impl IdsInUse {
     pub(super) fn take(&self, session: &HeaderValue, id: &RequestId) -> Option<IdInUse> {
         let key = (session.clone(), id.clone());
         let is_free = self.0.lock().insert(key.clone());
-        is_free.then(|| IdInUse { _held: Arc::new(Held { key, all: self.clone() }) })
+        is_free.then(|| IdInUse { _held: Arc::new(HeldId { key, all: self.clone() }) })
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldId {
     fn drop(&mut self) {
         self.all.0.lock().remove(&self.key);
     }

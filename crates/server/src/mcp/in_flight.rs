@@ -21,13 +21,13 @@ const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// What has been read and not been answered.
 #[derive(Default)]
 pub(super) struct InFlight {
-    state: Mutex<State>,
+    state: Mutex<InFlightState>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct State {
-    requests: HashMap<RequestId, Request>,
+struct InFlightState {
+    requests: HashMap<RequestId, InFlightRequest>,
     bytes: usize,
     /// Errors on their way out that answer no request.
     refusals: usize,
@@ -39,7 +39,7 @@ struct State {
 
 /// What is to be known of a request before it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RequestKind {
     Call,
     /// Settles what later answers look like.
     Handshake,
@@ -47,23 +47,23 @@ pub(super) enum Kind {
     Stream,
 }
 
-struct Request {
+struct InFlightRequest {
     /// Its own length.
     bytes: usize,
-    kind: Kind,
+    kind: RequestKind,
     lease: Lease,
 }
 
 impl InFlight {
     /// Takes a request in; `false` when its id is still in use.
-    pub(super) fn begin(&self, id: &RequestId, bytes: usize, kind: Kind, lease: Lease) -> bool {
+    pub(super) fn begin(&self, id: &RequestId, bytes: usize, kind: RequestKind, lease: Lease) -> bool {
         let mut state = self.lock();
         if state.requests.contains_key(id) {
             return false;
         }
-        state.requests.insert(id.clone(), Request { bytes, kind, lease });
+        state.requests.insert(id.clone(), InFlightRequest { bytes, kind, lease });
         state.bytes += bytes;
-        if kind == Kind::Handshake {
+        if kind == RequestKind::Handshake {
             state.handshake = Some(id.clone());
         }
         true
@@ -146,13 +146,13 @@ impl InFlight {
     /// Waits until everything is answered.
     pub(super) async fn idle(&self) {
         self.until(|state| {
-            let waits = state.requests.values().any(|request| request.kind != Kind::Stream);
+            let waits = state.requests.values().any(|request| request.kind != RequestKind::Stream);
             !waits && state.refusals == 0 && state.batch.is_none()
         })
         .await;
     }
 
-    async fn until(&self, reached: impl Fn(&State) -> bool) {
+    async fn until(&self, reached: impl Fn(&InFlightState) -> bool) {
         loop {
             // Made before the look, so that a change right after it is not missed.
             let changed = self.changed.notified();
@@ -163,7 +163,7 @@ impl InFlight {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, InFlightState> {
         self.state.lock()
     }
 }
@@ -179,7 +179,7 @@ mod tests {
             (InFlight::default(), CallOrder::default(), ResponseBudget::new(10), RequestId::Number(1));
         let admit = |writes| {
             let lease = Lease::in_order(&order, None, Some(order.queue(writes)));
-            assert!(in_flight.begin(&id, 0, Kind::Call, lease.clone()));
+            assert!(in_flight.begin(&id, 0, RequestKind::Call, lease.clone()));
             lease
         };
         let first = admit(true);

@@ -8,7 +8,7 @@ use rmcp::model::{ErrorData, Tool};
 
 use super::answer::describe;
 use super::instructions;
-use super::notices::{Listening, Notices};
+use super::notices::{ChangeFeed, ChangeNotices};
 use crate::service::{CallError, Service};
 
 /// One vault behind MCP. Cheap to clone; all clones are the same server.
@@ -18,18 +18,18 @@ pub(crate) struct McpServer(Arc<McpServerState>);
 struct McpServerState {
     service: Arc<Service>,
     shown: RwLock<Arc<ShownTools>>,
-    notices: Arc<Notices>,
+    notices: Arc<ChangeNotices>,
 }
 
 /// The tools that are offered, as clients are shown them.
 struct ShownTools {
     offer: Arc<Offer>,
-    to_writers: Listed,
-    to_readers: Listed,
+    to_writers: ToolList,
+    to_readers: ToolList,
 }
 
 /// Tools with their texts, which name no tool that is not among them.
-struct Listed {
+struct ToolList {
     instructions: String,
     accesses: Vec<Access>,
     /// For clients of each generation.
@@ -39,15 +39,15 @@ struct Listed {
 
 impl ShownTools {
     fn of(offer: Arc<Offer>) -> Self {
-        Self { to_writers: Listed::of(&offer), to_readers: Listed::of(&offer.reading()), offer }
+        Self { to_writers: ToolList::of(&offer), to_readers: ToolList::of(&offer.reading()), offer }
     }
 
-    fn to(&self, may_write: bool) -> &Listed {
+    fn to(&self, may_write: bool) -> &ToolList {
         if may_write { &self.to_writers } else { &self.to_readers }
     }
 }
 
-impl Listed {
+impl ToolList {
     fn of(offer: &Offer) -> Self {
         Self {
             instructions: instructions::for_tools(offer.tools()),
@@ -73,7 +73,7 @@ impl From<CallError> for ErrorData {
 
 impl McpServer {
     pub(crate) fn new(service: Arc<Service>) -> Self {
-        let notices = Arc::<Notices>::default();
+        let notices = Arc::<ChangeNotices>::default();
         let teller = notices.clone();
         service.vault().on_change(Box::new(move |change| teller.tell(change)));
         let shown = RwLock::new(Arc::new(ShownTools::of(service.vault().offer())));
@@ -109,7 +109,7 @@ impl McpServer {
     }
 
     /// Hears of changes from now on.
-    pub(super) fn listen(&self) -> Listening {
+    pub(super) fn listen(&self) -> ChangeFeed {
         self.0.notices.listen()
     }
 }

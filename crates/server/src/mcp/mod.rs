@@ -1,6 +1,6 @@
 //! The MCP front door: the only room that names the MCP library.
 //!
-//! A line of bytes becomes a checked message ([`lines`], [`message`]), the library's loop hands it to a [`Connection`],
+//! A line of bytes becomes a checked message ([`lines`], [`message`]), the library's loop hands it to a [`McpConnection`],
 //! and the answer goes back out as a line ([`transport`]). Both protocol generations are spoken on the same stream: one
 //! with a handshake, and one where every request says what it is.
 //!
@@ -43,7 +43,7 @@ pub(crate) use http_requests::InsufficientScope;
 pub(crate) use mcp_server::McpServer;
 pub(crate) use rmcp::transport::stdio_pipes;
 
-use connection::Connection;
+use connection::McpConnection;
 use http_ids::IdsInUse;
 use http_requests::HttpRequests;
 use http_sessions::OwnedSessions;
@@ -75,7 +75,7 @@ where
     let transport = LineTransport::new(server.service().clone(), reader, writer, ending.clone());
     let (given_up, ignored) = (transport.given_up(), transport.ignored());
     // Not the library's own handshake: it turns away every call that comes before `initialize`.
-    let running = serve_directly(Connection::over_stream(server), transport, None);
+    let running = serve_directly(McpConnection::over_stream(server), transport, None);
     let mut finished = std::pin::pin!(running.waiting());
     let reason = tokio::select! {
         reason = &mut finished => reason?,
@@ -109,7 +109,7 @@ pub(crate) fn http_routes(server: McpServer) -> axum::Router {
         .disable_allowed_hosts()
         .disable_allowed_origins();
     let service = server.service().clone();
-    let connect = move || Ok(Connection::over_http(server.clone()));
+    let connect = move || Ok(McpConnection::over_http(server.clone()));
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.completed_cache_ttl = RESUME_GRACE;
     let sessions = Arc::new(sessions);

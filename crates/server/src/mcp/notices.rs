@@ -25,31 +25,31 @@ const GATHER: Duration = Duration::from_millis(100);
 const MAX_FOLLOWED: usize = 1000;
 
 /// Tells everyone.
-pub(super) struct Notices(broadcast::Sender<Arc<Change>>);
+pub(super) struct ChangeNotices(broadcast::Sender<Arc<Change>>);
 
-impl Default for Notices {
+impl Default for ChangeNotices {
     fn default() -> Self {
         Self(broadcast::Sender::new(QUEUED))
     }
 }
 
-impl Notices {
+impl ChangeNotices {
     /// Passes a change on, if anybody listens.
     pub(super) fn tell(&self, change: Change) {
         // An error is that nobody listens.
         drop(self.0.send(Arc::new(change)));
     }
 
-    pub(super) fn listen(&self) -> Listening {
-        Listening(self.0.subscribe())
+    pub(super) fn listen(&self) -> ChangeFeed {
+        ChangeFeed(self.0.subscribe())
     }
 }
 
 /// The notes a client follows, under the addresses it gave for them.
 #[derive(Default)]
-pub(super) struct Followed(Mutex<HashMap<NoteId, Vec<String>>>);
+pub(super) struct FollowedNotes(Mutex<HashMap<NoteId, Vec<String>>>);
 
-impl Followed {
+impl FollowedNotes {
     /// Those of some addresses that can be followed together.
     pub(super) fn acceptable(uris: Vec<String>) -> Vec<String> {
         uris.into_iter().filter(|uri| Registry::note_of_resource(uri).is_some()).take(MAX_FOLLOWED).collect()
@@ -94,11 +94,11 @@ impl Followed {
 }
 
 /// What a listener has not been told yet.
-pub(super) struct Listening(broadcast::Receiver<Arc<Change>>);
+pub(super) struct ChangeFeed(broadcast::Receiver<Arc<Change>>);
 
-impl Listening {
+impl ChangeFeed {
     /// Tells a client of the older generation: of the lists in any case, of notes that it follows.
-    pub(super) async fn tell_peer(mut self, peer: Peer<RoleServer>, followed: Arc<Followed>) {
+    pub(super) async fn tell_peer(mut self, peer: Peer<RoleServer>, followed: Arc<FollowedNotes>) {
         while let Some(gathered) = self.gather().await {
             let mut told = Ok(());
             if gathered.tools {
@@ -117,7 +117,7 @@ impl Listening {
     }
 
     /// Tells a client of the newer generation what it asked to be told.
-    pub(super) async fn tell_sink(mut self, sink: &SubscriptionSink, followed: &Followed) {
+    pub(super) async fn tell_sink(mut self, sink: &SubscriptionSink, followed: &FollowedNotes) {
         let wants_list = sink.accepted().resources_list_changed == Some(true);
         let wants_tools = sink.accepted().tools_list_changed == Some(true);
         while let Some(gathered) = self.gather().await {
@@ -169,7 +169,7 @@ mod tests {
 
     #[tokio::test]
     async fn changes_that_never_pause_are_told_all_the_same() {
-        let notices = Arc::<Notices>::default();
+        let notices = Arc::<ChangeNotices>::default();
         let mut listening = notices.listen();
         let busy = tokio::spawn(async move {
             loop {

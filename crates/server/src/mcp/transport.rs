@@ -25,7 +25,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
 use super::batch::Batch;
-use super::in_flight::{InFlight, Kind};
+use super::in_flight::{InFlight, RequestKind};
 use super::lines::{Line, LineReader, MAX_LINE_BYTES};
 use super::message::{self, Incoming, Refusal};
 use super::request_id;
@@ -46,7 +46,7 @@ const CLOSE_GRACE: Duration = Duration::from_millis(500);
 /// One client's stream.
 pub(super) struct LineTransport<R, W> {
     lines: LineReader<R>,
-    output: Output<W>,
+    output: LineOutput<W>,
     /// Messages of a batch that are yet to be handed over.
     waiting: VecDeque<Box<ClientJsonRpcMessage>>,
     /// Set once nothing more will be read: calls in flight have until then.
@@ -59,7 +59,7 @@ pub(super) struct LineTransport<R, W> {
 }
 
 /// The way out, shared by all answers.
-struct Output<W> {
+struct LineOutput<W> {
     writer: Arc<Mutex<W>>,
     in_flight: Arc<InFlight>,
     /// Whether the handshake settled on the one version that has batches.
@@ -68,7 +68,7 @@ struct Output<W> {
     ending: watch::Sender<bool>,
 }
 
-impl<W> Clone for Output<W> {
+impl<W> Clone for LineOutput<W> {
     fn clone(&self) -> Self {
         Self {
             writer: self.writer.clone(),
@@ -88,7 +88,7 @@ where
         let writer = Arc::new(Mutex::new(writer));
         Self {
             lines: LineReader::new(reader),
-            output: Output { writer, in_flight: Arc::default(), takes_batches: Arc::default(), ending },
+            output: LineOutput { writer, in_flight: Arc::default(), takes_batches: Arc::default(), ending },
             waiting: VecDeque::new(),
             deadline: None,
             given_up: watch::Sender::new(false),
@@ -150,9 +150,9 @@ where
         match &mut **message {
             JsonRpcMessage::Request(request) => {
                 let kind = match request.request {
-                    ClientRequest::InitializeRequest(_) => Kind::Handshake,
-                    ClientRequest::SubscriptionsListenRequest(_) => Kind::Stream,
-                    _ => Kind::Call,
+                    ClientRequest::InitializeRequest(_) => RequestKind::Handshake,
+                    ClientRequest::SubscriptionsListenRequest(_) => RequestKind::Stream,
+                    _ => RequestKind::Call,
                 };
                 let lease = self.lease(&request.request);
                 request.request.extensions_mut().insert(lease.clone());
@@ -282,7 +282,7 @@ where
     }
 }
 
-impl<W: AsyncWrite + Send + Unpin + 'static> Output<W> {
+impl<W: AsyncWrite + Send + Unpin + 'static> LineOutput<W> {
     /// Answers a line that is no message, or several. On a task of its own, since [`LineTransport::receive`] may be dropped.
     fn refuse(&self, refusals: Vec<Refusal>) {
         self.in_flight.begin_refusal();

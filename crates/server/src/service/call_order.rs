@@ -16,34 +16,38 @@ use tokio::task::coop::unconstrained;
 pub(crate) struct CallOrder(Arc<RwLock<()>>);
 
 /// A place in the queue. Dropped, it is free, and those behind move up.
-pub(crate) struct Place(Pin<Box<dyn Future<Output = Turn> + Send>>);
+pub(crate) struct QueuedCall(Pin<Box<dyn Future<Output = CallTurn> + Send>>);
 
 /// The right to run. Held until the work is done, even if the call was cancelled.
 #[expect(dead_code, reason = "they are held, not looked at")]
-pub(crate) enum Turn {
+pub(crate) enum CallTurn {
     Reading(OwnedRwLockReadGuard<()>),
     Writing(OwnedRwLockWriteGuard<()>),
 }
 
 impl CallOrder {
     /// Takes the next place.
-    pub(crate) fn queue(&self, writes: bool) -> Place {
+    pub(crate) fn queue(&self, writes: bool) -> QueuedCall {
         let lock = self.0.clone();
         let turn = async move {
-            if writes { Turn::Writing(lock.write_owned().await) } else { Turn::Reading(lock.read_owned().await) }
+            if writes {
+                CallTurn::Writing(lock.write_owned().await)
+            } else {
+                CallTurn::Reading(lock.read_owned().await)
+            }
         };
         // The place is given at the first poll, which is here; not even a task that has worked for long is sent away then.
-        let mut turn: Pin<Box<dyn Future<Output = Turn> + Send>> = Box::pin(unconstrained(turn));
+        let mut turn: Pin<Box<dyn Future<Output = CallTurn> + Send>> = Box::pin(unconstrained(turn));
         match turn.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(turn) => Place(Box::pin(std::future::ready(turn))),
-            Poll::Pending => Place(turn),
+            Poll::Ready(turn) => QueuedCall(Box::pin(std::future::ready(turn))),
+            Poll::Pending => QueuedCall(turn),
         }
     }
 }
 
-impl Place {
+impl QueuedCall {
     /// Waits until it is this one's turn.
-    pub(crate) async fn turn(self) -> Turn {
+    pub(crate) async fn turn(self) -> CallTurn {
         self.0.await
     }
 }
@@ -57,19 +61,19 @@ mod tests {
     use super::*;
 
     /// Whether the turn has come. A place that waits is given back.
-    async fn has_come(place: Place) -> Result<Turn, Place> {
+    async fn has_come(place: QueuedCall) -> Result<CallTurn, QueuedCall> {
         let mut waiting = place.0;
         match tokio::time::timeout(Duration::from_millis(20), &mut waiting).await {
             Ok(turn) => Ok(turn),
-            Err(_) => Err(Place(waiting)),
+            Err(_) => Err(QueuedCall(waiting)),
         }
     }
 
-    async fn comes(place: Place) -> Turn {
+    async fn comes(place: QueuedCall) -> CallTurn {
         has_come(place).await.unwrap_or_else(|_| panic!("it still waits"))
     }
 
-    async fn waits(place: Place) -> Place {
+    async fn waits(place: QueuedCall) -> QueuedCall {
         has_come(place).await.err().expect("it waits")
     }
 

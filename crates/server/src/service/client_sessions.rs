@@ -26,14 +26,14 @@ pub(crate) struct ClientSessions {
 
 #[derive(Default)]
 struct Callers {
-    known: HashMap<Arc<str>, Recent>,
+    known: HashMap<Arc<str>, CallerSessions>,
     /// Counts what was asked for, to tell who was heard of last.
     asked: u64,
 }
 
 /// The sessions of one caller, the latest used last. How long a name is the caller has bounded.
 #[derive(Default)]
-struct Recent {
+struct CallerSessions {
     sessions: VecDeque<(String, Arc<Session>)>,
     asked: u64,
 }
@@ -64,7 +64,7 @@ impl Callers {
     }
 }
 
-impl Recent {
+impl CallerSessions {
     fn of(&mut self, client: &str) -> Arc<Session> {
         let place = self.sessions.iter().position(|(name, _)| name == client);
         let known = place.and_then(|place| self.sessions.remove(place));

@@ -15,23 +15,23 @@ use super::IndexProgress;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
-pub(super) struct LastProgress(Arc<Last>);
+pub(super) struct LastProgress(Arc<LastProgressState>);
 
-struct Last {
+struct LastProgressState {
     known: Mutex<IndexProgress>,
     is_asking: AtomicBool,
 }
 
-impl Default for Last {
+impl Default for LastProgressState {
     fn default() -> Self {
         Self { known: Mutex::new(IndexProgress { files: 0, is_over: false }), is_asking: AtomicBool::new(false) }
     }
 }
 
 /// That it is being asked.
-struct Asking(Arc<Last>);
+struct ProgressQuery(Arc<LastProgressState>);
 
-impl Drop for Asking {
+impl Drop for ProgressQuery {
     fn drop(&mut self) {
         self.0.is_asking.store(false, Ordering::SeqCst);
     }
@@ -41,7 +41,7 @@ impl LastProgress {
     /// What asking says, or what was known last where that takes too long or is under way already.
     pub(super) async fn or(&self, ask: impl FnOnce() -> IndexProgress + Send + 'static) -> IndexProgress {
         if !self.0.is_asking.swap(true, Ordering::SeqCst) {
-            let asking = Asking(self.0.clone());
+            let asking = ProgressQuery(self.0.clone());
             let asked = tokio::task::spawn_blocking(move || {
                 let progress = ask();
                 *asking.0.known.lock() = progress;

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::FoundTool;
-use super::call_order::{CallOrder, Place};
+use super::call_order::{CallOrder, QueuedCall};
 use super::response_budget::ResponseBytes;
 
 /// A request of at most this size counts only against its own client, so that large requests of some clients do not keep
@@ -24,7 +24,7 @@ struct Holdings {
     tool: Option<FoundTool>,
     order: Option<CallOrder>,
     /// The place in the order, until its turn has come.
-    place: Option<Place>,
+    place: Option<QueuedCall>,
     request_size: usize,
     request: Vec<OwnedSemaphorePermit>,
     response: Vec<ResponseBytes>,
@@ -34,7 +34,7 @@ struct Holdings {
 
 impl Lease {
     /// For a request on a stream, whose calls run in order. Without a place, none is expected to run on a worker.
-    pub(crate) fn in_order(order: &CallOrder, tool: Option<FoundTool>, place: Option<Place>) -> Self {
+    pub(crate) fn in_order(order: &CallOrder, tool: Option<FoundTool>, place: Option<QueuedCall>) -> Self {
         Self::of(Holdings { tool, order: Some(order.clone()), place, ..Holdings::default() })
     }
 
@@ -54,7 +54,7 @@ impl Lease {
 
     /// The place in the order; `None` where calls have no order. A request without one takes the last place and counts as
     /// a write.
-    pub(crate) fn place(&self) -> Option<Place> {
+    pub(crate) fn place(&self) -> Option<QueuedCall> {
         let mut holdings = self.0.lock();
         holdings.place.take().or_else(|| Some(holdings.order.as_ref()?.queue(true)))
     }

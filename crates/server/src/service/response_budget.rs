@@ -67,7 +67,7 @@ impl ResponseBudget {
         if self.has_room() {
             return;
         }
-        let _waits = Waits::new(&self.wakeup.waiting);
+        let _waits = WaitingCall::new(&self.wakeup.waiting);
         loop {
             let mut changed = std::pin::pin!(self.wakeup.changed.notified());
             // Before the look, so that a change right after it is not missed.
@@ -85,16 +85,16 @@ impl ResponseBudget {
 }
 
 /// Counts one who waits, until it is dropped: also when the call is called off.
-struct Waits<'a>(&'a AtomicUsize);
+struct WaitingCall<'a>(&'a AtomicUsize);
 
-impl<'a> Waits<'a> {
+impl<'a> WaitingCall<'a> {
     fn new(waiting: &'a AtomicUsize) -> Self {
         waiting.fetch_add(1, Ordering::AcqRel);
         Self(waiting)
     }
 }
 
-impl Drop for Waits<'_> {
+impl Drop for WaitingCall<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }

@@ -12,10 +12,10 @@ use std::time::Duration;
 const BUCKETS: [f64; 13] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 
 /// The calls of every tool.
-pub(super) struct ToolMeter(BTreeMap<&'static str, Calls>);
+pub(super) struct ToolMeter(BTreeMap<&'static str, ToolCalls>);
 
 #[derive(Default)]
-struct Calls {
+struct ToolCalls {
     /// Those that fell into each bucket and into none of the ones before; the last has no upper end.
     within: [AtomicU64; BUCKETS.len() + 1],
     total_us: AtomicU64,
@@ -25,7 +25,7 @@ struct Calls {
 impl ToolMeter {
     /// For tools that are there: what else a client calls is its own invention, and would fill the memory.
     pub(super) fn of(tools: impl Iterator<Item = &'static str>) -> Self {
-        Self(tools.map(|tool| (tool, Calls::default())).collect())
+        Self(tools.map(|tool| (tool, ToolCalls::default())).collect())
     }
 
     pub(super) fn called(&self, tool: &str, took: Duration, failed: bool) {

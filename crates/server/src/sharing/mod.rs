@@ -1,38 +1,37 @@
-//! One vault, any number of processes: the first that opens it owns it, the others pass their clients' calls on to it.
+//! One vault, any number of processes: the first process that opens it owns it, the others pass their clients' calls to it.
 //!
-//! Every agent client starts a server of its own on the same folder. They agree by a lock ([`claim`]): who has it opens the
-//! index, watches the files and answers the others ([`host`]) at a socket; who has not, asks there ([`link`]). When the
-//! owner ends, by its client's leaving or by being killed, the system lets go of the lock and closes the connections; the
-//! others see it at once, one of them gets the lock, and the calls that were under way are asked again, of the new owner
-//! or of oneself ([`place`], [`seat`]). An owner sees to it that it stays the only one ([`guard`]). A call carries a key that
-//! the stores remember together with what it did, so it is carried out once however often it is asked.
+//! Every agent client starts its own server on the same folder. The process that holds a lock ([`owner_lock`]) is the owner:
+//! it opens the index, watches the files and answers the others at a socket ([`owner_server`], [`owner_client`]). When the
+//! owner exits or is killed, the system releases the lock and closes the connections. The others notice at once, one of them
+//! gets the lock, and calls without a response are sent again ([`ownership`], [`shared_vault`]). The owner checks that its
+//! lock and socket are still there ([`owner_guard`]). A call carries a key that the stores keep together with its effect, so
+//! it takes effect once, however often it is sent.
 //!
-//! Why no process of its own in the background: nothing would tell it when it is no longer needed, or which of two
-//! versions should run, and a program that stays behind when its user has left is what people complain of. The price is a
-//! warm start, of some tens of milliseconds, when an owner leaves.
+//! There is no background daemon: nothing would tell it when to exit or which of two versions should run, and processes left
+//! behind are a frequent complaint. The price is a warm start of some tens of milliseconds when an owner exits.
 
-mod claim;
-mod guard;
-mod host;
-mod hosted;
-mod link;
-mod pass_on;
-mod place;
-mod porch;
-mod seat;
-mod turns;
+mod concurrency_limit;
+mod owner_client;
+mod owner_guard;
+mod owner_lock;
+mod owner_server;
+mod ownership;
+mod pending_handshakes;
+mod run_in_owner;
+mod shared_vault;
+mod temporary_owner;
 mod wire;
 
 use quipu_core::RequestKey;
 use quipu_core::ports::{Clock, SystemClock};
 
-pub use claim::{Card, Claim, Hold};
-pub use hosted::Hosted;
-pub use pass_on::{Again, Errand, Passed, Wait, pass_on};
-pub use seat::{Seat, SeatOptions};
-pub use wire::{Looks, Printed};
+pub use owner_lock::{OwnerInfo, OwnerLock, OwnerMode};
+pub use run_in_owner::{CommandOutcome, OwnerCommand, Retry, WaitPolicy, run_in_owner};
+pub use shared_vault::{SharedVault, SharedVaultOptions};
+pub use temporary_owner::TemporaryOwner;
+pub use wire::{CommandOutput, TerminalStyle};
 
-/// A key that no other call of any process has.
+/// A key that is unique among all calls of all processes.
 pub fn new_key() -> RequestKey {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the system has random numbers");

@@ -1,5 +1,5 @@
-//! What two processes of this program say to each other about one vault: a length, then that much JSON, one question and
-//! one answer at a time. Only the first exchange, [`Hello`] and [`Welcome`], must be understood by every version.
+//! The protocol between two processes of this program that share a vault: a length, then that many bytes of JSON, one request
+//! and one response at a time. Only the handshake, [`Hello`] and [`Welcome`], must be understood by every version.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,23 +16,22 @@ use serde_json::Value;
 
 use crate::service::{Change, IndexProgress};
 
-/// The way of speaking. Processes that differ in it cannot work together.
+/// The protocol version. Processes of different versions cannot share a vault.
 pub(super) const WIRE: u32 = 1;
 
-/// How often an owner says that it is still there, to those who stay. One that is silent for some of these is stopped or
-/// hangs, and is not waited for.
+/// How often an owner sends a heartbeat to its subscribers, and after which silence it counts as stopped or hanging.
 pub(super) const HEARTBEAT: Duration = Duration::from_millis(500);
-pub(super) const SILENCE: Duration = Duration::from_secs(3);
+pub(super) const OWNER_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Above the longest answer of any tool, and the longest line a client may send.
+/// Above the longest response of any tool, and the longest line a client may send.
 const MAX_FRAME: u32 = 256 << 20;
 
-/// Who calls.
+/// The first message of the connecting process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub(super) wire: u32,
     pub(super) version: String,
-    /// Names the process, for as long as it lives.
+    /// Identifies the process.
     pub(super) process: String,
     /// What the connection is for.
     pub(super) purpose: Purpose,
@@ -42,22 +41,24 @@ pub(super) struct Hello {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Purpose {
-    /// One question after the other.
-    Asking,
-    /// Only the owner speaks, of changes; its end is the end of either process.
-    Staying {
-        /// Whether the vault's files are to be watched.
+    /// One request after the other.
+    #[serde(rename = "asking")]
+    Requests,
+    /// Only the owner sends, changes and heartbeats. The connection ends when either process exits.
+    #[serde(rename = "staying")]
+    Subscription {
+        /// Whether the owner must watch the files.
         watch_files: bool,
     },
 }
 
-/// Who answers.
+/// The owner's answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Welcome {
     pub(super) wire: u32,
     pub(super) version: String,
     pub(super) pid: u32,
-    /// Which vault: see [`super::claim::identity`].
+    /// Which vault: see [`super::owner_lock::identity`].
     #[serde(default)]
     pub(super) vault: (u64, u64),
     /// The names of the vault's tools.
@@ -65,16 +66,17 @@ pub(super) struct Welcome {
     pub(super) tools: Vec<String>,
 }
 
-/// What a process that passes its client's wishes on may ask.
+/// A request to the owner.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Question<'a> {
-    /// Borrowed by the sender, which may have to ask again: arguments can be megabytes.
-    Call {
+pub(super) enum OwnerRequest<'a> {
+    /// The sender borrows the arguments, which can be megabytes: it may have to send them again.
+    #[serde(rename = "call")]
+    CallTool {
         key: String,
         tool: String,
         arguments: Cow<'a, Value>,
-        session: SessionHere,
+        session: SessionState,
     },
     Resources {
         cursor: Option<String>,
@@ -82,7 +84,7 @@ pub(super) enum Question<'a> {
     },
     ReadResource {
         uri: String,
-        session: SessionHere,
+        session: SessionState,
     },
     CompleteNoteId {
         typed: String,
@@ -92,57 +94,60 @@ pub(super) enum Question<'a> {
     IndexProgress,
     Command {
         command: Value,
-        looks: Looks,
+        #[serde(rename = "looks")]
+        style: TerminalStyle,
     },
 }
 
-/// How the terminal of a command looks.
+/// Whether a command may use colours.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub struct Looks {
+pub struct TerminalStyle {
     pub colour_stdout: bool,
     pub colour_stderr: bool,
 }
 
-/// What is answered, and what became of the session meanwhile.
+/// A response, and what changed in the session meanwhile.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Answered {
-    pub(super) answer: Answer,
+pub(super) struct ResponseMessage {
+    pub(super) answer: OwnerResponse,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) session: Option<Changes>,
+    pub(super) session: Option<SessionDelta>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Answer {
-    Called(ToolResponse),
+pub(super) enum OwnerResponse {
+    #[serde(rename = "called")]
+    Tool(ToolResponse),
     Resources(Result<ResourcePage, ToolError>),
     Resource(Result<Option<ResourceText>, ToolError>),
     Completion(Completion),
     #[serde(rename = "reading")]
     IndexProgress(IndexProgress),
-    Command(Printed),
-    /// The session is not known here: say all of it.
-    WhoAreYou,
-    /// There is none, and asking again would give no other.
+    Command(CommandOutput),
+    /// The session is not known here: send all of it.
+    #[serde(rename = "who_are_you")]
+    UnknownSession,
+    /// The request failed, and a retry would not help.
     Failed(String),
 }
 
-/// [`Change`] as JSON: what an owner says, unasked, to whoever stays.
+/// [`Change`] as JSON: what an owner sends to its subscribers.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Notice {
+pub(super) struct ChangeNotice {
     listing: bool,
     notes: Option<Vec<String>>,
 }
 
-impl From<Change> for Notice {
+impl From<Change> for ChangeNotice {
     /// The tools of an owner never change.
     fn from(Change { listing, notes, tools: _ }: Change) -> Self {
         Self { listing, notes: notes.map(|notes| notes.iter().map(ToString::to_string).collect()) }
     }
 }
 
-impl From<Notice> for Change {
-    fn from(Notice { listing, notes }: Notice) -> Self {
+impl From<ChangeNotice> for Change {
+    fn from(ChangeNotice { listing, notes }: ChangeNotice) -> Self {
         // Spelled as they came: two files may differ only in case. An id that cannot be read may be any note.
         let exact = |id: &String| VaultPath::parse(id).ok().map(|path| NoteId::exact(&path));
         let notes = notes.and_then(|notes| notes.iter().map(exact).collect());
@@ -150,24 +155,24 @@ impl From<Notice> for Change {
     }
 }
 
-/// What a command printed, and how it ended.
+/// The output of a command, and its exit code.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Printed {
+pub struct CommandOutput {
     pub stdout: String,
     pub stderr: String,
     pub code: u8,
 }
 
-impl Printed {
-    /// What a command prints that fails.
+impl CommandOutput {
+    /// The output of a command that fails.
     pub(super) fn error(message: &str) -> Self {
         Self { stdout: String::new(), stderr: format!("error: {message}\n"), code: 1 }
     }
 }
 
 impl Welcome {
-    /// That this process cannot share a vault with the one that says this.
-    pub(super) fn is_a_stranger(&self) -> String {
+    /// The error for a process of another version.
+    pub(super) fn other_version_message(&self) -> String {
         let Self { pid, version, .. } = self;
         format!(
             "the vault is open in process {pid} of quipu {version}, with which this one, {}, cannot share it; end the \
@@ -177,21 +182,21 @@ impl Welcome {
     }
 }
 
-/// A session, as far as the process at the other end must be told of it.
+/// A session, as far as the owner must know it.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct SessionHere {
+pub(super) struct SessionState {
     pub(super) number: u64,
     pub(super) client: String,
-    /// The edition of the owner's copy that was last heard of.
+    /// The edition of the owner's copy in the last response.
     pub(super) known: u64,
     /// All of it, for an owner that has no copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) whole: Option<Changes>,
+    pub(super) whole: Option<SessionDelta>,
 }
 
 /// [`SessionChanges`] as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Changes {
+pub(super) struct SessionDelta {
     pub(super) edition: u64,
     /// Path, version in hexadecimal and whether it was whole.
     shown: Vec<(String, Option<(String, bool)>)>,
@@ -199,15 +204,15 @@ pub(super) struct Changes {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     parts: Vec<(String, Vec<(usize, usize)>)>,
     /// Outer: whether it changed. Inner: whether there is one.
-    context: Option<Context>,
+    context: Option<ContextDelta>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Context {
+struct ContextDelta {
     entity: Option<i64>,
 }
 
-impl Changes {
+impl SessionDelta {
     /// What came to a session since an edition of it.
     pub(super) fn of(session: &Session, since: u64) -> Self {
         let SessionChanges { edition, shown, context } = session.changes_since(since);
@@ -229,7 +234,7 @@ impl Changes {
             edition,
             shown: shown.collect(),
             parts,
-            context: context.map(|entity| Context { entity: entity.map(|id| id.0) }),
+            context: context.map(|entity| ContextDelta { entity: entity.map(|id| id.0) }),
         }
     }
 
@@ -322,21 +327,21 @@ mod tests {
     #[test]
     fn a_message_arrives_as_it_was_sent() {
         let mut stream = Vec::new();
-        let question = Question::CompleteNoteId { typed: "ümläut/".into(), limit: 7 };
+        let question = OwnerRequest::CompleteNoteId { typed: "ümläut/".into(), limit: 7 };
         send(&mut stream, &question).unwrap();
         send(&mut stream, &question).unwrap();
         let mut stream = stream.as_slice();
         for _ in 0..2 {
-            let received: Question = receive(&mut stream).unwrap().unwrap();
+            let received: OwnerRequest = receive(&mut stream).unwrap().unwrap();
             assert_eq!(format!("{received:?}"), format!("{question:?}"));
         }
-        assert!(receive::<Question>(&mut stream).unwrap().is_none());
+        assert!(receive::<OwnerRequest>(&mut stream).unwrap().is_none());
     }
 
     #[test]
     fn what_is_no_message_is_an_error_and_takes_no_memory() {
         for bytes in [&b"GET / HTTP/1.1\r\n"[..], &[1, 0], &[9, 0, 0, 0, b'{'], &[2, 0, 0, 0, b'{', b'{']] {
-            assert!(receive::<Question>(&mut &bytes[..]).is_err(), "{bytes:?}");
+            assert!(receive::<OwnerRequest>(&mut &bytes[..]).is_err(), "{bytes:?}");
         }
     }
 
@@ -345,9 +350,9 @@ mod tests {
         let exact = |path: &str| NoteId::exact(&VaultPath::parse(path).unwrap());
         let twins = vec![exact("Moloch.md"), exact("moloch.md")];
         let change = Change { listing: false, notes: Some(twins), tools: false };
-        let sent = serde_json::to_string(&Notice::from(change.clone())).unwrap();
-        assert_eq!(Change::from(serde_json::from_str::<Notice>(&sent).unwrap()), change);
-        let unreadable = Notice { listing: false, notes: Some(vec!["a.md".into(), "../b.md".into()]) };
+        let sent = serde_json::to_string(&ChangeNotice::from(change.clone())).unwrap();
+        assert_eq!(Change::from(serde_json::from_str::<ChangeNotice>(&sent).unwrap()), change);
+        let unreadable = ChangeNotice { listing: false, notes: Some(vec!["a.md".into(), "../b.md".into()]) };
         assert_eq!(Change::from(unreadable).notes, None, "any note may have changed");
     }
 
@@ -369,9 +374,9 @@ mod tests {
             ],
             context: Some(Some(EntityId(7))),
         });
-        let changes = Changes::of(&session, 0);
+        let changes = SessionDelta::of(&session, 0);
         let json = serde_json::to_string(&changes).unwrap();
-        let there: Changes = serde_json::from_str(&json).unwrap();
+        let there: SessionDelta = serde_json::from_str(&json).unwrap();
         let mut expected = session.changes_since(0);
         let mut arrived = there.into_domain();
         expected.shown.sort_by(|one, other| one.0.cmp(&other.0));

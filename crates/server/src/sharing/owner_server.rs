@@ -1,7 +1,7 @@
-//! The owner's side: answers the other processes that have the vault's clients.
+//! The owner's side of the socket: answers the requests of the other processes.
 //!
-//! A connection carries one question at a time, on a thread of its own; a process with several calls under way opens
-//! several. What is asked is trusted as far as its asker, who is the same user and could open the files itself.
+//! A connection carries one request at a time, on its own thread; a process with several calls opens several connections.
+//! Requests are trusted: they come from the same user, who could open the files directly.
 
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -15,59 +15,59 @@ use parking_lot::{Mutex, MutexGuard};
 use quipu_core::{InvalidKey, Session};
 use rustc_hash::FxHashMap;
 
-use super::claim::{self, FileId};
-use super::porch::Porch;
-use super::turns::{Turn, Turns};
+use super::concurrency_limit::{ConcurrencyLimit, ConcurrencyPermit};
+use super::owner_lock::{self, FileId};
+use super::pending_handshakes::PendingHandshakes;
 use super::wire::{
-    Answer, Answered, Changes, HEARTBEAT, Hello, Notice, Purpose, Question, SessionHere, WIRE, Welcome, receive,
-    receive_frame, send,
+    ChangeNotice, HEARTBEAT, Hello, OwnerRequest, OwnerResponse, Purpose, ResponseMessage, SessionDelta, SessionState,
+    WIRE, Welcome, receive, receive_frame, send,
 };
 use crate::engine::Engine;
 use crate::hang_up;
 use crate::service::Change;
 
-/// Far above what a person's agents open.
+/// Far above what the agents of one user open.
 const MAX_CONNECTIONS: usize = 1024;
 
-/// Questions that are worked on at the same time. More would only take turns.
-const MAX_AT_ONCE: usize = 16;
+/// Requests that run at the same time. More would only wait for each other.
+const MAX_RUNNING: usize = 16;
 
-/// Changes that another process may be behind. Then it is told that anything may have changed.
+/// Changes queued for a subscriber. Above that, it is told that anything may have changed.
 const QUEUED: usize = 64;
 
-/// Copies of sessions that are kept: those of a process that lets many clients in over HTTP add up.
+/// Copies of sessions: a process that serves many clients over HTTP has many.
 const MAX_SESSIONS: usize = 4096;
 
-/// How long another process may take to say who it is: longer than it waits for the answer.
-const GREETING: Duration = Duration::from_secs(3);
+/// How long another process may take for its first message: longer than it waits for the answer.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long the other end may leave an answer unread.
-const READ_PATIENCE: Duration = Duration::from_secs(60);
+/// How long the other end may leave a response unread.
+const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Lets other processes in, for as long as it is there.
-pub(super) struct Host {
-    shared: Arc<Shared>,
+/// Accepts connections of other processes until it is closed.
+pub(super) struct OwnerServer {
+    shared: Arc<OwnerServerState>,
 }
 
-struct Shared {
-    /// `None` once all is over: a connection that nobody closes must not keep the vault open.
+struct OwnerServerState {
+    /// `None` once closed: a connection that stays open must not keep the vault open.
     engine: Mutex<Option<Arc<Engine>>>,
     is_closing: AtomicBool,
     connections: AtomicUsize,
-    porch: Porch,
-    at_work: Turns,
-    /// Answers on their way out.
-    sending: Turns,
-    /// Which vault this is. A lock that was removed is made anew, and is another then.
+    handshakes: PendingHandshakes,
+    running: ConcurrencyLimit,
+    /// Responses that are being sent.
+    sending: ConcurrencyLimit,
+    /// Which vault this is. A deleted lock is recreated, and has another identity then.
     vault: Mutex<FileId>,
-    /// Where others come in. One whose file was removed gives way to another.
+    /// The socket. One whose file was deleted is replaced.
     listener: Mutex<Arc<UnixListener>>,
     sessions: Mutex<FxHashMap<(String, u64), Arc<Session>>>,
-    staying: Mutex<Vec<Staying>>,
+    subscribers: Mutex<Vec<Subscriber>>,
 }
 
-/// Another process that is to be told of changes.
-struct Staying {
+/// Another process that receives changes.
+struct Subscriber {
     connection: u64,
     process: String,
     changes: SyncSender<Change>,
@@ -75,21 +75,21 @@ struct Staying {
     is_behind: Arc<AtomicBool>,
 }
 
-impl Host {
-    /// Starts to let others in.
+impl OwnerServer {
+    /// Starts to accept connections.
     pub(super) fn open(engine: &Arc<Engine>, listener: UnixListener, vault: FileId) -> io::Result<Self> {
         let listener = Arc::new(listener);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(OwnerServerState {
             engine: Mutex::new(Some(engine.clone())),
             is_closing: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
-            porch: Porch::default(),
-            at_work: Turns::of(MAX_AT_ONCE),
-            sending: Turns::of(MAX_CONNECTIONS),
+            handshakes: PendingHandshakes::default(),
+            running: ConcurrencyLimit::of(MAX_RUNNING),
+            sending: ConcurrencyLimit::of(MAX_CONNECTIONS),
             vault: Mutex::new(vault),
             listener: Mutex::new(listener.clone()),
             sessions: Mutex::default(),
-            staying: Mutex::default(),
+            subscribers: Mutex::default(),
         });
         let told = Arc::downgrade(&shared);
         engine.on_change(Box::new(move |change| {
@@ -101,10 +101,10 @@ impl Host {
         Ok(Self { shared })
     }
 
-    /// Lets others in elsewhere from now on; where that fails, all stays as it was.
+    /// Accepts connections at another socket from now on; if that fails, nothing changes.
     pub(super) fn move_to(&self, listener: UnixListener) -> io::Result<()> {
         let listener = Arc::new(listener);
-        // Held meanwhile: the thread that starts here may want to know whether it is still the one.
+        // Locked meanwhile: the new thread may ask whether its socket is still the current one.
         let mut current = self.shared.listener();
         self.shared.clone().start(listener.clone())?;
         let before = std::mem::replace(&mut *current, listener);
@@ -112,40 +112,40 @@ impl Host {
         Ok(())
     }
 
-    pub(super) fn rename(&self, vault: FileId) {
+    pub(super) fn set_vault(&self, vault: FileId) {
         *self.shared.vault.lock() = vault;
     }
 
-    /// Begins nothing new, and waits a moment for what is under way. What is not answered by then is asked again of the
-    /// next owner, by its key, and done once all the same.
+    /// Starts no further request, and waits a moment for those that run. A request without a response is sent again to the
+    /// next owner, which knows by its key whether it took effect.
     pub(super) fn close(self, patience: Duration) {
         self.shared.is_closing.store(true, Ordering::SeqCst);
         let until = Instant::now() + patience;
-        self.shared.at_work.wait_for_rest(until);
-        self.shared.sending.wait_for_rest(until);
-        // Whoever stayed sees the end, and looks for another owner.
-        self.shared.staying().clear();
+        self.shared.running.wait_until_idle(until);
+        self.shared.sending.wait_until_idle(until);
+        // Subscribers see the end of their connection, and look for another owner.
+        self.shared.subscribers().clear();
         wake(&self.shared.listener());
         drop(self.shared.engine.lock().take());
     }
 }
 
-/// Ends the wait of whoever accepts connections there.
+/// Ends the wait of the thread that accepts connections there.
 fn wake(listener: &UnixListener) {
-    // A system that cannot do so leaves one thread waiting, at a socket that nobody finds.
+    // Where the system cannot do so, one thread stays at a socket that has no path.
     let _ = rustix::net::shutdown(listener, rustix::net::Shutdown::Both);
 }
 
-impl Shared {
+impl OwnerServerState {
     fn start(self: Arc<Self>, listener: Arc<UnixListener>) -> io::Result<()> {
-        std::thread::Builder::new().name("share".into()).spawn(move || self.let_in(&listener)).map(drop)
+        std::thread::Builder::new().name("owner-server".into()).spawn(move || self.accept(&listener)).map(drop)
     }
 
     fn listener(&self) -> MutexGuard<'_, Arc<UnixListener>> {
         self.listener.lock()
     }
 
-    fn let_in(self: Arc<Self>, listener: &Arc<UnixListener>) {
+    fn accept(self: Arc<Self>, listener: &Arc<UnixListener>) {
         for stream in listener.incoming() {
             let stream = match stream {
                 Ok(stream) => stream,
@@ -153,7 +153,7 @@ impl Shared {
                     if self.is_closing.load(Ordering::SeqCst) || !Arc::ptr_eq(&self.listener(), listener) {
                         return;
                     }
-                    tracing::warn!(%error, "another process could not be let in");
+                    tracing::warn!(%error, "cannot accept a connection of another process");
                     std::thread::sleep(Duration::from_millis(100));
                     continue;
                 }
@@ -161,33 +161,33 @@ impl Shared {
             if self.is_closing.load(Ordering::SeqCst) {
                 return;
             }
-            if !claim::is_ours(&stream) || self.connections.load(Ordering::SeqCst) >= MAX_CONNECTIONS {
+            if !owner_lock::is_ours(&stream) || self.connections.load(Ordering::SeqCst) >= MAX_CONNECTIONS {
                 continue;
             }
-            let guest = Guest { shared: self.clone() };
+            let peer = PeerConnection { shared: self.clone() };
             self.connections.fetch_add(1, Ordering::SeqCst);
-            // A thread that cannot be had drops the guest: the other end tries again.
-            let _ = std::thread::Builder::new().name("guest".into()).spawn(move || guest.attend(stream));
+            // Without a thread the connection is dropped: the other end retries.
+            let _ = std::thread::Builder::new().name("peer".into()).spawn(move || peer.run(stream));
         }
     }
 
-    fn staying(&self) -> MutexGuard<'_, Vec<Staying>> {
-        self.staying.lock()
+    fn subscribers(&self) -> MutexGuard<'_, Vec<Subscriber>> {
+        self.subscribers.lock()
     }
 
-    /// Registers a process for changes. They are queued until [`Subscription::start`].
-    fn subscribe(&self, connection: u64, process: &str) -> Subscription<'_> {
+    /// Registers a process for changes. They are queued until [`SubscriberGuard::start`].
+    fn subscribe(&self, connection: u64, process: &str) -> SubscriberGuard<'_> {
         let (changes, told) = sync_channel::<Change>(QUEUED);
         let is_behind = Arc::<AtomicBool>::default();
         let missed = is_behind.clone();
-        self.staying().push(Staying { connection, process: process.to_owned(), changes, is_behind });
-        Subscription { shared: self, connection, process: process.to_owned(), queue: Some((told, missed)) }
+        self.subscribers().push(Subscriber { connection, process: process.to_owned(), changes, is_behind });
+        SubscriberGuard { shared: self, connection, process: process.to_owned(), queue: Some((told, missed)) }
     }
 
     fn tell(&self, change: &Change) {
-        for staying in self.staying().iter() {
-            if staying.changes.try_send(change.clone()).is_err() {
-                staying.is_behind.store(true, Ordering::SeqCst);
+        for subscriber in self.subscribers().iter() {
+            if subscriber.changes.try_send(change.clone()).is_err() {
+                subscriber.is_behind.store(true, Ordering::SeqCst);
             }
         }
     }
@@ -202,45 +202,45 @@ impl Shared {
 }
 
 /// The registration of a process for changes. Dropped at the end of its connection.
-struct Subscription<'a> {
-    shared: &'a Shared,
+struct SubscriberGuard<'a> {
+    shared: &'a OwnerServerState,
     connection: u64,
     process: String,
     /// Taken when it starts.
     queue: Option<(Receiver<Change>, Arc<AtomicBool>)>,
 }
 
-impl Subscription<'_> {
+impl SubscriberGuard<'_> {
     /// Sends the changes, on a thread of its own: the writer that makes them does not wait for it.
     fn start(&mut self, mut stream: UnixStream) -> io::Result<()> {
         let Some((told, missed)) = self.queue.take() else { return Ok(()) };
         let sending = std::thread::Builder::new().name("notices".into()).spawn(move || {
             while let Some(change) = next_change(&told, &missed) {
                 // The connection's own thread sees its end.
-                if send(&mut stream, &Notice::from(change)).is_err() {
+                if send(&mut stream, &ChangeNotice::from(change)).is_err() {
                     return;
                 }
             }
-            // The process is gone, or is to look for another owner.
+            // The process has exited, or must look for another owner.
             let _ = stream.shutdown(std::net::Shutdown::Both);
         });
         sending.map(drop)
     }
 }
 
-impl Drop for Subscription<'_> {
+impl Drop for SubscriberGuard<'_> {
     fn drop(&mut self) {
-        let mut staying = self.shared.staying();
-        staying.retain(|staying| staying.connection != self.connection);
+        let mut subscribers = self.shared.subscribers();
+        subscribers.retain(|subscriber| subscriber.connection != self.connection);
         // A process that has reconnected meanwhile goes on with its sessions.
-        if !staying.iter().any(|staying| staying.process == self.process) {
+        if !subscribers.iter().any(|subscriber| subscriber.process == self.process) {
             self.shared.sessions().retain(|(process, _), _| *process != self.process);
         }
     }
 }
 
-/// The next change for a process, or [`Change::NONE`] as a sign of life; `None` when there will be no more. What did not fit
-/// into the queue is told at the next sign of life at the latest, also where the queue was emptied meanwhile.
+/// The next change for a process, or [`Change::NONE`] as a heartbeat; `None` when there will be no more. A change that did not
+/// fit into the queue is reported with the next heartbeat at the latest, even if the queue was emptied meanwhile.
 fn next_change(told: &Receiver<Change>, missed: &AtomicBool) -> Option<Change> {
     let change = match told.recv_timeout(HEARTBEAT) {
         Ok(change) => change,
@@ -250,37 +250,37 @@ fn next_change(told: &Receiver<Change>, missed: &AtomicBool) -> Option<Change> {
     Some(if missed.swap(false, Ordering::SeqCst) { Change::ANY } else { change })
 }
 
-/// One connection.
-struct Guest {
-    shared: Arc<Shared>,
+/// A connection of another process.
+struct PeerConnection {
+    shared: Arc<OwnerServerState>,
 }
 
-impl Drop for Guest {
+impl Drop for PeerConnection {
     fn drop(&mut self) {
         self.shared.connections.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl Guest {
-    fn attend(self, mut stream: UnixStream) {
+impl PeerConnection {
+    fn run(self, mut stream: UnixStream) {
         if let Err(error) = self.converse(&mut stream) {
             tracing::debug!(%error, "a connection of another process ended");
         }
     }
 
     fn converse(&self, stream: &mut UnixStream) -> io::Result<()> {
-        stream.set_write_timeout(Some(READ_PATIENCE))?;
-        stream.set_read_timeout(Some(GREETING))?;
-        let number = self.shared.porch.enter(stream)?;
+        stream.set_write_timeout(Some(SEND_TIMEOUT))?;
+        stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT))?;
+        let number = self.shared.handshakes.add(stream)?;
         let hello = receive::<Hello>(stream);
-        self.shared.porch.leave(number);
+        self.shared.handshakes.remove(number);
         let Some(hello) = hello? else { return Ok(()) };
         let Some(engine) = self.shared.engine() else { return Ok(()) };
         let tools = engine.registry().tools().map(|tool| tool.name.to_owned()).collect();
         drop(engine);
-        // Before the answer: behind it the process relies on being told, and may send calls on another connection.
+        // Before the answer: after it the process relies on changes, and may send calls on another connection.
         let subscription = match hello.purpose {
-            Purpose::Staying { watch_files } if hello.wire == WIRE => {
+            Purpose::Subscription { watch_files } if hello.wire == WIRE => {
                 Some((self.shared.subscribe(number, &hello.process), watch_files))
             }
             _ => None,
@@ -301,88 +301,94 @@ impl Guest {
         stream.set_read_timeout(None)?;
         if let Some((mut subscription, watch_files)) = subscription {
             tracing::info!(version = hello.version, "another process shares the vault");
-            // First: the other end expects signs of life, and what comes next can take a while.
+            // First: the other end expects heartbeats, and what follows can take a while.
             subscription.start(stream.try_clone()?)?;
             if watch_files && let Some(engine) = self.shared.engine() {
                 engine.indexed();
                 engine.watch();
             }
-            return receive::<Question>(stream).map(drop);
+            return receive::<OwnerRequest>(stream).map(drop);
         }
         while let Some(frame) = receive_frame(stream)? {
-            let Some(turn) = self.shared.begin() else { return Ok(()) };
-            // Whoever has gone asks elsewhere, and later than this process knows if it was stopped meanwhile.
+            let Some(permit) = self.shared.begin() else { return Ok(()) };
+            // A process that has disconnected asks elsewhere, perhaps while this process was stopped.
             if hang_up::is_over(&*stream) {
                 return Ok(());
             }
             let Some(engine) = self.shared.engine() else { return Ok(()) };
-            let answered = self.shared.try_answer(&engine, &hello.process, &frame);
+            let response = self.shared.try_answer(&engine, &hello.process, &frame);
             drop(engine);
-            // In this order: whoever closes waits for the one, then for the other.
+            // In this order: `close` waits for the one, then for the other.
             let sending = self.shared.sending.take();
-            // A process that does not read keeps nobody else from working.
-            drop(turn);
-            send(stream, &answered)?;
+            // A process that does not read must not block others.
+            drop(permit);
+            send(stream, &response)?;
             drop(sending);
         }
         Ok(())
     }
 }
 
-impl Shared {
-    /// A turn to work, unless nothing new is begun.
-    fn begin(&self) -> Option<Turn<'_>> {
-        let turn = self.at_work.take();
-        // Looked at behind the turn, which the closing one waits for: so either it sees the turn or this sees the closing.
-        (!self.is_closing.load(Ordering::SeqCst)).then_some(turn)
+impl OwnerServerState {
+    /// A permit to run, unless the server is closing.
+    fn begin(&self) -> Option<ConcurrencyPermit<'_>> {
+        let permit = self.running.take();
+        // Checked after the permit, for which `close` waits: either it sees the permit or this sees the closing.
+        (!self.is_closing.load(Ordering::SeqCst)).then_some(permit)
     }
 
-    /// A question of another version may be none here, and a panic must not be met again and again.
-    fn try_answer(&self, engine: &Engine, process: &str, frame: &[u8]) -> Answered {
-        let failed = |why: String| Answered::plain(Answer::Failed(why));
-        let question = match serde_json::from_slice(frame) {
-            Ok(question) => question,
+    /// A request of another version may be unknown here, and a panic must not be retried.
+    fn try_answer(&self, engine: &Engine, process: &str, frame: &[u8]) -> ResponseMessage {
+        let failed = |why: String| ResponseMessage::plain(OwnerResponse::Failed(why));
+        let request = match serde_json::from_slice(frame) {
+            Ok(request) => request,
             Err(error) => return failed(format!("the process that has this vault open does not understand: {error}")),
         };
-        catch_unwind(AssertUnwindSafe(|| self.answer(engine, process, question))).unwrap_or_else(|_| {
+        catch_unwind(AssertUnwindSafe(|| self.answer(engine, process, request))).unwrap_or_else(|_| {
             tracing::error!("answering another process failed");
             failed("the call failed inside the process that has this vault open; its log says why".to_owned())
         })
     }
 
-    fn answer(&self, engine: &Engine, process: &str, question: Question<'_>) -> Answered {
-        match question {
-            Question::Call { key, tool, arguments, session } => {
-                let Some((copy, known)) = self.session(process, session) else { return Answered::who_are_you() };
-                let Ok(key) = key.parse() else { return Answered::plain(Answer::Failed(InvalidKey.to_string())) };
+    fn answer(&self, engine: &Engine, process: &str, request: OwnerRequest<'_>) -> ResponseMessage {
+        match request {
+            OwnerRequest::CallTool { key, tool, arguments, session } => {
+                let Some((copy, known)) = self.session(process, session) else {
+                    return ResponseMessage::unknown_session();
+                };
+                let Ok(key) = key.parse() else {
+                    return ResponseMessage::plain(OwnerResponse::Failed(InvalidKey.to_string()));
+                };
                 let registry = engine.registry();
                 let response = match registry.find(&tool) {
                     Ok(tool) => registry.call(tool, arguments.into_owned(), &copy, Some(key)),
                     Err(reply) => reply.into(),
                 };
-                Answered { answer: Answer::Called(response), session: Some(Changes::of(&copy, known)) }
+                ResponseMessage { answer: OwnerResponse::Tool(response), session: Some(SessionDelta::of(&copy, known)) }
             }
-            Question::Resources { cursor, page_size } => {
-                Answered::plain(Answer::Resources(engine.indexed().resources(cursor.as_deref(), page_size)))
-            }
-            Question::ReadResource { uri, session } => {
-                let Some((copy, known)) = self.session(process, session) else { return Answered::who_are_you() };
+            OwnerRequest::Resources { cursor, page_size } => ResponseMessage::plain(OwnerResponse::Resources(
+                engine.indexed().resources(cursor.as_deref(), page_size),
+            )),
+            OwnerRequest::ReadResource { uri, session } => {
+                let Some((copy, known)) = self.session(process, session) else {
+                    return ResponseMessage::unknown_session();
+                };
                 let read = engine.indexed().read_resource(&copy, &uri);
-                Answered { answer: Answer::Resource(read), session: Some(Changes::of(&copy, known)) }
+                ResponseMessage { answer: OwnerResponse::Resource(read), session: Some(SessionDelta::of(&copy, known)) }
             }
-            Question::CompleteNoteId { typed, limit } => {
-                Answered::plain(Answer::Completion(engine.indexed().complete_note_id(&typed, limit)))
+            OwnerRequest::CompleteNoteId { typed, limit } => {
+                ResponseMessage::plain(OwnerResponse::Completion(engine.indexed().complete_note_id(&typed, limit)))
             }
-            Question::IndexProgress => Answered::plain(Answer::IndexProgress(engine.progress())),
-            Question::Command { command, looks } => {
-                Answered::plain(Answer::Command(engine.open().clone().run_command(engine, command, looks)))
-            }
+            OwnerRequest::IndexProgress => ResponseMessage::plain(OwnerResponse::IndexProgress(engine.progress())),
+            OwnerRequest::Command { command, style } => ResponseMessage::plain(OwnerResponse::Command(
+                engine.open().clone().run_command(engine, command, style),
+            )),
         }
     }
 
-    /// The owner's copy of a session, and the edition of it that its process has; `None` when it must say more.
-    fn session(&self, process: &str, here: SessionHere) -> Option<(Arc<Session>, u64)> {
-        let SessionHere { number, client, known, whole } = here;
+    /// The owner's copy of a session, and the edition that its process has; `None` when the process must send all of it.
+    fn session(&self, process: &str, state: SessionState) -> Option<(Arc<Session>, u64)> {
+        let SessionState { number, client, known, whole } = state;
         let mut sessions = self.sessions();
         let key = (process.to_owned(), number);
         if let Some(session) = sessions.get(&key) {
@@ -390,7 +396,7 @@ impl Shared {
             return Some((session.clone(), known));
         }
         if sessions.len() >= MAX_SESSIONS {
-            // Each is told again by the process that has it.
+            // Each is sent again by its process.
             sessions.clear();
         }
         let session = Arc::new(Session::named(&client));
@@ -401,13 +407,13 @@ impl Shared {
     }
 }
 
-impl Answered {
-    fn plain(answer: Answer) -> Self {
+impl ResponseMessage {
+    fn plain(answer: OwnerResponse) -> Self {
         Self { answer, session: None }
     }
 
-    fn who_are_you() -> Self {
-        Self::plain(Answer::WhoAreYou)
+    fn unknown_session() -> Self {
+        Self::plain(OwnerResponse::UnknownSession)
     }
 }
 
@@ -415,20 +421,20 @@ impl Answered {
 mod tests {
     use super::*;
 
-    fn shared() -> Shared {
+    fn shared() -> OwnerServerState {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
-        Shared {
+        OwnerServerState {
             engine: Mutex::default(),
             is_closing: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
-            porch: Porch::default(),
-            at_work: Turns::of(1),
-            sending: Turns::of(1),
+            handshakes: PendingHandshakes::default(),
+            running: ConcurrencyLimit::of(1),
+            sending: ConcurrencyLimit::of(1),
             vault: Mutex::default(),
             listener: Mutex::new(Arc::new(listener)),
             sessions: Mutex::default(),
-            staying: Mutex::default(),
+            subscribers: Mutex::default(),
         }
     }
 
@@ -436,13 +442,13 @@ mod tests {
     fn the_end_of_an_old_connection_keeps_the_sessions_of_the_new_one() {
         let shared = shared();
         let first = shared.subscribe(1, "ada");
-        let whole = || Some(Changes::of(&Session::named("client"), 0));
-        let here = |whole| SessionHere { number: 7, client: "client".into(), known: 0, whole };
+        let whole = || Some(SessionDelta::of(&Session::named("client"), 0));
+        let here = |whole| SessionState { number: 7, client: "client".into(), known: 0, whole };
         assert!(shared.session("ada", here(whole())).is_some());
         let second = shared.subscribe(2, "ada");
         drop(first);
         assert!(shared.session("ada", here(None)).is_some(), "the process has reconnected");
-        assert_eq!(shared.staying().iter().map(|staying| staying.connection).collect::<Vec<_>>(), [2]);
+        assert_eq!(shared.subscribers().iter().map(|subscribers| subscribers.connection).collect::<Vec<_>>(), [2]);
         shared.subscribe(3, "bea");
         assert!(shared.session("ada", here(None)).is_some(), "another process has ended");
         drop(second);
