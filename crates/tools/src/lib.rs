@@ -12,6 +12,8 @@ mod docs;
 mod memory;
 mod notes;
 mod pages;
+mod upkeep;
+mod work;
 
 mod answer_size;
 mod arguments;

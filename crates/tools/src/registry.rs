@@ -140,7 +140,7 @@ impl Registry {
 
     /// The tools of a vault without memory. Tools whose requirement is missing are left out, here and below.
     pub fn new(knowledge: Arc<Knowledge>, mut options: RegistryOptions) -> Self {
-        options.toolsets.retain(|toolset| *toolset != Toolset::Memory);
+        options.toolsets.retain(|toolset| !toolset.is_about_memory());
         Self::build(knowledge, Err("this vault has no memory".to_owned()), options)
     }
 
@@ -187,7 +187,7 @@ impl Registry {
         }
         let memory = self.memory.as_deref().map_err(String::as_str);
         let call = Call::new(&self.knowledge, memory, session, request);
-        let uses_vault = tool.toolset != Toolset::Memory;
+        let uses_vault = !tool.toolset.is_about_memory();
         let edition = session.edition();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             if tool.access != Access::Read && request.is_some_and(|key| key.is_expired(self.knowledge.now_ns())) {

@@ -64,11 +64,20 @@ pub enum Toolset {
     Pages,
     /// What agents remember: entities, observations, relations.
     Memory,
+    /// Daily work on notes: edit a part, move, query, history.
+    Work,
+    /// Repairs of memory: merge, correct, undo, redact.
+    Upkeep,
 }
 
 impl Toolset {
     /// Every toolset, in the order in which their tools are listed.
-    pub const ALL: [Self; 4] = [Self::Notes, Self::Docs, Self::Pages, Self::Memory];
+    pub const ALL: [Self; 6] = [Self::Notes, Self::Docs, Self::Pages, Self::Memory, Self::Work, Self::Upkeep];
+
+    /// Whether its tools work on memory, and answer before the vault is indexed.
+    pub fn is_about_memory(self) -> bool {
+        matches!(self, Self::Memory | Self::Upkeep)
+    }
 
     /// The name in the configuration.
     pub fn name(self) -> &'static str {
@@ -77,6 +86,8 @@ impl Toolset {
             Self::Docs => "docs",
             Self::Pages => "pages",
             Self::Memory => "memory",
+            Self::Work => "work",
+            Self::Upkeep => "upkeep",
         }
     }
 
@@ -133,7 +144,7 @@ impl ToolInfo {
             description: T::DESCRIPTION.into(),
             access: T::ACCESS,
             idempotent: T::IDEMPOTENT,
-            shows_notes: toolset != Toolset::Memory || T::SHOWS_NOTES,
+            shows_notes: !toolset.is_about_memory() || T::SHOWS_NOTES,
             input_schema: input_schema::<T::Params>(),
             answers_object: output_schema.get("type").and_then(Value::as_str) == Some("object"),
             output_schema,

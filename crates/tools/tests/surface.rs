@@ -1,6 +1,6 @@
 //! What clients see of each tool: one snapshot file per tool, so that a review shows every change.
 
-use quipu_tools::{ToolInfo, Toolset, every_tool, reference};
+use quipu_tools::{ToolInfo, every_tool, reference};
 use serde_json::{Value, json};
 
 #[test]
@@ -23,7 +23,7 @@ fn every_tool_matches_its_snapshot() {
 #[test]
 fn of_the_memory_tools_only_get_entity_shows_notes() {
     let (remembering, others): (Vec<&ToolInfo>, Vec<&ToolInfo>) =
-        every_tool().iter().partition(|tool| tool.toolset == Toolset::Memory);
+        every_tool().iter().partition(|tool| tool.toolset.is_about_memory());
     let showing = remembering.iter().filter(|tool| tool.shows_notes).map(|tool| tool.name);
     assert_eq!(showing.collect::<Vec<_>>(), ["get_entity"]);
     assert!(others.iter().all(|tool| tool.shows_notes));

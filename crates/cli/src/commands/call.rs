@@ -4,7 +4,7 @@ use std::io::Read;
 
 use clap::Args;
 use quipu_core::{InvalidKey, RequestKey, Session};
-use quipu_tools::{Access, Registry, Reply, ToolInfo, Toolset, nearest};
+use quipu_tools::{Access, Registry, Reply, ToolInfo, nearest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ impl Call {
             output.warning(&format!("the memory tools are unavailable: {error}"), None);
         }
         // Memory must be saved also in a vault without `.quipu/`.
-        let remembers = |info: &ToolInfo| info.toolset == Toolset::Memory && info.access != Access::Read;
+        let remembers = |info: &ToolInfo| info.toolset.is_about_memory() && info.access != Access::Read;
         if registry.tools().any(|info| info.name == tool && remembers(info)) {
             drop(registry);
             drop(open);

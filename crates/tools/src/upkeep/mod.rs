@@ -1,0 +1,1 @@
+//! The toolset `upkeep`: repairs of memory: merge, correct, undo, redact.

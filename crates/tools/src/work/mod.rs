@@ -1,0 +1,1 @@
+//! The toolset `work`: daily work on notes, in small steps: edit a part, move, query, see what changed and go back.
