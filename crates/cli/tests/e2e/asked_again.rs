@@ -213,7 +213,7 @@ fn a_command_that_cannot_be_asked_again_says_so() {
     swallow_the_answer_to("\"restore\":", owner.root(), owner.pid());
     let printed = owner.command(&["restore", "a.md"]);
     let said = String::from_utf8(printed.stderr).unwrap();
-    assert!(!printed.status.success() && said.contains("look whether the command was carried out"), "{said}");
+    assert!(!printed.status.success() && said.contains("check whether the command took effect"), "{said}");
     assert!(owner.read("a.md").ends_with("Old.\n"));
 }
 
