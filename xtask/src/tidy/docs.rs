@@ -31,6 +31,29 @@ fn named_paths_exist() {
     }
 }
 
+/// The tables of steps name a file and a function in it.
+#[test]
+fn steps_in_architecture_exist() {
+    let page = fs::read_to_string(shell::root().join("ARCHITECTURE.md")).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| ") && line[2..].starts_with(char::is_numeric));
+    let mut checked = 0;
+    for row in rows {
+        let mut named = in_backticks(row);
+        let (Some(file), Some(function)) = (named.next(), named.next()) else {
+            panic!("no file and function in {row}")
+        };
+        let source = fs::read_to_string(shell::root().join("crates").join(file))
+            .unwrap_or_else(|error| panic!("ARCHITECTURE.md names {file}: {error}"));
+        let name = function.rsplit("::").next().expect("a split has a last part");
+        assert!(
+            source.contains(&format!("fn {name}(")) || source.contains(&format!("fn {name}<")),
+            "ARCHITECTURE.md names {function} in {file}, which has no such function"
+        );
+        checked += 1;
+    }
+    assert!(checked >= 17, "ARCHITECTURE.md names {checked} steps");
+}
+
 /// The last column of the tables of attacks names tests: functions, or files by the end of their path without `src/`.
 #[test]
 fn tests_named_in_security_exist() {
