@@ -159,7 +159,7 @@ fn an_id_that_is_in_use_in_a_session_is_refused_until_it_is_answered() {
     let refused = make("second.md").send(server.address).unwrap();
     let error = refused.message().unwrap();
     assert_eq!((refused.status, &error["id"], &error["error"]["code"]), (400, &Value::Null, &json!(-32600)));
-    assert_eq!(error["error"]["message"], "request 1 is still being worked on: use another id");
+    assert_eq!(error["error"]["message"], "request 1 is still in progress: use another id");
     assert_eq!(ping(&other).status, 200, "another session has ids of its own");
     // The answer to a call goes by its id, also when its client has hung up.
     drop(first);

@@ -1,5 +1,5 @@
-//! A tool and its reply as MCP shows them. The generations differ: before 2026-07-28 structured output is an object or
-//! is left out, and a tool that may answer something else must not promise a schema.
+//! A tool and its reply in MCP's format. The protocol generations differ: before 2026-07-28 structured output is an object
+//! or absent, and a tool whose answer may be something else must not declare an output schema.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn schema(schema: &Value) -> Arc<JsonObject> {
     Arc::new(schema.as_object().cloned().unwrap_or_default())
 }
 
-/// A call's outcome as a result: the answer in one text block, what the client should know besides in a second.
+/// The MCP result of a call: the answer in one text block, warnings in a second.
 pub(super) fn result(called: ToolResponse, modern: bool) -> Result<CallToolResult, ErrorData> {
     let ToolResponse { reply, warnings } = called;
     let mut result = match reply {
@@ -46,15 +46,15 @@ pub(super) fn result(called: ToolResponse, modern: bool) -> Result<CallToolResul
     Ok(result)
 }
 
-/// How many bytes a result is on its way out, about: the text, and once more what it says as structured content.
+/// Approximate size of a result when sent: its text, and the same again as structured content.
 pub(super) fn weight(result: &Result<CallToolResult, ErrorData>) -> usize {
     let Ok(result) = result else { return 0 };
     let text: usize = result.content.iter().filter_map(ContentBlock::as_text).map(|block| block.text.len()).sum();
     if result.structured_content.is_some() { text * 2 } else { text }
 }
 
-/// For the new generation also when it is null: every tool has a schema there, and clients take an absent value for a
-/// broken promise.
+/// In the new generation also when it is null: every tool has an output schema there, and clients report a missing value as
+/// an error.
 fn structured(value: Value, modern: bool) -> Option<Value> {
     (modern || value.is_object()).then_some(value)
 }

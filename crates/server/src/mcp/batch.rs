@@ -1,7 +1,7 @@
-//! Several messages in one line, which only protocol 2025-03-26 knows: their answers leave as one line, too.
+//! Batches: several messages in one line, answered in one line. Only protocol 2025-03-26 has them.
 //!
-//! One batch is worked on at a time, and nothing behind it is read meanwhile. Its answers are held until the last is
-//! made, so they are few and their bytes bounded well below what may be unsent: the others always find room to begin.
+//! One batch is processed at a time, and nothing after it is read meanwhile. Its responses are kept until the last one is
+//! ready, so their number and bytes are limited, well below the limit for unsent responses.
 
 use std::collections::HashSet;
 
@@ -14,17 +14,17 @@ use crate::service::ResponseBytes;
 /// Messages in one batch.
 pub(super) const MAX_MESSAGES: usize = 100;
 
-/// Bytes of all answers to one batch.
+/// Bytes of all responses to one batch.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// A batch that has unanswered requests.
+/// A batch with requests that have no response yet.
 #[derive(Default)]
 pub(super) struct Batch {
     unanswered: HashSet<RequestId>,
     answers: Vec<Vec<u8>>,
     bytes: usize,
     held: Vec<ResponseBytes>,
-    /// The line was given away.
+    /// Whether `line` has returned the responses.
     is_leaving: bool,
 }
 
@@ -37,7 +37,7 @@ impl Batch {
         self.unanswered.contains(id)
     }
 
-    /// A request that was called off.
+    /// Removes a cancelled request.
     pub(super) fn forget(&mut self, id: &RequestId) {
         self.unanswered.remove(id);
     }
@@ -57,7 +57,7 @@ impl Batch {
         self.held.extend(held);
     }
 
-    /// All answers as one line, once there are all, and only once; an empty one when nothing was asked.
+    /// All responses as one line, returned once, when the last one is ready; empty for a batch without requests.
     pub(super) fn line(&mut self) -> Option<Vec<u8>> {
         if self.is_leaving || !self.unanswered.is_empty() {
             return None;
@@ -74,7 +74,7 @@ impl Batch {
     }
 }
 
-/// What a batch may not hold.
+/// Why a batch is rejected: too many messages, or one that batches may not contain.
 pub(super) fn fault_of(messages: &[Value]) -> Option<String> {
     if messages.is_empty() {
         Some("a batch has at least one message".to_owned())

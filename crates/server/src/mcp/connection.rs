@@ -1,6 +1,6 @@
-//! One client: what it asks is handed to the tools and the vault, on a worker thread, with its own session.
+//! One client connection: runs its requests on worker threads, with the client's session.
 //!
-//! Over HTTP a connection lasts for a session of the older generation, or for a single request of the newer.
+//! Over HTTP a connection lasts for one session in the older protocol generation and for one request in the newer.
 
 use std::sync::{Arc, OnceLock};
 
@@ -34,9 +34,9 @@ pub(super) struct McpConnection {
     session: Arc<Session>,
     /// The client, where the connection is a stream; over HTTP each request has its caller.
     stream_caller: Option<Caller>,
-    /// As the client first called itself.
+    /// The name that the client gave first.
     client: OnceLock<String>,
-    /// What a client of the older generation wants to be told of, and the task that tells it.
+    /// The notes that a client of the older generation subscribed to, and the task that notifies it.
     followed: Arc<FollowedNotes>,
     telling: OnceLock<NotifierTask>,
 }
@@ -74,7 +74,7 @@ impl McpConnection {
         self.server.service()
     }
 
-    /// Who makes a request. Over HTTP the front door has attached it.
+    /// The caller of a request. Over HTTP the authentication layer attached it.
     fn caller<'a>(&'a self, context: &'a Context) -> Result<&'a Caller, ErrorData> {
         let caller = self.stream_caller.as_ref().or_else(|| attached(&context.extensions));
         caller.ok_or_else(|| ErrorData::internal_error("the request has no caller", None))
@@ -91,14 +91,14 @@ impl McpConnection {
         Ok(outcome.await?)
     }
 
-    /// What is remembered of whoever asks. A request that stands alone is its client's by name and token.
+    /// The caller's session. A request without a connection of its own is matched by client name and token.
     fn session(&self, context: &Context) -> Arc<Session> {
         let is_modern = self.is_modern(context);
         let Some(caller) = attached::<Caller>(&context.extensions) else { return self.session.clone() };
         match context.client_info() {
             Some(client) if is_modern => self.service().sessions().of(&caller.id, &caller.name(&client.name)),
             _ => {
-                // One that does not say what it is called has at least its token's name in the log; a name given before stays.
+                // A client without a name appears in the log under its token's name; a name given earlier is kept.
                 self.session.introduce(&caller.name(""));
                 self.session.clone()
             }
@@ -121,8 +121,8 @@ impl McpConnection {
         self.server.instructions(self.may(context, Access::Write))
     }
 
-    /// Whether a request is of the generation without handshake. Also notes who is asking: such clients say so with
-    /// every request. One that never said anything is of the older kind.
+    /// Whether a request is of the generation without a handshake. Also records the client's name, which such requests
+    /// carry; a client that never gave one is of the older generation.
     fn is_modern(&self, context: &Context) -> bool {
         let version = context.protocol_version();
         if self.client.get().is_none()
@@ -148,7 +148,7 @@ impl ServerHandler for McpConnection {
             .with_instructions(self.server.instructions(true))
     }
 
-    /// Remembers the version agreed on, not the one asked for: it decides what later answers look like.
+    /// Records the negotiated version, not the requested one: it decides the format of later responses.
     async fn initialize(
         &self,
         mut request: InitializeRequestParams,
@@ -169,7 +169,7 @@ impl ServerHandler for McpConnection {
         Ok(found)
     }
 
-    /// From here on the client may be told of changes.
+    /// From here on the client may receive notifications.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         self.telling.get_or_init(|| {
             let told = self.server.listen().tell_peer(context.peer, self.followed.clone());
@@ -186,7 +186,7 @@ impl ServerHandler for McpConnection {
         Ok(())
     }
 
-    /// What newer clients can be told of. The library leaves out what is not announced above.
+    /// The notifications offered to newer clients. The library leaves out what is not announced above.
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = requested.clone();
         accepted.resource_subscriptions = accepted.resource_subscriptions.map(FollowedNotes::acceptable);
@@ -194,7 +194,7 @@ impl ServerHandler for McpConnection {
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        // The library keeps what was asked for until the stream ends.
+        // The library keeps the requested filter until the stream ends.
         let context = subscription.request_context();
         if !lease(context).is_small() {
             let message = "the subscription request is too long; subscribe to fewer notes";
@@ -289,7 +289,7 @@ impl ServerHandler for McpConnection {
         Err(no_such_method(GetPromptRequestMethod::VALUE))
     }
 
-    /// A method that is not known, or over HTTP one whose parameters the library could not read.
+    /// An unknown method, or over HTTP one with parameters that the library could not parse.
     async fn on_custom_request(&self, request: CustomRequest, context: Context) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, params, .. } = request;
         let unknown = no_such_method(&method);
@@ -299,30 +299,30 @@ impl ServerHandler for McpConnection {
         Err(message::request(method, params).err().unwrap_or(unknown))
     }
 
-    /// Taken and not followed: this server sends its clients no log messages.
+    /// Accepted without effect: this server sends no log messages.
     #[expect(deprecated, reason = "older clients set a log level all the same")]
     async fn set_level(&self, _: SetLevelRequestParams, _: Context) -> Result<(), ErrorData> {
         Ok(())
     }
 }
 
-/// Under which a client is known: its own word for itself, and whose token it came with.
+/// The name of a client: the one it gives, and that of its token.
 fn name(client: &Implementation, context: &Context) -> String {
     attached::<Caller>(&context.extensions).map_or_else(|| client.name.clone(), |caller| caller.name(&client.name))
 }
 
-/// What the front door attached to an HTTP request.
+/// What the HTTP layers attached to a request.
 fn attached<T: Clone + Send + Sync + 'static>(extensions: &Extensions) -> Option<&T> {
     extensions.get::<Parts>()?.extensions.get::<T>()
 }
 
-/// What a request holds: attached by the stream's transport or by the HTTP front door.
+/// The lease of a request, attached by the stream's transport or by the HTTP layers.
 fn lease(context: &Context) -> Lease {
     let extensions = &context.extensions;
     extensions.get::<Lease>().or_else(|| attached(extensions)).cloned().unwrap_or_default()
 }
 
-/// Methods that clients without a handshake have no more.
+/// Methods that the generation without a handshake has removed.
 const OF_OLDER_GENERATION: [&str; 5] =
     ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 
@@ -330,7 +330,7 @@ fn no_such_method(method: &str) -> ErrorData {
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method {}", echoed(method)), None)
 }
 
-/// For a list of one page, which gives no cursor.
+/// For lists of one page, which return no cursor.
 fn refuse_cursor(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|request| request.cursor) {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! A response body that keeps something until its last byte is sent or its client is gone.
+//! A response body that keeps a value alive until its last byte is sent or the client disconnects.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -8,18 +8,18 @@ use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
 
-/// Keeps something for as long as a response is on its way.
+/// Keeps a value alive until a response is sent.
 pub(crate) fn until_sent(response: Response, kept: impl Send + 'static) -> Response {
-    // Nothing in it is ever pinned or shared: what is kept is only waited for.
+    // The value is never pinned or shared, only dropped.
     response.map(|body| Body::new(SentBody { body, rest: Bytes::new(), kept: Mutex::new(Some(Box::new(kept))) }))
 }
 
-/// A body in pieces that does not say which is the last: the connection asks for the next only when it has sent most of
-/// what it has, and lets go of the body at the end. A body in one piece it would take whole, and forget at once.
+/// A body in chunks without a known last one: the connection asks for the next chunk only when most of the previous ones are
+/// sent, and drops the body at the end. It would take a body of one chunk whole, and drop it at once.
 struct SentBody {
     body: Body,
     rest: Bytes,
-    /// Behind a lock for its type alone: bodies are shared between threads by name, and this by nobody.
+    /// The lock is for the type system: bodies must be `Sync`, though no two threads use one.
     kept: Mutex<Option<Box<dyn Send>>>,
 }
 
@@ -40,7 +40,7 @@ impl hyper::body::Body for SentBody {
                     Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
                 },
                 end => {
-                    // Now, not when the connection forgets the body: by then its client may have asked for more.
+                    // Now, not when the connection drops the body: by then the client may have sent the next request.
                     self.kept = Mutex::default();
                     return Poll::Ready(end);
                 }

@@ -1,5 +1,5 @@
-//! The ids of requests in sessions of the older generation that have no answer yet. The library sends what answers an id to
-//! whoever used it last: of two requests under one id, one would wait without end.
+//! Ids of requests without a response, in HTTP sessions of the older generation. The library routes a response by id to the
+//! latest request: of two requests with one id, one would wait forever.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use axum::http::HeaderValue;
 use parking_lot::Mutex;
 use rmcp::model::RequestId;
 
-/// A session as the library names it, and an id of its client's choosing.
+/// The library's session id, and a request id chosen by the client.
 type Key = (HeaderValue, RequestId);
 
 /// All ids in use.
 #[derive(Clone, Default)]
 pub(super) struct IdsInUse(Arc<Mutex<HashSet<Key>>>);
 
-/// One of them. It goes with the request to the worker and with the answer to the client, and is free again when both
-/// have let go of it: a call goes on when its client has left, and is answered under its id.
+/// One id. The request on the worker and the response both hold it, and it is free when both are dropped: a call continues
+/// after its client disconnects, and still uses its id.
 #[derive(Clone)]
 pub(super) struct IdInUse {
     _held: Arc<HeldId>,

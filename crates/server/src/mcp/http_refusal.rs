@@ -1,5 +1,5 @@
-//! What a client over HTTP is told of a body that is not a message. The library calls it an unsupported media type, in plain
-//! text; here it is the JSON-RPC error that a stream gives, with the status of a bad request.
+//! Errors for HTTP bodies that are not messages. The library answers "unsupported media type" in plain text; this returns the
+//! JSON-RPC error of the stdio transport with status 400.
 
 use axum::body::Body;
 use axum::http::{StatusCode, header};
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::message::{self, Incoming, Refusal};
 
-/// A longer refusal repeats more than is needed to know it again.
+/// Maximum length of an error that repeats part of the request.
 const MAX_REFUSAL_BYTES: usize = 1000;
 
-/// A refusal of the library, which repeats what it refuses, cut where that is long.
+/// An error of the library, shortened: it repeats the request.
 pub(super) async fn brief(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     let Ok(bytes) = axum::body::to_bytes(body, usize::MAX).await else {
@@ -35,11 +35,11 @@ pub(super) async fn brief(response: Response) -> Response {
     Response::from_parts(parts, Body::from(text))
 }
 
-/// What is wrong with a body that the library could not read.
+/// The errors in a body that the library could not parse.
 pub(super) fn faults(body: &[u8]) -> Vec<Refusal> {
     match message::read(body, false) {
         Incoming::Refused(refusals) => refusals,
-        // A blank line is passed over; a request has to be answered.
+        // On stdio a blank line is ignored; an HTTP request needs a response.
         _ if body.trim_ascii().is_empty() => {
             let error = ErrorData::new(ErrorCode::PARSE_ERROR, "the body is empty: send a message in JSON", None);
             vec![Refusal { id: None, error }]

@@ -1,5 +1,5 @@
-//! What happens to an HTTP request between the front door and the library: the scope of its token, whose session it names,
-//! whether its id is free, and what a client is told of a body that is not a message.
+//! Middleware between the HTTP checks and the library: the scope of the token, the owner of the session, free request ids, and
+//! errors for bodies that are not messages.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::http_sessions::{HEADER, OwnedSessions};
 use super::message::Refusal;
 use crate::service::{CallError, Caller, Service};
 
-/// In the extensions of a response: a tool that the scope of the token does not allow. The front door makes it a challenge.
+/// In the extensions of a response: a tool that the token's scope does not allow. `http/door.rs` turns it into a challenge.
 #[derive(Clone)]
 pub(crate) struct InsufficientScope(pub(crate) &'static str);
 
@@ -50,7 +50,7 @@ pub(super) async fn handle(State(requests): State<Arc<HttpRequests>>, request: R
     let Some(caller) = parts.extensions.get::<Caller>().cloned() else {
         return StatusCode::FORBIDDEN.into_response();
     };
-    // It was read whole at the front door, and is not copied here.
+    // Already read by `http/door.rs`; not copied here.
     let Ok(bytes) = axum::body::to_bytes(body, MAX_BODY_BYTES).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };
@@ -84,8 +84,8 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 impl HttpRequests {
-    /// The tool of a call that the caller's scope does not allow. The service refuses the call too: this is for clients of
-    /// HTTP, which expect a status.
+    /// The tool of a call that the caller's scope does not allow. The service rejects the call too; HTTP clients expect a
+    /// status.
     fn out_of_scope(&self, caller: &Caller, head: Option<&MessageHead>) -> Option<&'static str> {
         let params = head.filter(|head| head.method == "tools/call")?.params.as_ref()?;
         match self.service.authorize(caller, &self.service.find(params.name.as_deref()?)) {
@@ -94,13 +94,13 @@ impl HttpRequests {
         }
     }
 
-    /// Takes the id of a request in a session, or gives the id that is still in use.
+    /// Reserves the id of a request in a session; the error is an id that is still in use.
     fn take_id(&self, headers: &HeaderMap, head: Option<MessageHead>) -> Result<Option<IdInUse>, RequestId> {
         let (Some(session), Some(id)) = (headers.get(HEADER), head.and_then(|head| head.id)) else { return Ok(None) };
         self.ids.take(session, &id).map(Some).ok_or(id)
     }
 
-    /// Corrects what the library answers: the status of a closed session, the id of a new one, and refusals.
+    /// Corrects the library's response: the status of a closed session, the id of a new one, and errors.
     async fn finish(
         &self,
         mut response: Response,

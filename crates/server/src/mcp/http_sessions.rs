@@ -1,7 +1,7 @@
-//! Sessions of the older generation over HTTP, each bound to whoever opened it: its id alone lets nobody else in.
+//! HTTP sessions of the older generation, each bound to the identity that opened it: the id alone gives no access.
 //!
-//! A client sees the id with a tag that only this process can make, and that is right for that client alone. So
-//! nothing has to be remembered of a session but that it is there.
+//! The id that a client sees ends with a tag, a keyed hash of the id and the identity, which only this process can compute.
+//! So no table of owners is needed.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use rmcp::transport::streamable_http_server::session::{SessionId, SessionManager
 /// Names the session of a request.
 pub(super) const HEADER: &str = "mcp-session-id";
 
-/// Sessions one client may have open. One more, and its oldest is closed: a client that starts again and again has
-/// forgotten that one.
+/// Sessions that one client may have open; opening another closes its oldest. A client that opens many has usually
+/// restarted.
 const MAX_SESSIONS: usize = 256;
 
-/// The open sessions and whose they are.
+/// The open sessions and their owners.
 pub(super) struct OwnedSessions {
     manager: Arc<LocalSessionManager>,
     key: [u8; 32],
@@ -32,7 +32,7 @@ impl OwnedSessions {
         Self { manager, key, opened: Mutex::default() }
     }
 
-    /// Makes the id in a request's header the library's, if there is one; `false` when it is not this owner's.
+    /// Replaces the session id in a request's header by the library's; `false` if it belongs to another owner.
     pub(super) fn open_header(&self, headers: &mut HeaderMap, owner: &str) -> bool {
         let Some(given) = headers.get(HEADER) else { return true };
         let id = given.to_str().ok().and_then(|given| self.bare(given, owner));
@@ -41,24 +41,24 @@ impl OwnedSessions {
         true
     }
 
-    /// The id as its owner knows it.
+    /// The id that its owner sees.
     pub(super) fn tagged(&self, id: &str, owner: &str) -> String {
         format!("{id}.{}", self.tag(id, owner).to_hex())
     }
 
-    /// The id as the library knows it; `None` when it is not this owner's.
+    /// The library's id; `None` if it belongs to another owner.
     fn bare<'a>(&self, given: &'a str, owner: &str) -> Option<&'a str> {
         let (id, tag) = given.rsplit_once('.')?;
-        // Compared in constant time, as its type does.
+        // The type compares in constant time.
         (blake3::Hash::from_hex(tag).ok()? == self.tag(id, owner)).then_some(id)
     }
 
     fn tag(&self, id: &str, owner: &str) -> blake3::Hash {
-        // An id has no line end, so no two pairs are hashed as the same text.
+        // An id has no newline, so two pairs never give the same text.
         blake3::keyed_hash(&self.key, format!("{id}\n{owner}").as_bytes())
     }
 
-    /// Notes a new session, and closes the owner's oldest where it has too many.
+    /// Records a new session, and closes the owner's oldest if it has too many.
     pub(super) async fn open(&self, id: &str, owner: &Arc<str>) {
         let excess = {
             let alive = self.manager.sessions.read().await;

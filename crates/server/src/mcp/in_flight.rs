@@ -1,4 +1,4 @@
-//! The requests of one stream that have no response yet. Bounds memory, and tells when the stream can end.
+//! The requests of one stream that have no response yet: limits memory, and knows when the stream can end.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use tokio::time::Instant;
 use super::batch::Batch;
 use crate::service::{Lease, ResponseBytes};
 
-/// A client may have this many requests waiting. Some write a thousand before they read the first answer, and would
-/// wait forever if fewer were taken in.
+/// Requests that one client may have waiting. Some clients send a thousand before they read the first response, and would
+/// deadlock at a lower limit.
 const MAX_REQUESTS: usize = 2048;
 
-/// And this many bytes of them.
+/// Bytes of these requests.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// What has been read and not been answered.
+/// Requests that were read and not answered.
 #[derive(Default)]
 pub(super) struct InFlight {
     state: Mutex<InFlightState>,
@@ -29,21 +29,21 @@ pub(super) struct InFlight {
 struct InFlightState {
     requests: HashMap<RequestId, InFlightRequest>,
     bytes: usize,
-    /// Errors on their way out that answer no request.
+    /// Errors being sent that belong to no request.
     refusals: usize,
     handshake: Option<RequestId>,
     batch: Option<Batch>,
-    /// Since when the client has not taken a byte that it was offered.
+    /// Since when the client has read none of the bytes being sent.
     offered: Option<Instant>,
 }
 
-/// What is to be known of a request before it is answered.
+/// How a request affects the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestKind {
     Call,
-    /// Settles what later answers look like.
+    /// Decides the format of later responses.
     Handshake,
-    /// Lasts as long as its client likes: the end of the stream ends it.
+    /// Lasts until the client or the stream ends it.
     Stream,
 }
 
@@ -55,7 +55,7 @@ struct InFlightRequest {
 }
 
 impl InFlight {
-    /// Takes a request in; `false` when its id is still in use.
+    /// Adds a request; `false` if its id is still in use.
     pub(super) fn begin(&self, id: &RequestId, bytes: usize, kind: RequestKind, lease: Lease) -> bool {
         let mut state = self.lock();
         if state.requests.contains_key(id) {
@@ -69,12 +69,12 @@ impl InFlight {
         true
     }
 
-    /// Whether a request of this id is yet to be answered.
+    /// Whether a request with this id has no response yet.
     pub(super) fn has(&self, id: &RequestId) -> bool {
         self.lock().requests.contains_key(id)
     }
 
-    /// The request is answered or called off.
+    /// The request is answered or cancelled.
     pub(super) fn finish(&self, id: &RequestId) {
         let mut state = self.lock();
         let request = state.requests.remove(id);
@@ -87,17 +87,17 @@ impl InFlight {
         self.changed.notify_waiters();
     }
 
-    /// The response begins to leave: from now on it is sent, even if the request is cancelled.
+    /// The response starts to be sent: from now on it is, even if the request is cancelled.
     pub(super) fn leaves(&self, id: &RequestId) -> Option<ResponseBytes> {
         self.lock().requests.get(id)?.lease.take_response()
     }
 
-    /// The client is offered something, or (with `false`) has taken all of it.
+    /// Bytes are being sent, or (with `false`) the client has read all of them.
     pub(super) fn offer(&self, offered: bool) {
         self.lock().offered = offered.then(Instant::now);
     }
 
-    /// Waits until the client has let an offer stand for so long.
+    /// Waits until the client has read nothing for this long while bytes were being sent.
     pub(super) async fn ignored(&self, patience: Duration) {
         loop {
             let offered = self.lock().offered;
@@ -109,7 +109,7 @@ impl InFlight {
         }
     }
 
-    /// Something about the batch that is worked on; `None` when there is none.
+    /// Runs a function on the current batch; `None` without one.
     pub(super) fn in_batch<T>(&self, work: impl FnOnce(&mut Batch) -> T) -> Option<T> {
         self.lock().batch.as_mut().map(work)
     }
@@ -133,8 +133,8 @@ impl InFlight {
         self.changed.notify_waiters();
     }
 
-    /// Waits until more may be read. Nothing behind a handshake is read before it is answered, since the version it settles
-    /// decides what later answers look like; and nothing behind a batch, since there is one at a time.
+    /// Waits until more may be read. Nothing after a handshake is read before it is answered, because its version decides the
+    /// format of later responses; nor after a batch, because there is one at a time.
     pub(super) async fn room(&self) {
         self.until(|state| {
             let waiting = state.requests.len() + state.refusals;
@@ -154,7 +154,7 @@ impl InFlight {
 
     async fn until(&self, reached: impl Fn(&InFlightState) -> bool) {
         loop {
-            // Made before the look, so that a change right after it is not missed.
+            // Created before the check, so that a change right after it is not missed.
             let changed = self.changed.notified();
             if reached(&self.lock()) {
                 return;

@@ -1,36 +1,36 @@
-//! Bytes to lines, with a limit. A read that is dropped half-way loses nothing: what has come so far stays here.
+//! Bytes to lines, with a limit. Cancelling a read loses nothing: the bytes read so far are kept here.
 
 use std::io;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-/// The longest line taken, in bytes. Ten megabytes of arguments are fine; an endless line is not.
+/// Maximum bytes of a line. Ten megabytes of arguments are fine; an endless line is not.
 pub(super) const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
-/// So much of a longer one is shown.
+/// Bytes that are returned of a longer line.
 const BEGINNING: usize = 64 * 1024;
 
-/// More than this is given back after a long line.
+/// Capacity above this is released after a long line.
 const KEPT_CAPACITY: usize = 1024 * 1024;
 
 /// Splits a stream at newlines.
 pub(super) struct LineReader<R> {
     input: BufReader<R>,
     line: Vec<u8>,
-    /// Inside a line that was too long: everything up to its end is thrown away.
+    /// Inside a line that was too long: bytes up to its end are discarded.
     skipping: bool,
-    /// The caller has had `line`.
+    /// Whether `line` was returned to the caller.
     taken: bool,
 }
 
-/// What comes next in the stream.
+/// The next item of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
-    /// A line without its end. The last one of the stream need not have had one.
+    /// A line without its newline; the last line of the stream may have none.
     Text(&'a [u8]),
-    /// The beginning of a line longer than [`MAX_LINE_BYTES`]; the rest is thrown away.
+    /// The beginning of a line longer than [`MAX_LINE_BYTES`]; the rest is discarded.
     TooLong(&'a [u8]),
-    /// The stream is over.
+    /// The end of the stream.
     End,
 }
 
@@ -39,7 +39,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Self { input: BufReader::with_capacity(64 * 1024, input), line: Vec::new(), skipping: false, taken: false }
     }
 
-    /// The next line. Dropping the future and calling again goes on where it stopped.
+    /// The next line. Safe to cancel: a later call continues where this one stopped.
     pub(super) async fn next(&mut self) -> io::Result<Line<'_>> {
         if std::mem::take(&mut self.taken) {
             self.line.clear();

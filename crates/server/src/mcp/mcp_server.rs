@@ -1,4 +1,4 @@
-//! What every MCP connection shares: the service, its tools as MCP shows them, and the notices of changes.
+//! What all MCP connections share: the service, its tools in MCP's format, and change notifications.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::instructions;
 use super::notices::{ChangeFeed, ChangeNotices};
 use crate::service::{CallError, Service};
 
-/// One vault behind MCP. Cheap to clone; all clones are the same server.
+/// The MCP server of one vault. Clones share state.
 #[derive(Clone)]
 pub(crate) struct McpServer(Arc<McpServerState>);
 
@@ -21,14 +21,14 @@ struct McpServerState {
     notices: Arc<ChangeNotices>,
 }
 
-/// The tools that are offered, as clients are shown them.
+/// The offered tools in MCP's format.
 struct ShownTools {
     offer: Arc<Offer>,
     to_writers: ToolList,
     to_readers: ToolList,
 }
 
-/// Tools with their texts, which name no tool that is not among them.
+/// A list of tools with texts that name only tools in the list.
 struct ToolList {
     instructions: String,
     accesses: Vec<Access>,
@@ -66,7 +66,7 @@ impl From<CallError> for ErrorData {
             }
             // Never sent: a cancelled request has no response.
             CallError::Cancelled => Self::internal_error("cancelled", None),
-            CallError::Failed => Self::internal_error("the call failed inside the server; its log says why", None),
+            CallError::Failed => Self::internal_error("the call failed inside the server; see its log", None),
         }
     }
 }
@@ -88,7 +88,7 @@ impl McpServer {
         self.shown().to(may_write).instructions.clone()
     }
 
-    /// What is shown of the present offer.
+    /// The current offer in MCP's format.
     fn shown(&self) -> Arc<ShownTools> {
         let offer = self.0.service.vault().offer();
         let shown = self.0.shown.read().clone();
@@ -100,7 +100,7 @@ impl McpServer {
         shown
     }
 
-    /// Those that somebody may use, in the registry's order, so that a client may cache the list.
+    /// The tools that this access allows, in the registry's order, so that a client can cache the list.
     pub(super) fn tools(&self, modern: bool, may: impl Fn(Access) -> bool) -> Vec<Tool> {
         let shown = self.shown();
         let listed = shown.to(may(Access::Write));
@@ -108,7 +108,7 @@ impl McpServer {
         all.filter(|(access, _)| may(**access)).map(|(_, tool)| tool.clone()).collect()
     }
 
-    /// Hears of changes from now on.
+    /// Receives changes from now on.
     pub(super) fn listen(&self) -> ChangeFeed {
         self.0.notices.listen()
     }

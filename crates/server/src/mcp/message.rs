@@ -1,10 +1,9 @@
-//! One line to one message, or to the error that JSON-RPC asks for.
+//! Parses one line into a message, or into the error that JSON-RPC requires.
 //!
-//! The library would drop a line that is no JSON, take a request with a null id for a notification, and call a known
-//! method with wrong parameters unknown; so the shape is checked here, and each method is read as what it is.
+//! The library would drop a line that is not JSON, treat a request with a null id as a notification, and report a known
+//! method with wrong parameters as unknown; so messages are checked and typed here.
 //!
-//! Whoever waits for an answer gets one, if its id can be told at all: also for a line that is no JSON, and for each
-//! request in a batch.
+//! Every request whose id can be found gets a response, even in a line that is not valid JSON, and each one in a batch.
 
 use quipu_tools::echoed;
 use rmcp::model::{
@@ -16,23 +15,23 @@ use serde_json::{Map, Value};
 
 use super::{batch, request_id};
 
-/// Of a batch that is refused only so many requests are answered: a short line must not be worth a flood of answers.
+/// Maximum errors for one rejected batch: a short line must not cause a flood of responses.
 const MAX_REFUSALS: usize = 1000;
 
-/// What a line says.
+/// A parsed line.
 #[derive(Debug)]
 pub(super) enum Incoming {
     /// To be handled.
     Message(Box<ClientJsonRpcMessage>),
-    /// To be answered at once with an error, or with several for a batch that is not taken.
+    /// To be answered at once with an error, or with several for a rejected batch.
     Refused(Vec<Refusal>),
     /// To be handled and answered together.
     Batch(Vec<Incoming>),
-    /// Nothing to do: a blank line, an answer to nothing, a notification that changes nothing here.
+    /// Nothing to do: a blank line, a response, a notification without effect here.
     Nothing,
 }
 
-/// A line that could not be taken, and whose it is if that can be told.
+/// The error for a rejected message, with its id if it can be found.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) id: Option<RequestId>,
@@ -44,19 +43,19 @@ impl Refusal {
         Self { id, error: ErrorData::new(ErrorCode::INVALID_REQUEST, message.into(), None) }
     }
 
-    /// Without its id: the answer that is still to come would be mistaken for this one.
+    /// Without an id: the client would take it for the response that is still to come.
     pub(super) fn id_in_use(id: &RequestId) -> Self {
         let id = echoed(&id.to_string());
-        Self::invalid_request(None, format!("request {id} is still being worked on: use another id"))
+        Self::invalid_request(None, format!("request {id} is still in progress: use another id"))
     }
 
-    /// The error as a message. Without an id it is `null`, as JSON-RPC has it; the library would leave it out.
+    /// The error as a message. JSON-RPC requires `null` for a missing id; the library would omit it.
     pub(super) fn into_json(self) -> Value {
         serde_json::json!({ "jsonrpc": "2.0", "id": self.id, "error": self.error })
     }
 }
 
-/// Reads a line. Whether it may be a batch was settled by the handshake.
+/// Parses a line. The handshake decides whether batches are accepted.
 pub(super) fn read(line: &[u8], takes_batches: bool) -> Incoming {
     if line.trim_ascii().is_empty() {
         return Incoming::Nothing;
@@ -67,7 +66,7 @@ pub(super) fn read(line: &[u8], takes_batches: bool) -> Incoming {
         Ok(Value::Array(messages)) if takes_batches => read_batch(messages),
         Ok(Value::Array(messages)) => refuse_batch(
             messages,
-            "batches are of protocol 2025-03-26 on standard input alone: send one message at a time",
+            "batches are supported only in protocol 2025-03-26 over stdio: send one message at a time",
         ),
         Ok(_) => refuse(None, "a message is a JSON object"),
         Err(error) => {
@@ -92,7 +91,7 @@ fn read_batch(messages: Vec<Value>) -> Incoming {
     Incoming::Batch(messages.into_iter().map(read).collect())
 }
 
-/// An error for each request in a batch, so that none of them is waited for.
+/// One error per request of a batch, so that the client waits for none of them.
 fn refuse_batch(messages: Vec<Value>, why: &str) -> Incoming {
     let id = |message: Value| match message {
         Value::Object(mut object) => object.remove("id").and_then(|id| serde_json::from_value::<RequestId>(id).ok()),
@@ -116,7 +115,7 @@ fn read_object(mut object: Map<String, Value>) -> Incoming {
     if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return refuse(id, "`jsonrpc` must be \"2.0\"");
     }
-    // This server asks its clients nothing, so an answer answers nothing.
+    // This server sends no requests to clients, so a response is ignored.
     let is_answer = object.contains_key("result") || object.contains_key("error");
     let method = match object.remove("method") {
         Some(Value::String(method)) => method,
@@ -136,7 +135,7 @@ fn read_object(mut object: Map<String, Value>) -> Incoming {
     message.map_or(Incoming::Nothing, |message| Incoming::Message(Box::new(message)))
 }
 
-/// Reads a request as what its method is.
+/// Parses a request by its method.
 pub(super) fn request(method: String, params: Option<Value>) -> Result<ClientRequest, ErrorData> {
     if params.as_ref().is_some_and(|params| !params.is_object()) {
         return Err(ErrorData::invalid_params("`params` must be an object", None));
@@ -155,13 +154,12 @@ pub(super) fn request(method: String, params: Option<Value>) -> Result<ClientReq
         "subscriptions/listen" => ClientRequest::SubscriptionsListenRequest(typed(method, params)?),
         "completion/complete" => ClientRequest::CompleteRequest(typed(method, params)?),
         "logging/setLevel" => ClientRequest::SetLevelRequest(typed(method, params)?),
-        // Unknown here, whatever it is elsewhere.
+        // Unknown to this server.
         _ => ClientRequest::CustomRequest(CustomRequest::new(method, params)),
     })
 }
 
-/// A notification that changes something here. Any other, and one that cannot be read, is passed over: there is nobody
-/// to tell.
+/// A notification with an effect here. Others, and invalid ones, are ignored: a notification has no response.
 fn notification(method: String, params: Option<Value>) -> Option<ClientNotification> {
     match method.as_str() {
         "notifications/cancelled" => typed(method, params).ok().map(ClientNotification::CancelledNotification),
@@ -173,7 +171,7 @@ fn notification(method: String, params: Option<Value>) -> Option<ClientNotificat
 fn typed<T: DeserializeOwned>(method: String, params: Option<Value>) -> Result<T, ErrorData> {
     let mut message = Map::from_iter([("method".to_owned(), Value::String(method))]);
     message.extend(params.map(|params| ("params".to_owned(), params)));
-    // The parser says what it found in full, however long it is.
+    // The parser's message may repeat a long value.
     serde_json::from_value(Value::Object(message))
         .map_err(|error| ErrorData::invalid_params(echoed(&error.to_string()), None))
 }

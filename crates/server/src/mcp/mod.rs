@@ -1,11 +1,11 @@
-//! The MCP front door: the only room that names the MCP library.
+//! The MCP protocol: the only module that names the MCP library.
 //!
-//! A line of bytes becomes a checked message ([`lines`], [`message`]), the library's loop hands it to a [`McpConnection`],
-//! and the answer goes back out as a line ([`transport`]). Both protocol generations are spoken on the same stream: one
-//! with a handshake, and one where every request says what it is.
+//! A line of bytes becomes a checked message ([`lines`], [`message`]), the library's loop passes it to a [`McpConnection`],
+//! and the response is written as a line ([`transport`]). One stream serves both protocol generations: the one with a
+//! handshake, and the one where every request names its version.
 //!
-//! Batches, which only 2025-03-26 knew, are taken from clients that agreed on that version ([`batch`]); from others each
-//! request in one is answered with an error of its own. Over HTTP the library takes none.
+//! Batches are accepted from clients that negotiated 2025-03-26 ([`batch`]); otherwise each request in a batch gets an
+//! error. Over HTTP the library accepts none.
 
 mod answer;
 mod batch;
@@ -49,17 +49,18 @@ use http_requests::HttpRequests;
 use http_sessions::OwnedSessions;
 use transport::LineTransport;
 
-/// How long calls in flight may still take once the server is told to stop.
+/// How long calls in progress may continue after the server is asked to stop.
 const STOP_GRACE: Duration = Duration::from_millis(800);
 
-/// How long an answer that was sent over HTTP is kept for a client whose connection broke.
+/// How long a response over HTTP is kept for a client whose connection broke.
 const RESUME_GRACE: Duration = Duration::from_secs(5);
 
-/// The longest request over HTTP: what a line may be on standard input.
+/// Maximum bytes of an HTTP request, equal to the limit of a line on stdio.
 pub(crate) const MAX_BODY_BYTES: usize = lines::MAX_LINE_BYTES;
 
-/// Talks to one client until its stream ends or `stop` is ready; what is in flight then is answered first. `closed` is ready
-/// when the client has closed its side, read to its end or not: one that then takes no answers is left.
+/// Serves one client until its stream ends or `stop` is ready; calls in progress are answered first. `closed` is ready when
+/// the client has closed its side, whether or not its input was read to the end: a client that then reads no responses is
+/// dropped.
 pub(crate) async fn converse<R, W>(
     server: McpServer,
     reader: R,
@@ -74,14 +75,14 @@ where
     let ending = watch::Sender::new(false);
     let transport = LineTransport::new(server.service().clone(), reader, writer, ending.clone());
     let (given_up, ignored) = (transport.given_up(), transport.ignored());
-    // Not the library's own handshake: it turns away every call that comes before `initialize`.
+    // Not the library's own handshake: it rejects every call before `initialize`.
     let running = serve_directly(McpConnection::over_stream(server), transport, None);
     let mut finished = std::pin::pin!(running.waiting());
     let reason = tokio::select! {
         reason = &mut finished => reason?,
-        // The library would wait for its answers a while longer.
+        // The library would wait longer for its responses.
         () = given_up => return Ok(()),
-        // While it has too many calls in flight, the end of its stream is not read.
+        // The end of the stream is not read while too many calls are in progress.
         () = async { closed.await; ignored.await } => return Ok(()),
         () = stop => {
             ending.send_replace(true);
@@ -100,8 +101,8 @@ where
     }
 }
 
-/// The same server over HTTP, at `/mcp`. Whose requests get here, and which, is for the front door to say: it puts a
-/// [`Caller`] into each.
+/// The same server over HTTP, at `/mcp`. The HTTP layers in front decide which requests arrive, and attach a [`Caller`] to
+/// each.
 pub(crate) fn http_routes(server: McpServer) -> axum::Router {
     let config = StreamableHttpServerConfig::default()
         .with_json_response(true)

@@ -1,4 +1,4 @@
-//! What changed in the vault, on its way to the clients that want to know: one sender, a queue for each that listens.
+//! Change notifications: one sender, and a queue per subscribed client.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use tokio::time::Instant;
 
 use crate::service::Change;
 
-/// Changes a slow listener may be behind. Then it is told that anything may have changed.
+/// Changes that a slow listener may lag behind; beyond that it is notified that anything may have changed.
 const QUEUED: usize = 64;
 
-/// How long further changes are waited for, so that a checkout of a thousand files is not a thousand notices.
+/// How long to wait for further changes, so that a checkout of a thousand files is not a thousand notifications.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// Notes that one client may follow.
+/// Notes that one client may subscribe to.
 const MAX_FOLLOWED: usize = 1000;
 
-/// Tells everyone.
+/// Sends changes to all listeners.
 pub(super) struct ChangeNotices(broadcast::Sender<Arc<Change>>);
 
 impl Default for ChangeNotices {
@@ -34,9 +34,9 @@ impl Default for ChangeNotices {
 }
 
 impl ChangeNotices {
-    /// Passes a change on, if anybody listens.
+    /// Sends a change to the listeners, if there are any.
     pub(super) fn tell(&self, change: Change) {
-        // An error is that nobody listens.
+        // The only error is that there is no listener.
         drop(self.0.send(Arc::new(change)));
     }
 
@@ -45,17 +45,17 @@ impl ChangeNotices {
     }
 }
 
-/// The notes a client follows, under the addresses it gave for them.
+/// The notes that a client subscribed to, with the URIs it used.
 #[derive(Default)]
 pub(super) struct FollowedNotes(Mutex<HashMap<NoteId, Vec<String>>>);
 
 impl FollowedNotes {
-    /// Those of some addresses that can be followed together.
+    /// Those of these URIs that one client can subscribe to.
     pub(super) fn acceptable(uris: Vec<String>) -> Vec<String> {
         uris.into_iter().filter(|uri| Registry::note_of_resource(uri).is_some()).take(MAX_FOLLOWED).collect()
     }
 
-    /// Follows what an address means, also where there is nothing yet.
+    /// Subscribes to a URI, also of a note that does not exist yet.
     pub(super) fn add(&self, uri: &str) -> Result<(), ErrorData> {
         let Some(note) = Registry::note_of_resource(uri) else {
             return Err(ErrorData::invalid_params(format!("{} is not the URI of a note", echoed(uri)), None));
@@ -72,7 +72,7 @@ impl FollowedNotes {
         Ok(())
     }
 
-    /// No longer follows what an address means.
+    /// Ends the subscription to a URI.
     pub(super) fn remove(&self, uri: &str) {
         let mut followed = self.0.lock();
         followed.retain(|_, uris| {
@@ -93,11 +93,11 @@ impl FollowedNotes {
     }
 }
 
-/// What a listener has not been told yet.
+/// The changes that a listener has not received yet.
 pub(super) struct ChangeFeed(broadcast::Receiver<Arc<Change>>);
 
 impl ChangeFeed {
-    /// Tells a client of the older generation: of the lists in any case, of notes that it follows.
+    /// Notifies a client of the older generation: always of changed lists, and of notes it subscribed to.
     pub(super) async fn tell_peer(mut self, peer: Peer<RoleServer>, followed: Arc<FollowedNotes>) {
         while let Some(gathered) = self.gather().await {
             let mut told = Ok(());
@@ -116,7 +116,7 @@ impl ChangeFeed {
         }
     }
 
-    /// Tells a client of the newer generation what it asked to be told.
+    /// Notifies a client of the newer generation of what it subscribed to.
     pub(super) async fn tell_sink(mut self, sink: &SubscriptionSink, followed: &FollowedNotes) {
         let wants_list = sink.accepted().resources_list_changed == Some(true);
         let wants_tools = sink.accepted().tools_list_changed == Some(true);
@@ -137,7 +137,8 @@ impl ChangeFeed {
         }
     }
 
-    /// The next change and those soon behind it; `None` when there will be none. Changes that never pause are told in parts.
+    /// The next change and those soon after it; `None` when there will be none. A continuous series of changes is sent in
+    /// parts.
     async fn gather(&mut self) -> Option<Change> {
         let mut gathered = Change::NONE;
         let mut next = self.0.recv().await;

@@ -1,4 +1,4 @@
-//! Progress of a call that takes long, to a client that asked for it: a sign of life every second, and what is waited for.
+//! Progress notifications of a long call, for clients that asked for them: once a second, with what it waits for.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::service::{IndexProgress, Service};
 
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Tells the client for as long as it is awaited; never ready.
+/// Notifies the client for as long as it is polled; never ready.
 pub(super) async fn tell(context: &Context, service: &Service) {
     let Some(token) = context.meta.get_progress_token() else { return std::future::pending().await };
     for seconds in 1u32.. {
@@ -19,7 +19,7 @@ pub(super) async fn tell(context: &Context, service: &Service) {
             _ => format!("working for {seconds} s"),
         };
         let progress = ProgressNotificationParam::new(token.clone(), f64::from(seconds)).with_message(message);
-        // A client that is gone is noticed where its answer cannot be sent.
+        // A disconnected client is noticed when its response cannot be sent.
         drop(context.peer.notify_progress(progress).await);
     }
 }

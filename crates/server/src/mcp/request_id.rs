@@ -1,9 +1,9 @@
-//! The id of a request that cannot be read, so that whoever waits for its answer is told: a look at the outermost object
-//! only, by bytes, of a line that no parser takes (half an emoji, nesting without end, broken UTF-8).
+//! The id of a request that cannot be parsed (half a surrogate pair, endless nesting, broken UTF-8), so that its client gets an
+//! error: scans the bytes of the outermost object only.
 
 use rmcp::model::RequestId;
 
-/// The value of the outermost object's `id`, where one can be told.
+/// The value of `id` in the outermost object, if it can be found.
 pub(super) fn find(line: &[u8]) -> Option<RequestId> {
     let mut rest = line.trim_ascii_start().strip_prefix(b"{")?;
     loop {
@@ -18,7 +18,7 @@ pub(super) fn find(line: &[u8]) -> Option<RequestId> {
     }
 }
 
-/// How long the string at the start is, quotes included.
+/// Length of the string at the start, quotes included.
 fn string_length(text: &[u8]) -> Option<usize> {
     if text.first() != Some(&b'"') {
         return None;
@@ -33,7 +33,7 @@ fn string_length(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// How long the value at the start is: up to the comma or brace that ends it. Counts nesting instead of following it.
+/// Length of the value at the start, up to the comma or brace that ends it. Counts nesting without recursion.
 fn value_length(text: &[u8]) -> Option<usize> {
     let (mut at, mut depth) = (0_usize, 0_usize);
     loop {

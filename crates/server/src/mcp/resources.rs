@@ -1,4 +1,4 @@
-//! Notes as MCP resources. What they are and how they are addressed is the registry's; this is how MCP words it.
+//! Notes as MCP resources. The registry decides which there are and their URIs; this module has MCP's format.
 
 use quipu_core::Session;
 use quipu_tools::{Registry, echoed};
@@ -9,7 +9,7 @@ use rmcp::model::{
 
 use crate::service::VaultService;
 
-/// Enough that a small vault is one page, and a page of long titles still is no burden.
+/// A small vault fits on one page, and a page of long titles stays small.
 const PAGE_SIZE: usize = 200;
 
 /// The one argument of the one template.
@@ -45,12 +45,12 @@ pub(super) fn read(vault: &dyn VaultService, session: &Session, uri: &str) -> Re
         let data = serde_json::json!({ "uri": uri });
         return Err(ErrorData::resource_not_found(format!("there is no resource {uri}"), Some(data)));
     };
-    // Under the name it was asked for, not under the one it is listed with: clients match the two.
+    // With the requested URI, not the listed one: clients compare the two.
     let contents = ResourceContents::text(note.text, uri).with_mime_type(Registry::RESOURCE_MIME_TYPE);
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-/// How many bytes a note is on its way out, about.
+/// Approximate size of a note when sent.
 pub(super) fn weight(read: &Result<ReadResourceResult, ErrorData>) -> usize {
     let Ok(read) = read else { return 0 };
     let texts = read.contents.iter().map(|contents| match contents {

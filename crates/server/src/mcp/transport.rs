@@ -1,10 +1,9 @@
-//! Lines in, lines out, for the library's loop. Ours rather than the library's, because that one drops what it cannot
-//! parse, gives calls five seconds after the end of input, and may cut a line in two when a read is interrupted.
+//! The line transport for the library's loop. It replaces the library's own, which drops lines that it cannot parse, gives
+//! calls five seconds after the end of input, and may split a line when a read is cancelled.
 //!
-//! The way of an answer: a worker makes it and has it counted ([`crate::service`]); while too much is unsent no further
-//! call begins, though lines are still read, so that a ping or a cancellation gets through. Answers leave one at a time.
-//! A long one becomes text only when it is its turn, on a thread where that holds up nobody. A client that closes its
-//! side and takes nothing of what it is offered is left.
+//! A response is made by a worker and counted ([`crate::service`]). While too many bytes are unsent no further call starts,
+//! but lines are still read, so that a ping or a cancellation arrives. Responses are sent one at a time; a long one is
+//! serialised only when it is next, on a blocking thread. A client that closes its side and reads nothing is dropped.
 
 use std::collections::VecDeque;
 use std::io;
@@ -31,40 +30,40 @@ use super::message::{self, Incoming, Refusal};
 use super::request_id;
 use crate::service::{CallOrder, Lease, ResponseBytes, Service};
 
-/// How long calls in flight may still take once the client has closed its side.
+/// How long calls in progress may continue after the client has closed its side.
 const END_GRACE: Duration = Duration::from_secs(10);
 
-/// How long a client that has closed its side may leave an answer untouched.
+/// How long a client that has closed its side may leave a response unread.
 const READ_GRACE: Duration = Duration::from_millis(700);
 
-/// Shorter answers become text in less time than it takes to hand them to another thread.
+/// Shorter responses are serialised in less time than a change of thread takes.
 const SHORT_BYTES: usize = 64 * 1024;
 
-/// How long the way out may take to close.
+/// How long closing the output may take.
 const CLOSE_GRACE: Duration = Duration::from_millis(500);
 
 /// One client's stream.
 pub(super) struct LineTransport<R, W> {
     lines: LineReader<R>,
     output: LineOutput<W>,
-    /// Messages of a batch that are yet to be handed over.
+    /// Messages of a batch that the library has not received yet.
     waiting: VecDeque<Box<ClientJsonRpcMessage>>,
-    /// Set once nothing more will be read: calls in flight have until then.
+    /// Set at the end of input: the deadline of calls in progress.
     deadline: Option<Instant>,
-    /// Turned on when what is in flight will never be answered.
+    /// Set when calls in progress will not be answered.
     given_up: watch::Sender<bool>,
     /// Knows which calls write.
     service: Arc<Service>,
     order: CallOrder,
 }
 
-/// The way out, shared by all answers.
+/// The output, shared by all responses.
 struct LineOutput<W> {
     writer: Arc<Mutex<W>>,
     in_flight: Arc<InFlight>,
-    /// Whether the handshake settled on the one version that has batches.
+    /// Whether the handshake negotiated the version that has batches.
     takes_batches: Arc<AtomicBool>,
-    /// Turned on to end the conversation: from outside, or because the client no longer listens.
+    /// Set to end the connection: from outside, or because the client no longer reads.
     ending: watch::Sender<bool>,
 }
 
@@ -97,18 +96,18 @@ where
         }
     }
 
-    /// Ready when the end of input has come and some answers cannot follow it.
+    /// Ready when the input has ended and some responses can no longer be sent.
     pub(super) fn given_up(&self) -> impl Future<Output = ()> + use<R, W> {
         let mut given_up = self.given_up.subscribe();
         async move {
             if given_up.wait_for(|given_up| *given_up).await.is_err() {
-                // The transport is gone, and with it the conversation: that is for the library to tell.
+                // The transport was dropped, so the connection has ended; the library handles that.
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// Ready when the client has let an answer lie for too long, for one that has closed its side.
+    /// Ready when a client that has closed its side has left a response unread for too long.
     pub(super) fn ignored(&self) -> impl Future<Output = ()> + use<R, W> {
         let in_flight = self.output.in_flight.clone();
         async move {
@@ -132,7 +131,7 @@ where
             }
             Ok(Line::TooLong(beginning)) => {
                 let message = format!("the line is longer than {MAX_LINE_BYTES} bytes");
-                // One whose id stands in front is waited for.
+                // If the id is near the start, its client waits for a response.
                 let id = request_id::find(beginning).filter(|id| !self.output.in_flight.has(id));
                 Some(Incoming::Refused(vec![Refusal::invalid_request(id, message)]))
             }
@@ -144,7 +143,7 @@ where
         }
     }
 
-    /// Notes a request as in flight and a cancelled one as done.
+    /// Records a request as in progress and a cancelled one as done.
     fn admit(&self, mut incoming: Incoming, bytes: usize) -> Incoming {
         let Incoming::Message(message) = &mut incoming else { return incoming };
         match &mut **message {
@@ -170,8 +169,8 @@ where
         incoming
     }
 
-    /// The lease of a request, with a place in the order for what runs on a worker; the rest is answered at once. The tool
-    /// of a call is looked up here, because a write has another place than a read.
+    /// The lease of a request, with a position in the order if it runs on a worker; the rest is answered at once. The tool of
+    /// a call is looked up here, because writes and reads are ordered differently.
     fn lease(&self, request: &ClientRequest) -> Lease {
         let (tool, place) = match request {
             ClientRequest::CallToolRequest(call) => {
@@ -187,7 +186,7 @@ where
         Lease::in_order(&self.order, tool, place)
     }
 
-    /// Takes in the requests of a batch and refuses what is none; gives what is to be handed over.
+    /// Starts the requests of a batch and rejects invalid messages; returns the messages for the library.
     fn open_batch(&self, parts: Vec<Incoming>) -> VecDeque<Box<ClientJsonRpcMessage>> {
         self.output.in_flight.begin_batch();
         let mut messages = VecDeque::new();
@@ -208,7 +207,7 @@ where
             }
         }
         let output = self.output.clone();
-        // Its own task, as for a refusal: there may be nothing to wait for.
+        // On its own task, like an error: the batch may have no request.
         tokio::spawn(async move { output.finish_batch().await });
         messages
     }
@@ -246,8 +245,8 @@ where
         }
     }
 
-    /// The library drops this future whenever something else happens and calls again: all state is in `self`, and
-    /// nothing is written from here.
+    /// The library cancels this future when something else happens and calls it again: all state is in `self`, and nothing
+    /// is written here.
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         while self.deadline.is_none() {
             if let Some(message) = self.waiting.pop_front() {
@@ -274,7 +273,7 @@ where
         None
     }
 
-    /// A client that reads no more leaves an answer stuck half-way: it is not waited for.
+    /// Does not wait for a response that the client has stopped reading.
     async fn close(&mut self) -> io::Result<()> {
         let writer = self.output.writer.clone();
         let shutdown = async { writer.lock().await.shutdown().await };
@@ -283,14 +282,14 @@ where
 }
 
 impl<W: AsyncWrite + Send + Unpin + 'static> LineOutput<W> {
-    /// Answers a line that is no message, or several. On a task of its own, since [`LineTransport::receive`] may be dropped.
+    /// Sends the errors for an invalid line, on its own task because [`LineTransport::receive`] may be cancelled.
     fn refuse(&self, refusals: Vec<Refusal>) {
         self.in_flight.begin_refusal();
         let output = self.clone();
         tokio::spawn(async move {
             for refusal in refusals {
                 tracing::debug!(code = refusal.error.code.0, message = %refusal.error.message, "refused a line");
-                // A client that no longer listens ends the conversation; there is nobody left to tell.
+                // A client that no longer reads ends the connection; the error has no receiver.
                 let _ = output.write(refusal.into_json(), true).await;
             }
             output.in_flight.finish_refusal();
@@ -309,7 +308,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineOutput<W> {
         self.finish_batch().await
     }
 
-    /// Writes the answers to a batch once there are all.
+    /// Writes the responses to a batch when all are ready.
     async fn finish_batch(&self) -> io::Result<()> {
         let Some(line) = self.in_flight.in_batch(Batch::line).flatten() else { return Ok(()) };
         let outcome = self.write_line(&mut *self.writer.lock().await, &line).await;
@@ -333,7 +332,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineOutput<W> {
         outcome
     }
 
-    /// Piece by piece, so that a client that reads slowly can be told from one that does not.
+    /// In pieces, so that a client that reads slowly differs from one that does not read.
     async fn offer(&self, writer: &mut W, mut rest: &[u8]) -> io::Result<()> {
         while !rest.is_empty() {
             self.in_flight.offer(true);
