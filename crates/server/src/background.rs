@@ -75,7 +75,7 @@ impl WorkerState {
             let _ = self.woken.recv_timeout(CHECK_INTERVAL);
         }
         if let Err(error) = self.embed_changed() {
-            tracing::warn!("{error}; notes are searched by words until that is over");
+            tracing::warn!("{error}; until it works again, notes are searched by words only");
         }
         self.knowledge.read_lines_ahead(|| self.goes_on());
         self.embed();
@@ -109,7 +109,7 @@ impl WorkerState {
                 Err(error) => {
                     // Searches report it to clients; the log need not repeat it every ten seconds.
                     if !std::mem::replace(&mut is_failing, true) {
-                        tracing::warn!("{error}; notes are searched by words until that is over");
+                        tracing::warn!("{error}; until it works again, notes are searched by words only");
                     }
                     PAUSE
                 }

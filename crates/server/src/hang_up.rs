@@ -1,17 +1,17 @@
-//! Whether the other end of a pipe or a socket is closed, whatever lies in it unread: seen without reading.
+//! Whether the other end of a pipe or a socket is closed, even with unread bytes in it; does not read.
 
 use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// A pipe tells its end unasked, a socket only so.
+/// A pipe reports hang-up always, a socket only with this flag.
 #[cfg(target_os = "linux")]
 const HANG_UP: PollFlags = PollFlags::RDHUP;
 #[cfg(not(target_os = "linux"))]
 const HANG_UP: PollFlags = PollFlags::empty();
 
-/// Waits for it. A file has no other end.
+/// Waits until it is closed. A file has no other end.
 pub(crate) fn wait(end: impl AsFd) -> rustix::io::Result<()> {
     loop {
         match poll(&mut [PollFd::new(&end, HANG_UP)], None) {
@@ -21,7 +21,7 @@ pub(crate) fn wait(end: impl AsFd) -> rustix::io::Result<()> {
     }
 }
 
-/// Whether it is so now. What cannot be looked at is found out by writing to it.
+/// Whether it is closed now. If that cannot be checked, writing to it will show.
 pub(crate) fn is_over(end: impl AsFd) -> bool {
     poll(&mut [PollFd::new(&end, HANG_UP)], Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }

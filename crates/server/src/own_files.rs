@@ -1,7 +1,7 @@
-//! Small files of the program's own: replaced whole, so that nobody reads half of one, and readable by their owner alone.
+//! The program's small files: replaced atomically, and readable only by their owner.
 //!
-//! Two places: a vault's `.quipu/`, which may have come with a copied or cloned vault, and the user's own folder, which
-//! no vault can bring along. What decides whom to trust lies in the second.
+//! They are in two places: the vault's `.quipu/`, which may have come with a copied or cloned vault, and the user's own
+//! folder, which cannot. Trust decisions are stored only in the second.
 #![expect(clippy::disallowed_methods, reason = "none of these files is a note or an index")]
 
 use std::fs::{File, OpenOptions, Permissions};
@@ -14,10 +14,10 @@ use quipu_own_folder::OwnFolder;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-/// Its name in the folder whose files it guards.
+/// The lock file's name in the folder that it protects.
 const LOCK: &str = "own-files.lock";
 
-/// What is ours in a vault.
+/// The program's folder in a vault.
 pub fn own_folder(root: &Path) -> PathBuf {
     root.join(".quipu")
 }
@@ -26,44 +26,43 @@ pub fn own_folder(root: &Path) -> PathBuf {
 pub fn user_folder() -> anyhow::Result<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")));
-    Ok(state.context("there is no home folder to keep anything in; set HOME or XDG_STATE_HOME")?.join("quipu"))
+    Ok(state.context("there is no home folder; set HOME or XDG_STATE_HOME")?.join("quipu"))
 }
 
-/// Takes from `.quipu`, and from what an earlier version left in it, the rights of accounts that it is not for. Fails where it
-/// is another account's folder.
+/// Removes permissions of other accounts from `.quipu` and from files that an earlier version left there. Fails if the folder
+/// belongs to another account.
 pub fn tighten(own_folder: &Path) -> io::Result<()> {
     let folder = OwnFolder::open(own_folder)?;
     let vault = own_folder.parent().unwrap_or(Path::new(".")).metadata()?;
     folder.check_owner(vault.uid())?;
-    // Versions in the trash have the rights of their notes, and are given back with them.
+    // Versions in the trash keep the permissions of their notes, and are restored with them.
     let faults = folder.tighten(&|name| ["index", "text", "backups", "share"].contains(&name))?;
     faults.into_iter().for_each(|fault| tracing::warn!("{fault}"));
     Ok(())
 }
 
-/// Opens a folder of ours, which is made where there is none. The user's own may be a link, one in a vault may not.
+/// Opens a folder of the program, created if missing. The user's own may be a symlink, one in a vault may not.
 fn open_folder(folder: &Path) -> io::Result<OwnFolder> {
     std::fs::create_dir_all(folder)?;
     let is_in_vault = folder.file_name().is_some_and(|name| name == ".quipu");
     if is_in_vault { OwnFolder::open(folder) } else { OwnFolder::open(&folder.canonicalize()?) }
 }
 
-/// Opens what must be a file. Anything else that lies in its place, a pipe or a device, would be waited for without end: it
-/// is refused. A link is followed unless the flags say otherwise.
+/// Opens a regular file. Anything else, such as a pipe or a device, could block forever and is rejected. A symlink is followed
+/// unless the flags say otherwise.
 pub fn open(path: &Path, options: &mut OpenOptions, flags: OFlags) -> io::Result<File> {
-    let refused =
-        || io::Error::new(io::ErrorKind::InvalidInput, "it is not a file: put one in its place, or remove it");
+    let refused = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file; replace or remove it");
     let file = match options.custom_flags((flags | OFlags::NONBLOCK).bits().cast_signed()).open(path) {
-        // A socket, or a pipe at whose other end there is nobody.
+        // A socket, or a pipe without a reader.
         Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => return Err(refused()),
-        // A link where none is followed.
+        // A symlink where none is followed.
         Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Err(refused()),
         file => file?,
     };
     if file.metadata()?.is_file() { Ok(file) } else { Err(refused()) }
 }
 
-/// The text of a file, whoever it belongs to; `None` where there is none.
+/// The text of a file of any owner; `None` if it does not exist.
 pub fn text(file: &Path) -> io::Result<Option<String>> {
     let mut text = String::new();
     match open(file, File::options().read(true), OFlags::empty())
@@ -75,12 +74,12 @@ pub fn text(file: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// The text of one of our files; `None` where there is none.
+/// The text of one of the program's files; `None` if it does not exist.
 pub fn read(file: &Path) -> anyhow::Result<Option<String>> {
     text(file).with_context(|| format!("while reading {}", file.display()))
 }
 
-/// Puts a text in a file's place, in one step. Its folder is made where there is none.
+/// Replaces a file atomically. Creates its folder if missing.
 pub fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     let write = || {
         let name = file.file_name().and_then(|name| name.to_str()).ok_or(io::ErrorKind::InvalidInput)?;

@@ -15,7 +15,7 @@ use crate::sharing::{CommandOutput, TerminalStyle};
 
 /// Finds and opens one vault.
 pub trait VaultSource: Send + Sync {
-    /// The vault's `.quipu/` folder, made where it can be. `None` where it cannot: then the vault is not shared.
+    /// The vault's `.quipu/` folder, created if possible. `None` otherwise: then the vault is not shared.
     fn own_folder(&self) -> anyhow::Result<Option<PathBuf>>;
 
     /// Opens the vault without reading it.
@@ -27,10 +27,10 @@ pub trait ServedVault: Send + Sync {
     /// The folder of notes.
     fn root(&self) -> &Path;
 
-    /// What tools ask.
+    /// The domain that tools use.
     fn knowledge(&self) -> &Arc<Knowledge>;
 
-    /// What agents remember, or why it cannot be used, for the log.
+    /// Memory, or why it cannot be used, for the log.
     fn memory(&self) -> Result<&Arc<Memory>, String>;
 
     /// Every tool over this vault.
@@ -42,16 +42,16 @@ pub trait ServedVault: Send + Sync {
     /// Whether another process has the index open, so that this one keeps its own in memory.
     fn is_index_taken(&self) -> bool;
 
-    /// Why the index is not kept on disk, where that is a surprise.
+    /// Why the index is not on disk, if that is unexpected.
     fn why_not_kept(&self) -> Option<String>;
 
     /// Reports changes by other programs until the returned value is dropped: what to look at, or a warning.
     fn watch(&self, on_event: Box<dyn Fn(Result<FileBatch, String>) + Send>) -> Result<Box<dyn Send>, String>;
 
-    /// Deletes versions from the trash that are older than this. Gives how many.
+    /// Deletes versions from the trash that are older than this. Returns their number.
     fn prune_trash(&self, before_ns: i64) -> io::Result<usize>;
 
-    /// Saves what the next start would have to find out again.
+    /// Saves what the next start would otherwise compute again.
     fn save(&self);
 
     /// Runs a command of the command line for another process.

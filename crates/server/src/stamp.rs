@@ -1,10 +1,10 @@
-//! Files that decide who may come in, read again when they are others: a server runs for months.
+//! Stamps of files that control access, so that they are read again when they change: a server runs for months.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// A file as it is: its place on the disk, its text, and who may change it.
+/// Identity, content times, owner and mode of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     file: (u64, u64),
@@ -12,17 +12,17 @@ pub(crate) struct FileStamp {
     modified: (i64, i64),
     mode: u32,
     owner: (u32, u32),
-    /// When any of this was last set, which nobody can choose.
+    /// The inode change time, which no program can set.
     changed: (i64, i64),
 }
 
 impl FileStamp {
-    /// Of the file itself, or of a link in its place; `None` where there is neither.
+    /// Of the file itself, or of a symlink in its place; `None` if neither exists.
     pub(crate) fn of(file: &Path) -> Option<Self> {
         file.symlink_metadata().ok().map(|metadata| Self::from(&metadata))
     }
 
-    /// Of what a link leads to, where there is one.
+    /// Of a symlink's target, if it exists.
     #[cfg(feature = "oauth")]
     pub(crate) fn of_target(file: &Path) -> Option<Self> {
         file.metadata().ok().map(|metadata| Self::from(&metadata))

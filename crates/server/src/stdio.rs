@@ -12,50 +12,49 @@ use crate::mcp::{self, McpServer};
 use crate::service::{Service, VaultService};
 use crate::shutdown;
 
-/// How long a client that has asked something and left is still worth an answer, while another process is waited for.
+/// How long a call of a client that closed its side is kept while waiting for another process.
 const LEFT_GRACE: Duration = Duration::from_millis(700);
 
-/// How often it is looked whether that process came.
+/// How often to check whether that process is ready.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Does what must be done before a client can be served, unless it leaves meanwhile: then `None`. `is_waiting` says whether
-/// the work only waits for another process, which may never come.
+/// Prepares to serve a client; `None` if the client disconnects meanwhile. `is_waiting` says whether the preparation only
+/// waits for another process, which may never be ready.
 pub fn prepare<T: Send + 'static>(
     is_waiting: &AtomicBool,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> anyhow::Result<Option<T>> {
     let (done, outcome) = tokio::sync::oneshot::channel();
     let begin = move || {
-        // Nobody wants it any more if this fails.
+        // Fails only if the receiver was dropped.
         let _ = done.send(work());
     };
     std::thread::Builder::new().name("prepare".into()).spawn(begin).context("while starting to open the vault")?;
     shutdown::front_runtime()?.block_on(async {
         tokio::select! {
             biased;
-            outcome = outcome => Ok(Some(outcome.context("opening the vault failed; the log says why")?)),
+            outcome = outcome => Ok(Some(outcome.context("opening the vault failed; see the log")?)),
             () = client_gone(is_waiting) => Ok(None),
             () = shutdown::parent_gone() => Ok(None),
         }
     })
 }
 
-/// Ready when the client has closed its side, and there is nothing to answer or nobody who could.
+/// Ready when the client has closed its side, and there is nothing to answer or no process that could.
 async fn client_gone(is_waiting: &AtomicBool) {
     input_closed().await;
     let closed = Instant::now();
     loop {
         let asks = rustix::io::ioctl_fionread(std::io::stdin()).is_ok_and(|bytes| bytes > 0);
         if !asks || (is_waiting.load(Ordering::SeqCst) && closed.elapsed() > LEFT_GRACE) {
-            return tracing::info!("the client left before it could be served");
+            return tracing::info!("the client disconnected before it could be served");
         }
         tokio::time::sleep(LOOK).await;
     }
 }
 
-/// Whether the other end of standard input is closed, whatever lies in it still: watched from the first question on, by one
-/// thread for the whole process. Beside reading, since whoever reads the same input has its readiness told only once. A file
-/// has no other end.
+/// Whether the other end of stdin is closed, even with unread input: watched from the first use on, by one thread for the
+/// whole process. It does not share readiness events with the reader. A file has no other end.
 static INPUT_CLOSED: LazyLock<watch::Receiver<bool>> = LazyLock::new(|| {
     let (tell, told) = watch::channel(false);
     let look = move || match hang_up::wait(std::io::stdin()) {
@@ -75,7 +74,7 @@ async fn input_closed() {
     }
 }
 
-/// Serves until the client closes its side or the process is asked to end, and answers what is in flight first.
+/// Serves until the client closes its side or the process is asked to stop; calls in progress are answered first.
 pub fn serve(vault: Arc<dyn VaultService>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -93,7 +92,7 @@ pub fn serve(vault: Arc<dyn VaultService>) -> anyhow::Result<()> {
         let (reader, writer) = mcp::stdio_pipes();
         mcp::converse(McpServer::new(Service::new(vault)), reader, writer, input_closed(), stop).await
     });
-    // Not waited for: where standard input is no pipe, a thread is still blocked in reading it.
+    // Without waiting: if stdin is not a pipe, a thread is still blocked reading it.
     runtime.shutdown_background();
     outcome
 }

@@ -1,8 +1,8 @@
-//! Bearer tokens for clients over HTTP: made once, shown once, and kept only as what they hash to.
+//! Bearer tokens for HTTP clients: created once, shown once, stored only as hashes.
 //!
-//! The hash is keyed with a secret from the user's own folder. So a vault that comes with tokens somebody else made, in
-//! an archive or a clone, lets nobody in. So is a seal over all that is said of a token: whoever can change the file, where a
-//! vault is synced, makes no token good for more, or for longer.
+//! The hash is keyed with a secret from the user's own folder, so tokens that came with a copied or cloned vault give no
+//! access. A keyed seal covers the fields of each token: changing the file, for example in a synced vault, gives no token
+//! more scope or a later expiry.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -17,21 +17,21 @@ use serde::{Deserialize, Serialize};
 use crate::own_files::{self, own_folder};
 use crate::stamp::FileStamp;
 
-/// What a token begins with, so that people and scanners know one when they see it.
+/// The prefix of a token, so that people and secret scanners recognise one.
 const PREFIX: &str = "quipu_";
 
-/// What whoever an identity provider lets in is called by begins with. So no token's name does: nobody is taken for another.
+/// The prefix of identities from an identity provider. No token's name may have it, so the two are never confused.
 pub(crate) const OF_PROVIDER: &str = "subject ";
 
-/// What a client may do. Each may all that the ones before it may.
+/// What a client may do. Each scope includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Use the tools that only look, and read resources.
+    /// Use the read-only tools, and read resources.
     Read,
     /// Use every tool.
     Write,
-    /// Also see how the server fares: `/metrics`.
+    /// Also read `/metrics`.
     Admin,
 }
 
@@ -58,10 +58,10 @@ impl Scope {
     }
 }
 
-/// A token as it is kept.
+/// A stored token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
-    /// Names it without giving it away.
+    /// Identifies it without revealing it.
     pub id: String,
     pub name: String,
     pub scope: Scope,
@@ -69,41 +69,41 @@ pub struct Token {
     created: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires: Option<String>,
-    /// Over all of the above.
+    /// A keyed hash of all fields above.
     #[serde(default)]
     seal: String,
 }
 
 impl Token {
-    /// When it was made, as it is written.
+    /// When it was created, as stored.
     pub fn created(&self) -> &str {
         &self.created
     }
 
-    /// When it expires, if ever, as it is written.
+    /// When it expires, if ever, as stored.
     pub fn expires(&self) -> Option<&str> {
         self.expires.as_deref()
     }
 
-    /// What its seal must be. The key is another than that of the hashes: nothing that is hashed there is a seal here.
+    /// The expected seal. Its key differs from that of the hashes, so no hash is valid as a seal.
     fn sealed(&self, secret: &[u8; 32]) -> blake3::Hash {
         let Self { id, name, scope, hash, created, expires, seal: _ } = self;
         let said = serde_json::json!([id, name, scope, hash, created, expires]).to_string();
         blake3::keyed_hash(&blake3::derive_key("quipu 2026-11 seal of a token", secret), said.as_bytes())
     }
 
-    /// Whether it is as it was made.
+    /// Whether it is unchanged since its creation.
     fn is_intact(&self, secret: &[u8; 32]) -> bool {
         blake3::Hash::from_hex(&self.seal).is_ok_and(|seal| seal == self.sealed(secret))
     }
 
-    /// Whether its time is over. A time that cannot be read is.
+    /// Whether it has expired. An unreadable time counts as expired.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires.as_ref().is_some_and(|expires| !expires.parse::<Timestamp>().is_ok_and(|time| time > now))
     }
 }
 
-/// All tokens of a vault, as the file has them.
+/// The file of tokens.
 #[derive(Default, Serialize, Deserialize)]
 struct TokenRecords {
     #[serde(default, rename = "token")]
@@ -113,7 +113,7 @@ struct TokenRecords {
 /// The tokens of a vault.
 pub struct TokenFile {
     file: PathBuf,
-    /// None where the user has no folder; then no token can be made or taken.
+    /// `None` if the user has no folder; then no token can be created or accepted.
     secret: Option<PathBuf>,
 }
 
@@ -123,7 +123,7 @@ impl TokenFile {
         Self { file: own_folder(vault).join("tokens.toml"), secret }
     }
 
-    /// All of them, in the order in which they were made.
+    /// All tokens, oldest first.
     pub fn list(&self) -> anyhow::Result<Vec<Token>> {
         let Some(text) = own_files::read(&self.file)? else { return Ok(Vec::new()) };
         self.check_permissions()?;
@@ -132,13 +132,13 @@ impl TokenFile {
         Ok(kept.tokens)
     }
 
-    /// Which of these a server accepts: those that are as they were made, with the user's key.
+    /// The tokens that a server accepts: unchanged, and sealed with the user's key.
     pub fn accepted(&self, tokens: &[Token]) -> anyhow::Result<Vec<bool>> {
         let secret = self.known_secret()?;
         Ok(tokens.iter().map(|token| secret.is_some_and(|secret| token.is_intact(&secret))).collect())
     }
 
-    /// Makes one. The text is given here and never again.
+    /// Creates a token. Its text is returned here and never again.
     pub fn add(
         &self,
         name: &str,
@@ -171,7 +171,7 @@ impl TokenFile {
         Ok((text, token))
     }
 
-    /// Removes one, by name or id. A server that runs no longer takes it.
+    /// Removes a token by name or id. A running server no longer accepts it.
     pub fn revoke(&self, which: &str) -> anyhow::Result<Token> {
         let _lock = self.lock()?;
         let mut tokens = self.list()?;
@@ -190,19 +190,19 @@ impl TokenFile {
 
     fn write(&self, tokens: Vec<Token>) -> anyhow::Result<()> {
         let text = toml::to_string(&TokenRecords { tokens }).context("while writing tokens")?;
-        let head = "# Made by `quipu token`. Only what tokens hash to is here, never a token.\n\n";
+        let head = "# Written by `quipu token`. Contains hashes of tokens, never a token.\n\n";
         own_files::replace(&self.file, &format!("{head}{text}"))
     }
 
-    /// Nobody else may add a token here.
+    /// Checks that no other user can add a token to the file.
     fn check_permissions(&self) -> anyhow::Result<()> {
         let file = self.file.display();
         let metadata = self.file.symlink_metadata().with_context(|| format!("while looking at {file}"))?;
         ensure!(metadata.is_file(), "{file} is not a file");
         let (owner, we) = (metadata.uid(), rustix::process::geteuid().as_raw());
-        ensure!(owner == we || owner == 0, "{file} is another user's: `chown` it, if the tokens in it are yours");
+        ensure!(owner == we || owner == 0, "{file} belongs to another user: `chown` it if the tokens in it are yours");
         let mode = metadata.permissions().mode();
-        ensure!(mode & 0o022 == 0, "others may write {file}: `chmod 600` it, if the tokens in it are yours");
+        ensure!(mode & 0o022 == 0, "other users can write {file}: `chmod 600` it if the tokens in it are yours");
         Ok(())
     }
 
@@ -224,10 +224,10 @@ impl TokenFile {
         if self.known_secret()?.is_none() {
             own_files::replace(&file, &format!("{}\n", random()?))?;
         }
-        self.known_secret()?.context("the secret was written and is not there")
+        self.known_secret()?.context("the secret was written and cannot be found")
     }
 
-    /// Changes whenever something does on which it depends who is let in.
+    /// Changes whenever a file changes that decides which tokens are accepted.
     fn stamps(&self) -> [Option<FileStamp>; 2] {
         [FileStamp::of(&self.file), self.secret.as_deref().and_then(FileStamp::of)]
     }
@@ -244,7 +244,7 @@ fn hashed(token: &str, secret: &[u8; 32]) -> blake3::Hash {
     blake3::keyed_hash(secret, token.as_bytes())
 }
 
-/// Why a token lets nobody in.
+/// Why a token is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Denied {
     #[error("unknown token; create one with `quipu token new`")]
@@ -255,7 +255,7 @@ pub(crate) enum Denied {
     Changed,
 }
 
-/// The tokens of a vault while it is served: a token that is made or revoked counts from the next request on.
+/// The tokens of a served vault: a created or revoked token takes effect with the next request.
 pub(crate) struct Tokens {
     file: TokenFile,
     known: Mutex<LoadedTokens>,
@@ -279,28 +279,28 @@ impl Tokens {
         Self { file, known: Mutex::default() }
     }
 
-    /// Fails where nobody could come in: there are no tokens, or what they were made with is lost.
+    /// Fails if no client could connect: there are no tokens, or their key is lost.
     pub(crate) fn ensure_some(&self) -> anyhow::Result<()> {
         let tokens = self.file.list()?;
         ensure!(!tokens.is_empty(), "there is none; create one with `quipu token new`");
         let Some(secret) = self.file.known_secret()? else {
             let key = self.file.secret.as_ref().map_or("the user's folder".into(), |key| key.display().to_string());
             bail!(
-                "those in {} are worth nothing, for the key they were made with is not at {key}: put it back, or \
+                "those in {} are invalid, because the key they were created with is not at {key}: put it back, or \
                  revoke them with `quipu token revoke` and make new ones with `quipu token new`",
                 self.file.file.display()
             );
         };
         ensure!(
             tokens.iter().any(|token| token.is_intact(&secret)),
-            "those in {} were changed since they were made, or made with another key: revoke them with `quipu token revoke` \
+            "those in {} were changed, or created with another key: revoke them with `quipu token revoke` \
              and make new ones with `quipu token new`",
             self.file.file.display()
         );
         Ok(())
     }
 
-    /// Whose token this is.
+    /// The stored token that matches.
     pub(crate) fn check(&self, presented: &str, now: Timestamp) -> Result<Arc<Token>, Denied> {
         let mut known = self.known.lock();
         let stamps = self.file.stamps();
@@ -309,9 +309,9 @@ impl Tokens {
         }
         let presented = hashed(presented, &known.secret);
         let mut found: Option<&KnownToken> = None;
-        // Every one is looked at, and hashes are compared in constant time, as their type does: how long it takes says nothing.
+        // All tokens are compared, in constant time, so that timing reveals nothing.
         for known in &known.tokens {
-            // A changed copy beside the line that was made takes nothing from it.
+            // A changed copy beside the original entry does not invalidate the original.
             if known.hash == presented && found.is_none_or(|found| !found.is_intact) {
                 found = Some(known);
             }
@@ -324,14 +324,14 @@ impl Tokens {
         }
     }
 
-    /// A file that cannot be read lets nobody in.
+    /// If the file cannot be read, no token is accepted.
     fn load(&self, stamps: [Option<FileStamp>; 2]) -> LoadedTokens {
         let load = || {
             let tokens = self.file.list()?;
             let secret = self.file.known_secret()?;
             ensure!(
                 tokens.is_empty() || secret.is_some(),
-                "the tokens of this vault were made by somebody else, or with a key that is lost"
+                "the tokens of this vault were created by another user, or with a key that is lost"
             );
             let secret = secret.unwrap_or_default();
             let known = tokens.into_iter().filter_map(|token| {
@@ -349,7 +349,7 @@ impl Tokens {
             Ok((secret, known.collect()))
         };
         let (secret, tokens) = load().unwrap_or_else(|error| {
-            tracing::warn!("no token is taken: {error:#}");
+            tracing::warn!("no token is accepted: {error:#}");
             ([0; 32], Vec::new())
         });
         LoadedTokens { stamps, secret, tokens }

@@ -1,5 +1,5 @@
-//! Who a request comes from: a bearer token in the `Authorization` header and nowhere else, or nobody in particular where
-//! that is enough.
+//! Authentication: a bearer token in the `Authorization` header and nowhere else, or an anonymous client where none is
+//! required.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use quipu_core::ports::{Clock, SystemClock};
 use crate::tokens::OF_PROVIDER;
 use crate::tokens::{Scope, Tokens};
 
-/// How clients show who they are.
+/// How clients authenticate.
 pub(super) struct Auth {
     tokens: Tokens,
     required: bool,
@@ -19,19 +19,19 @@ pub(super) struct Auth {
     oauth: Option<super::oauth::Validator>,
 }
 
-/// Somebody who was let in.
+/// An authenticated client.
 pub(super) struct Identity {
     pub(super) id: String,
     pub(super) token: Option<Arc<str>>,
     pub(super) scope: Scope,
 }
 
-/// Why somebody was not.
+/// Why authentication failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unknown {
-    /// No token was given where one is needed.
+    /// A token is required and none was given.
     Missing,
-    /// One that lets nobody in, and why.
+    /// The token is invalid, with the reason.
     Invalid(String),
 }
 
@@ -50,7 +50,7 @@ impl Auth {
         Self { oauth, ..self }
     }
 
-    /// Whoever gives a token is held to it, also where none is needed: a token for reading does not write.
+    /// A token that is given is checked also where none is required: a read token does not allow writes.
     pub(super) async fn identify(
         &self,
         authorization: Option<&HeaderValue>,
@@ -81,7 +81,7 @@ impl Auth {
     }
 }
 
-/// An address as who somebody is. One machine has all of a network of IPv6.
+/// The id of a client without a token: its address. An IPv6 machine has a whole /64 network.
 fn address_id(peer: IpAddr) -> String {
     match peer.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {

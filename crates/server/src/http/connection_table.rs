@@ -3,7 +3,7 @@
 //!
 //! An event stream keeps its connection busy for as long as its client likes. So each client has a limit of its own, and at
 //! the limit of all connections the client with the most streams loses its oldest. A few connections beyond the limit are
-//! kept for `/healthz` and `/metrics`: a monitor must not take a busy server for a dead one.
+//! kept for `/healthz` and `/metrics`: to a monitor a busy server must not look dead.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -53,8 +53,8 @@ struct State {
 
 /// Whether a connection is being closed. Then its place is free, though its task may take a moment to end.
 ///
-/// A request that the task has read when its connection is evicted is still answered: a client must not wonder whether a
-/// call was carried out. Nothing is read after it.
+/// A request that was read before its connection is evicted is still answered: the client must learn whether its call took
+/// effect. Nothing is read after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Closing {
     No,
@@ -152,7 +152,7 @@ impl ConnectionTable {
         }
     }
 
-    /// Everybody who has a stream open and showed a token for it.
+    /// The owners of open streams that used a token.
     pub(super) fn stream_owners(&self) -> Vec<StreamOwner> {
         let open = self.lock();
         let owners: HashSet<StreamOwner> =

@@ -1,5 +1,5 @@
-//! Takes connections in and speaks HTTP/1.1 on each: with a limit on how many there are, how long a client may take for
-//! its headers, and how long it may leave its answer unread.
+//! Accepts connections and serves HTTP/1.1 on each, with limits on their number, on the time for headers and on the time that a
+//! response may stay unread.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -23,24 +23,23 @@ use super::stream::{IsShort, Watched};
 use super::tls::Tls;
 use crate::mcp::until_sent;
 
-/// How long a client may take to shake hands.
+/// How long a TLS handshake may take.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a connection may wait for its next request. Longer than clients keep theirs, so that none is closed under a
-/// request that is on its way.
+/// How long a connection may be idle. Longer than clients keep theirs, so that none is closed while a request is being sent.
 const SILENCE: Duration = Duration::from_secs(120);
 
-/// Headers of a request, and what is made of an answer before the rest of it is asked for.
+/// Buffer for the headers of a request, and for the part of a response that is made in advance.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// How long nothing is taken in when the system has no room for more.
+/// How long to wait when the system cannot accept more connections.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Where a request came from.
+/// The address that a request came from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PeerAddress(pub(super) SocketAddr);
 
-/// Serves each connection on a task of its own.
+/// Serves each connection on its own task.
 pub(super) struct Connections {
     pub(super) table: ConnectionTable,
     counters: Arc<Counters>,
@@ -52,7 +51,7 @@ impl Connections {
         Arc::new(Self { table: ConnectionTable::new(limit, counters.clone()), counters, is_short })
     }
 
-    /// Serves until `stop`; what is being answered then is answered.
+    /// Serves until `stop`; requests in progress are answered first.
     pub(super) async fn serve(
         self: &Arc<Self>,
         listener: TcpListener,
@@ -68,7 +67,7 @@ impl Connections {
             let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot take a connection in");
+                    tracing::warn!(%error, "cannot accept a connection");
                     self.table.make_room();
                     tokio::time::sleep(PAUSE).await;
                     continue;
@@ -101,7 +100,7 @@ impl Connections {
         connection: &Arc<HttpConnection>,
         stop: watch::Receiver<bool>,
     ) {
-        // An answer is several small writes; held back by Nagle's algorithm, each would take 40 ms.
+        // A response is several small writes; with Nagle's algorithm each would take 40 ms.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "cannot set up a connection");
         }
@@ -112,8 +111,8 @@ impl Connections {
             None => self.speak_http(stream, peer, router, connection, stop).await,
             Some(tls) => match tokio::time::timeout(HANDSHAKE_PATIENCE, tls.acceptor().accept(stream)).await {
                 Ok(Ok(stream)) => self.speak_http(stream, peer, router, connection, stop).await,
-                Ok(Err(error)) => tracing::debug!(%error, peer = %peer.0, "no TLS with a client"),
-                Err(_) => tracing::debug!(peer = %peer.0, "a client took too long to shake hands"),
+                Ok(Err(error)) => tracing::debug!(%error, peer = %peer.0, "TLS handshake failed"),
+                Err(_) => tracing::debug!(peer = %peer.0, "TLS handshake timed out"),
             },
         }
     }
@@ -160,12 +159,12 @@ impl Connections {
             if is_unread(&error) {
                 self.counters.unread.add();
             }
-            tracing::debug!(%error, peer = %peer.0, "a connection ended badly");
+            tracing::debug!(%error, peer = %peer.0, "a connection ended with an error");
         }
     }
 }
 
-/// Ready when it is time to stop. Whoever could say so outlives the server.
+/// Ready when the server must stop. The sender outlives the server.
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     drop(stop.wait_for(|stopped| *stopped).await);
 }

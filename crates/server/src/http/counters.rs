@@ -1,4 +1,4 @@
-//! What happens at the HTTP door, counted for `/metrics`.
+//! Counters of HTTP connections and requests for `/metrics`.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ pub(super) struct Counters {
     pub(super) revoked: Count,
     pub(super) unread: Count,
     pub(super) limited: Count,
-    /// Answers by the first digit of their status.
+    /// Responses by the first digit of their status.
     answers: [Count; 6],
 }
 
@@ -44,8 +44,13 @@ impl Counters {
                 let _ = writeln!(page, "{name}{label} {value}");
             }
         };
-        family("quipu_http_connections", "gauge", "Connections that are open.", &[("", open as u64)]);
-        family("quipu_http_connections_total", "counter", "Connections there ever were.", &[("", self.accepted.get())]);
+        family("quipu_http_connections", "gauge", "Open connections.", &[("", open as u64)]);
+        family(
+            "quipu_http_connections_total",
+            "counter",
+            "Connections accepted since the start.",
+            &[("", self.accepted.get())],
+        );
         let closed = [
             ("{why=\"full\"}", self.evicted.get()),
             ("{why=\"streams\"}", self.over_streams.get()),
@@ -55,10 +60,15 @@ impl Counters {
         let what = "Connections closed: too many in all, too many event streams of one client, a token that is no \
                     longer valid, or a response that its client did not read.";
         family("quipu_http_closed_total", "counter", what, &closed);
-        family("quipu_http_limited_total", "counter", "Requests that were over a limit.", &[("", self.limited.get())]);
+        family(
+            "quipu_http_limited_total",
+            "counter",
+            "Requests rejected because of a limit.",
+            &[("", self.limited.get())],
+        );
         let labels = ["1xx", "2xx", "3xx", "4xx", "5xx"].map(|class| format!("{{status=\"{class}\"}}"));
         let answers: Vec<(&str, u64)> =
             labels.iter().zip(&self.answers[1..]).map(|(label, count)| (label.as_str(), count.get())).collect();
-        family("quipu_http_answers_total", "counter", "Answers by kind of status.", &answers);
+        family("quipu_http_answers_total", "counter", "Responses by class of status.", &answers);
     }
 }

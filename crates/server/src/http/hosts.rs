@@ -1,11 +1,11 @@
 //! Which names this server answers to, and which web pages may talk to it.
 //!
-//! A page that a person visits can have its own name lead to this machine (DNS rebinding), and can send requests from
-//! its own origin. The first shows in `Host`, the second in `Origin`; browsers let a page forge neither.
+//! A web page can point its own host name to this machine (DNS rebinding), and can send requests from its own origin. The
+//! first is visible in `Host`, the second in `Origin`; browsers let a page forge neither.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// The names taken for this server's own.
+/// The host names and origins that this server accepts.
 #[derive(Debug, Clone)]
 pub(super) struct Hosts {
     bound: SocketAddr,
@@ -54,8 +54,8 @@ impl Hosts {
         })
     }
 
-    /// Whether a `Host` means this server. An address is no name that somebody else could have led here; which addresses
-    /// lead here is only known on loopback. The port is not compared: it may be forwarded.
+    /// Whether a `Host` is this server. A literal address cannot be rebound by DNS; which addresses reach this server is only
+    /// known on loopback. The port is not compared: it may be forwarded.
     pub(super) fn takes(&self, host: &str) -> bool {
         let Some(authority) = Authority::parse(host) else { return false };
         let is_own = match &authority.host {
@@ -67,7 +67,7 @@ impl Hosts {
         is_own || self.names.iter().any(is_named)
     }
 
-    /// Whether a page of this origin may talk to the server: its own, and those that were named.
+    /// Whether pages of this origin may send requests: the server's own, and the configured ones.
     pub(super) fn takes_origin(&self, origin: &str) -> bool {
         let Some(origin) = Origin::parse(origin) else { return false };
         let is_own_host = match &origin.host {
@@ -83,7 +83,7 @@ impl Authority {
     /// `None` for anything but a host and perhaps a port: a user before an `@`, a path, an escape.
     fn parse(text: &str) -> Option<Self> {
         let (host, port) = match text.rsplit_once(':') {
-            // A colon inside the brackets of an address is none before a port.
+            // A colon inside the brackets of an IPv6 address does not start a port.
             Some((host, port)) if !port.contains(']') => (host, Some(port)),
             _ => (text, None),
         };
@@ -113,7 +113,7 @@ impl HostName {
 }
 
 impl Origin {
-    /// `null`, which pages without an origin of their own send, is none.
+    /// `null`, sent by pages without an origin, is not one.
     fn parse(text: &str) -> Option<Self> {
         let (is_tls, rest) = match text.split_once("://")? {
             ("http", rest) => (false, rest),

@@ -1,7 +1,7 @@
-//! How much of the server one client may take: requests at a time and a second, and bytes of what it sends.
+//! Limits per client: requests at a time, requests per second, and request bytes.
 //!
-//! A client is a token, or without one an address. What it may leave unread and how many workers it gets is the
-//! engine's to bound: see [`Service::client_limits`].
+//! A client is identified by its token, or else by its address. Workers and unread response bytes are limited by
+//! [`Service::client_limits`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,30 +17,30 @@ use tokio::time::{Instant, timeout_at};
 use crate::mcp::MAX_BODY_BYTES;
 use crate::service::{Lease, ResponseBudget, SMALL_REQUEST_BYTES, Service};
 
-/// Requests of one client that are being answered, streams included: a quarter of the usual number of connections. All
-/// programs of one machine may be one client.
+/// Requests of one client in progress, streams included: a quarter of the default number of connections. All programs of one
+/// machine may be one client.
 const MAX_REQUESTS: usize = 256;
 
-/// Bytes of requests that are being read, parsed or worked on, of one client and of all. Of all only what is beyond a small
-/// request is counted: a few clients that use up the room take nobody else the means to ask.
+/// Bytes of requests that are being read, parsed or processed, of one client and of all. The total counts only what exceeds a
+/// small request, so that a few clients that use it up do not block the requests of others.
 const MAX_CLIENT_BYTES: usize = 128 * 1024 * 1024;
 const MAX_ALL_BYTES: usize = 256 * 1024 * 1024;
 
-/// How long a body may take, and how much longer for each byte of it that has come.
+/// How long a body may take, and how much longer per received byte.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 const SLOWEST_BYTES_PER_SECOND: u64 = 16 * 1024;
 
-/// JSON that is nested deeper, or has more values, is no request of this protocol.
+/// JSON with deeper nesting or more values is rejected: no request of this protocol needs it.
 const MAX_DEPTH: usize = 64;
 const MAX_VALUES: usize = 500_000;
 
-/// What a value takes in memory once it is parsed, however short its text is.
+/// Bytes that a parsed value takes in memory, however short its text.
 const BYTES_PER_VALUE: usize = 64;
 
-/// Clients remembered before those that are quiet are forgotten.
+/// Clients remembered; beyond this, idle ones are forgotten.
 const MAX_CLIENTS: usize = 4096;
 
-/// Everyone who was heard of.
+/// The clients seen so far.
 pub(super) struct HttpClients {
     service: Arc<Service>,
     /// Requests a second; a burst may be twice as many.
@@ -59,21 +59,21 @@ pub(super) struct HttpClient {
     bucket: Mutex<Bucket>,
 }
 
-/// Fills by the rate and is emptied by requests.
+/// A token bucket.
 struct Bucket {
     left: f64,
     at: Instant,
 }
 
-/// Why a request is not taken.
+/// Why a request is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Excess {
-    /// Come back in so many seconds.
+    /// Retry after this many seconds.
     TooMany(u64),
     TooLong,
     TooSlow,
     TooDeep,
-    /// The client is gone, or what it sent is no HTTP.
+    /// The client disconnected, or did not send valid HTTP.
     Broken,
 }
 
@@ -83,13 +83,13 @@ pub(super) struct Admitted {
     _request: OwnedSemaphorePermit,
 }
 
-/// What was read, and its share of the memory.
+/// A body that was read, and its share of the memory.
 pub(super) struct ReadBody {
     pub(super) bytes: Bytes,
     pub(super) lease: Lease,
 }
 
-/// The share of a request that is being read. It grows with what has come: to announce much, or nothing, takes no room.
+/// The memory share of a request that is being read. It grows with the received bytes: an announced length reserves nothing.
 struct RequestMemory {
     bytes: usize,
     of_client: OwnedSemaphorePermit,
@@ -143,7 +143,7 @@ impl HttpClients {
         client
     }
 
-    /// Lets a request begin.
+    /// Admits a request.
     pub(super) fn admit(&self, client: &Arc<HttpClient>) -> Result<Admitted, Excess> {
         if let Some(rate) = self.rate {
             client.bucket.lock().take(f64::from(rate), Instant::now())?;
@@ -152,7 +152,7 @@ impl HttpClients {
         Ok(Admitted { _client: client.clone(), _request: request })
     }
 
-    /// Reads a body that is neither too long nor too slow, and whose JSON is no trap.
+    /// Reads a body within the limits of length, time, nesting and values.
     pub(super) async fn read(
         &self,
         client: &HttpClient,
@@ -198,14 +198,14 @@ impl Bucket {
     }
 }
 
-/// About how many values a JSON text has, without parsing it: a text of a few megabytes may be millions of them.
+/// Approximate number of values in a JSON text, without parsing it: a few megabytes may hold millions.
 fn values(text: &[u8]) -> Result<usize, Excess> {
     let (mut depth, mut values) = (0_usize, 1_usize);
     let mut bytes = text.iter();
     while let Some(byte) = bytes.next() {
         match byte {
             b'"' => {
-                // To the end of the string; what is escaped ends none.
+                // To the end of the string; an escaped quote does not end it.
                 while let Some(byte) = bytes.next() {
                     match byte {
                         b'\\' => drop(bytes.next()),

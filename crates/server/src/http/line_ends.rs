@@ -1,14 +1,13 @@
 //! Refuses requests that two readers may divide differently, before the HTTP library sees them: header lines that end with a
 //! bare LF, and more than one header that says how long the body is.
 //!
-//! The library takes LF for CRLF, as RFC 9112 allows. A proxy in front may take the same LF for a part of a header's value and
-//! pass it on; then the two disagree on where a request ends, and one client's request can be hidden in another's. So a bare
-//! LF in a header section is replaced by NUL, which the library answers with 400. The same is done with the colon of a second
-//! `Content-Length` or `Transfer-Encoding`: of these the library drops one and goes on.
+//! The library accepts LF as CRLF, as RFC 9112 allows. A proxy in front may treat the same LF as part of a header's value and
+//! forward it; the two then disagree on where a request ends, and one client's request can be hidden in another's (request
+//! smuggling). So a bare LF in the headers is replaced by NUL, which the library answers with 400. The same is done with the
+//! colon of a second `Content-Length` or `Transfer-Encoding`: the library would drop one of them and continue.
 //!
-//! To know which bytes are headers, this stream hands over one request at a time: up to the end of its headers, then as many
-//! bytes as its body has, as the library found them. Behind a body in chunks the connection is closed, so nothing that
-//! follows one is read.
+//! To know which bytes are headers, this stream passes on one request at a time: its headers, then as many bytes as the
+//! library says its body has. After a chunked body the connection is closed, so nothing after it is read.
 
 use std::io;
 use std::pin::Pin;
@@ -23,40 +22,40 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(super) struct StrictLineEnds<S> {
     inner: S,
     expected: Expected,
-    /// Whether a header of this request has said how long its body is.
+    /// Whether this request already has a header with the length of its body.
     has_length: bool,
     body: Body,
-    /// Read, and not handed over yet.
+    /// Read, and not passed on yet.
     rest: Vec<u8>,
 }
 
-/// Tells the stream how long the body of the request is whose headers it has handed over last.
+/// Tells the stream the body length of the request whose headers it passed on last.
 #[derive(Clone, Default)]
 pub(super) struct Body(Arc<Mutex<Option<BodyLength>>>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyLength {
     Bytes(u64),
-    /// In chunks: whoever answers has to close the connection behind it.
+    /// Chunked: the connection must be closed after the response.
     Chunked,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expected {
     Headers(Line),
-    /// The end of the headers was handed over.
+    /// The end of the headers was passed on.
     BodyLength,
     Body(u64),
-    /// All that comes.
+    /// Everything that follows.
     Anything,
 }
 
-/// What has come of the present line of headers.
+/// The state of the current header line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Line {
     is_empty: bool,
     ends_with_cr: bool,
-    /// Whether a line with something in it came before: an empty line then ends the headers.
+    /// Whether a non-empty line came before: an empty line then ends the headers.
     is_behind_another: bool,
     name: Name,
 }
@@ -66,15 +65,15 @@ impl Line {
         Self { is_empty: true, ends_with_cr: false, is_behind_another: false, name: Name::Begins([true; 2], 0) };
 }
 
-/// The headers that say how long a body is.
+/// The headers that give the length of a body.
 const LENGTHS: [&[u8]; 2] = [b"content-length", b"transfer-encoding"];
 
-/// What has come of the name of a header.
+/// The state of a header name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Name {
-    /// Which of [`LENGTHS`] it may still be, and how many bytes of it came.
+    /// Which of [`LENGTHS`] it may still be, and how many bytes of it were read.
     Begins([bool; 2], usize),
-    /// Its colon has come, or it is another one.
+    /// After its colon, or another header.
     #[default]
     Over,
 }
@@ -114,14 +113,14 @@ impl<S> StrictLineEnds<S> {
         Self { inner, expected: Expected::Headers(Line::FIRST), has_length: false, body, rest: Vec::new() }
     }
 
-    /// How many of these bytes may be handed over now. A bare LF among headers is replaced.
+    /// How many of these bytes may be passed on now. Replaces a bare LF in headers.
     fn pass(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         if self.expected == Expected::BodyLength {
             self.expected = match self.body.take() {
                 Some(BodyLength::Bytes(0)) => Expected::Headers(Line::FIRST),
                 Some(BodyLength::Bytes(length)) => Expected::Body(length),
                 Some(BodyLength::Chunked) => Expected::Anything,
-                None => return Err(io::Error::other("the headers of a request were not understood")),
+                None => return Err(io::Error::other("invalid request headers")),
             };
         }
         match self.expected {
@@ -142,7 +141,7 @@ impl<S> StrictLineEnds<S> {
             line.name = name;
             if is_length && self.has_length || *byte == b'\n' && !line.ends_with_cr {
                 *byte = 0;
-                // The library refuses the request and closes.
+                // The library rejects the request and closes.
                 self.expected = Expected::Anything;
                 return place + 1;
             }

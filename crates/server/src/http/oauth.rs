@@ -1,7 +1,7 @@
 //! Tokens from an identity provider: signed by it (JWT), for this server and for a time. Behind the feature `oauth`.
 //!
-//! The server keeps none of them. It knows the provider's public keys, from a file or an address, and tells clients where
-//! tokens are to be had (RFC 9728).
+//! The server stores none of them. It has the provider's public keys, from a file or a URL, and tells clients where to get
+//! tokens (RFC 9728).
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -23,20 +23,20 @@ use crate::own_files;
 use crate::stamp::FileStamp;
 use crate::tokens::Scope;
 
-/// Keys are asked for again when a token names one that is not known, but not more often than this.
+/// Keys are fetched again when a token names an unknown one, but not more often than this.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
-/// And at an address now and then anyway: a key that the provider withdrew is not taken for longer. A file is looked at with
-/// every token.
+/// Keys from a URL are fetched again after this time: a withdrawn key is not accepted for longer. A file is checked with every
+/// token.
 const REFRESH: Duration = Duration::from_secs(5 * 60);
-/// For as long as this a provider that cannot be reached is taken to have the keys it had.
+/// How long the last keys are used while the provider cannot be reached.
 const MAX_AGE: Duration = Duration::from_secs(60 * 60);
 const PATIENCE: Duration = Duration::from_secs(5);
 const MAX_KEY_BYTES: u64 = 1024 * 1024;
 
-/// As OpenID Connect has it. A longer one would have to be cut in memory's log, and two that were cut could be taken for one.
+/// The limit of OpenID Connect. Longer subjects would be cut in memory's log, where two could become equal.
 const MAX_SUBJECT_BYTES: usize = 255;
 
-/// Signatures that need the provider's private key. No shared secrets: whoever can check those can make them.
+/// Signatures that need the provider's private key. No shared secrets: a server that can check those can also make them.
 const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::EdDSA,
     Algorithm::ES256,
@@ -49,12 +49,12 @@ const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::PS512,
 ];
 
-/// Whose tokens are taken, and what for.
+/// Which tokens are accepted.
 #[derive(Debug, Clone)]
 pub struct OAuthSettings {
-    /// The provider, as it calls itself.
+    /// The issuer: the provider's identifier.
     pub issuer: String,
-    /// This server, as its clients reach it: `https://notes.example.org/mcp`. Tokens for others are not taken.
+    /// This server's URL for clients: `https://notes.example.org/mcp`. Tokens for other audiences are rejected.
     pub resource: String,
     /// Where the provider's public keys are.
     pub keys: KeySource,
@@ -77,7 +77,7 @@ impl KeySource {
 }
 
 impl OAuthSettings {
-    /// Where clients read who gives out tokens.
+    /// Where clients find the authorization server.
     pub(super) fn metadata_url(&self) -> String {
         let (origin, path) = self.resource_parts();
         format!("{origin}{METADATA}{path}")
@@ -92,7 +92,7 @@ impl OAuthSettings {
 
 const METADATA: &str = "/.well-known/oauth-protected-resource";
 
-/// Adds the page on which clients read who gives out tokens, where somebody does.
+/// Adds the metadata page that names the authorization server, if one is configured.
 pub(super) fn with_metadata(router: Router, settings: Option<&OAuthSettings>) -> Router {
     let Some(settings) = settings else { return router };
     let page = json!({
@@ -108,7 +108,7 @@ pub(super) fn with_metadata(router: Router, settings: Option<&OAuthSettings>) ->
     paths.into_iter().fold(router, |router, path| router.route(&path, get(show.clone())))
 }
 
-/// Tells such a token from one of `quipu token`.
+/// Whether a token is a JWT rather than one of `quipu token`.
 pub(super) fn looks_like_jwt(token: &str) -> bool {
     token.bytes().filter(|byte| *byte == b'.').count() == 2
 }
@@ -123,25 +123,25 @@ pub(super) struct Validator {
 #[derive(Clone)]
 struct LoadedKeys {
     keys: Arc<JwkSet>,
-    /// Of the file they are from.
+    /// The stamp of the file they come from.
     stamp: Option<FileStamp>,
-    /// When they were last asked for, and last had.
+    /// When they were last requested, and last received.
     asked: Instant,
     had: Instant,
 }
 
 impl LoadedKeys {
-    /// Whether they may be others by now.
+    /// Whether they must be loaded again.
     fn is_stale(&self, source: &KeySource, now: Instant) -> bool {
         match source {
-            // What could not be read, perhaps can by now.
+            // A file that could not be read may be readable now.
             KeySource::File(_) if self.keys.keys.is_empty() && now - self.asked >= ASK_AGAIN => true,
             KeySource::File(_) => self.stamp != source.stamp(),
             KeySource::Url(_) => now - self.asked >= REFRESH,
         }
     }
 
-    /// Takes over what was loaded. A file that cannot be read lets nobody in; a provider may be away for a while.
+    /// Stores the loaded keys. If a file cannot be read, no token is accepted; a provider may be unreachable for a while.
     fn update(&mut self, source: &KeySource, loaded: anyhow::Result<JwkSet>, stamp: Option<FileStamp>, now: Instant) {
         self.stamp = stamp;
         match loaded {
@@ -150,7 +150,7 @@ impl LoadedKeys {
                 self.had = now;
             }
             Err(error) => {
-                tracing::warn!("the keys of the identity provider cannot be had: {error:#}");
+                tracing::warn!("cannot get the keys of the identity provider: {error:#}");
                 if matches!(source, KeySource::File(_)) || now - self.had >= MAX_AGE {
                     self.keys = Arc::new(JwkSet { keys: Vec::new() });
                 }
@@ -167,7 +167,7 @@ impl LoadedKeys {
     }
 }
 
-/// What is read of a token.
+/// The claims that are used.
 #[derive(Deserialize)]
 struct Claims {
     sub: String,
@@ -175,7 +175,7 @@ struct Claims {
     scp: Option<Words>,
 }
 
-/// A list, or words in one text: providers differ.
+/// A list, or words in one string: providers differ.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Words {
@@ -195,13 +195,13 @@ impl Validator {
         Ok(Self { source: settings.keys.clone(), validation, known: Mutex::new(known) })
     }
 
-    /// Who the token is of, and what it allows; or why it lets nobody in.
+    /// The subject and scope of a token, or why it is rejected.
     pub(super) async fn check(&self, token: &str) -> Result<(String, Scope), String> {
         let header = decode_header(token).map_err(|_| "the token cannot be read".to_owned())?;
         if !ALGORITHMS.contains(&header.alg) {
             return Err("the token is not signed by a private key".to_owned());
         }
-        let key = self.key(header.kid.as_deref()).await.ok_or("the token is signed by a key that is not known here")?;
+        let key = self.key(header.kid.as_deref()).await.ok_or("the token is signed with an unknown key")?;
         let key = DecodingKey::from_jwk(&key).map_err(|_| "the token's key cannot be used".to_owned())?;
         let mut validation = self.validation.clone();
         validation.algorithms = vec![header.alg];
@@ -238,10 +238,10 @@ impl Validator {
     }
 
     async fn load_again(&self, now: Instant) {
-        // Before it is asked, so that a flood of made-up keys is one question.
+        // Before the request, so that a flood of invented keys causes one request.
         self.lock().asked = now;
         let source = self.source.clone();
-        // Before it is read: what changes meanwhile is seen the next time.
+        // Before the file is read: a change in between is seen next time.
         let stamp = source.stamp();
         let loaded = tokio::task::spawn_blocking(move || load(&source)).await;
         let loaded = loaded.unwrap_or_else(|error| Err(error.into()));
@@ -256,12 +256,12 @@ impl Validator {
 fn load(source: &KeySource) -> anyhow::Result<JwkSet> {
     let text = match source {
         KeySource::File(file) => {
-            own_files::read(file)?.with_context(|| format!("there is no file of keys at {}", file.display()))?
+            own_files::read(file)?.with_context(|| format!("no key file at {}", file.display()))?
         }
         KeySource::Url(url) => {
             ensure!(
                 url.starts_with("https://") || quipu_embed::is_on_this_machine(url),
-                "{url}: keys that come in the clear prove nothing; use https"
+                "{url}: keys must be fetched over https"
             );
             let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).max_redirects(0).build();
             let mut answer = ureq::Agent::new_with_config(config).get(url).call().with_context(|| url.clone())?;
@@ -269,8 +269,8 @@ fn load(source: &KeySource) -> anyhow::Result<JwkSet> {
             body.read_to_string().with_context(|| url.clone())?
         }
     };
-    let keys: JwkSet = serde_json::from_str(&text).context("the keys are no JSON Web Key Set")?;
-    ensure!(!keys.keys.is_empty(), "the file of keys holds none");
+    let keys: JwkSet = serde_json::from_str(&text).context("the keys are not a JSON Web Key Set")?;
+    ensure!(!keys.keys.is_empty(), "the key set is empty");
     Ok(keys)
 }
 

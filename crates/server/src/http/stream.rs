@@ -1,7 +1,7 @@
-//! A connection that watches whether its client goes on: reads what it is sent, and finishes the request it began. Answers
-//! that nobody reads fill the memory: such a client is let go after a while, and soon when others wait for the room.
+//! A connection with timeouts for its client: it must read its responses and finish the request it began. Unread responses
+//! fill memory, so such a client is disconnected after a while, and soon when others wait for the room.
 //!
-//! The system's own time-out does not do: on loopback a full buffer counts as a healthy connection.
+//! The system's own timeout is not enough: on loopback a full buffer counts as a healthy connection.
 
 use std::io;
 use std::pin::Pin;
@@ -12,16 +12,16 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// How much a client must take, and how soon.
+/// The timeouts of a connection.
 #[derive(Debug, Clone, Copy)]
 struct Patience {
-    /// How long a client may leave its answer alone.
+    /// How long a client may leave its response unread.
     usual: Duration,
     /// And how long while others wait.
     short: Duration,
-    /// How often a client that is behind is looked at.
+    /// How often a slow client is checked.
     look_again: Duration,
-    /// A client that takes less does not read, it drips.
+    /// Minimum bytes per check; a client that reads less counts as stalled.
     bytes_per_second: f64,
     /// How long a client may take from the first byte of a request to the end of its headers.
     headers: Duration,
@@ -35,21 +35,21 @@ const PATIENCE: Patience = Patience {
     headers: Duration::from_secs(10),
 };
 
-/// Says whether others wait for a slow reader.
+/// Whether other calls wait for a slow reader.
 pub(super) type IsShort = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Says whether a request of this connection is being answered.
+/// Whether a request of this connection is in progress.
 pub(super) type IsBusy = Box<dyn Fn() -> bool + Send + Sync>;
 
-/// A stream whose writes fail once nobody reads, and whose reads fail when a request does not come to its end.
+/// A stream whose writes fail when the client does not read, and whose reads fail when a request is not completed.
 pub(super) struct Watched<S> {
     inner: S,
     is_short: IsShort,
     is_busy: IsBusy,
-    /// Runs out while a request has begun to come and is not there yet.
+    /// The deadline of a request that is only partly received.
     coming: Option<Pin<Box<Sleep>>>,
     patience: Patience,
-    /// Since when the client is behind, until it has caught up.
+    /// Set while the client is behind.
     behind: Option<Behind>,
 }
 
@@ -68,7 +68,7 @@ impl<S> Watched<S> {
         Self { inner, is_short, is_busy, coming: None, patience, behind: None }
     }
 
-    /// Ready with an error when it is enough.
+    /// Ready with an error when a timeout has passed.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         let Patience { usual, short, look_again, bytes_per_second, .. } = self.patience;
         let behind = self.behind.get_or_insert_with(|| Behind {
@@ -143,7 +143,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         self.inner.is_write_vectored()
     }
 
-    /// Asked for only when all that was to be written is written: the client has caught up.
+    /// Called only when everything is written: the client has caught up.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.inner).poll_flush(context);
         if flushed.is_ready() {

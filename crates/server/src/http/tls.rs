@@ -1,5 +1,5 @@
-//! TLS from two files, read again when they change: certificates are renewed every few weeks, and clients stay connected.
-//! By rustls and its `ring` provider, which is in the program for the embedding providers anyway.
+//! TLS from two files, read again when they change: certificates are renewed every few weeks. Uses rustls with its `ring`
+//! provider, which the embedding providers need anyway.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ServerConfig, version};
 
-/// How often it is looked whether the files changed, while clients come.
+/// How often the files are checked for changes, when connections arrive.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What turns connections into encrypted ones.
+/// Accepts TLS connections.
 pub(super) struct Tls {
     certificates: PathBuf,
     key: PathBuf,
@@ -25,15 +25,15 @@ pub(super) struct Tls {
 
 struct LoadedCertificates {
     acceptor: TlsAcceptor,
-    /// Of the files it was made of.
+    /// The stamps of the files it was loaded from.
     stamps: [CertificateStamp; 2],
-    /// Of files that could not be used, and of which that was said. They are tried again: what failed may have been the
-    /// reading.
+    /// The stamps of files that could not be used, already reported. They are tried again: the failure may have been a read
+    /// error.
     unusable: Option<[CertificateStamp; 2]>,
     looked: Instant,
 }
 
-/// When a file changed last, and its length; `None` for what is no file.
+/// Modification time and length of a file; `None` if it is not a file.
 type CertificateStamp = Option<(SystemTime, u64)>;
 
 impl Tls {
@@ -48,8 +48,7 @@ impl Tls {
         Ok(Self { certificates, key, known: Mutex::new(known) })
     }
 
-    /// For the next connection. Files that cannot be used, for one because only the first of the two is renewed yet, change
-    /// nothing.
+    /// For the next connection. Files that cannot be used change nothing: perhaps only one of the two is renewed yet.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let mut known = self.known.lock();
         if known.looked.elapsed() >= LOOK {
@@ -92,7 +91,7 @@ fn acceptor(certificates: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .with_context(|| format!("--tls-cert {}: cannot be used with this --tls-key", certificates.display()))?;
-    // No HTTP/2: clients of this protocol gain nothing by it, and its streams would need limits of their own.
+    // No HTTP/2: MCP clients gain nothing from it, and its streams would need limits of their own.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }

@@ -1,8 +1,8 @@
-//! The order of one connection's calls, for a client that sends the next call before the last is answered: a write runs after
-//! all calls before it, and all calls behind it run after it. Reads run in parallel.
+//! The order of one connection's calls, for a client that sends calls without waiting: a write runs after all earlier calls,
+//! and all later calls run after it. Reads run in parallel.
 //!
-//! Places are taken where requests are read, one after the other. A call that waits for its turn holds no worker, so the
-//! first of them can always run.
+//! Positions are assigned where requests are read, in sequence. A waiting call holds no worker, so the first one can always
+//! run.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 use tokio::task::coop::unconstrained;
 
-/// One connection's queue. The library's lock serves those who wait in the order in which they asked.
+/// One connection's queue. The library's lock is fair: it serves waiters in order.
 #[derive(Clone, Default)]
 pub(crate) struct CallOrder(Arc<RwLock<()>>);
 
-/// A place in the queue. Dropped, it is free, and those behind move up.
+/// A position in the queue. Dropping it lets the later ones move up.
 pub(crate) struct QueuedCall(Pin<Box<dyn Future<Output = CallTurn> + Send>>);
 
 /// The right to run. Held until the work is done, even if the call was cancelled.
-#[expect(dead_code, reason = "they are held, not looked at")]
+#[expect(dead_code, reason = "held, never read")]
 pub(crate) enum CallTurn {
     Reading(OwnedRwLockReadGuard<()>),
     Writing(OwnedRwLockWriteGuard<()>),
 }
 
 impl CallOrder {
-    /// Takes the next place.
+    /// Takes the next position.
     pub(crate) fn queue(&self, writes: bool) -> QueuedCall {
         let lock = self.0.clone();
         let turn = async move {
@@ -36,7 +36,7 @@ impl CallOrder {
                 CallTurn::Reading(lock.read_owned().await)
             }
         };
-        // The place is given at the first poll, which is here; not even a task that has worked for long is sent away then.
+        // The lock assigns the position at the first poll, which is here; `unconstrained` prevents a forced yield.
         let mut turn: Pin<Box<dyn Future<Output = CallTurn> + Send>> = Box::pin(unconstrained(turn));
         match turn.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(turn) => QueuedCall(Box::pin(std::future::ready(turn))),
@@ -46,7 +46,7 @@ impl CallOrder {
 }
 
 impl QueuedCall {
-    /// Waits until it is this one's turn.
+    /// Waits for its turn.
     pub(crate) async fn turn(self) -> CallTurn {
         self.0.await
     }

@@ -12,7 +12,7 @@ use crate::tokens::Scope;
 /// Longer client names are cut: memory's log keeps the name with every change.
 const MAX_CLIENT_CHARS: usize = 200;
 
-/// The caller of a request. The front door makes it; a request without one is refused.
+/// The caller of a request, created by the transport; a request without one is rejected.
 #[derive(Clone)]
 pub(crate) struct Caller {
     /// Identifies the caller while the server runs: two that differ here share nothing.
@@ -29,11 +29,11 @@ pub(crate) struct Caller {
     pub(crate) begin_stream: BeginStream,
 }
 
-/// Tells the front door that a response has no end, so that it is counted among its client's streams.
+/// Tells the HTTP layer that a response is an endless stream, so that it counts among its client's streams.
 pub(crate) type BeginStream = Arc<dyn Fn() + Send + Sync>;
 
 impl Caller {
-    /// The client of this process's own stream. It started the process, so it may do everything and shares with nobody.
+    /// The client on this process's stdio. It started the process, so it may do everything and shares no limits.
     pub(crate) fn of_stream() -> Self {
         Self {
             id: "stream".into(),
@@ -49,8 +49,8 @@ impl Caller {
         self.scope.allows(access)
     }
 
-    /// A client's name for what is remembered of it and for the log: two tokens never share one. Only what the client
-    /// chose is cut, and what stands behind its last ` (` is the token's, whatever the client or the token is called.
+    /// The client's name for its session and the log, unique per token. Only the client's own part is cut; what follows the
+    /// last ` (` is the token's name.
     pub(crate) fn name(&self, client: &str) -> String {
         let client: String = client.chars().take(MAX_CLIENT_CHARS).collect();
         let Some(token) = &self.token else { return client };

@@ -1,8 +1,8 @@
-//! What is remembered of clients that have no connection: over HTTP each request of the newest generation stands alone,
-//! so what such a client was shown and told is found again by the name it gives with every request.
+//! Sessions of clients without a connection: over HTTP each request of the newest protocol generation is independent, so
+//! sessions are found by the client name in every request.
 //!
-//! Two clients of one token and name share this. They are still told of edits made by anybody else. Clients of two tokens
-//! share nothing, not even the room: whoever makes up names has only its own forgotten.
+//! Two clients with one token and name share a session; they are still warned of edits by others. Clients of different tokens
+//! share nothing, not even the limit: a client that invents names only evicts its own sessions.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,12 +10,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use quipu_core::Session;
 
-/// Clients of one caller; beyond this many its longest unheard of are forgotten. One that comes back is told warnings again,
-/// and its writes are held against what the server knows.
+/// Sessions of one caller; beyond this the longest unused are dropped. A client that comes back gets warnings again, and its
+/// writes are checked as those of a new client.
 const MAX_CLIENTS: usize = 256;
 
-/// Callers, who cannot be made up: a token, or somebody an identity provider knows. Beyond this many the one longest unheard
-/// of is forgotten.
+/// Callers, which cannot be invented: tokens and subjects of an identity provider. Beyond this the longest unused is dropped.
 const MAX_CALLERS: usize = 4096;
 
 /// ClientSessions by caller and client name.
@@ -27,11 +26,11 @@ pub(crate) struct ClientSessions {
 #[derive(Default)]
 struct Callers {
     known: HashMap<Arc<str>, CallerSessions>,
-    /// Counts what was asked for, to tell who was heard of last.
+    /// A logical clock for the order of use.
     asked: u64,
 }
 
-/// The sessions of one caller, the latest used last. How long a name is the caller has bounded.
+/// The sessions of one caller, the latest used last. Names are already limited in length.
 #[derive(Default)]
 struct CallerSessions {
     sessions: VecDeque<(String, Arc<Session>)>,
@@ -39,7 +38,7 @@ struct CallerSessions {
 }
 
 impl ClientSessions {
-    /// The session of a client; a new one where it has not been heard of, or not for long.
+    /// The session of a client, created if there is none.
     pub(crate) fn of(&self, caller: &Arc<str>, client: &str) -> Arc<Session> {
         let mut callers = self.callers.lock();
         callers.asked += 1;

@@ -1,7 +1,7 @@
-//! How far the vault has been read, for those who must not wait to know it.
+//! The index progress, for callers that must not wait for it.
 //!
-//! In a process that does not own the vault another one is asked, which may be stopped or about to be replaced. So the
-//! question is asked beside, by one thread for all, and whoever is not answered soon makes do with what was known last.
+//! A process that does not own the vault must ask the owner, which may be stopped or being replaced. One thread asks for all
+//! callers, and a caller that gets no answer soon uses the last known progress.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::IndexProgress;
 
-/// How long an answer is waited for: it usually takes well under a millisecond.
+/// How long to wait for an answer, which usually takes well under a millisecond.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl Drop for ProgressQuery {
 }
 
 impl LastProgress {
-    /// What asking says, or what was known last where that takes too long or is under way already.
+    /// The current progress, or the last known one if asking takes too long or is already in progress.
     pub(super) async fn or(&self, ask: impl FnOnce() -> IndexProgress + Send + 'static) -> IndexProgress {
         if !self.0.is_asking.swap(true, Ordering::SeqCst) {
             let asking = ProgressQuery(self.0.clone());
@@ -46,7 +46,7 @@ impl LastProgress {
                 let progress = ask();
                 *asking.0.known.lock() = progress;
             });
-            // Late or never: then what was known last.
+            // Late or never: use the last known progress.
             drop(tokio::time::timeout(PATIENCE, asked).await);
         }
         *self.0.known.lock()

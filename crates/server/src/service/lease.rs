@@ -1,6 +1,6 @@
-//! What one request holds from its arrival until its response has left: the tool it calls, its place in the order of its
-//! connection, the memory of the request, and the bytes of the response. One value, so that nothing is released twice or
-//! kept by a front door that forgot a part of it.
+//! What one request occupies from its arrival until its response is sent: its tool, its position in the order of its connection,
+//! the memory of the request, and the bytes of the response. One value, so that nothing is released twice or forgotten by a
+//! transport.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use super::FoundTool;
 use super::call_order::{CallOrder, QueuedCall};
 use super::response_budget::ResponseBytes;
 
-/// A request of at most this size counts only against its own client, so that large requests of some clients do not keep
-/// others from asking. It is room for a subscription to a thousand notes.
+/// A request up to this size counts only against its own client, so that large requests do not block other clients. A
+/// subscription to a thousand notes fits.
 pub(crate) const SMALL_REQUEST_BYTES: usize = 256 * 1024;
 
-/// Cheap to clone; all clones are the same lease.
+/// The lease of a request. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Lease(Arc<Mutex<Holdings>>);
 
@@ -23,7 +23,7 @@ pub(crate) struct Lease(Arc<Mutex<Holdings>>);
 struct Holdings {
     tool: Option<FoundTool>,
     order: Option<CallOrder>,
-    /// The place in the order, until its turn has come.
+    /// The position in the order, until its turn.
     place: Option<QueuedCall>,
     request_size: usize,
     request: Vec<OwnedSemaphorePermit>,
@@ -33,7 +33,7 @@ struct Holdings {
 }
 
 impl Lease {
-    /// For a request on a stream, whose calls run in order. Without a place, none is expected to run on a worker.
+    /// For a request on a stream, whose calls run in order. Without a position the request must not need a worker.
     pub(crate) fn in_order(order: &CallOrder, tool: Option<FoundTool>, place: Option<QueuedCall>) -> Self {
         Self::of(Holdings { tool, order: Some(order.clone()), place, ..Holdings::default() })
     }
@@ -47,13 +47,12 @@ impl Lease {
         Self(Arc::new(Mutex::new(holdings)))
     }
 
-    /// The tool, where it was looked up when the request arrived.
+    /// The tool, if it was looked up when the request arrived.
     pub(crate) fn tool(&self) -> Option<FoundTool> {
         self.0.lock().tool.take()
     }
 
-    /// The place in the order; `None` where calls have no order. A request without one takes the last place and counts as
-    /// a write.
+    /// The position in the order; `None` where calls have no order. A request without one goes last and counts as a write.
     pub(crate) fn place(&self) -> Option<QueuedCall> {
         let mut holdings = self.0.lock();
         holdings.place.take().or_else(|| Some(holdings.order.as_ref()?.queue(true)))
@@ -64,7 +63,7 @@ impl Lease {
         self.0.lock().request_size <= SMALL_REQUEST_BYTES
     }
 
-    /// The request has been processed. Its response may take much longer to leave.
+    /// The request has been processed. Sending its response may take much longer.
     pub(crate) fn release_request(&self) {
         self.0.lock().request.clear();
     }
@@ -76,7 +75,7 @@ impl Lease {
         }
     }
 
-    /// The response begins to leave: it is sent now, even if the request is cancelled. A place that was not used is free.
+    /// The response starts to be sent: it is, even if the request is cancelled. An unused position is freed.
     pub(crate) fn take_response(&self) -> Option<ResponseBytes> {
         let mut holdings = self.0.lock();
         holdings.place = None;

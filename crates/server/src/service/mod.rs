@@ -1,5 +1,5 @@
-//! The service below every front door: it knows the caller, checks access, keeps the order of calls, limits workers and
-//! response bytes, counts, and passes a call to the vault. A front door only turns bytes into a [`Request`].
+//! The service below every transport: it checks access, keeps the order of calls, limits workers and response bytes, counts, and
+//! passes calls to the vault. A transport only turns bytes into a [`Request`].
 
 mod call_order;
 mod caller;
@@ -35,7 +35,7 @@ const MAX_WORKERS: usize = 16;
 /// Calls of one client over HTTP that run at the same time, so that other clients always find a worker soon.
 const MAX_WORKERS_PER_CLIENT: usize = MAX_WORKERS / 2;
 
-/// Responses over HTTP that may wait for their readers before no further call begins.
+/// Bytes of unread HTTP responses at which no further call starts.
 const MAX_RESPONSE_BYTES: usize = 256 * 1024 * 1024;
 
 /// Responses to one client, over HTTP or on a stream.
@@ -57,7 +57,7 @@ pub(crate) struct Request {
 pub(crate) struct Service {
     vault: Arc<dyn VaultService>,
     workers: Arc<Semaphore>,
-    /// Of all clients over HTTP, whose number is not limited here.
+    /// For all HTTP clients together.
     budget: Arc<ResponseBudget>,
     sessions: ClientSessions,
     last_progress: LastProgress,
@@ -69,9 +69,9 @@ pub(crate) struct Service {
 pub(crate) enum CallError {
     /// The caller's scope does not allow the tool.
     OutOfScope(&'static str),
-    /// The client no longer wants it.
+    /// The client cancelled it.
     Cancelled,
-    /// The work panicked; the log says where.
+    /// The work panicked; see the log.
     Failed,
 }
 
@@ -107,7 +107,7 @@ impl Service {
         self.budget.is_waited_for()
     }
 
-    /// Looks a tool up among those that are offered.
+    /// Finds an offered tool.
     pub(crate) fn find(&self, name: &str) -> FoundTool {
         self.vault.offer().find(name)
     }
@@ -120,8 +120,7 @@ impl Service {
         }
     }
 
-    /// Calls a tool. `shape` makes the protocol's response of it, and `weigh` says how many bytes that is; both run on the
-    /// worker.
+    /// Calls a tool. `shape` makes the protocol's response, and `weigh` returns its size; both run on the worker.
     pub(crate) async fn call<T: Send + 'static>(
         self: &Arc<Self>,
         request: Request,
@@ -143,8 +142,8 @@ impl Service {
         self.run(&caller, lease, cancelled, work, weigh).await
     }
 
-    /// Runs work on a worker thread, in the order of the caller's connection, once there is room for its response. Work that
-    /// was cancelled before is not begun; once begun it runs to its end, because a write must not stop half-way.
+    /// Runs work on a worker thread, in the order of the caller's connection, when there is room for its response. Cancelled
+    /// work does not start; once started it runs to its end, because a write must not stop half-way.
     pub(crate) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         caller: &Caller,
@@ -185,14 +184,14 @@ impl Service {
         loop {
             budget.room().await;
             let worker = permit(&self.workers).await;
-            // Others may have filled the room while this one waited for a worker.
+            // Other responses may have filled the room meanwhile.
             if budget.has_room() {
                 return worker;
             }
         }
     }
 
-    /// How far the vault is indexed, as far as that is known by now.
+    /// The last known index progress.
     pub(crate) async fn progress(&self) -> IndexProgress {
         let vault = self.vault.clone();
         self.last_progress.or(move || vault.progress()).await
@@ -205,9 +204,9 @@ impl Service {
         let busy = MAX_WORKERS - self.workers.available_permits();
         for (name, what, value) in [
             ("quipu_workers_busy", "Calls that run now.", busy),
-            ("quipu_unsent_bytes", "Answers over HTTP that were made and not read yet.", self.budget.bytes()),
+            ("quipu_unsent_bytes", "HTTP responses not read by their clients yet.", self.budget.bytes()),
             ("quipu_notes", "Files in the index.", files),
-            ("quipu_indexed", "1 once the vault has been read.", usize::from(is_over)),
+            ("quipu_indexed", "1 when the vault is indexed.", usize::from(is_over)),
         ] {
             let _ = write!(page, "# HELP {name} {what}\n# TYPE {name} gauge\n{name} {value}\n");
         }
@@ -218,7 +217,7 @@ async fn permit(semaphore: &Arc<Semaphore>) -> OwnedSemaphorePermit {
     semaphore.clone().acquire_owned().await.expect("the semaphore is never closed")
 }
 
-/// Waits for something that is to be begun then. Cancellation wins where both are ready: nothing begins.
+/// Waits before starting work. If cancellation is ready too, it wins and nothing starts.
 async fn unless_cancelled<T>(
     cancelled: impl Future<Output = ()>,
     waiting: impl Future<Output = T>,

@@ -1,31 +1,31 @@
-//! The bytes of responses that are made and not sent yet: bounds memory when a client asks faster than it reads.
+//! The bytes of responses that are not sent yet: limits memory when a client sends requests faster than it reads responses.
 //!
-//! A call begins only while there is room, and its response counts from the moment it is made until its last byte has left.
-//! The length of a response is not known before, so the calls that run at that moment may exceed the budget.
+//! A call starts only while there is room, and its response counts until its last byte is sent. Its length is not known in
+//! advance, so calls already running may exceed the budget.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// The responses on their way to one client, or to all of them.
+/// The unsent responses to one client, or to all.
 pub(crate) struct ResponseBudget {
     bytes: AtomicUsize,
-    /// With this many budget, no further call begins.
+    /// At this many bytes no further call starts.
     limit: usize,
-    /// What counts here counts there too.
+    /// The budget that includes this one.
     all: Option<Arc<ResponseBudget>>,
     wakeup: Arc<Wakeup>,
 }
 
-/// One for a whole and its parts: room in either may be what somebody waits for.
+/// Shared by a budget and its parts: a call may wait for room in either.
 #[derive(Default)]
 struct Wakeup {
     changed: Notify,
     waiting: AtomicUsize,
 }
 
-/// The bytes of an answer, until it is dropped.
+/// The bytes of a response, counted until this is dropped.
 pub(crate) struct ResponseBytes {
     bytes: usize,
     budget: Arc<ResponseBudget>,
@@ -36,7 +36,7 @@ impl ResponseBudget {
         Arc::new(Self { bytes: AtomicUsize::new(0), limit, all: None, wakeup: Arc::default() })
     }
 
-    /// The share of one client in what all of them may leave unread.
+    /// The budget of one client within the budget of all.
     pub(crate) fn share(self: &Arc<Self>, limit: usize) -> Arc<Self> {
         let wakeup = self.wakeup.clone();
         Arc::new(Self { bytes: AtomicUsize::new(0), limit, all: Some(self.clone()), wakeup })
@@ -57,12 +57,12 @@ impl ResponseBudget {
         self.bytes.load(Ordering::Acquire)
     }
 
-    /// Whether a call waits until somebody reads an answer.
+    /// Whether a call waits for a client to read its responses.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.wakeup.waiting.load(Ordering::Acquire) > 0
     }
 
-    /// Waits until a call may begin.
+    /// Waits until a call may start.
     pub(crate) async fn room(&self) {
         if self.has_room() {
             return;
@@ -70,7 +70,7 @@ impl ResponseBudget {
         let _waits = WaitingCall::new(&self.wakeup.waiting);
         loop {
             let mut changed = std::pin::pin!(self.wakeup.changed.notified());
-            // Before the look, so that a change right after it is not missed.
+            // Before the check, so that a change right after it is not missed.
             changed.as_mut().enable();
             if self.has_room() {
                 return;
@@ -84,7 +84,7 @@ impl ResponseBudget {
     }
 }
 
-/// Counts one who waits, until it is dropped: also when the call is called off.
+/// Counts a waiting call until this is dropped, also by cancellation.
 struct WaitingCall<'a>(&'a AtomicUsize);
 
 impl<'a> WaitingCall<'a> {

@@ -1,7 +1,7 @@
-//! How often and how long each tool is called, as Prometheus reads it.
+//! Number and duration of the calls of each tool, in the Prometheus text format.
 //!
-//! Counters of our own: the format is a few lines of text, and the libraries for it bring registries, macros and
-//! background threads for what is a row of numbers here.
+//! Written by hand: the format is a few lines of text, and the libraries for it bring registries, macros and background
+//! threads.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,14 +16,14 @@ pub(super) struct ToolMeter(BTreeMap<&'static str, ToolCalls>);
 
 #[derive(Default)]
 struct ToolCalls {
-    /// Those that fell into each bucket and into none of the ones before; the last has no upper end.
+    /// Calls per bucket; the last bucket has no upper end.
     within: [AtomicU64; BUCKETS.len() + 1],
     total_us: AtomicU64,
     failed: AtomicU64,
 }
 
 impl ToolMeter {
-    /// For tools that are there: what else a client calls is its own invention, and would fill the memory.
+    /// Only for existing tools: names invented by clients would fill memory.
     pub(super) fn of(tools: impl Iterator<Item = &'static str>) -> Self {
         Self(tools.map(|tool| (tool, ToolCalls::default())).collect())
     }
@@ -36,7 +36,7 @@ impl ToolMeter {
         calls.failed.fetch_add(u64::from(failed), Ordering::Relaxed);
     }
 
-    /// Tools that were never called are left out.
+    /// Leaves out tools without calls.
     pub(super) fn write(&self, page: &mut String) {
         let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
         let called = || {

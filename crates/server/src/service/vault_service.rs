@@ -1,4 +1,4 @@
-//! What a front door asks of a vault, wherever that is open.
+//! What a transport needs from a vault, in this process or another.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use serde_json::Value;
 
 /// A vault, here or in another process.
 pub trait VaultService: Send + Sync {
-    /// The tools that clients may use. They differ where another process has taken the vault over, with other settings; then
-    /// listeners are told.
+    /// The tools that clients may use. They can change when another process with other settings becomes the owner; listeners
+    /// are notified.
     fn offer(&self) -> Arc<Offer>;
 
     /// Calls a tool of the offer.
     fn call(&self, tool: &'static ToolInfo, arguments: Value, session: &Session) -> ToolResponse;
 
-    /// See [`quipu_tools::Registry::resources`]. This and the next two wait for the vault to be read, as long as a client
-    /// might: resources, unlike tool calls, have no way to say that a list is not whole yet.
+    /// See [`quipu_tools::Registry::resources`]. This and the next two wait for the first index as long as a client would:
+    /// unlike tool calls, resources cannot say that a list is incomplete.
     fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, ToolError>;
 
     /// See [`quipu_tools::Registry::read_resource`].
@@ -28,37 +28,37 @@ pub trait VaultService: Send + Sync {
     /// See [`quipu_tools::Registry::complete_note_id`].
     fn complete_note_id(&self, typed: &str, limit: usize) -> Completion;
 
-    /// How far the vault has been read.
+    /// The index progress.
     fn progress(&self) -> IndexProgress;
 
-    /// Has someone told of every change of the notes from now on, whoever makes it. A listener must be quick.
+    /// Calls the listener on every change of the notes from now on, whichever program makes it. A listener must be fast.
     fn on_change(&self, listener: ChangeListener);
 }
 
-/// How far a vault has been read.
+/// The index progress of a vault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexProgress {
-    /// Files that are known.
+    /// Files indexed so far.
     pub files: usize,
-    /// Whether those are all.
+    /// Whether the first index is complete.
     pub is_over: bool,
 }
 
 /// A change of the notes, or of the tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Whether a list of all notes by id and title would read differently.
+    /// Whether the list of notes by id and title has changed.
     pub listing: bool,
-    /// The notes whose bytes are others now; `None` when any may be.
+    /// The changed notes; `None` if any may have changed.
     pub notes: Option<Vec<NoteId>>,
-    /// Whether other tools are offered now.
+    /// Whether the offered tools have changed.
     pub tools: bool,
 }
 
 impl Change {
-    /// That nothing changed.
+    /// Nothing changed.
     pub const NONE: Self = Self { listing: false, notes: Some(Vec::new()), tools: false };
-    /// That any note may have changed.
+    /// Any note may have changed.
     pub const ANY: Self = Self { listing: true, notes: None, tools: false };
 }
 
@@ -68,5 +68,5 @@ impl From<&SnapshotDiff<'_>> for Change {
     }
 }
 
-/// Somebody who wants to know of changes.
+/// A callback for changes.
 pub type ChangeListener = Box<dyn Fn(Change) + Send + Sync>;
