@@ -21,6 +21,7 @@ mod test;
 
 mod data;
 mod peers;
+mod postgres;
 mod shell;
 mod steps;
 

@@ -31,20 +31,24 @@ pub(crate) const CHECKS: [(&str, Check); 7] = [
 
 /// Puts every peer in place.
 pub(crate) fn install() -> anyhow::Result<()> {
-    system_package("python3", &["python3", "python3-venv"])?;
     for (name, pins) in [("python-1", "requirements-1.txt"), ("python-2", "requirements-2.txt")] {
-        install_once(name, pins, |place, pins| {
-            // `ensurepip` is what Debian keeps apart from Python.
-            if shell::run(command("python3", &["-c", "import ensurepip"]).stderr(std::process::Stdio::null())).is_err()
-            {
-                install_system_packages("python3-venv", &["python3-venv"])?;
-            }
-            shell::run(command("python3", &["-m", "venv"]).arg(place))?;
-            let pip = ["install", "--quiet", "--disable-pip-version-check", "--requirement"];
-            shell::run(command(place.join("bin/pip"), &pip).arg(pins))
-        })?;
+        install_python(name, pins)?;
     }
     install_node()
+}
+
+/// Puts Python packages in place, in an environment of their own.
+pub(crate) fn install_python(name: &str, pins: &str) -> anyhow::Result<()> {
+    system_package("python3", &["python3", "python3-venv"])?;
+    install_once(name, pins, |place, pins| {
+        // `ensurepip` is what Debian keeps apart from Python.
+        if shell::run(command("python3", &["-c", "import ensurepip"]).stderr(std::process::Stdio::null())).is_err() {
+            install_system_packages("python3-venv", &["python3-venv"])?;
+        }
+        shell::run(command("python3", &["-m", "venv"]).arg(place))?;
+        let pip = ["install", "--quiet", "--disable-pip-version-check", "--requirement"];
+        shell::run(command(place.join("bin/pip"), &pip).arg(pins))
+    })
 }
 
 /// Puts the peers that run on Node in place.

@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use crate::shell::{self, Profile, cargo};
 use crate::steps::{ONE, Steps};
-use crate::{crash, data, deny, fuzz, peers, share};
+use crate::{crash, data, deny, fuzz, peers, postgres, share};
 
 pub(crate) fn run(quick: bool) -> ExitCode {
     let mut steps = Steps::default();
@@ -32,12 +32,27 @@ pub(crate) fn run(quick: bool) -> ExitCode {
         }
         Ok(())
     });
+    let mut database = None;
+    steps.step("PostgreSQL", |_| {
+        match postgres::installed() {
+            Ok(folder) => {
+                println!("in {}", folder.display());
+                database = Some(folder);
+            }
+            // Not every system has a package: the tests say that they are skipped.
+            Err(error) => println!("skipped: {error:#}"),
+        }
+        Ok(())
+    });
     steps.step("tests", |tally| {
         let mut tests = cargo(&["test", "--quiet", "--workspace", "--locked", "--no-fail-fast"]);
         // Snapshots and generated pages are compared here, never written.
         tests.env("INSTA_UPDATE", "no");
         if let Some(folder) = &real_data {
             tests.env("QUIPU_DATA", folder);
+        }
+        if let Some(folder) = &database {
+            tests.env("QUIPU_POSTGRES", folder);
         }
         shell::run_watched(&mut tests, |line| tally.read(line))
     });
