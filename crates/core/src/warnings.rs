@@ -1,7 +1,7 @@
-//! What is odd, told to each client once: kept in short logs that every session reads from where it left off.
+//! Warnings for clients, each sent once: kept in short logs that every session reads from where it stopped.
 //!
-//! An agent's context is precious. What is odd about the notes of a call is told in words. Broken links and names that differ
-//! only by case elsewhere in the vault are told in words while they are few; many are one line of counts, once per session.
+//! An agent's context is precious. Warnings about the notes of a call are sent in full. Broken links and names that differ only
+//! by case elsewhere in the vault are sent in full while they are few; many become one line of counts, once per session.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,26 +13,26 @@ use crate::model::{ContentHash, NoteKey, VaultPath, Warning};
 use crate::quote::quoted;
 use crate::session::Session;
 
-/// A session that missed more than this many is told only how many.
+/// A session that missed more than this many gets only their number.
 const KEPT: usize = 1000;
 
-/// At most this many of one kind are told in words at once.
+/// Maximum warnings of one kind sent in full at once.
 const TOLD_AT_ONCE: usize = 10;
 
-/// So many broken links and case variants outside the notes of a call are told in words. More are counted.
+/// Maximum broken links and case variants outside the notes of a call sent in full. More are counted.
 const FEW: usize = 3;
 
-/// How it is told that a link leads nowhere.
+/// The start of a warning about a broken link.
 const BROKEN_LINK: &str = "broken link to ";
 
-/// How it is told that a file does not have its lowercased path as its id.
+/// The warning about a file whose id is not its lowercased path.
 const CASE_VARIANT: &str =
     "another file has this path in other capitals; the id of this one is its exact path. Rename one of them";
 
 /// The newest warnings of a vault, for as long as it is open.
 #[derive(Debug)]
 pub struct WarningLog {
-    /// No other log of this process has it.
+    /// Unique among the logs of this process.
     id: u64,
     inner: Mutex<Logs>,
 }
@@ -44,21 +44,21 @@ impl Default for WarningLog {
     }
 }
 
-/// How far a session has been told of a log.
+/// A session's position in a log.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     log: u64,
     odd: u64,
     changed: u64,
-    /// How many of each kind there were by then.
+    /// The number of each kind at that position.
     counts: Counts,
-    /// Positions in the log that were told in words. The others were only counted, and are told with their note.
+    /// Positions of the log that were sent in full. The others were only counted, and are sent with a call about their note.
     in_words: BTreeSet<u64>,
-    /// Whether counts were told.
+    /// Whether counts were sent.
     is_counted: bool,
 }
 
-/// The kinds of warnings that are counted apart.
+/// The kinds of warnings that are counted separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     BrokenLink,
@@ -76,7 +76,7 @@ impl Kind {
     }
 }
 
-/// How many warnings of each kind.
+/// The number of warnings of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Counts {
     broken_links: usize,
@@ -117,21 +117,21 @@ impl Counts {
     }
 }
 
-/// Something odd about a file.
+/// A warning about a file.
 #[derive(Debug)]
 struct Odd {
     kind: Kind,
-    /// `None` where it is so no more.
+    /// `None` when it no longer applies.
     warning: Option<Warning>,
 }
 
 #[derive(Debug, Default)]
 struct Logs {
-    /// For everyone.
+    /// For every session.
     odd: Log<Odd>,
-    /// How many of each kind there ever were.
+    /// The number of each kind since the start.
     counts: Counts,
-    /// For those who were shown another version of the note: what it is now, if it still is.
+    /// For sessions that were shown another version of the note: its current version, if it still exists.
     changed: Log<(VaultPath, Option<ContentHash>)>,
 }
 
@@ -139,7 +139,7 @@ struct Logs {
 #[derive(Debug)]
 struct Log<Entry> {
     entries: VecDeque<Entry>,
-    /// How many there ever were.
+    /// The number of entries since the start.
     count: u64,
 }
 
@@ -158,12 +158,12 @@ impl<Entry> Log<Entry> {
         }
     }
 
-    /// How many are no longer kept.
+    /// The number of entries no longer kept.
     fn dropped(&self) -> u64 {
         self.count - self.entries.len() as u64
     }
 
-    /// What is kept of those after the first `told`.
+    /// The kept entries after the first `told`.
     fn since(&self, told: u64) -> impl Iterator<Item = &Entry> {
         let known = told.saturating_sub(self.dropped());
         self.entries.iter().skip(usize::try_from(known).unwrap_or(usize::MAX))
@@ -182,7 +182,7 @@ impl WarningLog {
         }
     }
 
-    /// Takes back what was said of a file and is so no more; whoever has not heard it will not.
+    /// Withdraws warnings about a file that no longer apply; sessions that have not received them will not.
     fn take_back(&self, path: &VaultPath, is_so: impl Fn(&str) -> bool) {
         let is_over = |said: &Warning| said.path == path.as_str() && !is_so(&said.message);
         for said in &mut self.lock().odd.entries {
@@ -192,12 +192,12 @@ impl WarningLog {
         }
     }
 
-    /// What this session has not been told yet. `about`: the files that the call was about.
+    /// The warnings that this session has not received. `about`: the files that the call was about.
     pub fn take(&self, session: &Session, about: &BTreeSet<VaultPath>) -> Vec<String> {
-        // Held until the session knows: of two calls at once only one is told.
+        // Held until the session is updated: of two concurrent calls only one gets the warnings.
         let logs = self.lock();
         let mut told = session.take_told();
-        // A session goes on when the vault is opened again, and was told nothing of that log.
+        // A session outlives a reopened vault, and has received nothing of the new log.
         if told.log != self.id {
             told = Told { log: self.id, ..Told::default() };
         }
@@ -207,7 +207,7 @@ impl WarningLog {
         lines
     }
 
-    /// Tells what became odd about some notes, and who has seen an older version of them.
+    /// Records warnings about changed notes, and the change itself for sessions that were shown an older version.
     pub(crate) fn log_changes(&self, before: &Snapshot, after: &Snapshot, keys: &[NoteKey]) {
         for key in keys {
             let (old, new) = (before.get(*key), after.get(*key));
@@ -250,7 +250,7 @@ impl WarningLog {
 }
 
 impl Logs {
-    /// The last word on a note counts, and only for a session that has seen another version of it.
+    /// Only the latest entry of a note counts, and only for a session that was shown another version.
     fn changed_lines(&self, told: &mut Told, session: &Session) -> Vec<String> {
         let changed = self.changed.since(told.changed);
         told.changed = self.changed.count;
@@ -271,7 +271,7 @@ impl Logs {
         bounded(lines.into_iter().collect())
     }
 
-    /// What is odd: in words about the files of a call and where it is little, else counted.
+    /// The warnings: in full about the files of a call and where there are few, else counted.
     fn odd_lines(&self, told: &mut Told, about: &BTreeSet<VaultPath>) -> Vec<String> {
         let first = self.odd.dropped();
         told.in_words = told.in_words.split_off(&first);

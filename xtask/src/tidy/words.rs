@@ -45,7 +45,16 @@ const CLEAN_DOCS: [&str; 6] =
     ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs", "crates/embed/assets"];
 
 /// Folders of Rust files whose string literals are clean, and whose `///` lines are where they are the help of a command.
-const CLEAN_RUST: [&str; 2] = ["crates/cli/src", "crates/tools/src"];
+const CLEAN_RUST: [&str; 8] = [
+    "crates/cli/src",
+    "crates/core/src",
+    "crates/embed/src",
+    "crates/layout/src",
+    "crates/server/src",
+    "crates/store-embedded/src",
+    "crates/tools/src",
+    "crates/vault/src",
+];
 
 #[test]
 fn docs_use_plain_words() {

@@ -42,7 +42,7 @@ impl Knowledge {
                 self.vault.apply_for(&[FileChange::Create { path: path.clone(), bytes: bytes.clone() }], request)?;
             let stat = stats.first().copied().flatten().expect("a created file has a stat");
             self.indexer.apply_written(&mut writer, vec![WrittenFile::new(path.clone(), bytes.clone(), stat)]);
-            let key = self.snapshot().find_exact(&path).expect("the note was just taken in");
+            let key = self.snapshot().find_exact(&path).expect("the note was just indexed");
             Ok(self.written(session, key, bytes, true))
         };
         self.once(request, write, |path| {
