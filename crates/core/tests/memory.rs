@@ -340,7 +340,7 @@ fn a_merge_does_what_its_plan_says() {
     }
     let plan = memory.plan_merge(from, into).unwrap();
     assert_eq!((plan.relations, plan.relations_dropped), (1, 2), "one is there already, one would be with itself");
-    let (merged, _) = memory.merge_entities(from, into, &author()).unwrap();
+    let merged = memory.merge_entities(from, into, &author()).unwrap().into;
     assert_eq!(memory.store().relations_where(&RelationFilter::default(), 0, 9).unwrap().len(), 2);
     assert_eq!(plan.into.observation_count, 3, "each had one, and a description became the third");
     assert_eq!(plan.into, Entity { updated_ns: plan.into.updated_ns, ..merged });

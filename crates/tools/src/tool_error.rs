@@ -176,14 +176,18 @@ fn memory_kind(error: &MemoryError) -> ToolErrorKind {
     match error {
         MemoryError::NotFound { .. } => ToolErrorKind::NotFound,
         MemoryError::At { error, .. } => memory_kind(error),
-        MemoryError::NameTaken { .. } | MemoryError::RelationExists(_) => ToolErrorKind::Exists,
+        MemoryError::NameTaken { .. } | MemoryError::RelationExists(_) | MemoryError::ObservationExists(_) => {
+            ToolErrorKind::Exists
+        }
         MemoryError::Blank { .. }
         | MemoryError::NothingToChange
         | MemoryError::BulkSize { .. }
         | MemoryError::UnknownName { .. }
         | MemoryError::Twice { .. }
         | MemoryError::NoFields
-        | MemoryError::Itself(_) => ToolErrorKind::InvalidArguments,
+        | MemoryError::Itself(_)
+        | MemoryError::Undone { .. }
+        | MemoryError::Depended { .. } => ToolErrorKind::InvalidArguments,
         MemoryError::Failed(_) => ToolErrorKind::Provider,
     }
 }

@@ -1,7 +1,7 @@
 //! A change of memory, for `quipu audit` and `quipu undo`.
 
 use jiff::Timestamp;
-use quipu_core::memory::{Entity, Observation, Relation};
+use quipu_core::memory::{Entity, Observation, Relation, change_line};
 use quipu_core::ports::{LoggedChange, MemoryItem};
 use serde_json::{Value, json};
 
@@ -10,17 +10,8 @@ const MAX_LISTED: usize = 20;
 
 /// One line for each step, up to the limit.
 pub(super) fn lines(change: &LoggedChange) -> Vec<String> {
-    let line = |step: &(Option<MemoryItem>, Option<MemoryItem>)| match step {
-        (None, Some(created)) => format!("+ {}", named(created)),
-        (Some(deleted), None) => format!("- {}", named(deleted)),
-        (Some(MemoryItem::Entity(before)), Some(MemoryItem::Entity(after))) => {
-            format!("~ entity {}: {}", after.id, differences(before, after))
-        }
-        (_, Some(after)) => format!("~ {}", named(after)),
-        (None, None) => String::new(),
-    };
     let more = change.steps.len().saturating_sub(MAX_LISTED);
-    let listed = change.steps.iter().take(MAX_LISTED).map(line);
+    let listed = change.steps.iter().take(MAX_LISTED).map(change_line);
     listed.chain((more > 0).then(|| format!("… and {more} more; --json lists all of them"))).collect()
 }
 
@@ -66,44 +57,6 @@ fn item(item: &MemoryItem) -> Value {
             "relation_id": id.0, "from_entity_id": from.0, "to_entity_id": to.0, "relation_type": relation_type,
         }),
     }
-}
-
-fn named(item: &MemoryItem) -> String {
-    match item {
-        MemoryItem::Entity(Entity { id, name, entity_type, .. }) => format!("entity {id} {entity_type}: {name}"),
-        MemoryItem::Observation(Observation { id, entity, text, .. }) => {
-            format!("observation {id} of entity {entity}: {}", cut(text))
-        }
-        MemoryItem::Relation(Relation { id, from, to, relation_type, .. }) => {
-            format!("relation {id}: {from} {relation_type} {to}")
-        }
-    }
-}
-
-fn differences(before: &Entity, after: &Entity) -> String {
-    let mut found = Vec::new();
-    if before.name != after.name {
-        found.push(format!("name {:?} to {:?}", before.name, after.name));
-    }
-    if before.entity_type != after.entity_type {
-        found.push(format!("type {} to {}", before.entity_type, after.entity_type));
-    }
-    if before.aliases != after.aliases {
-        found.push(format!("aliases {:?} to {:?}", before.aliases, after.aliases));
-    }
-    if before.description != after.description {
-        found.push("description".to_owned());
-    }
-    if found.is_empty() { "only its time".to_owned() } else { found.join(", ") }
-}
-
-/// A text cut to the length of a line.
-fn cut(text: &str) -> String {
-    const MAX_CHARS: usize = 80;
-    if text.chars().count() <= MAX_CHARS {
-        return text.to_owned();
-    }
-    text.chars().take(MAX_CHARS - 1).chain(['…']).collect()
 }
 
 /// The time of the change.

@@ -52,7 +52,7 @@ impl Merge {
             None
         } else {
             let author = memory.author(&Session::named(CLIENT), "merge", None);
-            Some(memory.merge_entities(from, into, &author).map_err(failure)?.1)
+            Some(memory.merge_entities(from, into, &author).map_err(failure)?.change)
         };
         let (from, into) = (&plan.from, &plan.into);
         if self.json {

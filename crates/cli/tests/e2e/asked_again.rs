@@ -164,6 +164,17 @@ fn memory_changes_once() {
             json!({ "relation_type": "owns" }),
         ),
         (
+            "update_observation",
+            json!({ "observation_id": 1, "text_content": "rows" }),
+            json!({ "observation_content": "rows" }),
+        ),
+        (
+            "merge_entities",
+            json!({ "entity_id": 2, "into_entity_id": 1 }),
+            json!({ "entity_id": 1, "moved": { "observations": 1, "relations": 0, "aliases": 1 }, "change": 3 }),
+        ),
+        ("undo_change", json!({ "change": 2 }), json!({ "change": 2, "undone_by": 3 })),
+        (
             "bulk_update",
             json!({ "entities": [{ "name": "Dora", "entity_type": "Person" }], "observations": [{ "entity_id": "Dora", "text_content": "x" }] }),
             json!({}),

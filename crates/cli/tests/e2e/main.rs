@@ -36,6 +36,7 @@ mod seed_search;
 mod sharing;
 mod slow_reader;
 mod streams;
+mod upkeep;
 mod watching;
 mod wire;
 mod writing;

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::model::{EntityId, RelationId};
-use crate::ports::{ApplyError, MemoryFailure, Refusal};
+use super::model::{EntityId, ObservationId, RelationId};
+use crate::ports::{ApplyError, MemoryFailure, Refusal, UndoError};
 
 /// Why a call on memory failed. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
@@ -11,7 +11,7 @@ pub enum MemoryError {
     /// There is nothing of that number.
     #[error("there is no {kind} {id}")]
     NotFound {
-        /// "entity", "observation" or "relation".
+        /// "entity", "observation", "relation" or "change".
         kind: &'static str,
         /// Its number.
         id: i64,
@@ -27,6 +27,25 @@ pub enum MemoryError {
     /// The relation is there.
     #[error("relation {0} says the same already")]
     RelationExists(RelationId),
+    /// Another observation of the entity has the text.
+    #[error("observation {0} of the same entity has this text already; delete one of the two instead")]
+    ObservationExists(ObservationId),
+    /// The change was undone before.
+    #[error("change {change} was already undone by change {by}; to apply it again, undo change {by}")]
+    Undone {
+        /// Which.
+        change: i64,
+        /// The change that undid it.
+        by: i64,
+    },
+    /// Later changes depend on the change.
+    #[error("cannot undo change {change}: {reason}")]
+    Depended {
+        /// Which.
+        change: i64,
+        /// The dependency.
+        reason: String,
+    },
     /// A text has nothing in it.
     #[error("`{field}` is blank")]
     Blank {
@@ -108,6 +127,17 @@ impl From<ApplyError> for MemoryError {
         match error {
             ApplyError::Refused { refusal, .. } => Self::refused(&refusal, ""),
             ApplyError::Failed(failure) => failure.into(),
+        }
+    }
+}
+
+impl From<UndoError> for MemoryError {
+    fn from(error: UndoError) -> Self {
+        match error {
+            UndoError::Unknown(change) => Self::NotFound { kind: "change", id: change.0 },
+            UndoError::Undone { change, by } => Self::Undone { change: change.0, by: by.0 },
+            UndoError::Depended { change, reason } => Self::Depended { change: change.0, reason },
+            UndoError::Failed(failure) => failure.into(),
         }
     }
 }

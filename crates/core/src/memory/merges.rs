@@ -9,7 +9,7 @@ use super::model::{Entity, EntityId, Relation};
 use super::names::Comparison;
 use super::search::EntityNames;
 use super::write::into_entity;
-use crate::ports::{Author, ChangeNumber, MemoryChange, RelationFilter};
+use crate::ports::{Author, ChangeNumber, MemoryChange, MemoryItem, RelationFilter};
 
 /// Pairs whose entities are read at a time.
 const BATCH: usize = 64;
@@ -41,6 +41,23 @@ pub struct MergePlan {
     pub relations: u64,
     /// How many are dropped as duplicates.
     pub relations_dropped: u64,
+    /// How many aliases the remaining entity gets.
+    pub aliases: u64,
+}
+
+/// What a merge did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Merged {
+    /// The remaining entity.
+    pub into: Entity,
+    /// How many observations moved.
+    pub observations: u64,
+    /// How many relations moved.
+    pub relations: u64,
+    /// How many aliases the remaining entity got.
+    pub aliases: u64,
+    /// The log's entry.
+    pub change: ChangeNumber,
 }
 
 impl Memory {
@@ -136,20 +153,34 @@ impl Memory {
             observations: from.observation_count,
             relations: moved as u64,
             relations_dropped: (count - moved) as u64,
+            aliases: (aliases.len() - kept.aliases.len()) as u64,
             into: Entity { aliases, description, observation_count, ..kept },
             from,
         })
     }
 
-    /// Makes one entity part of another: its names become aliases, its observations and relations move. Returns what has
-    /// become of it, and the log's entry.
-    pub fn merge_entities(
-        &self,
-        from: EntityId,
-        into: EntityId,
-        author: &Author,
-    ) -> Result<(Entity, ChangeNumber), MemoryError> {
+    /// Merges one entity into another: its names become aliases, its observations and relations move.
+    pub fn merge_entities(&self, from: EntityId, into: EntityId, author: &Author) -> Result<Merged, MemoryError> {
         let applied = self.store.apply(&[MemoryChange::MergeEntity { from, into }], author)?;
-        Ok((into_entity(applied.outcomes.into_iter().next()), applied.change))
+        let mut merged = Merged {
+            into: into_entity(applied.outcomes.into_iter().next()),
+            observations: 0,
+            relations: 0,
+            aliases: 0,
+            change: applied.change,
+        };
+        // The log has what this change did, whatever else is written meanwhile, and also when the call is repeated.
+        let logged = self.store.log_before(ChangeNumber(applied.change.0 + 1), 1)?;
+        for step in logged.iter().flat_map(|change| &change.steps) {
+            match step {
+                (Some(MemoryItem::Observation(_)), Some(_)) => merged.observations += 1,
+                (Some(MemoryItem::Relation(_)), Some(_)) => merged.relations += 1,
+                (Some(MemoryItem::Entity(before)), Some(MemoryItem::Entity(after))) => {
+                    merged.aliases = (after.aliases.len() - before.aliases.len()) as u64;
+                }
+                _ => {}
+            }
+        }
+        Ok(merged)
     }
 }

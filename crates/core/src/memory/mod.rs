@@ -11,6 +11,7 @@ mod model;
 mod memory;
 
 mod bulk;
+mod change_lines;
 mod context;
 mod duplicates;
 pub mod limits;
@@ -22,12 +23,13 @@ mod search;
 mod write;
 
 pub use bulk::{Bulk, BulkEntity, BulkObservation, BulkRelation, BulkResult, NameOrId};
+pub use change_lines::change_line;
 pub use duplicates::DuplicateRule;
 pub use entity_types::EntityTypes;
 pub use error::MemoryError;
 pub(crate) use links::NoteLink;
 pub use memory::{Memory, MemoryParts};
-pub use merges::{MergePlan, MergeSuggestion};
+pub use merges::{MergePlan, MergeSuggestion, Merged};
 pub use model::{Entity, EntityId, Observation, ObservationId, PART_OF, Relation, RelationId, name_key};
 pub use read::{DetailPart, EntityDetail, EntityPage, PageRequest, Subgraph};
 pub use search::{Embedded, Field, Fields, FoundEntity, FoundPage, SearchBy, SearchQuery, SubgraphQuery, VectorError};

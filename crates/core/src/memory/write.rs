@@ -4,7 +4,8 @@ use super::error::MemoryError;
 use super::memory::Memory;
 use super::model::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, name_key};
 use crate::ports::{
-    ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryItem, NewEntity, Refusal,
+    ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, LoggedChange, MemoryChange, MemoryItem, NewEntity,
+    Refusal,
 };
 
 /// An entity to create.
@@ -121,10 +122,37 @@ impl Memory {
         Ok(observations.into_iter().find(|observation| observation.text == text))
     }
 
+    /// Replaces the text of an observation. Nothing is stored if it has this text; another observation of the entity may not
+    /// have it.
+    pub fn update_observation(&self, id: ObservationId, text: &str, author: &Author) -> Result<Observed, MemoryError> {
+        let text = text_of("text_content", text)?;
+        let _alone = self.creating();
+        if !self.is_repeated(author)? {
+            let observation = self.observation(id)?;
+            match self.observation_like(observation.entity, &text)? {
+                Some(observation) if observation.id == id => return Ok(Observed { observation, was_there: true }),
+                Some(same) => return Err(MemoryError::ObservationExists(same.id)),
+                None => {}
+            }
+        }
+        let applied = self.store.apply(&[MemoryChange::UpdateObservation { id, text }], author)?;
+        Ok(Observed { observation: into_observation(applied.outcomes.into_iter().next()), was_there: false })
+    }
+
+    fn observation(&self, id: ObservationId) -> Result<Observation, MemoryError> {
+        let found = self.store.observations(&[id])?.pop().flatten();
+        found.ok_or(MemoryError::NotFound { kind: "observation", id: id.0 })
+    }
+
     /// Deletes an observation; returns it.
     pub fn delete_observation(&self, id: ObservationId, author: &Author) -> Result<Observation, MemoryError> {
         let applied = self.store.apply(&[MemoryChange::DeleteObservation { id }], author)?;
         Ok(into_observation(applied.outcomes.into_iter().next()))
+    }
+
+    /// Undoes a logged change; returns the log's entry of the undo.
+    pub fn undo_change(&self, change: ChangeNumber, author: &Author) -> Result<LoggedChange, MemoryError> {
+        Ok(self.store.undo(change, author)?)
     }
 
     /// Creates a relation between two entities.

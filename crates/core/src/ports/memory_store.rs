@@ -29,6 +29,8 @@ pub trait MemoryStore: Send + Sync {
     /// names it.
     ///
     /// A context that the change moved or cleared is restored, unless its client has set it since.
+    ///
+    /// A request whose key is still recorded changes nothing and returns the first result.
     fn undo(&self, change: ChangeNumber, author: &Author) -> Result<LoggedChange, UndoError>;
 
     /// Entities; `None` for an unknown id.
@@ -172,6 +174,13 @@ pub enum MemoryChange {
         /// Its entity.
         entity: EntityRef,
         /// Its text.
+        text: String,
+    },
+    /// A new text for an observation.
+    UpdateObservation {
+        /// Which.
+        id: ObservationId,
+        /// Its new text.
         text: String,
     },
     /// Deletes an observation.

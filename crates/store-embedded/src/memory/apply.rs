@@ -54,6 +54,9 @@ impl<'tx> ChangeWriter<'tx> {
             MemoryChange::DeleteEntity { id } => self.delete_entity(*id).map(MemoryItem::Entity),
             MemoryChange::MergeEntity { from, into } => self.merge(*from, *into).map(MemoryItem::Entity),
             MemoryChange::AddObservation { entity, text } => self.add_observation(target(*entity, made), text),
+            MemoryChange::UpdateObservation { id, text } => {
+                self.update_observation(*id, text).map(MemoryItem::Observation)
+            }
             MemoryChange::DeleteObservation { id } => self.delete_observation(*id).map(MemoryItem::Observation),
             MemoryChange::AddRelation { from, to, relation_type } => {
                 self.add_relation(target(*from, made), target(*to, made), relation_type)
@@ -167,6 +170,13 @@ impl<'tx> ChangeWriter<'tx> {
         self.refuse_missing(entity)?;
         let (id, created_ns, updated_ns) = (ObservationId(0), self.at_ns, self.at_ns);
         self.create(MemoryItem::Observation(Observation { id, entity, text: text.to_owned(), created_ns, updated_ns }))
+    }
+
+    fn update_observation(&mut self, id: ObservationId, text: &str) -> Result<Observation, StepError> {
+        let before = read::observation(self.tx, id)?.ok_or(Refusal::NoObservation(id))?;
+        let after = Observation { text: text.to_owned(), updated_ns: self.at_ns, ..before.clone() };
+        self.replace(&MemoryItem::Observation(before), &MemoryItem::Observation(after.clone()))?;
+        Ok(after)
     }
 
     fn delete_observation(&mut self, id: ObservationId) -> Result<Observation, StepError> {

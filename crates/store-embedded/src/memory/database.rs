@@ -275,7 +275,18 @@ impl MemoryStore for MemoryDatabase {
     }
 
     fn undo(&self, change: ChangeNumber, author: &Author) -> Result<LoggedChange, UndoError> {
-        self.write(|tx| undo::undo(tx, change, author)).map_err(|fault| match fault {
+        let undo = |tx: &Transaction<'_>| -> Result<LoggedChange, UndoFault> {
+            if let Some(applied) = author.request.map(|request| requests::recall(tx, request)).transpose()?.flatten() {
+                return log::one(tx, applied.change)?.ok_or(UndoFault::Unknown);
+            }
+            let undone = undo::undo(tx, change, author)?;
+            if let Some(request) = author.request {
+                let applied = Applied { change: undone.number, outcomes: Vec::new() };
+                requests::remember(tx, request, author.at_ns, &applied)?;
+            }
+            Ok(undone)
+        };
+        self.write(undo).map_err(|fault| match fault {
             UndoFault::Unknown => UndoError::Unknown(change),
             UndoFault::Undone(by) => UndoError::Undone { change, by },
             UndoFault::Depended(reason) => UndoError::Depended { change, reason },

@@ -79,10 +79,7 @@ impl MemoryStore for MemMemory {
         let logged = Author { request: None, ..author.clone() };
         next.log.push(LoggedChange { number: change, author: logged, undoes: None, undone_by: None, steps });
         let applied = Applied { change, outcomes };
-        if let Some(request) = author.request {
-            next.requests.retain(|_, (at_ns, _)| *at_ns >= author.at_ns - RequestKey::REMEMBERED_NS);
-            next.requests.insert(request, (author.at_ns, applied.clone()));
-        }
+        next.remember(author, applied.clone());
         *state = next;
         Ok(applied)
     }
@@ -93,6 +90,9 @@ impl MemoryStore for MemMemory {
 
     fn undo(&self, number: ChangeNumber, author: &Author) -> Result<LoggedChange, UndoError> {
         let mut state = self.state();
+        if let Some((_, applied)) = author.request.and_then(|request| state.requests.get(&request)) {
+            return Ok(state.logged(applied.change).clone());
+        }
         let mut next = state.clone();
         if !next.log.iter().any(|entry| entry.number == number) {
             return Err(UndoError::Unknown(number));
@@ -110,9 +110,10 @@ impl MemoryStore for MemMemory {
         let by = ChangeNumber(next.log.len() as i64 + 1);
         contexts.into_iter().for_each(|(client, before)| next.set_context(&client, before));
         next.note_moved(by, &state.contexts);
-        let undoes = Some(undone.number);
-        let entry = LoggedChange { number: by, author: author.clone(), undoes, undone_by: None, steps };
+        let (undoes, logged) = (Some(undone.number), Author { request: None, ..author.clone() });
+        let entry = LoggedChange { number: by, author: logged, undoes, undone_by: None, steps };
         next.log.push(entry.clone());
+        next.remember(author, Applied { change: by, outcomes: Vec::new() });
         *state = next;
         Ok(entry)
     }

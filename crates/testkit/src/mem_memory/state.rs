@@ -6,7 +6,8 @@ use quipu_core::RequestKey;
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, name_key};
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
-    Applied, ChangeNumber, EntityRef, LoggedChange, MemoryChange, MemoryItem, NoteTie, Refusal, StoredVector, TextOwner,
+    Applied, Author, ChangeNumber, EntityRef, LoggedChange, MemoryChange, MemoryItem, NoteTie, Refusal, StoredVector,
+    TextOwner,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -195,6 +196,12 @@ impl State {
                 self.set(steps, None, Some(MemoryItem::Observation(seen.clone())));
                 Ok(MemoryItem::Observation(seen))
             }
+            MemoryChange::UpdateObservation { id, text } => {
+                let before = self.observations.get(id).cloned().ok_or(Refusal::NoObservation(*id))?;
+                let after = Observation { text: text.clone(), updated_ns: at_ns, ..before.clone() };
+                self.set(steps, Some(MemoryItem::Observation(before)), Some(MemoryItem::Observation(after.clone())));
+                Ok(MemoryItem::Observation(after))
+            }
             MemoryChange::DeleteObservation { id } => {
                 let seen = self.observations.get(id).cloned().ok_or(Refusal::NoObservation(*id))?;
                 self.set(steps, Some(MemoryItem::Observation(seen.clone())), None);
@@ -245,6 +252,19 @@ impl State {
         }
     }
 
+    /// Records the result of a request that may be repeated.
+    pub(super) fn remember(&mut self, author: &Author, applied: Applied) {
+        if let Some(request) = author.request {
+            self.requests.retain(|_, (at_ns, _)| *at_ns >= author.at_ns - RequestKey::REMEMBERED_NS);
+            self.requests.insert(request, (author.at_ns, applied));
+        }
+    }
+
+    /// An entry that the log has.
+    pub(super) fn logged(&self, number: ChangeNumber) -> &LoggedChange {
+        self.log.iter().find(|entry| entry.number == number).expect("it is in the log")
+    }
+
     pub(super) fn set_context(&mut self, client: &str, entity: Option<EntityId>) {
         match entity {
             Some(entity) => drop(self.contexts.insert(client.to_owned(), entity)),
@@ -283,7 +303,7 @@ impl State {
         let brought_back = self.undo_of(standing).and_then(|undo| self.undo_of(undo));
         match brought_back {
             Some(again) => self.latest_doing(again),
-            None => self.log.iter().find(|entry| entry.number == standing).expect("it is in the log"),
+            None => self.logged(standing),
         }
     }
 

@@ -143,6 +143,8 @@ fn change(newest: Newest) -> impl Strategy<Value = MemoryChange> {
         1 => entity_id().prop_map(|id| MemoryChange::DeleteEntity { id }),
         1 => (entity_id(), entity_id()).prop_map(|(from, into)| MemoryChange::MergeEntity { from, into }),
         5 => (entity(), word()).prop_map(|(entity, text)| MemoryChange::AddObservation { entity, text }),
+        1 => (near(newest.observation), word())
+            .prop_map(|(id, text)| MemoryChange::UpdateObservation { id: ObservationId(id), text }),
         1 => near(newest.observation).prop_map(|id| MemoryChange::DeleteObservation { id: ObservationId(id) }),
         4 => (entity(), entity(), word())
             .prop_map(|(from, to, relation_type)| MemoryChange::AddRelation { from, to, relation_type }),

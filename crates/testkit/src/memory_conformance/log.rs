@@ -46,6 +46,11 @@ pub fn request_is_carried_out_once<S: MemoryStorage>(storage: &S) {
     assert_eq!([1, 2, 4].map(|key| store.was_applied(RequestKey(key)).unwrap()), [true, true, false]);
     assert_eq!(store.log_before(ChangeNumber(i64::MAX), 1).unwrap()[0].author, author(7), "the log does not name it");
 
+    let undone = store.undo(ChangeNumber(3), &asked(6, 9)).unwrap();
+    let again = store.undo(ChangeNumber(3), &asked(6, 10)).unwrap();
+    assert_eq!((again.number, again.steps), (undone.number, undone.steps), "an undo too");
+    store.undo(undone.number, &author(10)).unwrap();
+
     // What was refused was not carried out, and may be asked for again.
     let refused = store.apply(&[observe(1, "sings")], &asked(4, 10));
     assert!(matches!(refused, Err(ApplyError::Refused { refusal: Refusal::NoEntity(_), .. })), "{refused:?}");

@@ -200,6 +200,10 @@ pub fn deleting_an_entity_deletes_its_observations_and_relations<S: MemoryStorag
         (MemoryChange::DeleteEntity { id: EntityId(1) }, Refusal::NoEntity(EntityId(1))),
         (observe(1, "x"), Refusal::NoEntity(EntityId(1))),
         (relate(2, 1, "r"), Refusal::NoEntity(EntityId(1))),
+        (
+            MemoryChange::UpdateObservation { id: ObservationId(1), text: "x".into() },
+            Refusal::NoObservation(ObservationId(1)),
+        ),
         (MemoryChange::DeleteObservation { id: ObservationId(1) }, Refusal::NoObservation(ObservationId(1))),
         (MemoryChange::DeleteRelation { id: RelationId(1) }, Refusal::NoRelation(RelationId(1))),
         (

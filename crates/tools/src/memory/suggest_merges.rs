@@ -49,8 +49,8 @@ impl Tool for SuggestMerges {
     type Output = Vec<Suggestion>;
 
     const NAME: &'static str = "suggest_merges";
-    const DESCRIPTION: &'static str = "List pairs of entities that may be duplicates, closest first. To merge a pair, ask \
-        the user to run `quipu merge FROM INTO` with their ids.";
+    const DESCRIPTION: &'static str =
+        "List pairs of entities that may be duplicates, closest first. merge_entities merges a pair.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Suggestion>, ToolError> {
