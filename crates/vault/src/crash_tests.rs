@@ -17,6 +17,7 @@ use crate::{FolderVault, VaultOptions};
 mod copies;
 mod editors;
 mod failed_undo;
+mod put_back;
 mod steps;
 mod unreadable;
 

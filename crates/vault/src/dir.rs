@@ -115,6 +115,12 @@ impl Dir {
         regular(rustix::fs::openat(&self.0, name.as_ref(), flags, Mode::empty())?.into())
     }
 
+    /// Opens a regular file for reading and writing.
+    pub(crate) fn open_file_to_write(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        regular(rustix::fs::openat(&self.0, name, flags, Mode::empty())?.into())
+    }
+
     /// Creates a file that must not exist, with the default permissions of the user's new files.
     pub(crate) fn create_file(&self, name: &str) -> io::Result<File> {
         self.create(name, 0o666)
@@ -145,13 +151,18 @@ impl Dir {
     }
 
     /// Whether the folder is shared with its group on purpose: it has the set-group-ID bit and the group may write.
-    fn is_shared(&self) -> io::Result<bool> {
+    pub(crate) fn is_shared(&self) -> io::Result<bool> {
         Ok(Metadata::of(self)?.mode & 0o2020 == 0o2020)
     }
 
     /// Creates a folder with the default permissions of the user's new folders. `false` if the name exists.
     pub(crate) fn create_folder(&self, name: &str) -> io::Result<bool> {
         self.mkdir(name, 0o777)
+    }
+
+    /// Creates a folder for this user only. `false` if the name exists.
+    pub(crate) fn create_unshared_folder(&self, name: &str) -> io::Result<bool> {
+        self.mkdir(name, 0o700)
     }
 
     /// Creates a folder for this user only, or in a shared folder for the group. `false` if the name exists.
@@ -291,6 +302,10 @@ impl Metadata {
     /// The metadata of an open file or folder.
     pub(crate) fn of(file: impl AsFd) -> io::Result<Self> {
         Ok(Self::new(&rustix::fs::fstat(file)?))
+    }
+
+    pub(crate) fn has_permissions_of(&self, other: &Self) -> bool {
+        (self.mode, self.owner) == (other.mode, other.owner)
     }
 
     /// Identifies a file on this machine.

@@ -169,6 +169,25 @@ impl JournalEntry {
         self.remove_trashed_if_restored(root, &dir)
     }
 
+    /// Whether the trash has the old version unchanged, if an undo would take it from there. Other accounts may be able to
+    /// replace files in the trash.
+    pub(crate) fn has_old_version(&self, root: &Dir) -> io::Result<bool> {
+        let Some(dir) = if_exists(root.open_below(&self.folder))? else { return Ok(true) };
+        if dir.metadata(&self.temporary)?.is_some() {
+            return Ok(true);
+        }
+        let current = version_of(&dir, &self.name)?;
+        Ok(match &self.op {
+            FileOp::Replace { old, new, trashed } if current == Some(*new) => {
+                trash::version_of(root, trashed)? == Some(*old)
+            }
+            FileOp::Delete { old, trashed } if current.is_none() => {
+                trash::version_of(root, trashed)?.is_none_or(|version| version == *old)
+            }
+            _ => true,
+        })
+    }
+
     /// Whether the only operation of a write took place before its process was killed.
     pub(crate) fn took_place(&self, root: &Dir) -> io::Result<bool> {
         let Some(dir) = if_exists(root.open_below(&self.folder))? else { return Ok(false) };
@@ -242,7 +261,9 @@ impl JournalEntry {
             (Some(_), Some(_)) => self.trash_aside(root, dir, old),
             (None, Some(current)) if current == new => {
                 self.trash_visible(root, dir, &self.name)?;
-                trash::copy_out(root, trashed, dir, &self.temporary)?;
+                // The new version has the permissions of the old one.
+                let current = dir.open_file(&self.name)?;
+                trash::copy_out(root, (trashed, old), (dir, &self.temporary), Some(&current))?;
                 dir.rename(&self.temporary, &self.name)
             }
             (None, _) => Ok(()),
@@ -277,7 +298,7 @@ impl JournalEntry {
             (true, true) => dir.rename_no_replace(&self.temporary, &self.name),
             (true, false) => self.trash_aside(root, dir, old),
             (false, true) if trash::version_of(root, trashed)?.is_some() => {
-                trash::copy_out(root, trashed, dir, &self.temporary)?;
+                trash::copy_out(root, (trashed, old), (dir, &self.temporary), None)?;
                 dir.rename_no_replace(&self.temporary, &self.name)
             }
             (false, _) => Ok(()),

@@ -1,15 +1,21 @@
 //! The write-ahead journal: what a write is about to do, for recovery after a crash (see [`crate::recovery`]).
 //!
-//! It is written before the first file is touched and renamed when the last one is in place. Recovery undoes a write of
-//! several files before that rename, unless all of its operations took place, and cleans up after it. A write of one file is
+//! It is written before the first file is touched and marked as done when the last one is in place. Recovery undoes a write of
+//! several files before that mark, unless all of its operations took place, and cleans up after it. A write of one file is
 //! a single rename, done or not: its journal only serves to clean up and is never synced, so it must never undo.
 //!
-//! A write that failed gets a third name before it is undone: its caller gets an error, so if the undo fails too, or
+//! A write that failed is marked before it is undone: its caller gets an error, so if the undo fails too, or
 //! is interrupted, recovery undoes the write even if all of its operations took place.
+//!
+//! The state is in the file and not in its name: in a `.quipu` that is shared with a group, every member can rename the file
+//! and put it back later, but only its owner can write it.
 
 #![expect(clippy::disallowed_methods, reason = "/etc/machine-id is not a note")]
 
+use std::cell::OnceCell;
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 
 use quipu_core::RequestKey;
@@ -23,16 +29,54 @@ use crate::requests;
 use crate::write_lock::WriteLock;
 
 pub(crate) const NAME: &str = "journal.json";
+pub(crate) const UNSYNCED_NAME: &str = "journal.json.new";
+/// The names that formats before [`FORMAT`] gave to journals of done and of failed writes.
 pub(crate) const DONE_NAME: &str = "journal.done.json";
 pub(crate) const UNDO_NAME: &str = "journal.undo.json";
-pub(crate) const UNSYNCED_NAME: &str = "journal.json.new";
 
-pub(crate) const FORMAT: u32 = 2;
+/// Since this format the state is in the file.
+pub(crate) const FORMAT: u32 = 3;
+
+/// Where the name of the state begins: it is the first field and is overwritten in place. All names have the same length.
+const STATE_OFFSET: u64 = r#"{"state":""#.len() as u64;
+
+/// How far a write got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum State {
+    #[serde(rename = "open")]
+    Open,
+    /// Every operation took place. Nothing is undone any more.
+    #[serde(rename = "done")]
+    Done,
+    /// The caller got an error. The write is undone.
+    #[serde(rename = "fail")]
+    Failed,
+    /// Recovered or undone: the journal is of no further use.
+    #[serde(rename = "used")]
+    Used,
+}
+
+impl State {
+    fn name(self) -> &'static [u8; 4] {
+        match self {
+            Self::Open => b"open",
+            Self::Done => b"done",
+            Self::Failed => b"fail",
+            Self::Used => b"used",
+        }
+    }
+}
 
 /// One write.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Journal {
+    /// The state when the file was read or created. The name of the file says it in formats before [`FORMAT`].
+    #[serde(default)]
+    pub(crate) state: Option<State>,
     format: u32,
+    /// The journal's own file, once it exists.
+    #[serde(skip)]
+    file: OnceCell<File>,
     #[serde(rename = "home")]
     origin: Origin,
     #[serde(rename = "effects")]
@@ -126,7 +170,13 @@ impl Journal {
         created_folders: Vec<String>,
         request: Option<JournaledRequest>,
     ) -> io::Result<Self> {
-        Ok(Self { format: FORMAT, origin: Origin::here(lock)?, entries, created_folders, request })
+        let (state, origin, file) = (Some(State::Open), Origin::here(lock)?, OnceCell::new());
+        Ok(Self { state, format: FORMAT, file, origin, entries, created_folders, request })
+    }
+
+    /// The journal that was read from a file, which must be open for writing.
+    pub(crate) fn with_file(self, file: File) -> Self {
+        Self { file: OnceCell::from(file), ..self }
     }
 
     /// Whether it touches only notes, temporary files and the trash.
@@ -144,6 +194,7 @@ impl Journal {
         if self.has_several_files() {
             file.sync_all()?;
         }
+        let _ = self.file.set(file);
         failpoint::hit("journal in place")?;
         own.rename(UNSYNCED_NAME, NAME)?;
         if self.has_several_files() {
@@ -156,42 +207,75 @@ impl Journal {
     pub(crate) fn commit(&self, lock: &WriteLock<'_>) -> io::Result<()> {
         let own = &lock.own;
         failpoint::hit("commit")?;
+        self.set_state(State::Done)?;
         if self.has_several_files() {
-            own.rename(NAME, DONE_NAME)?;
-            // If this fails, the write failed: the name for failed writes then replaces this one.
+            // If this fails, the write failed, and the mark of failed writes replaces this one.
             failpoint::hit("sync the commit")?;
-            own.sync()?;
+            self.sync()?;
         }
         // If this fails, a retry finds the journal of the done write, or that the path is taken.
         let _ = self.record_request(own);
         // The write is done. If the cleanup fails, the journal stays and the next writer repeats the cleanup.
         let cleaned = self.entries.iter().try_for_each(|entry| entry.remove_displaced(&lock.root));
-        let _ = cleaned.and_then(|()| own.remove_file(if self.has_several_files() { DONE_NAME } else { NAME }));
+        let _ = cleaned.and_then(|()| own.remove_file(NAME));
         Ok(())
     }
 
     /// Undoes the write at any stage. If that fails, the next writer undoes it.
     pub(crate) fn undo(&self, lock: &WriteLock<'_>) -> Result<(), UndoError> {
         let own = &lock.own;
-        let marked = mark_failed(own);
+        let marked = self.mark_failed();
         let consequence = match marked {
             Ok(()) => "the next write undoes it first",
             Err(_) => "the next write undoes or completes it; then read the notes again",
         };
         if let Err(source) = marked
-            && !matches!(own.metadata(DONE_NAME), Ok(None))
+            && !self.has_stored_state(State::Open)
         {
-            // Recovery completes a write of that name, so it must not be undone in part.
+            // Recovery completes a write that is marked as done, so it must not be undone in part.
             return Err(UndoError { source, consequence });
         }
         // Done even without the mark: recovery undoes the rest of an incomplete write.
         let remove_journal = || {
             failpoint::hit("remove the journal")?;
-            [UNSYNCED_NAME, DONE_NAME, NAME, UNDO_NAME].into_iter().try_for_each(|name| own.remove_file(name))?;
+            self.mark_used()?;
+            [UNSYNCED_NAME, NAME].into_iter().try_for_each(|name| own.remove_file(name))?;
             own.sync()
         };
         let undone = self.undo_entries(&lock.root).and_then(|()| remove_journal());
         undone.map_err(|source| UndoError { source, consequence })
+    }
+
+    /// Marks the journal, if it exists, as that of a failed write. After this, no crash makes the write count as done.
+    fn mark_failed(&self) -> io::Result<()> {
+        failpoint::hit("mark")?;
+        self.set_state(State::Failed)?;
+        // The journal of a single operation is not synced yet, and an incomplete one would undo nothing.
+        self.sync()
+    }
+
+    /// Marks a journal after its undo, so that it is not applied again if another account puts it back.
+    pub(crate) fn mark_used(&self) -> io::Result<()> {
+        self.set_state(State::Used)?;
+        self.sync()
+    }
+
+    fn set_state(&self, state: State) -> io::Result<()> {
+        // Only the name of a state is overwritten.
+        match self.file.get() {
+            Some(file) if self.state.is_some() => file.write_all_at(state.name(), STATE_OFFSET),
+            _ => Ok(()),
+        }
+    }
+
+    fn has_stored_state(&self, state: State) -> bool {
+        let mut name = *State::Open.name();
+        let read = self.file.get().map_or(Ok(()), |file| file.read_exact_at(&mut name, STATE_OFFSET));
+        read.is_ok() && name == *state.name()
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.get().map_or(Ok(()), File::sync_all)
     }
 
     pub(crate) fn undo_entries(&self, root: &Dir) -> io::Result<()> {
@@ -208,16 +292,15 @@ impl Journal {
     }
 }
 
-/// Marks the journal, if it exists, as that of a failed write. After this, no crash makes the write count as done.
-fn mark_failed(own: &Dir) -> io::Result<()> {
-    failpoint::hit("mark")?;
-    for name in [NAME, DONE_NAME] {
-        if own.metadata(name)?.is_some() {
-            // The journal of a single operation is not synced yet, and an incomplete one would undo nothing.
-            own.open_file(name)?.sync_all()?;
-            own.rename(name, UNDO_NAME)?;
-            own.sync()?;
+#[cfg(test)]
+mod tests {
+    use super::{STATE_OFFSET, State};
+
+    #[test]
+    fn name_of_a_state_is_what_is_written_over_it() {
+        for state in [State::Open, State::Done, State::Failed, State::Used] {
+            let json = serde_json::json!({ "state": state }).to_string();
+            assert_eq!(&json.as_bytes()[STATE_OFFSET as usize..][..4], state.name());
         }
     }
-    Ok(())
 }

@@ -18,7 +18,7 @@ use crate::dir::{Dir, FileKind, Metadata, if_exists, is_no_folder};
 use crate::file_op::{FileOp, JournalEntry, Version, remove_created_folders, version_of};
 use crate::folder::join;
 use crate::folder_vault::FolderVault;
-use crate::journal::{DONE_NAME, FORMAT, Journal, NAME, Origin, UNDO_NAME, UNSYNCED_NAME};
+use crate::journal::{DONE_NAME, FORMAT, Journal, NAME, Origin, State, UNDO_NAME, UNSYNCED_NAME};
 use crate::own_folder::OWN_FOLDER;
 use crate::trash;
 use crate::write_lock::WriteLock;
@@ -43,34 +43,16 @@ pub(crate) fn is_needed(root: &Dir) -> io::Result<bool> {
 /// Completes or undoes an interrupted write.
 pub(crate) fn recover(vault: &FolderVault, lock: &WriteLock<'_>) -> io::Result<()> {
     let WriteLock { root, own, .. } = lock;
-    // First, since a copy made during a write can hold the same journal under two names, and a failed write is undone.
-    if let Some(failed) = read_or_set_aside(vault, lock, UNDO_NAME)? {
-        failed.undo_entries(root)?;
-    }
-    if let Some(done) = read_or_set_aside(vault, lock, DONE_NAME)? {
-        done.entries.iter().try_for_each(|entry| entry.remove_displaced(root))?;
-        done.record_request(own)?;
-    }
-    if let Some(journal) = read_or_set_aside(vault, lock, NAME)? {
-        match journal.entries.as_slice() {
-            [only] => {
-                if only.took_place(root)? {
-                    journal.record_request(own)?;
-                }
-                only.complete(root)?;
-                remove_created_folders(root, &journal.created_folders)?;
-            }
-            entries if is_complete(entries, root)? => {
-                journal.record_request(own)?;
-                for entry in entries {
-                    entry.remove_displaced(root)?;
-                    root.open_below(&entry.folder)?.sync()?;
-                }
-            }
-            _ => journal.undo_entries(root)?,
+    // The mark of a failed write of an earlier format goes last, so that an interruption before does not lose it. It is read
+    // first, since a copy made during a write can hold the same journal under two names, and a failed write is undone.
+    let mut applied = Vec::new();
+    for name in [UNDO_NAME, DONE_NAME, NAME] {
+        if let Some((state, journal)) = read_or_set_aside(vault, lock, name)? {
+            apply(state, &journal, root, own)?;
+            applied.push(journal);
         }
     }
-    // The mark of a failed write goes last, so that an interruption before does not lose it.
+    applied.iter().try_for_each(Journal::mark_used)?;
     for name in [DONE_NAME, NAME, UNDO_NAME] {
         if own.metadata(name)?.is_some() {
             own.remove_file(name)?;
@@ -80,26 +62,54 @@ pub(crate) fn recover(vault: &FolderVault, lock: &WriteLock<'_>) -> io::Result<(
     Ok(())
 }
 
+/// Completes or undoes the write of a journal.
+fn apply(state: State, journal: &Journal, root: &Dir, own: &Dir) -> io::Result<()> {
+    match (state, journal.entries.as_slice()) {
+        (State::Used, _) => Ok(()),
+        (State::Failed, _) => journal.undo_entries(root),
+        (State::Done, entries) => {
+            entries.iter().try_for_each(|entry| entry.remove_displaced(root))?;
+            journal.record_request(own)
+        }
+        (State::Open, [only]) => {
+            if only.took_place(root)? {
+                journal.record_request(own)?;
+            }
+            only.complete(root)?;
+            remove_created_folders(root, &journal.created_folders)
+        }
+        (State::Open, entries) if is_complete(entries, root)? => {
+            journal.record_request(own)?;
+            entries.iter().try_for_each(|entry| {
+                entry.remove_displaced(root)?;
+                root.open_below(&entry.folder)?.sync()
+            })
+        }
+        (State::Open, _) => journal.undo_entries(root),
+    }
+}
+
 /// The content of a journal file.
 enum JournalFile {
-    Valid(Journal),
+    Valid(State, Journal),
     /// Missing, or the incomplete journal of a single operation. Other journals are synced before they get their name.
     Incomplete,
-    /// Not written by this user's Quipu in this vault.
+    /// Not written by this user's Quipu in this vault, or an old version that its undo needs is missing or was changed.
     Foreign,
 }
 
-fn read_or_set_aside(vault: &FolderVault, lock: &WriteLock<'_>, name: &str) -> io::Result<Option<Journal>> {
+fn read_or_set_aside(vault: &FolderVault, lock: &WriteLock<'_>, name: &str) -> io::Result<Option<(State, Journal)>> {
     match read(lock, name)? {
-        JournalFile::Valid(journal) => Ok(Some(journal)),
+        JournalFile::Valid(state, journal) => Ok(Some((state, journal))),
         JournalFile::Incomplete => Ok(None),
         JournalFile::Foreign => {
             let refused = format!("journal.refused-{}.json", trash::timestamp(SystemClock.now_ns()));
             lock.own.rename(name, &refused)?;
             lock.own.sync()?;
             let message = format!(
-                "this was {name}, the journal of an interrupted write in another folder, so it was not applied. If the vault \
-                 was copied or moved during a write, check the notes that the file names; otherwise delete it"
+                "this was {name}, the journal of an interrupted write. It comes from another folder or account, or its old \
+                 versions are not in the trash any more, so it was not applied. If a write was interrupted, check the notes \
+                 that the file names; then delete it"
             );
             vault.notices.lock().insert(Warning { path: join(OWN_FOLDER, &refused), message });
             Ok(None)
@@ -121,7 +131,7 @@ fn read(lock: &WriteLock<'_>, name: &str) -> io::Result<JournalFile> {
     if metadata.kind != FileKind::File || metadata.stat.size > MAX_BYTES {
         return Ok(JournalFile::Foreign);
     }
-    let file = match own.open_file(name) {
+    let mut file = match own.open_file_to_write(name) {
         // Another account's file in a shared folder is not trusted in any case.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(JournalFile::Foreign),
         file => file?,
@@ -130,7 +140,7 @@ fn read(lock: &WriteLock<'_>, name: &str) -> io::Result<JournalFile> {
         return Ok(JournalFile::Foreign);
     }
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES).read_to_end(&mut bytes)?;
+    (&mut file).take(MAX_BYTES).read_to_end(&mut bytes)?;
     let invalid = |error: serde_json::Error| match error.is_data() {
         true => JournalFile::Foreign,
         false => JournalFile::Incomplete,
@@ -151,10 +161,35 @@ fn read(lock: &WriteLock<'_>, name: &str) -> io::Result<JournalFile> {
         Ok(_) => return Ok(JournalFile::Foreign),
         Err(error) => return Ok(invalid(error)),
     };
-    // Nothing of a finished write is undone, so it needs no preparation.
-    let is_usable =
-        name == DONE_NAME || origin.has_inodes_of(&here) || prepare_undo_in_copy(&journal.entries, &lock.root)?;
-    Ok(if is_usable { JournalFile::Valid(journal) } else { JournalFile::Foreign })
+    let Some(state) = journal.state.or_else(|| state_of_name(own, name)) else { return Ok(JournalFile::Foreign) };
+    let is_usable = match state {
+        // Nothing of a finished write is undone, so it needs no preparation.
+        State::Done | State::Used => true,
+        State::Open | State::Failed => {
+            (origin.has_inodes_of(&here) || prepare_undo_in_copy(&journal.entries, &lock.root)?)
+                && has_old_versions(&journal.entries, &lock.root)?
+        }
+    };
+    Ok(if is_usable { JournalFile::Valid(state, journal.with_file(file)) } else { JournalFile::Foreign })
+}
+
+/// The state of a journal of an earlier format. `None` where other accounts can rename it.
+fn state_of_name(own: &Dir, name: &str) -> Option<State> {
+    let is_private = Metadata::of(own).is_ok_and(|own| own.mode & 0o022 == 0);
+    is_private.then_some(match name {
+        DONE_NAME => State::Done,
+        UNDO_NAME => State::Failed,
+        _ => State::Open,
+    })
+}
+
+fn has_old_versions(entries: &[JournalEntry], root: &Dir) -> io::Result<bool> {
+    for entry in entries {
+        if !entry.has_old_version(root)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether a file in `.quipu` has the owner and mode that this user's Quipu gives it. Compared with a new file, since some

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::fs::File;
 use std::io;
 
 use jiff::Timestamp;
@@ -12,7 +13,7 @@ use jiff::tz::TimeZone;
 use quipu_core::model::{ContentHash, FileStat, VaultPath};
 use quipu_core::ports::{Clock, FileChange, SystemClock, TrashReason, TrashedFile, VaultError, VaultFiles, WriteError};
 
-use crate::dir::{Dir, FileKind, if_exists};
+use crate::dir::{Dir, FileKind, Metadata, if_exists};
 use crate::failpoint;
 use crate::file_op::{self, Version};
 use crate::folder::{join, split};
@@ -75,7 +76,8 @@ pub(crate) fn restore(vault: &FolderVault, kept: &TrashedFile) -> Result<FileSta
     };
     // A note that was private when it was deleted is restored as private.
     let (folder, name) = split(&kept.version);
-    let template = Template { folder: format!("{OWN_FOLDER}/{TRASH}/{folder}"), name: name.to_owned(), metadata };
+    let folder = format!("{OWN_FOLDER}/{TRASH}/{folder}");
+    let template = Template { path: path.clone(), folder, name: name.to_owned(), metadata };
     let stats = write::apply(vault, &[change], None, Some(template))?;
     Ok(stats.into_iter().next().flatten().expect("a change that leaves a file returns its stat"))
 }
@@ -184,10 +186,31 @@ pub(crate) fn version_of(root: &Dir, version: &str) -> io::Result<Option<Version
     }
 }
 
-/// Copies a version to a new name in a folder of the vault.
-pub(crate) fn copy_out(root: &Dir, version: &str, dir: &Dir, name: &str) -> io::Result<()> {
+/// Copies a version to a new name in a folder of the vault, if its content is the expected one. Its permissions are those of
+/// `template`, or else its own. Never a hard link: another account may own the file or have it open.
+pub(crate) fn copy_out(
+    root: &Dir,
+    (version, expected): (&str, Version),
+    (dir, name): (&Dir, &str),
+    template: Option<&File>,
+) -> io::Result<()> {
     let (folder, version_name) = open_folder_of(root, version)?;
-    link_or_copy((&folder, version_name), (dir, name))
+    let mut source = folder.open_file(version_name)?;
+    dir.remove_file(name)?;
+    let mut copy = dir.create_private_file(name)?;
+    io::copy(&mut source, &mut copy)?;
+    if file_op::version_of(dir, name)? != Some(expected) {
+        dir.remove_file(name)?;
+        let message = format!("{OWN_FOLDER}/{TRASH}/{version} is not the version that the write replaced");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    let trusted = [rustix::process::geteuid().as_raw(), Metadata::of(root.open(OWN_FOLDER)?)?.owner.0];
+    match template {
+        Some(template) => copy_permissions(template, &copy)?,
+        None if trusted.contains(&Metadata::of(&source)?.owner.0) => copy_permissions(&source, &copy)?,
+        None => {}
+    }
+    copy.sync_all()
 }
 
 /// Removes a version and the folders that are empty without it.

@@ -149,7 +149,7 @@ fn committed_write_in_a_copy_stays_applied_after_later_edits() {
     with_hook(fail_cleanup, || vault.apply(&four_changes())).unwrap().unwrap();
     let copied = folder();
     copy(original.path(), copied.path());
-    assert!(copied.path().join(".quipu/journal.done.json").exists());
+    assert!(copied.path().join(".quipu/journal.json").exists());
     std::fs::write(copied.path().join("a.md"), "edited in the copy").unwrap();
     let vault = open(copied.path());
     assert_eq!(vault.list().unwrap().warnings, []);

@@ -81,7 +81,7 @@ fn journal_of_a_newer_format_is_kept_and_reported() {
     std::fs::create_dir(home.path().join(".quipu")).unwrap();
     let inode = |path: &Path| std::fs::metadata(path).unwrap().ino();
     let (root, own) = (inode(home.path()), inode(&home.path().join(".quipu")));
-    let journal = format!(r#"{{"format":3,"home":{{"root":{root},"own":{own}}},"effects":[]}}"#);
+    let journal = format!(r#"{{"format":4,"home":{{"root":{root},"own":{own}}},"effects":[]}}"#);
     let file = home.path().join(".quipu/journal.json");
     std::fs::write(&file, journal).unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
