@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
@@ -21,6 +22,11 @@ pub struct OwnFolder {
     path: PathBuf,
     is_shared: bool,
     owner: u32,
+}
+
+/// Creates a folder for its owner only, and the folders above it. An existing one stays as it is.
+pub fn create_private(path: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 impl OwnFolder {

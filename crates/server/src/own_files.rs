@@ -43,7 +43,7 @@ pub fn tighten(own_folder: &Path) -> io::Result<()> {
 
 /// Opens a folder of the program, created if missing. The user's own may be a symlink, one in a vault may not.
 fn open_folder(folder: &Path) -> io::Result<OwnFolder> {
-    std::fs::create_dir_all(folder)?;
+    quipu_own_folder::create_private(folder)?;
     let is_in_vault = folder.file_name().is_some_and(|name| name == ".quipu");
     if is_in_vault { OwnFolder::open(folder) } else { OwnFolder::open(&folder.canonicalize()?) }
 }

@@ -110,7 +110,7 @@ fn open_folder(folder: &Path) -> std::io::Result<OwnFolder> {
     let (Some(above), Some(name)) = (folder.parent(), folder.file_name().and_then(|name| name.to_str())) else {
         return Err(std::io::ErrorKind::InvalidInput.into());
     };
-    std::fs::create_dir_all(above)?;
+    quipu_own_folder::create_private(above)?;
     OwnFolder::open(above)?.folder(name)
 }
 

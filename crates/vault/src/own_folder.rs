@@ -6,9 +6,15 @@ use crate::dir::Dir;
 
 pub(crate) const OWN_FOLDER: &str = ".quipu";
 
+/// Versions in the trash keep the permissions of their notes.
+const SHARE_COMMANDS: &str = concat!(
+    r"find .quipu \( -type d -o ! -path '.quipu/trash/*' \) -exec chgrp GROUP {} + -exec chmod g+rwX {} +; ",
+    "find .quipu -type d -exec chmod g+s {} +"
+);
+
 /// Opens `.quipu`, and creates it if needed. Its `.gitignore` excludes all of it.
 pub(crate) fn open_or_create(root: &Dir) -> io::Result<Dir> {
-    let is_new = root.create_folder(OWN_FOLDER)?;
+    let is_new = root.create_unshared_folder(OWN_FOLDER)?;
     let own = root.open(OWN_FOLDER)?;
     if is_new {
         root.sync()?;
@@ -39,9 +45,8 @@ pub(crate) fn explain_denied(error: io::Error, dir: &Dir, name: &str) -> io::Err
             let parent = if name == OWN_FOLDER { String::new() } else { format!("{OWN_FOLDER}/") };
             let message = format!(
                 "{parent}{name} belongs to another account (user id {}), and this account may not open it; to share the \
-                 vault, run in it as that account: chgrp -R GROUP {OWN_FOLDER}; chmod -R g+rwX {OWN_FOLDER}; find \
-                 {OWN_FOLDER} -type d -exec chmod g+s {{}} +",
-                metadata.owner.0
+                 vault, run in it as that account: {}",
+                metadata.owner.0, SHARE_COMMANDS
             );
             io::Error::new(io::ErrorKind::PermissionDenied, message)
         }

@@ -314,4 +314,44 @@ mod tests {
         assert!(modes.iter().any(|(step, _)| step == "write the rest"), "{modes:?}");
         assert!(modes.iter().all(|(_, mode)| *mode == 0o600), "{modes:?}");
     }
+
+    /// Updates a note while `at` is the next step and `change` is done to the folder; returns the error.
+    fn updated_during(at: &'static str, change: impl Fn(&std::path::Path) + 'static) -> (tempfile::TempDir, String) {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("a.md"), "old").unwrap();
+        std::fs::set_permissions(home.path().join("a.md"), PermissionsExt::from_mode(0o644)).unwrap();
+        let vault = FolderVault::open(home.path(), VaultOptions::default()).unwrap();
+        let folder = home.path().to_owned();
+        let hook = move |step: &str| {
+            if step == at {
+                change(&folder);
+            }
+            Ok(())
+        };
+        let (path, expected) = (VaultPath::parse("a.md").unwrap(), ContentHash::of(b"old"));
+        let change = FileChange::Replace { path, expected, bytes: b"new".to_vec() };
+        let error = with_hook(hook, || vault.apply(&[change])).unwrap().unwrap_err();
+        (home, error.to_string())
+    }
+
+    #[test]
+    fn permissions_of_another_file_or_of_an_earlier_moment_are_not_copied() {
+        let exchange = |folder: &std::path::Path| {
+            std::fs::rename(folder.join("a.md"), folder.join("kept.md")).unwrap();
+            std::fs::write(folder.join("a.md"), "old").unwrap();
+            std::fs::set_permissions(folder.join("a.md"), PermissionsExt::from_mode(0o666)).unwrap();
+        };
+        let (home, error) = updated_during("write", exchange);
+        assert!(error.contains("changed"), "{error}");
+        assert_eq!(std::fs::read_to_string(home.path().join("a.md")).unwrap(), "old");
+        let close = |folder: &std::path::Path| {
+            std::fs::set_permissions(folder.join("a.md"), PermissionsExt::from_mode(0o600)).unwrap();
+        };
+        for step in ["write", "replace"] {
+            let (home, error) = updated_during(step, close);
+            assert!(error.contains("changed"), "{step}: {error}");
+            let mode = std::fs::metadata(home.path().join("a.md")).unwrap().permissions().mode() & 0o777;
+            assert_eq!((mode, std::fs::read_to_string(home.path().join("a.md")).unwrap().as_str()), (0o600, "old"));
+        }
+    }
 }

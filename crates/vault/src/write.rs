@@ -145,6 +145,8 @@ struct PlannedOp<'a> {
 
 /// A file whose permissions a new version gets, and whose modification time it must not have.
 pub(crate) struct Template {
+    /// The path that errors name.
+    pub(crate) path: VaultPath,
     /// The real folder, from the root.
     pub(crate) folder: String,
     pub(crate) name: String,
@@ -152,8 +154,8 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    fn new(location: &FileLocation, metadata: Metadata) -> Self {
-        Self { folder: location.folder.clone(), name: location.name.clone(), metadata }
+    fn new(path: &VaultPath, location: &FileLocation, metadata: Metadata) -> Self {
+        Self { path: path.clone(), folder: location.folder.clone(), name: location.name.clone(), metadata }
     }
 }
 
@@ -179,7 +181,7 @@ impl<'a> Plan<'a> {
                 }
                 let trashed = self.trash.version(TrashReason::Replaced, path);
                 let op = FileOp::Replace { old: (*expected).into(), new: new.into(), trashed };
-                let template = Template::new(&location, metadata);
+                let template = Template::new(path, &location, metadata);
                 self.add(path, location, op, Some(bytes), Some(template));
             }
             FileChange::Move { from, to, expected, bytes } => {
@@ -187,7 +189,7 @@ impl<'a> Plan<'a> {
                 refuse_link(from, &location)?;
                 let is_case_change = fold(from.as_str()) == fold(to.as_str());
                 let free = free_location(vault, to, is_case_change.then_some(from))?;
-                let template = Some(Template::new(&location, metadata));
+                let template = Some(Template::new(from, &location, metadata));
                 // If the file system ignores case, the name is free only after the old file is deleted. Otherwise the new
                 // file comes first, so that the note always exists.
                 if is_case_change {
@@ -260,7 +262,7 @@ impl<'a> Plan<'a> {
         }
         sync_folders(root, &trash_folders)?;
         for op in &self.ops {
-            op.entry.run(root).map_err(|conflict| op.write_error(conflict))?;
+            op.run(root).map_err(|conflict| op.write_error(conflict))?;
         }
         sync_folders(root, &changed_folders)?;
         journal.commit(lock).map_err(fail)
@@ -280,7 +282,19 @@ impl PlannedOp<'_> {
         Ok(stat)
     }
 
-    fn write_new_version(&self, root: &Dir, dir: &Dir, bytes: &[u8]) -> io::Result<FileStat> {
+    /// Runs the operation. A replaced file whose permissions changed since they were copied is a conflict: the new version
+    /// could be open to accounts that the old one was just closed to.
+    fn run(&self, root: &Dir) -> Result<(), Conflict> {
+        self.entry.run(root)?;
+        let (FileOp::Replace { .. }, Some(template)) = (&self.entry.op, &self.template) else { return Ok(()) };
+        // `None` on file systems that cannot exchange names.
+        match root.open_below(&self.entry.folder)?.metadata(&self.entry.temporary)? {
+            Some(displaced) if !displaced.has_permissions_of(&template.metadata) => Err(Conflict::Changed),
+            _ => Ok(()),
+        }
+    }
+
+    fn write_new_version(&self, root: &Dir, dir: &Dir, bytes: &[u8]) -> Result<FileStat, Conflict> {
         failpoint::hit("write")?;
         // Private until it has the permissions of the old file.
         let mut file = match &self.template {
@@ -294,6 +308,11 @@ impl PlannedOp<'_> {
         if let Some(template) = &self.template {
             // If it was removed meanwhile, adding it to the trash fails.
             if let Some(source) = if_exists(root.open_below(&template.folder)?.open_file(&template.name))? {
+                // Another file of that name, or other permissions than those of the version that was checked.
+                let found = Metadata::of(&source)?;
+                if found.inode != template.metadata.inode || !found.has_permissions_of(&template.metadata) {
+                    return Err(Conflict::Changed);
+                }
                 copy_permissions(&source, &file)?;
             }
             set_other_time(&file, &template.metadata)?;
@@ -305,7 +324,9 @@ impl PlannedOp<'_> {
     fn write_error(&self, conflict: Conflict) -> WriteError {
         let path = self.path.clone();
         match conflict {
-            Conflict::Changed => WriteError::Changed { path },
+            Conflict::Changed => {
+                WriteError::Changed { path: self.template.as_ref().map_or(path, |template| template.path.clone()) }
+            }
             Conflict::Missing => WriteError::Missing { path },
             Conflict::Exists => WriteError::Exists { existing: path },
             Conflict::Io(source) => WriteError::Write { path: path.to_string(), source },

@@ -9,6 +9,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -21,6 +22,8 @@ use crate::own_folder::{self, OWN_FOLDER, explain_denied};
 const NAME: &str = "write.lock";
 /// Longer than a write takes, unless it changes thousands of notes.
 const TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 30 });
+/// A write takes milliseconds.
+const PATIENCE_WITH_OTHERS: Duration = Duration::from_millis(500);
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 /// Far above any process id.
@@ -56,7 +59,7 @@ impl<'a> WriteLock<'a> {
         let Some(guard) = threads.try_lock_until(deadline) else { return Err(busy(&open_own()?)) };
         loop {
             let own = open_own()?;
-            let folder_lock = wait(&own, deadline)?;
+            let folder_lock = lock_folder(&own, deadline)?;
             if folder_lock == Outcome::TimedOut {
                 return Err(busy(&own));
             }
@@ -85,6 +88,23 @@ impl<'a> WriteLock<'a> {
             }
             std::thread::sleep(LONGEST_PAUSE);
         }
+    }
+}
+
+/// Locks the folder. Another account may have opened a folder that was readable before, and lock it without end: then the lock
+/// file, which only accounts that may write here can open, has to be enough.
+fn lock_folder(own: &Dir, deadline: Instant) -> io::Result<Outcome> {
+    let outcome = wait(own, deadline.min(Instant::now() + PATIENCE_WITH_OTHERS))?;
+    if outcome != Outcome::TimedOut {
+        return Ok(outcome);
+    }
+    let folder = Metadata::of(own)?;
+    let holder = std::fs::read_to_string("/proc/locks").ok().and_then(|table| holder_in(&table, &folder));
+    let user = holder.and_then(|pid| std::fs::metadata(format!("/proc/{pid}")).ok()).map(|process| process.uid());
+    let trusted = [0, folder.owner.0, rustix::process::geteuid().as_raw()];
+    match user {
+        Some(user) if !trusted.contains(&user) && !own.is_shared()? => Ok(Outcome::Unsupported),
+        _ => wait(own, deadline),
     }
 }
 

@@ -21,6 +21,12 @@ const OUTSIDER: u32 = 64_003;
 const GROUP: u32 = 64_010;
 const OTHER_GROUP: u32 = 64_011;
 
+/// The commands of the error message and of SECURITY.md.
+const SHARE: &str = concat!(
+    r"find .quipu \( -type d -o ! -path '.quipu/trash/*' \) -exec chgrp 64010 {} + -exec chmod g+rwX {} +; ",
+    "find .quipu -type d -exec chmod g+s {} +"
+);
+
 /// Runs as each account: creates, changes and deletes a note.
 #[test]
 fn write_note_in_child_process() {
@@ -95,8 +101,9 @@ fn second_account_of_a_shared_vault_writes_and_an_outsider_cannot_lock_it() {
     shell(&home, "chmod 2700 .quipu");
     let (done, told) = write(SECOND, "too early").unwrap();
     assert!(!done && told.contains("refused: cannot write shared.md") && told.contains("user id 64001"), "{told}");
-    assert!(told.contains("chmod -R g+rwX .quipu"), "{told}");
-    shell(&home, "chmod -R g+rwX .quipu; find .quipu -type d -exec chmod g+s {} +; chmod 600 .quipu/write.lock");
+    assert!(told.contains(&SHARE.replace(&GROUP.to_string(), "GROUP")), "{told}");
+    shell(&home, SHARE);
+    shell(&home, "chmod 600 .quipu/write.lock");
     let (done, told) = write(SECOND, "a lock of before").unwrap();
     assert!(!done && told.contains(".quipu/write.lock belongs to another account"), "{told}");
     // The first account's next write opens the lock to the group; then both write in turn.
@@ -118,7 +125,7 @@ fn interrupted_write_of_another_account_is_refused_with_a_warning() {
     let write = |user, note| run_as((user, GROUP), "write_note_in_child_process", &home, Some(note));
     let Some((done, told)) = write(FIRST, "by the first") else { return };
     assert!(done, "{told}");
-    shell(&home, "chmod -R g+rwX .quipu; find .quipu -type d -exec chmod g+s {} +");
+    shell(&home, SHARE);
     // The journal is private to the first account: the second cannot read it.
     home.save(".quipu/journal.json", "{}");
     chown(home.at(".quipu/journal.json"), Some(FIRST), Some(GROUP)).unwrap();
@@ -128,4 +135,51 @@ fn interrupted_write_of_another_account_is_refused_with_a_warning() {
     assert!(done, "{told}");
     let names: Vec<_> = std::fs::read_dir(home.at(".quipu")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(names.iter().any(|name| name.to_string_lossy().starts_with("journal.refused-")), "{names:?}");
+}
+
+/// Locks the folder in a process of another account until it is killed.
+#[test]
+fn hold_folder_in_child_process() {
+    let (Some(root), None) = (std::env::var_os(VAULT), std::env::var_os(NOTE)) else { return };
+    let folder = std::fs::File::open(Path::new(&root).join(".quipu")).unwrap();
+    folder.lock().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(600));
+}
+
+#[test]
+fn lock_that_an_outsider_has_on_the_folder_does_not_delay_writes() {
+    let Some(home) = group_vault() else { return };
+    let write = |note| run_as((FIRST, GROUP), "write_note_in_child_process", &home, Some(note));
+    let Some((done, told)) = write("first") else { return };
+    assert!(done, "{told}");
+    assert_eq!(home.at(".quipu").metadata().unwrap().mode() & 0o777, 0o700, "private from the start");
+    // Created by an earlier version, and opened by another account before it was closed to others.
+    shell(&home, "chmod 755 . .quipu");
+    let mut holder = Command::new(std::env::current_exe().unwrap());
+    holder.args(["--exact", "sharing::hold_folder_in_child_process"]).env(VAULT, home.folder.path());
+    let mut holder = holder.uid(OUTSIDER).gid(OTHER_GROUP).current_dir("/").stdout(Stdio::null()).spawn().unwrap();
+    let start = std::time::Instant::now();
+    while std::fs::File::open(home.at(".quipu")).unwrap().try_lock().is_ok() {
+        assert!(start.elapsed().as_secs() < 20, "never locked");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let outcome = write("second").unwrap();
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    assert!(outcome.0, "{}", outcome.1);
+}
+
+#[test]
+fn sharing_the_folder_does_not_open_private_notes_in_the_trash() {
+    let Some(home) = group_vault() else { return };
+    std::fs::set_permissions(home.at("shared.md"), PermissionsExt::from_mode(0o600)).unwrap();
+    let Some((done, told)) = run_as((FIRST, GROUP), "write_note_in_child_process", &home, Some("private")) else {
+        return;
+    };
+    assert!(done, "{told}");
+    shell(&home, SHARE);
+    shell(
+        &home,
+        "test -z \"$(find .quipu/trash -name shared.md ! -perm 600)\"; find .quipu/trash -name shared.md | grep -q .",
+    );
 }
