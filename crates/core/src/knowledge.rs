@@ -67,8 +67,8 @@ pub struct ReadNote {
     pub text: String,
     /// Other files that the given id or path can mean, if it matches none exactly.
     pub others: Vec<VaultPath>,
-    /// The hash of the file.
-    pub(crate) hash: ContentHash,
+    /// The version of the file that `text` is.
+    pub hash: ContentHash,
 }
 
 impl ReadNote {

@@ -134,6 +134,7 @@ fn one_document_in_full() {
         answer,
         json!({
             "path": "guides/getting-started.md",
+            "version": "3c2bafa7bb7b7fdc",
             "content": body,
             "metadata": {
                 "title": "Getting Started",

@@ -62,7 +62,8 @@ fn a_page_has_every_field() {
     let mut client = Client::open(PAGES);
     let answer = page(&mut client, "designs/search.md");
     let fields: Vec<&str> = answer.as_object().unwrap().keys().map(String::as_str).collect();
-    let expected = "doc_id filepath title doc_type content sections outlinks backlinks staleness stale_refs updated_at";
+    let expected =
+        "doc_id filepath title doc_type version content sections outlinks backlinks staleness stale_refs updated_at";
     assert_eq!(fields.join(" "), expected);
     assert!(is_uuid_v5(answer["doc_id"].as_str().unwrap()), "{answer}");
     assert_eq!((&answer["title"], &answer["doc_type"]), (&json!("Search Design"), &json!("design")));

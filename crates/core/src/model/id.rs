@@ -169,6 +169,13 @@ impl ContentHash {
     }
 }
 
+/// The version as clients see it: the first 16 hexadecimal digits.
+impl fmt::Display for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0[..8].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
 impl fmt::Debug for ContentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0[..6].iter().try_for_each(|byte| write!(f, "{byte:02x}"))

@@ -25,6 +25,8 @@ pub(crate) struct Params {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
     path: String,
+    /// Changes with every change of the file.
+    version: String,
     /// The text without frontmatter, whole unless a part was requested.
     content: String,
     /// Present when content is a part of the text.
@@ -67,6 +69,7 @@ impl Tool for GetDocument {
         let note = read.note();
         Ok(Output {
             path: note.path.to_string(),
+            version: read.hash.to_string(),
             content,
             truncated,
             metadata: DocumentMetadata::of(note),
@@ -97,6 +100,7 @@ Welcome to…
     fn a_document_is_returned_in_full() {
         let expected = json!({
             "path": "guides/Getting-Started.md",
+            "version": "49a52b6386c2b493",
             "content": "# Getting Started\n\nWelcome to…\n",
             "metadata": {
                 "title": "Getting Started",

@@ -62,6 +62,7 @@ mod tests {
         let expected = json!({
             "id": "meetings/meeting-notes-2024-01-15.md",
             "title": "Meeting Notes 2024 01 15",
+            "version": "7eeefc45d48673a2",
             "content": "# Meeting Notes\n\nDiscussed project timeline...",
             "tags": ["meeting", "project-x"],
             "links": [],

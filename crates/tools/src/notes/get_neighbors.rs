@@ -33,7 +33,7 @@ pub(crate) struct Params {
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum Neighbor {
-    Node(Node),
+    Node(Box<Node>),
     /// Only on request.
     Entity(EntityName),
 }
@@ -82,7 +82,8 @@ impl Tool for GetNeighbors {
         let has_entities = params.include_entities && params.direction != Direction::Out;
         let entities = if has_entities { linking_entities(call, &snapshot, key, params.limit)? } else { Vec::new() };
         let nodes = Node::list(call, &snapshot, &keys, params.include_content.then_some(LISTED));
-        Ok(nodes.into_iter().map(Neighbor::Node).chain(entities.into_iter().map(Neighbor::Entity)).collect())
+        let nodes = nodes.into_iter().map(Box::new).map(Neighbor::Node);
+        Ok(nodes.chain(entities.into_iter().map(Neighbor::Entity)).collect())
     }
 }
 

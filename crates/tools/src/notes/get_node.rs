@@ -129,6 +129,7 @@ All around [[GraphCore]].
         let expected = json!({
             "id": "notes/graphcore.md",
             "title": "GraphCore",
+            "version": "5fb356f20637cb88",
             "content": "The hub. Uses [[StoreProvider]], [[Node]] and again [[storeprovider|the store]].\n",
             "tags": ["architecture", "core"],
             "links": [
@@ -163,6 +164,20 @@ All around [[GraphCore]].
         assert_eq!(answer["outgoingNeighbors"], json!([store, node("notes/node.md", "Node", "One note.\n", &[], &[])]));
         assert_eq!((&answer["incomingCount"], &answer["outgoingCount"]), (&json!(1), &json!(2)));
         assert_eq!(answer["title"], "GraphCore");
+    }
+
+    #[test]
+    fn every_tool_gives_a_file_the_same_version_until_it_changes() {
+        let harness = Harness::new("//- a.md\nOne.\n");
+        let version = |tool: &str, name: &str| harness.call(tool, json!({name: "a.md"}))["version"].clone();
+        let all = || [version("get_node", "id"), version("get_document", "path"), version("ubp_get_page", "filepath")];
+        let before = all();
+        assert_eq!(before, ["f2648a6ab64dbe24"; 3]);
+        let written = harness.call("update_node", json!({"id": "a.md", "content": "Two.\n"}))["version"].clone();
+        assert_ne!(written, before[0]);
+        assert_eq!(all(), [written.clone(), written.clone(), written]);
+        harness.vault.put("a.md", "One.\n");
+        assert_eq!(all(), before);
     }
 
     #[test]

@@ -28,6 +28,9 @@ const MAX_LISTED_PROPERTIES: usize = 500;
 pub(crate) struct Node {
     id: String,
     title: String,
+    /// Changes with every change of the file; absent in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
     /// The text without frontmatter, possibly cut; absent unless requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<String>,
@@ -61,6 +64,7 @@ impl Node {
         let (content, truncated) = part(call, read, offset, max_chars);
         let mut node = Self::new(&read.snapshot, read.key, Some(content));
         node.truncated = truncated;
+        node.version = Some(read.hash.to_string());
         node.limit_links(MAX_LINKS);
         let id = quoted(&node.id);
         if let Some(total) = node.links_total {
@@ -116,6 +120,7 @@ impl Node {
         Self {
             id: note.id.to_string(),
             title: note.title.clone(),
+            version: None,
             content,
             tags: tags(note),
             links: links(snapshot, key),

@@ -72,7 +72,8 @@ mod tests {
     fn tags_limit_the_choice() {
         let vault = "//- a.md\n#idea Fly.\n//- b.md\nNo idea.\n";
         let node = json!({
-            "id": "a.md", "title": "A", "content": "#idea Fly.\n", "tags": ["idea"], "links": [], "properties": {}
+            "id": "a.md", "title": "A", "version": "c211bf00967f6110", "content": "#idea Fly.\n", "tags": ["idea"], "links": [],
+            "properties": {}
         });
         check(vault, "random_node", json!({"tags": ["idea"]}), node);
     }

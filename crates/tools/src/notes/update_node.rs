@@ -89,6 +89,7 @@ Old text.
         let expected = json!({
             "id": "notes/plan.md",
             "title": "Plan",
+            "version": "903e9aa4643fdfd2",
             "content": "New text.\n",
             "tags": ["new", "two"],
             "links": [],

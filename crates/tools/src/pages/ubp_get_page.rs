@@ -37,6 +37,8 @@ pub(crate) struct Output {
     filepath: String,
     title: String,
     doc_type: &'static str,
+    /// Changes with every change of the file.
+    version: String,
     /// The text without frontmatter; its beginning if it is over 20,000 characters.
     content: String,
     /// Present when content is a part of the text.
@@ -102,6 +104,7 @@ impl Tool for GetPage {
             filepath: note.path.to_string(),
             title: note.title.clone(),
             doc_type: DocType::of(note).name(),
+            version: read.hash.to_string(),
             content,
             truncated,
             sections,
@@ -177,6 +180,7 @@ By path.
                 "filepath": "designs/Search.md",
                 "title": "Search Design",
                 "doc_type": "design",
+                "version": "9eede3271b41c904",
                 "content": "Before.\n\n## Ranking\nBy words, see [[store|depends_on]] and [[store]].\n\n### Ties\nBy path.\n",
                 "sections": [
                     {"heading": null, "content": "Before."},

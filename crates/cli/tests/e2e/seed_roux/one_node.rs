@@ -13,6 +13,7 @@ fn a_node_alone() {
     let node = json!({
         "id": "notes/graphcore.md",
         "title": "GraphCore",
+        "version": "e1937cd46ffbf57f",
         "content": "The orchestration hub of Roux: [[StoreProvider]], [[EmbeddingProvider]], [[Node]].\n",
         "tags": ["architecture", "core"],
         "links": [

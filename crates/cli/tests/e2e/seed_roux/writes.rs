@@ -19,6 +19,7 @@ fn a_new_node_and_its_file() {
     let node = json!({
         "id": "meetings/meeting-notes-2024-01-15.md",
         "title": "Meeting Notes 2024 01 15",
+        "version": "7eeefc45d48673a2",
         "content": "# Meeting Notes\n\nDiscussed project timeline...",
         "tags": ["meeting", "project-x"],
         "links": [],
@@ -68,7 +69,8 @@ fn an_update_replaces_what_it_names_and_nothing_else() {
         Client::open("//- notes/a.md\n---\ntags: [x]\nstatus: draft\n---\nold text [[b]]\n//- notes/b.md\n[[a]]\n");
     let updated = client.answer("update_node", json!({ "id": "Notes/A.md", "content": "new text\n" }));
     let node = json!({
-        "id": "notes/a.md", "title": "A", "content": "new text\n", "tags": ["x"], "links": [], "properties": { "status": "draft" },
+        "id": "notes/a.md", "title": "A", "version": "42ca2f0e15fd005c", "content": "new text\n", "tags": ["x"], "links": [],
+        "properties": { "status": "draft" },
     });
     assert_eq!(updated, node);
     let updated = client.answer("update_node", json!({ "id": "notes/a.md", "tags": ["y", "z"] }));
