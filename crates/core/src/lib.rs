@@ -17,6 +17,7 @@ pub mod notes;
 pub mod search;
 pub mod staleness;
 
+mod diff;
 mod dot_products;
 mod knowledge;
 mod quote;
@@ -24,6 +25,7 @@ mod request;
 mod session;
 mod warnings;
 
+pub use diff::unified_diff;
 pub use dot_products::{dot_product, dot_products};
 pub use knowledge::{Knowledge, Parts, ReadNote};
 pub use quote::{on_one_line, quoted};
