@@ -13,6 +13,9 @@ const ROUNDS: usize = 24;
 /// Between the rims of two nodes.
 const GAP: f32 = 2.0;
 
+/// Up to this many nodes without edges stand together.
+const FEW: usize = 24;
+
 /// Between nodes without edges, and between their rings.
 const SPACING: f32 = 9.0;
 
@@ -89,8 +92,12 @@ pub(crate) fn place_unlinked(nodes: &[Node], edges: &[(u32, u32)], positions: &m
     while !rest.is_empty() {
         let room = ((std::f32::consts::TAU * radius / SPACING) as usize).max(1);
         let (ring, next) = rest.split_at(room.min(rest.len()));
+        // A few stand side by side below the picture, instead of far apart around it.
+        let even = std::f32::consts::TAU / ring.len() as f32;
+        let step = if unlinked.len() <= FEW { even.min(4.0 * SPACING / radius) } else { even };
+        let first = -std::f32::consts::FRAC_PI_2 - step * (ring.len() - 1) as f32 / 2.0;
         for (place, node) in ring.iter().enumerate() {
-            let angle = std::f32::consts::TAU * place as f32 / ring.len() as f32;
+            let angle = first + step * place as f32;
             positions[*node] = Point { x: radius * angle.cos(), y: radius * angle.sin() };
         }
         radius += SPACING;
