@@ -2,20 +2,21 @@
 
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use parking_lot::{Mutex, MutexGuard};
-use quipu_core::Knowledge;
 use quipu_core::index::{FileBatch, IndexError};
 use quipu_core::memory::{Embedded, Memory};
 use quipu_core::model::Warning;
 use quipu_core::ports::{Clock, SystemClock};
-use quipu_tools::{Registry, ToolError};
+use quipu_core::{Knowledge, RequestKey, Session};
+use quipu_tools::{Registry, ToolError, ToolInfo, ToolResponse};
+use serde_json::Value;
 
 use crate::background::BackgroundWorker;
 use crate::served_vault::ServedVault;
-use crate::service::{ChangeListener, IndexProgress};
+use crate::service::{ChangeListener, IndexProgress, Report, Summary, Trail, TrailPage};
 
 /// What runs beside the calls.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +46,7 @@ pub struct Engine {
     open: Arc<dyn ServedVault>,
     /// Every tool: the offer of each process limits what its clients may use.
     registry: Registry,
+    trail: Arc<Trail>,
     maintainer: Arc<IndexMaintainer>,
     tasks: Mutex<Option<BackgroundTasks>>,
 }
@@ -80,7 +82,45 @@ impl Engine {
         let background = options.background.then(|| BackgroundWorker::start(open.knowledge().clone()));
         let background = background.transpose().context("while starting the background")?;
         let tasks = BackgroundTasks { _background: background, _maintaining: maintaining };
-        Ok(Self { open, registry, maintainer, tasks: Mutex::new(Some(tasks)) })
+        let trail = Arc::<Trail>::default();
+        let (changes, knowledge) = (trail.clone(), open.knowledge().clone());
+        let engine = Self { open, registry, trail, maintainer, tasks: Mutex::new(Some(tasks)) };
+        engine.on_change(Box::new(move |change| {
+            // Notes found by the first pass did not change.
+            if knowledge.wait_ready(Duration::ZERO) {
+                changes.changed(change.notes.iter().flatten(), SystemClock.now_ns());
+            }
+        }));
+        Ok(engine)
+    }
+
+    /// Calls a tool, and leaves a trace of it.
+    pub fn call(&self, tool: &ToolInfo, arguments: Value, session: &Session, key: Option<RequestKey>) -> ToolResponse {
+        let summary = Summary::of(&arguments);
+        let started = Instant::now();
+        let response = self.registry.call(tool, arguments, session, key);
+        self.trail.called(tool, summary, &session.client(), &response, started.elapsed(), SystemClock.now_ns());
+        response
+    }
+
+    /// The calls and changes from a number on.
+    pub fn trail(&self, from: u64) -> TrailPage {
+        if let Ok(memory) = self.open.memory()
+            && let Err(error) = self.trail.remembered(&**memory.store())
+        {
+            tracing::debug!(%error, "the log of memory cannot be followed");
+        }
+        self.trail.since(from)
+    }
+
+    /// How much there is, and who calls what.
+    pub fn report(&self) -> Result<Report, ToolError> {
+        Ok(Report {
+            indexed: self.open.knowledge().wait_ready(Duration::ZERO),
+            overview: self.registry.overview()?,
+            clients: self.trail.clients(SystemClock.now_ns()),
+            latency: self.trail.latencies(),
+        })
     }
 
     pub fn registry(&self) -> &Registry {

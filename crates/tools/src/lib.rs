@@ -20,6 +20,7 @@ mod arguments;
 mod entities;
 mod missing;
 mod nearest;
+mod overview;
 mod parts;
 mod reference;
 mod resources;
@@ -27,15 +28,18 @@ mod schema;
 mod score;
 mod time;
 mod truncate;
+mod whole_graph;
 
 #[cfg(test)]
 mod testing;
 
 pub use nearest::nearest;
 pub use offer::Offer;
+pub use overview::Overview;
 pub use reference::reference;
 pub use registry::{Registry, RegistryOptions, Reply, ToolResponse, every_tool};
 pub use resources::{Completion, Resource, ResourcePage, ResourceText};
 pub use tool::{Access, ToolInfo, Toolset};
 pub use tool_error::{ToolError, ToolErrorKind};
 pub use truncate::echoed;
+pub use whole_graph::{EntityColumns, NoteColumns, WholeGraph};

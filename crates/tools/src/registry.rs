@@ -80,7 +80,7 @@ fn list_tools() -> Vec<ToolInfo> {
 /// The tools of one open vault.
 pub struct Registry {
     pub(crate) knowledge: Arc<Knowledge>,
-    memory: Result<Arc<Memory>, String>,
+    pub(crate) memory: Result<Arc<Memory>, String>,
     tools: Vec<ToolInfo>,
     patience: Duration,
 }

@@ -68,6 +68,20 @@ impl Knowledge {
         Ok((memory.store().entities(&ids)?.into_iter().flatten().collect(), count))
     }
 
+    /// Pairs of an entity and a note of this snapshot that its texts link to: sorted, without duplicates.
+    pub fn notes_linked_from_memory(&self, snapshot: &Snapshot) -> Result<Vec<(EntityId, NoteKey)>, MemoryError> {
+        let Some(memory) = &self.memory else { return Ok(Vec::new()) };
+        self.catch_up();
+        let links = memory.all_links()?;
+        let (now, targets) = self.targets(memory, &links)?;
+        let in_snapshot = |target: NoteKey| snapshot.find_exact(&now.note(target).path);
+        let pairs = links.iter().zip(targets).filter_map(|(link, target)| Some((link.entity, in_snapshot(target?)?)));
+        let mut pairs: Vec<(EntityId, NoteKey)> = pairs.collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        Ok(pairs)
+    }
+
     /// Repoints links to notes that were moved already, before their targets are asked for.
     fn catch_up(&self) {
         self.indexer.wait_for_batch();

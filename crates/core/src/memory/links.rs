@@ -50,6 +50,11 @@ impl Memory {
         Ok(each_once(links))
     }
 
+    /// The links of all texts, ordered by text.
+    pub(crate) fn all_links(&self) -> Result<Vec<NoteLink>, MemoryError> {
+        Ok(each_once(self.follower.view()?.links.all().collect()))
+    }
+
     /// The links whose target has one of these hashes, and the links with one of these ties.
     pub(crate) fn links_like(&self, hashes: &FxHashSet<u64>, ties: &[NoteTie]) -> Result<Vec<NoteLink>, MemoryError> {
         let view = self.follower.view()?;

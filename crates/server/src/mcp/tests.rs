@@ -15,6 +15,7 @@ use quipu_testkit::store_conformance::NoteStorage;
 use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
 use quipu_tools::{
     Completion, Offer, Registry, RegistryOptions, ResourcePage, ResourceText, ToolError, ToolInfo, ToolResponse,
+    WholeGraph,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, split};
@@ -22,7 +23,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::{McpServer, converse};
-use crate::service::{ChangeListener, IndexProgress, Service, VaultService};
+use crate::service::{ChangeListener, IndexProgress, Report, Service, TrailPage, VaultService};
 
 /// While shut, every read of a file waits.
 #[derive(Default)]
@@ -110,6 +111,16 @@ impl VaultService for OneRegistry {
     }
     fn progress(&self) -> IndexProgress {
         IndexProgress { files: 0, is_over: true }
+    }
+    fn whole_graph(&self) -> Result<WholeGraph, ToolError> {
+        self.registry.whole_graph()
+    }
+    fn report(&self) -> Result<Report, ToolError> {
+        let overview = self.registry.overview()?;
+        Ok(Report { indexed: true, overview, clients: Vec::new(), latency: Vec::new() })
+    }
+    fn trail(&self, _: u64) -> Result<TrailPage, ToolError> {
+        Ok(TrailPage::default())
     }
     fn on_change(&self, _: ChangeListener) {}
 }

@@ -8,6 +8,7 @@ mod last_progress;
 mod lease;
 mod response_budget;
 mod tool_meter;
+mod trail;
 mod vault_service;
 
 use std::fmt::Write;
@@ -23,7 +24,8 @@ pub(crate) use call_order::CallOrder;
 pub(crate) use caller::{BeginStream, Caller};
 pub(crate) use lease::{Lease, SMALL_REQUEST_BYTES};
 pub(crate) use response_budget::{ResponseBudget, ResponseBytes};
-pub use vault_service::{Change, ChangeListener, IndexProgress, VaultService};
+pub use trail::{ClientCalls, EXPLORER, Summary, ToolLatency, Trace, TraceKind, Trail, TrailPage};
+pub use vault_service::{Change, ChangeListener, IndexProgress, Report, VaultService};
 
 use client_sessions::ClientSessions;
 use last_progress::LastProgress;

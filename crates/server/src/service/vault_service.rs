@@ -5,9 +5,13 @@ use std::sync::Arc;
 use quipu_core::Session;
 use quipu_core::index::SnapshotDiff;
 use quipu_core::model::NoteId;
-use quipu_tools::{Completion, Offer, ResourcePage, ResourceText, ToolError, ToolInfo, ToolResponse};
+use quipu_tools::{
+    Completion, Offer, Overview, ResourcePage, ResourceText, ToolError, ToolInfo, ToolResponse, WholeGraph,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::trail::{ClientCalls, ToolLatency, TrailPage};
 
 /// A vault, here or in another process.
 pub trait VaultService: Send + Sync {
@@ -31,6 +35,15 @@ pub trait VaultService: Send + Sync {
     /// The index progress.
     fn progress(&self) -> IndexProgress;
 
+    /// See [`quipu_tools::Registry::whole_graph`].
+    fn whole_graph(&self) -> Result<WholeGraph, ToolError>;
+
+    /// Counts, warnings, clients and latencies.
+    fn report(&self) -> Result<Report, ToolError>;
+
+    /// The calls and changes from a number on: see [`super::Trail::since`].
+    fn trail(&self, from: u64) -> Result<TrailPage, ToolError>;
+
     /// Calls the listener on every change of the notes from now on, whichever program makes it. A listener must be fast.
     fn on_change(&self, listener: ChangeListener);
 }
@@ -42,6 +55,16 @@ pub struct IndexProgress {
     pub files: usize,
     /// Whether the first index is complete.
     pub is_over: bool,
+}
+
+/// A vault as a person wants to know it.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Whether the vault has been read.
+    pub indexed: bool,
+    pub overview: Overview,
+    pub clients: Vec<ClientCalls>,
+    pub latency: Vec<ToolLatency>,
 }
 
 /// A change of the notes, or of the tools.

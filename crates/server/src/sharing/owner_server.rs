@@ -361,7 +361,7 @@ impl OwnerServerState {
                 };
                 let registry = engine.registry();
                 let response = match registry.find(&tool) {
-                    Ok(tool) => registry.call(tool, arguments.into_owned(), &copy, Some(key)),
+                    Ok(tool) => engine.call(tool, arguments.into_owned(), &copy, Some(key)),
                     Err(reply) => reply.into(),
                 };
                 ResponseMessage { answer: OwnerResponse::Tool(response), session: Some(SessionDelta::of(&copy, known)) }
@@ -380,6 +380,11 @@ impl OwnerServerState {
                 ResponseMessage::plain(OwnerResponse::Completion(engine.indexed().complete_note_id(&typed, limit)))
             }
             OwnerRequest::IndexProgress => ResponseMessage::plain(OwnerResponse::IndexProgress(engine.progress())),
+            OwnerRequest::WholeGraph => {
+                ResponseMessage::plain(OwnerResponse::WholeGraph(Box::new(engine.indexed().whole_graph())))
+            }
+            OwnerRequest::Report => ResponseMessage::plain(OwnerResponse::Report(Box::new(engine.report()))),
+            OwnerRequest::Trail { from } => ResponseMessage::plain(OwnerResponse::Trail(engine.trail(from))),
             OwnerRequest::Command { command, style } => ResponseMessage::plain(OwnerResponse::Command(
                 engine.open().clone().run_command(engine, command, style),
             )),

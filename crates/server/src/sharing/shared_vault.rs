@@ -11,6 +11,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use quipu_core::Session;
 use quipu_tools::{
     Completion, Offer, RegistryOptions, ResourcePage, ResourceText, ToolError, ToolErrorKind, ToolInfo, ToolResponse,
+    WholeGraph,
 };
 use serde_json::Value;
 
@@ -20,7 +21,7 @@ use super::ownership::{Fallback, LONGEST_PAUSE, Ownership};
 use super::wire::{OwnerRequest, OwnerResponse, SessionState};
 use crate::engine::{Engine, EngineOptions};
 use crate::served_vault::VaultSource;
-use crate::service::{Change, ChangeListener, IndexProgress, VaultService};
+use crate::service::{Change, ChangeListener, IndexProgress, Report, TrailPage, VaultService};
 
 /// How long a call waits for the next owner when one exits. Clients time out after a minute at the earliest.
 const OWNER_CHANGE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -156,7 +157,7 @@ impl VaultService for SharedVault {
         loop {
             let answer = match attempts.route() {
                 Ok(Route::Here(engine)) => {
-                    return engine.registry().call(tool, arguments, session, attempts.is_retry.then_some(key));
+                    return engine.call(tool, arguments, session, attempts.is_retry.then_some(key));
                 }
                 Ok(Route::There(owner)) => {
                     let request = |session| OwnerRequest::CallTool {
@@ -222,6 +223,39 @@ impl VaultService for SharedVault {
         match answer {
             Ok(OwnerResponse::IndexProgress(progress)) => progress,
             _ => IndexProgress { files: 0, is_over: false },
+        }
+    }
+
+    fn whole_graph(&self) -> Result<WholeGraph, ToolError> {
+        let answer = self.shared.ask(
+            |engine| OwnerResponse::WholeGraph(Box::new(engine.indexed().whole_graph())),
+            |owner| owner.ask(&OwnerRequest::WholeGraph),
+        );
+        match answer {
+            Ok(OwnerResponse::WholeGraph(graph)) => *graph,
+            other => Err(failed(other)),
+        }
+    }
+
+    fn report(&self) -> Result<Report, ToolError> {
+        let answer = self.shared.ask(
+            |engine| OwnerResponse::Report(Box::new(engine.report())),
+            |owner| owner.ask(&OwnerRequest::Report),
+        );
+        match answer {
+            Ok(OwnerResponse::Report(report)) => *report,
+            other => Err(failed(other)),
+        }
+    }
+
+    fn trail(&self, from: u64) -> Result<TrailPage, ToolError> {
+        let answer = self.shared.ask(
+            |engine| OwnerResponse::Trail(engine.trail(from)),
+            |owner| owner.ask(&OwnerRequest::Trail { from }),
+        );
+        match answer {
+            Ok(OwnerResponse::Trail(page)) => Ok(page),
+            other => Err(failed(other)),
         }
     }
 

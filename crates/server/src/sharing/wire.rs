@@ -9,12 +9,12 @@ use std::time::Duration;
 use quipu_core::memory::EntityId;
 use quipu_core::model::{ContentHash, NoteId, VaultPath};
 use quipu_core::{Extent, Session, SessionChanges, ShownVersion};
-use quipu_tools::{Completion, ResourcePage, ResourceText, ToolError, ToolResponse};
+use quipu_tools::{Completion, ResourcePage, ResourceText, ToolError, ToolResponse, WholeGraph};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::service::{Change, IndexProgress};
+use crate::service::{Change, IndexProgress, Report, TrailPage};
 
 /// The protocol version. Processes of different versions cannot share a vault.
 pub(super) const WIRE: u32 = 1;
@@ -92,6 +92,11 @@ pub(super) enum OwnerRequest<'a> {
     },
     #[serde(rename = "reading")]
     IndexProgress,
+    WholeGraph,
+    Report,
+    Trail {
+        from: u64,
+    },
     Command {
         command: Value,
         #[serde(rename = "looks")]
@@ -124,6 +129,9 @@ pub(super) enum OwnerResponse {
     Completion(Completion),
     #[serde(rename = "reading")]
     IndexProgress(IndexProgress),
+    WholeGraph(Box<Result<WholeGraph, ToolError>>),
+    Report(Box<Result<Report, ToolError>>),
+    Trail(TrailPage),
     Command(CommandOutput),
     /// The session is not known here: send all of it.
     #[serde(rename = "who_are_you")]

@@ -51,6 +51,11 @@ impl LinkIndex {
             .filter(|link| hashes.contains(&hash_of_target(&link.link.target)))
     }
 
+    /// Every link, in no order.
+    pub(in crate::memory) fn all(&self) -> impl Iterator<Item = NoteLink> + '_ {
+        self.of.keys().flat_map(|owner| self.of(*owner))
+    }
+
     /// The links of one text.
     pub(in crate::memory) fn of(&self, owner: TextOwner) -> impl Iterator<Item = NoteLink> + '_ {
         let links = self.of.get(&owner).into_iter();

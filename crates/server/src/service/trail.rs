@@ -1,0 +1,386 @@
+//! The live trail: the newest calls and changes of a vault, for people who watch. Kept in memory by the process that owns the vault,
+//! so it shows the agents of every process; each entry has a number, by which a reader resumes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use quipu_core::model::NoteId;
+use quipu_core::ports::{ChangeNumber, LoggedChange, MemoryFailure, MemoryItem, MemoryStore};
+use quipu_tools::{Access, Reply, ToolInfo, ToolResponse};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The client name of the explorer. Its own reads are left out: a person who watches does not watch himself.
+pub const EXPLORER: &str = "explorer";
+
+/// Entries kept. A reader that was away for longer misses the oldest.
+const KEPT: usize = 1000;
+
+/// Durations kept of each tool, for its median and 95th percentile.
+const DURATIONS: usize = 256;
+
+/// Clients remembered; the one that called least recently goes first.
+const CLIENTS: usize = 64;
+
+/// Changes of memory taken in at a time: of an import the last ones are enough.
+const LOGGED: usize = 50;
+
+/// Characters of an argument that an entry shows.
+const SHOWN_CHARS: usize = 160;
+
+/// One entry of the trail.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trace {
+    /// Grows by one with every entry.
+    pub number: u64,
+    /// Milliseconds since 1970.
+    pub at: i64,
+    /// The client's name; empty for a change of files by another program.
+    pub who: String,
+    pub kind: TraceKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The note that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// One line.
+    pub text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ms: Option<f64>,
+    #[serde(default)]
+    pub failed: bool,
+    #[serde(default)]
+    pub writes: bool,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceKind {
+    /// A tool was called.
+    Call,
+    /// A note's file changed, whoever changed it.
+    Note,
+    /// Memory changed, whichever process changed it.
+    Memory,
+}
+
+/// Entries behind a number, and what is known of clients and tools.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrailPage {
+    /// Oldest first.
+    pub traces: Vec<Trace>,
+    /// To ask for the next.
+    pub next: u64,
+}
+
+/// How often a client called, and how long ago.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClientCalls {
+    pub name: String,
+    pub calls: u64,
+    pub last_s: u64,
+}
+
+/// How long the calls of a tool take.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolLatency {
+    pub tool: String,
+    pub calls: u64,
+    pub failed: u64,
+    pub p50_ms: f64,
+    pub p95_ms: f64,
+}
+
+/// The newest entries, and counts.
+#[derive(Default)]
+pub struct Trail(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    next: u64,
+    traces: VecDeque<Trace>,
+    clients: BTreeMap<String, (u64, i64)>,
+    tools: BTreeMap<&'static str, Durations>,
+    /// The newest entry of memory's log that is in the trail.
+    memory_head: Option<ChangeNumber>,
+}
+
+#[derive(Default)]
+struct Durations {
+    calls: u64,
+    failed: u64,
+    /// The newest, in milliseconds.
+    newest: VecDeque<f32>,
+}
+
+impl Trail {
+    /// Adds a call that was answered.
+    pub fn called(
+        &self,
+        tool: &ToolInfo,
+        arguments: Summary,
+        who: &str,
+        response: &ToolResponse,
+        took: Duration,
+        now_ns: i64,
+    ) {
+        let failed = !matches!(response.reply, Reply::Answer(_));
+        let ms = took.as_secs_f64() * 1000.0;
+        let writes = tool.access != Access::Read;
+        let at = now_ns / 1_000_000;
+        let mut inner = self.0.lock();
+        let durations = inner.tools.entry(tool.name).or_default();
+        durations.calls += 1;
+        durations.failed += u64::from(failed);
+        if durations.newest.len() == DURATIONS {
+            durations.newest.pop_front();
+        }
+        durations.newest.push_back(ms as f32);
+        if who == EXPLORER && !writes {
+            return;
+        }
+        inner.heard_of(who, at);
+        let Summary { object, text } = arguments;
+        inner.push(Trace {
+            number: 0,
+            at,
+            who: if who.is_empty() { "a client".to_owned() } else { who.to_owned() },
+            kind: TraceKind::Call,
+            tool: Some(tool.name.to_owned()),
+            object,
+            text,
+            ms: Some((ms * 100.0).round() / 100.0),
+            failed,
+            writes,
+        });
+    }
+
+    /// Adds notes whose files changed.
+    pub fn changed<'n>(&self, notes: impl Iterator<Item = &'n NoteId>, now_ns: i64) {
+        let mut inner = self.0.lock();
+        for id in notes.take(KEPT) {
+            inner.push(Trace {
+                number: 0,
+                at: now_ns / 1_000_000,
+                who: String::new(),
+                kind: TraceKind::Note,
+                tool: None,
+                object: Some(id.to_string()),
+                text: id.to_string(),
+                ms: None,
+                failed: false,
+                writes: true,
+            });
+        }
+    }
+
+    /// Adds the changes of memory that its log has and the trail has not, up to some number.
+    pub fn remembered(&self, memory: &dyn MemoryStore) -> Result<(), MemoryFailure> {
+        let head = memory.head()?;
+        let last = std::mem::replace(&mut self.0.lock().memory_head, Some(head));
+        // What was there before the process began is history.
+        let Some(last) = last.filter(|last| *last < head) else { return Ok(()) };
+        let mut entries = memory.log_before(ChangeNumber(head.0 + 1), LOGGED)?;
+        entries.retain(|entry| entry.number > last);
+        let mut inner = self.0.lock();
+        for entry in entries.iter().rev() {
+            inner.push(Trace {
+                number: 0,
+                at: entry.author.at_ns / 1_000_000,
+                who: entry.author.client.clone(),
+                kind: TraceKind::Memory,
+                tool: Some(entry.author.tool.clone()),
+                object: None,
+                text: described(entry),
+                ms: None,
+                failed: false,
+                writes: true,
+            });
+        }
+        Ok(())
+    }
+
+    /// The entries from a number on; those that are no longer kept are left out. A number from before a restart, which is too
+    /// high, gets everything.
+    pub fn since(&self, number: u64) -> TrailPage {
+        let inner = self.0.lock();
+        let from = if number > inner.next { 0 } else { number };
+        TrailPage {
+            traces: inner.traces.iter().filter(|trace| trace.number >= from).cloned().collect(),
+            next: inner.next,
+        }
+    }
+
+    /// Clients that called, most recent first.
+    pub fn clients(&self, now_ns: i64) -> Vec<ClientCalls> {
+        let inner = self.0.lock();
+        let now = now_ns / 1_000_000;
+        let client = |(name, (calls, last)): (&String, &(u64, i64))| ClientCalls {
+            name: name.clone(),
+            calls: *calls,
+            last_s: u64::try_from((now - last) / 1000).unwrap_or(0),
+        };
+        let mut clients: Vec<ClientCalls> = inner.clients.iter().map(client).collect();
+        clients.sort_by(|a, b| a.last_s.cmp(&b.last_s).then_with(|| a.name.cmp(&b.name)));
+        clients
+    }
+
+    /// The tools that were called, by name.
+    pub fn latencies(&self) -> Vec<ToolLatency> {
+        let inner = self.0.lock();
+        let latency = |(tool, durations): (&&'static str, &Durations)| {
+            let mut sorted: Vec<f32> = durations.newest.iter().copied().collect();
+            sorted.sort_by(f32::total_cmp);
+            let percentile = |part: usize| {
+                let place = (sorted.len() * part / 100).min(sorted.len().saturating_sub(1));
+                sorted.get(place).map_or(0.0, |ms| (f64::from(*ms) * 100.0).round() / 100.0)
+            };
+            ToolLatency {
+                tool: (*tool).to_owned(),
+                calls: durations.calls,
+                failed: durations.failed,
+                p50_ms: percentile(50),
+                p95_ms: percentile(95),
+            }
+        };
+        inner.tools.iter().map(latency).collect()
+    }
+}
+
+impl Inner {
+    fn push(&mut self, trace: Trace) {
+        if self.traces.len() == KEPT {
+            self.traces.pop_front();
+        }
+        self.traces.push_back(Trace { number: self.next, ..trace });
+        self.next += 1;
+    }
+
+    fn heard_of(&mut self, who: &str, at: i64) {
+        if !self.clients.contains_key(who) && self.clients.len() == CLIENTS {
+            let oldest = self.clients.iter().min_by_key(|(_, (_, last))| *last).map(|(name, _)| name.clone());
+            oldest.map(|name| self.clients.remove(&name));
+        }
+        let (calls, last) = self.clients.entry(who.to_owned()).or_default();
+        *calls += 1;
+        *last = at;
+    }
+}
+
+/// A change of memory in one line: the first thing that changed, and how many more.
+fn described(change: &LoggedChange) -> String {
+    let name = |item: &MemoryItem| match item {
+        MemoryItem::Entity(entity) => format!("{} ({})", entity.name, entity.entity_type),
+        MemoryItem::Observation(observation) => observation.text.clone(),
+        MemoryItem::Relation(relation) => format!("{} {} {}", relation.from, relation.relation_type, relation.to),
+    };
+    let first = change.steps.first().map(|step| match step {
+        (None, Some(made)) => format!("+ {}", name(made)),
+        (Some(gone), None) => format!("− {}", name(gone)),
+        (Some(_), Some(item)) => format!("~ {}", name(item)),
+        (None, None) => String::new(),
+    });
+    let more = change.steps.len().saturating_sub(1);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    cut(&(first.unwrap_or_default() + &more))
+}
+
+/// The arguments of a call in one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    object: Option<String>,
+    text: String,
+}
+
+/// Arguments that say what a call is about, most telling first.
+const TELLING: [&str; 14] = [
+    "query",
+    "id",
+    "filepath",
+    "source",
+    "center",
+    "name",
+    "title",
+    "text_content",
+    "entity_id",
+    "path",
+    "typed",
+    "tags",
+    "tag",
+    "change",
+];
+
+/// Arguments that name a note.
+const NOTES: [&str; 5] = ["id", "filepath", "center", "source", "path"];
+
+impl Summary {
+    pub fn of(arguments: &Value) -> Self {
+        let value = |name: &&str| arguments.get(*name).filter(|value| !value.is_null());
+        let object = NOTES.iter().find_map(value).and_then(Value::as_str).map(cut);
+        let mut parts: Vec<String> = TELLING.iter().filter_map(value).take(2).map(plain).collect();
+        if let Some(target) = arguments.get("target").and_then(Value::as_str) {
+            parts.push(format!("→ {}", cut(target)));
+        }
+        Self { object, text: parts.join(" ") }
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => cut(text),
+        other => cut(&other.to_string()),
+    }
+}
+
+fn cut(text: &str) -> String {
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN_CHARS + 1).collect();
+    match line.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_reader_resumes_where_it_left_off() {
+        let trail = Trail::default();
+        trail.changed([NoteId::new("a.md")].iter(), 5_000_000);
+        let first = trail.since(0);
+        assert_eq!((first.traces.len(), first.next), (1, 1));
+        assert_eq!(first.traces[0].object.as_deref(), Some("a.md"));
+        assert!(trail.since(first.next).traces.is_empty());
+        trail.changed([NoteId::new("b.md")].iter(), 6_000_000);
+        assert_eq!(trail.since(first.next).traces[0].text, "b.md");
+        assert_eq!(trail.since(99).traces.len(), 2, "a number of an earlier process gets all");
+    }
+
+    #[test]
+    fn old_entries_go_and_numbers_stay() {
+        let trail = Trail::default();
+        for n in 0..KEPT + 5 {
+            trail.changed([NoteId::new(&format!("{n}.md"))].iter(), 0);
+        }
+        let page = trail.since(0);
+        assert_eq!((page.traces.len(), page.traces[0].number, page.next), (KEPT, 5, KEPT as u64 + 5));
+    }
+
+    #[test]
+    fn a_summary_is_one_short_line() {
+        let long = "x".repeat(1000);
+        assert_eq!(Summary::of(&json!({"query": "a\nb", "limit": 3})).text, "a b");
+        assert_eq!(
+            Summary::of(&json!({"id": "n.md", "content": long})),
+            Summary { object: Some("n.md".into()), text: "n.md".into() }
+        );
+        assert_eq!(Summary::of(&json!({"source": "a.md", "target": "b.md"})).text, "a.md → b.md");
+        assert_eq!(Summary::of(&json!({"query": long})).text.chars().count(), SHOWN_CHARS + 1);
+        assert_eq!(Summary::of(&json!(["odd"])).text, "");
+    }
+}

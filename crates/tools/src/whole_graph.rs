@@ -1,0 +1,300 @@
+//! The whole graph at once, for a picture: notes with their links, entities with their relations, and the links from memory to notes.
+//!
+//! In columns, since fifty thousand rows of named fields would be mostly names.
+
+use quipu_core::index::{HubMetric, Snapshot};
+use quipu_core::memory::{Entity, EntityId, Memory, Relation, RelationId};
+use quipu_core::model::{DocType, LinkType, Note, NoteKey};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::registry::Registry;
+use crate::tool_error::ToolError;
+
+/// Rows of memory read at a time.
+const BATCH: usize = 4096;
+
+/// The type of an edge from an entity to a note that its texts link to.
+const MENTIONS: &str = "mentions";
+
+/// Notes first, then entities; an edge names them by their place in that order.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WholeGraph {
+    /// Names that the columns refer to by number.
+    pub folders: Vec<String>,
+    /// Of notes.
+    pub types: Vec<String>,
+    /// Of notes.
+    pub tags: Vec<String>,
+    /// Of edges.
+    pub link_types: Vec<String>,
+    /// In order of id.
+    pub notes: NoteColumns,
+    /// In order of id.
+    pub entities: EntityColumns,
+    /// Source, target and type of each edge, one behind the other.
+    pub edges: Vec<u32>,
+}
+
+/// The notes, one list for each field.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NoteColumns {
+    /// The path, by which every tool finds the note.
+    pub id: Vec<String>,
+    /// What it is called.
+    pub title: Vec<String>,
+    /// Its folder's place in `folders`.
+    pub folder: Vec<u32>,
+    /// Its type's place in `types`.
+    #[serde(rename = "type")]
+    pub doc_type: Vec<u32>,
+    /// Its tags' places in `tags`.
+    pub tags: Vec<Vec<u32>>,
+    /// When the file last changed, in seconds since 1970.
+    pub modified: Vec<i64>,
+    /// PageRank in millionths.
+    pub rank: Vec<u32>,
+}
+
+/// The entities, one list for each field.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EntityColumns {
+    /// Its number.
+    pub id: Vec<i64>,
+    /// What it is called.
+    pub name: Vec<String>,
+    /// What it is.
+    #[serde(rename = "type")]
+    pub entity_type: Vec<String>,
+    /// How many there are.
+    pub observations: Vec<u32>,
+    /// When it last changed, in seconds since 1970.
+    pub modified: Vec<i64>,
+}
+
+impl WholeGraph {
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.notes.id.len() + self.entities.id.len()
+    }
+
+    /// The part within some links of a node, in either direction.
+    #[must_use]
+    pub fn around(&self, middle: usize, depth: usize) -> Self {
+        let mut near = vec![false; self.len()];
+        near[middle] = true;
+        for _ in 0..depth {
+            let before = near.clone();
+            for edge in self.edges.chunks_exact(3) {
+                let (source, target) = (edge[0] as usize, edge[1] as usize);
+                near[source] |= before[target];
+                near[target] |= before[source];
+            }
+        }
+        self.only(&near)
+    }
+
+    /// The nodes that are wanted, with the edges between them.
+    fn only(&self, wanted: &[bool]) -> Self {
+        let notes = self.notes.id.len();
+        let kept = |from: usize| move |place: usize| wanted[from + place];
+        let (notes_kept, entities_kept) = (kept(0), kept(notes));
+        let mut places = Vec::with_capacity(wanted.len());
+        let mut next = 0;
+        for is_wanted in wanted {
+            places.push(next);
+            next += u32::from(*is_wanted);
+        }
+        let edges = self.edges.chunks_exact(3).filter(|edge| wanted[edge[0] as usize] && wanted[edge[1] as usize]);
+        Self {
+            folders: self.folders.clone(),
+            types: self.types.clone(),
+            tags: self.tags.clone(),
+            link_types: self.link_types.clone(),
+            notes: NoteColumns {
+                id: those(&self.notes.id, notes_kept),
+                title: those(&self.notes.title, notes_kept),
+                folder: those(&self.notes.folder, notes_kept),
+                doc_type: those(&self.notes.doc_type, notes_kept),
+                tags: those(&self.notes.tags, notes_kept),
+                modified: those(&self.notes.modified, notes_kept),
+                rank: those(&self.notes.rank, notes_kept),
+            },
+            entities: EntityColumns {
+                id: those(&self.entities.id, entities_kept),
+                name: those(&self.entities.name, entities_kept),
+                entity_type: those(&self.entities.entity_type, entities_kept),
+                observations: those(&self.entities.observations, entities_kept),
+                modified: those(&self.entities.modified, entities_kept),
+            },
+            edges: edges.flat_map(|edge| [places[edge[0] as usize], places[edge[1] as usize], edge[2]]).collect(),
+        }
+    }
+
+    /// Whether there is nothing to draw.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+fn those<T: Clone>(all: &[T], kept: impl Fn(usize) -> bool) -> Vec<T> {
+    all.iter().enumerate().filter(|(place, _)| kept(*place)).map(|(_, one)| one.clone()).collect()
+}
+
+/// Names with the numbers they got.
+#[derive(Default)]
+struct Names {
+    list: Vec<String>,
+    places: FxHashMap<String, u32>,
+}
+
+impl Names {
+    fn number(&mut self, name: &str) -> u32 {
+        if let Some(place) = self.places.get(name) {
+            return *place;
+        }
+        let place = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.list.push(name.to_owned());
+        self.places.insert(name.to_owned(), place);
+        place
+    }
+}
+
+impl Registry {
+    /// The vault and its memory at this moment. Without a memory, or where it cannot be read, notes alone.
+    pub fn whole_graph(&self) -> Result<WholeGraph, ToolError> {
+        let snapshot = self.knowledge.snapshot();
+        let mut graph = WholeGraph::default();
+        let mut link_types = Names::default();
+        add_notes(&snapshot, &mut graph, &mut link_types);
+        if let Ok(memory) = &self.memory {
+            let places = add_entities(memory, &mut graph, &mut link_types)?;
+            let mentions = self.knowledge.notes_linked_from_memory(&snapshot)?;
+            let kind = if mentions.is_empty() { 0 } else { link_types.number(MENTIONS) };
+            for (entity, note) in mentions {
+                if let Some(entity) = places.get(&entity) {
+                    graph.edges.extend([*entity, snapshot.place(note), kind]);
+                }
+            }
+        }
+        graph.link_types = link_types.list;
+        Ok(graph)
+    }
+}
+
+fn add_notes(snapshot: &Snapshot, graph: &mut WholeGraph, link_types: &mut Names) {
+    let (mut folders, mut types, mut tags) = (Names::default(), Names::default(), Names::default());
+    let ranks: FxHashMap<NoteKey, f64> = snapshot.hubs(HubMetric::PageRank, usize::MAX).into_iter().collect();
+    for key in snapshot.files() {
+        let note: &Note = snapshot.note(key);
+        let path = note.path.as_str();
+        let columns = &mut graph.notes;
+        columns.id.push(path.to_owned());
+        columns.title.push(note.title.clone());
+        columns.folder.push(folders.number(path.rsplit_once('/').map_or("", |(folder, _)| folder)));
+        columns.doc_type.push(types.number(DocType::of(note).name()));
+        columns.tags.push(note.tags.iter().map(|tag| tags.number(&tag.name)).collect());
+        columns.modified.push(note.stat.modified_ns / 1_000_000_000);
+        columns.rank.push((ranks.get(&key).copied().unwrap_or_default() * 1e6) as u32);
+        for (target, link_type) in snapshot.typed_links(key) {
+            let kind = link_types.number(name_of(link_type));
+            graph.edges.extend([snapshot.place(key), snapshot.place(target), kind]);
+        }
+    }
+    (graph.folders, graph.types, graph.tags) = (folders.list, types.list, tags.list);
+}
+
+fn name_of(link_type: LinkType) -> &'static str {
+    match link_type {
+        LinkType::References => "references",
+        LinkType::DependsOn => "depends_on",
+        LinkType::Implements => "implements",
+        LinkType::Extends => "extends",
+        LinkType::ConflictsWith => "conflicts_with",
+    }
+}
+
+/// Adds entities and their relations. Gives the place of each entity among all nodes.
+fn add_entities(
+    memory: &Memory,
+    graph: &mut WholeGraph,
+    link_types: &mut Names,
+) -> Result<FxHashMap<EntityId, u32>, ToolError> {
+    let store = memory.store();
+    let mut places = FxHashMap::default();
+    let first = graph.notes.id.len();
+    let mut after = EntityId(0);
+    loop {
+        let batch: Vec<Entity> = store.entities_after(after, BATCH)?;
+        let Some(last) = batch.last() else { break };
+        after = last.id;
+        for entity in batch {
+            places.insert(entity.id, u32::try_from(first + graph.entities.id.len()).unwrap_or(u32::MAX));
+            graph.entities.id.push(entity.id.0);
+            graph.entities.name.push(entity.name);
+            graph.entities.entity_type.push(entity.entity_type);
+            graph.entities.observations.push(u32::try_from(entity.observation_count).unwrap_or(u32::MAX));
+            graph.entities.modified.push(entity.updated_ns / 1_000_000_000);
+        }
+    }
+    let mut after = RelationId(0);
+    loop {
+        let batch: Vec<Relation> = store.relations_after(after, BATCH)?;
+        let Some(last) = batch.last() else { return Ok(places) };
+        after = last.id;
+        for relation in batch {
+            if let (Some(from), Some(to)) = (places.get(&relation.from), places.get(&relation.to)) {
+                graph.edges.extend([*from, *to, link_types.number(&relation.relation_type)]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::Harness;
+
+    const VAULT: &str = "//- a.md\n[[b]] [[nowhere]] #x/y\n//- folder/b.md\n---\ndoc_type: spec\ndepends_on: [\"[[c]]\"]\n---\n//- c.md\n";
+
+    #[test]
+    fn whole_graph_has_notes_entities_and_the_links_between_them() {
+        let harness = Harness::new(VAULT);
+        let made = harness
+            .call("create_entity", json!({"name": "Ada", "entity_type": "User", "observations": ["Wrote [[c]]."]}));
+        let other = harness.call("create_entity", json!({"name": "Engine", "entity_type": "Concept"}));
+        let relation =
+            json!({"from_entity_id": made["entity_id"], "to_entity_id": other["entity_id"], "relation_type": "built"});
+        harness.call("create_relation", relation);
+        let graph = harness.registry.whole_graph().unwrap();
+        assert_eq!(graph.notes.id, ["a.md", "c.md", "folder/b.md"]);
+        assert_eq!(graph.entities.name, ["Ada", "Engine"]);
+        assert_eq!(graph.entities.observations, [1, 0]);
+        let name = |place: u32| match graph.notes.id.get(place as usize) {
+            Some(id) => id.clone(),
+            None => graph.entities.name[place as usize - graph.notes.id.len()].clone(),
+        };
+        let edge = |edge: &[u32]| format!("{} {} {}", name(edge[0]), graph.link_types[edge[2] as usize], name(edge[1]));
+        let edges: Vec<String> = graph.edges.chunks_exact(3).map(edge).collect();
+        assert_eq!(
+            edges,
+            ["a.md references folder/b.md", "folder/b.md depends_on c.md", "Ada built Engine", "Ada mentions c.md"]
+        );
+        assert_eq!(graph.folders[graph.notes.folder[2] as usize], "folder");
+        assert_eq!(graph.types[graph.notes.doc_type[2] as usize], "spec");
+        assert_eq!(graph.tags[graph.notes.tags[0][0] as usize], "x/y");
+    }
+
+    #[test]
+    fn around_keeps_what_is_near_in_either_direction() {
+        let graph = Harness::new(VAULT).registry.whole_graph().unwrap();
+        let near = |middle: usize, depth: usize| {
+            let part = graph.around(middle, depth);
+            (part.notes.id.join(" "), part.edges.len() / 3)
+        };
+        assert_eq!(near(0, 1), ("a.md folder/b.md".to_owned(), 1));
+        assert_eq!(near(1, 1), ("c.md folder/b.md".to_owned(), 1));
+        assert_eq!(near(1, 2), ("a.md c.md folder/b.md".to_owned(), 2));
+    }
+}
