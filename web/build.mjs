@@ -2,7 +2,8 @@
 // needs no Node. It is the same on every machine: names carry a hash of the content, and nothing depends on time or paths.
 import { build } from "esbuild";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
-import { brotliCompressSync, constants } from "node:zlib";
+import { createHash } from "node:crypto";
+import { gzipSync } from "node:zlib";
 
 const out = process.argv[2] ?? "dist";
 await rm(out, { recursive: true, force: true });
@@ -46,14 +47,33 @@ const visit = (path) => {
   }
 };
 visit(`${out}/${named("src/main.tsx")}`);
-const compressed = (bytes) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }).length;
 const rows = [];
 for (const path of ["index.html", "icon.svg", ...entries.map(([path]) => path.slice(out.length + 1))].sort()) {
   const bytes = await readFile(`${out}/${path}`);
-  rows.push({ path, bytes: bytes.length, compressed: compressed(bytes), first: first.has(path) });
+  const gzip = gzipSync(bytes, { level: 9 });
+  await mkdir(`${out}/gzip/assets`, { recursive: true });
+  await writeFile(`${out}/gzip/${path}.gz`, gzip);
+  const etag = createHash("sha256").update(bytes).digest("hex").slice(0, 16);
+  rows.push({ path, etag, bytes: bytes.length, compressed: gzip.length, first: first.has(path) });
 }
+
+// The table that the server embeds.
+const KINDS = { html: "text/html; charset=utf-8", js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8", svg: "image/svg+xml" };
+const asset = ({ path, etag }) => `    Asset {
+        path: "/${path === "index.html" ? "" : path}",
+        kind: "${KINDS[path.split(".").pop()]}",
+        etag: "\\"${etag}\\"",
+        bytes: include_bytes!("${path}"),
+        gzip: include_bytes!("gzip/${path}.gz"),
+    },
+`;
+const table = `// Written by web/build.mjs.
+static ASSETS: [Asset; ${rows.length}] = [
+${rows.map(asset).join("")}];
+`;
+await writeFile(`${out}/table.rs`, table);
 const total = rows.filter((row) => row.first).reduce((sum, row) => sum + row.compressed, 0);
-for (const row of rows) console.log(`${row.first ? "*" : " "} ${row.path} ${row.bytes} (${row.compressed} brotli)`);
+for (const row of rows) console.log(`${row.first ? "*" : " "} ${row.path} ${row.bytes} (${row.compressed} compressed)`);
 console.log(`first load ${total} bytes compressed`);
 const LIMIT = 250_000;
 if (total > LIMIT) {

@@ -153,7 +153,7 @@ function useKeys() {
       }
       const target = event.target as HTMLElement;
       const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable;
-      if (isTyping || event.ctrlKey || event.metaKey || event.altKey || menuOpen.value || helpOpen.value) return;
+      if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
       if (last === "g" && GO[event.key]) {
         event.preventDefault();
         go(GO[event.key]!);

@@ -90,15 +90,48 @@ markdown.inline.ruler.before("emphasis", "mark", (state, silent) => {
 
 const ALLOWED = {
   ALLOWED_TAGS: (
-    "a abbr b blockquote br caption code dd del details dfn div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark " +
+    "a abbr b blockquote br caption code dd del details dfn div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr i ins kbd li mark " +
     "ol p pre q s samp small span strike strong sub summary sup table tbody td tfoot th thead tr u ul var wbr"
   ).split(" "),
   ALLOWED_ATTR: (
-    "href src alt title align start reversed colspan rowspan open lang dir data-wikilink data-embed data-label data-math class"
+    "href src alt title align start reversed colspan rowspan open lang dir data-wikilink data-embed data-label data-math data-image class"
   ).split(" "),
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
   RETURN_DOM_FRAGMENT: true as const,
+};
+
+/* HTML in a note: elements of the list with plain attributes pass, everything else is dropped before a browser's parser sees it.
+   DOMPurify would drop it too, but a parser already reports what the page's policy forbids. */
+const KEPT_ELEMENTS = new Set([...ALLOWED.ALLOWED_TAGS, "img"]);
+const KEPT_ATTRIBUTES = new Set("href src alt title align start colspan rowspan open lang dir".split(" "));
+const WITH_CONTENT = /<(script|style|iframe|noscript|template|svg|math|object|textarea|title|xmp)\b[^]*?(?:<\/\1\s*>|$)/gi;
+const TAG = /<(\/?)([a-z][a-z0-9]*)((?:\s+[^\s"'>=/]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+))?)*)\s*(\/?)>/gi;
+const ATTRIBUTE = /([^\s"'>=/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/g;
+
+function plainHtml(html: string): string {
+  let text = "";
+  let end = 0;
+  const source = html.replace(WITH_CONTENT, "");
+  for (const match of source.matchAll(TAG)) {
+    text += source.slice(end, match.index).replace(/</g, "&lt;");
+    end = match.index + match[0].length;
+    const name = match[2]!.toLowerCase();
+    if (!KEPT_ELEMENTS.has(name)) continue;
+    const attributes = [...match[3]!.matchAll(ATTRIBUTE)].filter(([, key]) => KEPT_ATTRIBUTES.has(key!.toLowerCase()));
+    const kept = attributes.map(([, key, a, b, c]) => ` ${key!.toLowerCase()}="${(a ?? b ?? c ?? "").replace(/"/g, "&quot;")}"`);
+    // A picture is shown by its name alone: its address must not be loaded on the way.
+    text += name === "img" ? imagePlace(kept.join("")) : `<${match[1]}${name}${match[1] ? "" : kept.join("")}>`;
+  }
+  return text + source.slice(end).replace(/</g, "&lt;");
+}
+const imagePlace = (attributes: string) => `<span data-image="" ${attributes.replace(/ (href|align|src)="[^"]*"/g, "")}></span>`;
+
+markdown.renderer.rules.html_block = (tokens, at) => plainHtml(tokens[at]!.content);
+markdown.renderer.rules.html_inline = (tokens, at) => plainHtml(tokens[at]!.content);
+markdown.renderer.rules.image = (tokens, at) => {
+  const token = tokens[at]!;
+  return `<span data-image="${escape(String(token.attrGet("src") ?? ""))}" title="${escape(token.content)}"></span>`;
 };
 
 const SAFE_LINK = /^(https?:|mailto:|obsidian:|#|[^:]*$|[^:]*[/?#].*:)/i;
@@ -115,7 +148,7 @@ export function render(source: string, from: string, outlinks: LinkedPage[]): Re
   }
   const find = linkFinder(from, outlinks);
   fragment.querySelectorAll<HTMLAnchorElement>("a").forEach((link) => linked(link, find));
-  fragment.querySelectorAll("img").forEach(pictured);
+  fragment.querySelectorAll<HTMLElement>("[data-image]").forEach(pictured);
   fragment.querySelectorAll("li").forEach(tasked);
   fragment.querySelectorAll("blockquote").forEach(calledOut);
   fragment.querySelectorAll("table").forEach(scrolled);
@@ -218,13 +251,11 @@ function linked(link: HTMLAnchorElement, find: FindLink) {
 }
 
 /** Pictures are not loaded: the policy allows no other host, and the tools give text alone. */
-function pictured(image: HTMLImageElement) {
-  const source = image.getAttribute("src") ?? "";
-  const place = document.createElement("span");
+function pictured(place: HTMLElement) {
+  const source = place.dataset.image ?? "";
   place.className = "image-place";
-  place.textContent = image.alt || stem(decode(source)) || "image";
+  place.textContent = place.title || stem(decode(source)) || "image";
   place.title = source;
-  image.replaceWith(place);
 }
 
 function tasked(item: HTMLLIElement) {
@@ -333,18 +364,21 @@ export function sentenceAround(source: string, from: string, outlinks: LinkedPag
     const label = match[2] || match[3] || match[1] || "";
     const start = match.index;
     const before = clean(source.slice(Math.max(0, start - 220), start)).split(/(?<=[.!?。])\s|\n/).pop() ?? "";
-    const after = clean(source.slice(start + match[0].length, start + match[0].length + 220)).split(/\n|(?<=[.!?。])\s/)[0] ?? "";
+    const after = inline(source.slice(start + match[0].length, start + match[0].length + 220)).split(/\n|(?<=[.!?。])\s/)[0] ?? "";
     return [before.slice(-160).trimStart(), label, after.slice(0, 160)];
   }
   return null;
 }
 
-const clean = (text: string) =>
+/** Without the marks of links, emphasis and code. */
+const inline = (text: string) =>
   text
     .replace(/!?\[\[(?:[^\]|\n]*\|)?([^\]\n]*)\]\]/g, "$1")
     .replace(/!?\[([^\]\n]*)\]\([^)\n]*\)/g, "$1")
-    .replace(/^[\s>]*(?:[-*+]|\d+\.)?\s*(\[.\]\s*)?/gm, "")
     .replace(/[*_`]+/g, "");
+
+/** And without those at the start of lines. */
+const clean = (text: string) => inline(text.replace(/^[\s>]*(?:[-*+]|\d+\.)?\s*(\[.\]\s*)?/gm, ""));
 
 /** Draws formulas; the renderer is loaded only where there are any. */
 export async function drawMath(root: ParentNode) {

@@ -1,5 +1,5 @@
 // What all views share: the session, the server's state, the graph, and the live trail. Kept up to date by one stream of events.
-import { computed, effect, signal } from "@preact/signals";
+import { computed, effect, type Signal, signal } from "@preact/signals";
 import * as api from "./api";
 import type { GraphData, Status, Trace } from "./types";
 
@@ -81,7 +81,10 @@ export async function loadStatus() {
 let graphTimer = 0;
 function graphChanged() {
   clearTimeout(graphTimer);
-  graphTimer = window.setTimeout(() => graph.value && loadGraph(), 400);
+  graphTimer = window.setTimeout(() => {
+    loadStatus();
+    if (graph.value) loadGraph();
+  }, 400);
 }
 
 function take({ event, data }: api.ServerEvent) {
@@ -94,19 +97,30 @@ function take({ event, data }: api.ServerEvent) {
       memoryVersion.value++;
       graphChanged();
     }
-  } else if (event === "status") {
-    if (status.value) status.value = { ...status.value, ...data };
+  } else if (event === "history") {
+    // What the server still knows from before, all at once; it repeats when the stream is opened again.
+    trail.value = (data as Trace[]).reverse().slice(0, MAX_TRAIL);
   } else if (event === "trace") {
     const trace = data as Trace;
     trail.value = [trace, ...trail.value].slice(0, MAX_TRAIL);
     if (trace.kind === "call") callsInTick++;
-    if (trace.kind === "note") {
-      notesVersion.value++;
-      graphChanged();
-    } else if (trace.kind === "memory" || (trace.kind === "call" && trace.writes)) {
-      memoryVersion.value++;
-      graphChanged();
-    }
+    if (trace.kind === "note") changed(notesVersion);
+    else if (trace.writes) changed(memoryVersion);
+  }
+}
+
+const timers = new Map<Signal<number>, number>();
+/** Has views read again, once for changes that come together. */
+function changed(version: Signal<number>) {
+  if (!timers.has(version)) {
+    timers.set(
+      version,
+      window.setTimeout(() => {
+        timers.delete(version);
+        version.value++;
+        graphChanged();
+      }, 100),
+    );
   }
 }
 

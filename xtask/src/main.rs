@@ -12,6 +12,7 @@ mod crash;
 mod deny;
 mod docs;
 mod eval;
+mod explorer;
 mod fuzz;
 mod latency;
 mod load;
@@ -50,6 +51,8 @@ cargo xtask memory duplicates|recall|speed|vectors|wire [SIZES]
                                            measures memory: duplicates and recall on real data, speed of the library
                                            without and with vectors, and speed over stdio beside the reference server
 cargo xtask eval [--set NAME] [--write]    measures ranking on judged sets, by words, by meaning and by both
+cargo xtask explorer [--build] [--measure] test the explorer in headless Chromium; --build writes web/dist from the sources,
+                                           --measure times the picture at 1k, 10k and 50k notes
 cargo xtask deny                           checks licences, bans and sources of dependencies (installs cargo-deny once)
 cargo xtask docs                           writes the generated pages of docs/";
 
@@ -95,6 +98,9 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         "memory" => memory::run(options.0),
         "eval" => eval::run(options.value("--set"), options.has("--write")),
+        "explorer" if options.has("--build") => explorer::build(),
+        "explorer" if options.has("--measure") => explorer::measure(),
+        "explorer" => return explorer::run(),
         "deny" => deny::run(),
         "docs" => docs::run(),
         "help" | "--help" | "-h" => {

@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use crate::shell::{self, Profile, cargo};
 use crate::steps::{ONE, Steps};
-use crate::{crash, data, deny, fuzz, peers, postgres, share};
+use crate::{crash, data, deny, explorer, fuzz, peers, postgres, share};
 
 pub(crate) fn run(quick: bool) -> ExitCode {
     let mut steps = Steps::default();
@@ -94,6 +94,7 @@ pub(crate) fn run(quick: bool) -> ExitCode {
             share::run(&binary, share::KILLS, crash::SEED)
         });
         peer_steps(&mut steps, &binary);
+        explorer::steps(&mut steps, &binary, real_data.as_deref());
     }
     steps.finish()
 }

@@ -6,6 +6,7 @@ mod config;
 mod exchange;
 mod failure;
 mod install;
+mod picture;
 mod trust;
 
 fn main() -> std::process::ExitCode {

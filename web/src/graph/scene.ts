@@ -456,7 +456,7 @@ class Boxes {
   ) {}
 
   take(x: number, y: number, width: number, height: number): boolean {
-    if (x + width < 0 || y + height < 0 || x > this.width || y > this.height) return false;
+    if (x < 0 || y < 0 || x + width > this.width || y + height > this.height) return false;
     const [first, last] = [Math.floor(y / Boxes.ROW), Math.floor((y + height) / Boxes.ROW)];
     for (let row = first; row <= last; row++) {
       for (const [left, top, right, bottom] of this.rows.get(row) ?? []) {

@@ -108,6 +108,9 @@ export function CommandMenu() {
   useEffect(() => setAt(0), [typed]);
   const run = (entry: Entry | undefined) => {
     menuOpen.value = false;
+    // At once, so that the next key goes to the page.
+    (document.activeElement as HTMLElement | null)?.blur();
+    dialog.current?.close();
     if (entry) {
       remember(entry.key);
       entry.run();

@@ -140,7 +140,7 @@ function Attention() {
         ["Broken links", "Links whose note does not exist", known.broken_links, href("health")],
         ["Unlinked notes", "No link leads to or from them", known.orphans, href("health")],
         ["Possible duplicates", "Entities that may be one thing", merges.data?.length ?? 0, href("memory", "duplicates")],
-        ["Warnings", "Files with something odd", known.warnings_total, href("health")],
+        ["Warnings", "Files with something odd", known.warnings_total - known.broken_links, href("health")],
       ]
     : [];
   return (

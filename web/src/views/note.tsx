@@ -1,7 +1,7 @@
 // One note: to read, with what leads to it. Editing, versions and diffs appear where the server offers the tools for them.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { call } from "../api";
-import { drawMath, type Heading, headingId, render, sentenceAround } from "../markdown";
+import { drawMath, type Heading, headingId, linkFinder, render, sentenceAround } from "../markdown";
 import { go, href } from "../router";
 import { canWrite, has, notesVersion } from "../state";
 import type { LinkedPage, NoteNode, Page } from "../types";
@@ -114,7 +114,7 @@ function Shown({ data, heading, editing, setEditing }: { data: ReadNote; heading
               <strong>Sources changed since this note did.</strong> {page.stale_refs.join(", ")}
             </div>
           )}
-          {node && <Properties node={node} />}
+          {node && <Properties node={node} page={page} />}
         </header>
         {editing ? <Editor path={page.filepath} text={text} close={() => setEditing(false)} /> : <div class="prose" ref={place} />}
         <Backlinks page={page} />
@@ -159,7 +159,7 @@ function Outline({ headings }: { headings: Heading[] }) {
   );
 }
 
-function Properties({ node }: { node: NoteNode }) {
+function Properties({ node, page }: { node: NoteNode; page: Page }) {
   const entries = Object.entries(node.properties).filter(([key]) => !["title", "tags"].includes(key));
   if (!entries.length && !node.tags.length) return null;
   return (
@@ -179,7 +179,7 @@ function Properties({ node }: { node: NoteNode }) {
       {entries.slice(0, 12).map(([key, value]) => (
         <>
           <dt key={key}>{key}</dt>
-          <dd>{shown(value)}</dd>
+          <dd>{withLinks(shown(value), page)}</dd>
         </>
       ))}
     </dl>
@@ -190,6 +190,17 @@ function shown(value: unknown): string {
   if (Array.isArray(value)) return value.map(shown).join(", ");
   if (value !== null && typeof value === "object") return JSON.stringify(value);
   return String(value ?? "");
+}
+
+/** `[[links]]` of a property lead to their notes. */
+function withLinks(text: string, page: Page) {
+  const find = linkFinder(page.filepath, page.outlinks);
+  return text.split(/\[\[([^\]]+)\]\]/).map((part, at) => {
+    if (at % 2 === 0) return part;
+    const [target = "", label] = part.split("|");
+    const found = find(target);
+    return found ? <a key={at} href={href("note", found.path)}>{label ?? target}</a> : (label ?? target);
+  });
 }
 
 const BACKLINKS = 30;
@@ -287,7 +298,7 @@ function Mentions({ page }: { page: Page }) {
       <summary>
         <h2>Unlinked mentions</h2>
       </summary>
-      {!open || !data ? (
+      {!open ? null : !data ? (
         <Skeleton rows={3} />
       ) : data.length ? (
         <ul class="backlinks">

@@ -86,15 +86,22 @@ export function Search() {
   const list = useRef<HTMLOListElement>(null);
   const { results, error, busy } = useSearch(query);
   const arg = route.value.arg;
+  // The address follows what is typed, and what is typed follows the address only where somebody else changed it: else a fast
+  // typist would get letters back that are older than the last one.
+  const written = useRef(arg);
   useEffect(() => {
-    if (arg !== query.trim()) setQuery(arg);
+    if (arg !== written.current) setQuery(arg);
+    written.current = arg;
   }, [arg]);
   useEffect(() => input.current?.focus(), []);
   useEffect(() => {
     setAt(0);
     setFolder(null);
     setFreshness(null);
-    if (query.trim() !== route.value.arg) go("search", query.trim(), true);
+    if (query.trim() !== route.value.arg) {
+      written.current = query.trim();
+      go("search", query.trim(), true);
+    }
   }, [query]);
 
   const folders = useMemo(() => facet(results, (page) => folderOf(page.filepath).split("/").slice(0, 2).join("/") || "(top)"), [results]);
@@ -112,6 +119,8 @@ export function Search() {
     } else if (event.key === "ArrowUp" || (event.key === "k" && !isTyping)) {
       setAt((n) => Math.max(0, n - 1));
     } else if (event.key === "Enter" && shown[at]) {
+      // The next key is for the note.
+      input.current?.blur();
       go("note", shown[at].filepath);
     } else if (event.key === " " && !isTyping && shown[at]) {
       selection.value = { kind: "note", id: shown[at].filepath };
@@ -225,7 +234,7 @@ function ScoreBar({ page }: { page: FoundPage }) {
   );
 }
 
-const COMMON = new Set("a an and are as at be by for from how in is it of on or that the this to was what when where which why with".split(" "));
+const COMMON = new Set("a an and are as at be by did do does for from how in is it of on or that the this to was what when where which why with".split(" "));
 
 /** The words worth marking: all that are not in every text, unless there are no others. */
 function terms(query: string): string[] {

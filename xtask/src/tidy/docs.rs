@@ -54,7 +54,8 @@ fn steps_in_architecture_exist() {
     assert!(checked >= 17, "ARCHITECTURE.md names {checked} steps");
 }
 
-/// The last column of the tables of attacks names tests: functions, or files by the end of their path without `src/`.
+/// The last column of the tables of attacks names tests: functions, files by the end of their path without `src/`, or
+/// scripts in `tests/explorer`.
 #[test]
 fn tests_named_in_security_exist() {
     let sources = rust_files(&["crates"]);
@@ -67,6 +68,8 @@ fn tests_named_in_security_exist() {
             let is_there = if name.ends_with(".rs") {
                 let end = format!("/{name}");
                 sources.iter().any(|(path, _)| path.ends_with(&end) || path.replace("/src/", "/").ends_with(&end))
+            } else if name.ends_with(".mjs") {
+                shell::root().join("tests/explorer").join(name).exists()
             } else if name.contains('/') {
                 shell::root().join("crates").join(name).exists()
             } else {

@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use quipu_server::http::HttpSettings;
@@ -81,6 +82,7 @@ impl HttpOptions {
             tls: self.tls_cert.clone().zip(self.tls_key.clone()),
             max_connections: self.max_connections,
             rate: self.rate,
+            explorer: Arc::default(),
             #[cfg(feature = "oauth")]
             oauth: self.oauth.settings(),
         })

@@ -14,6 +14,8 @@ mod import;
 mod index;
 mod install;
 mod merge;
+mod open;
+mod picture;
 mod restore;
 mod search;
 mod serve;
@@ -23,6 +25,7 @@ mod token;
 mod trust;
 mod undo;
 mod verify;
+mod watch;
 
 mod change;
 mod connected;
@@ -97,6 +100,8 @@ pub(crate) struct Shared {
 enum Command {
     // Boxed: it has by far the most flags.
     Serve(Box<serve::Serve>),
+    Open(open::Open),
+    Watch(watch::Watch),
     #[command(flatten)]
     IndexCommand(IndexCommand),
     Audit(audit::Audit),
@@ -124,6 +129,7 @@ enum IndexCommand {
     Stale(stale::Stale),
     Restore(restore::Restore),
     Doctor(doctor::Doctor),
+    Picture(picture::Picture),
 }
 
 impl IndexCommand {
@@ -136,6 +142,7 @@ impl IndexCommand {
             Self::Stale(command) => command.run(shared, output),
             Self::Restore(command) => command.run(shared, output),
             Self::Doctor(command) => command.run(shared, output),
+            Self::Picture(command) => command.run(shared, output),
         }
     }
 
@@ -152,6 +159,7 @@ impl IndexCommand {
                 command.give_key(sharing::new_key());
                 Ok(None)
             }
+            Self::Picture(command) => command.resolve_output().map(|()| None),
             Self::Search(_) | Self::Restore(_) => Ok(None),
         }
     }
@@ -161,9 +169,13 @@ impl IndexCommand {
     fn retry(&self) -> Retry {
         match self {
             Self::Restore(_) => Retry::No,
-            Self::Index(_) | Self::Status(_) | Self::Search(_) | Self::Call(_) | Self::Stale(_) | Self::Doctor(_) => {
-                Retry::Yes
-            }
+            Self::Index(_)
+            | Self::Status(_)
+            | Self::Search(_)
+            | Self::Call(_)
+            | Self::Stale(_)
+            | Self::Doctor(_)
+            | Self::Picture(_) => Retry::Yes,
         }
     }
 
@@ -176,6 +188,7 @@ impl IndexCommand {
             Self::Stale(_) => "stale",
             Self::Restore(_) => "restore",
             Self::Doctor(_) => "doctor",
+            Self::Picture(_) => "picture",
         }
     }
 
@@ -262,6 +275,8 @@ fn run_command(cli: Cli, output: &mut Output) -> Result<Outcome, Failure> {
     let Cli { command, shared } = cli;
     match command {
         Command::Serve(command) => command.run(&shared, output),
+        Command::Open(command) => command.run(&shared, output),
+        Command::Watch(command) => command.run(&shared, output),
         Command::IndexCommand(command) => command.run_in_owner(shared, output),
         Command::Audit(command) => command.run(&shared, output),
         Command::Undo(command) => command.run(&shared, output),

@@ -98,7 +98,7 @@ impl Serve {
         }
         let outcome = match http {
             None => stdio::serve(vault.clone()),
-            Some(settings) => quipu_server::http::serve(vault.clone(), &root, &settings),
+            Some(settings) => quipu_server::http::serve(vault.clone(), &root, &settings, |_| {}),
         };
         vault.close();
         outcome?;

@@ -2,8 +2,11 @@
 
 use crate::sandbox::{Sandbox, check};
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 22] = [
     "serve",
+    "open",
+    "watch",
+    "picture",
     "index",
     "status",
     "search",

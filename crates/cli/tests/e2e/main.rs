@@ -14,6 +14,7 @@ mod bad_input;
 mod bridge;
 mod calls;
 mod ending;
+mod explorer;
 mod finding;
 mod handshake;
 mod http;

@@ -7,14 +7,17 @@ use std::sync::Arc;
 use axum::http::HeaderValue;
 use quipu_core::ports::{Clock, SystemClock};
 
+use crate::service::EXPLORER;
 #[cfg(feature = "oauth")]
 use crate::tokens::OF_PROVIDER;
 use crate::tokens::{Scope, Tokens};
+use crate::web::{ExplorerSessions, SESSION_PREFIX};
 
 /// How clients authenticate.
 pub(super) struct Auth {
     tokens: Tokens,
     required: bool,
+    explorer: Arc<ExplorerSessions>,
     #[cfg(feature = "oauth")]
     oauth: Option<super::oauth::Validator>,
 }
@@ -36,10 +39,11 @@ pub(super) enum Unknown {
 }
 
 impl Auth {
-    pub(super) fn new(tokens: Tokens, required: bool) -> Self {
+    pub(super) fn new(tokens: Tokens, required: bool, explorer: Arc<ExplorerSessions>) -> Self {
         Self {
             tokens,
             required,
+            explorer,
             #[cfg(feature = "oauth")]
             oauth: None,
         }
@@ -69,6 +73,12 @@ impl Auth {
         let Some(bearer) = bearer else {
             return Err(Unknown::Invalid("invalid Authorization header; send `Bearer TOKEN`".to_owned()));
         };
+        if bearer.starts_with(SESSION_PREFIX) {
+            let Some((scope, number)) = self.explorer.check(bearer) else {
+                return Err(Unknown::Invalid("the session has ended; run `quipu open` again".to_owned()));
+            };
+            return Ok(Identity { id: format!("explorer {number}"), token: Some(EXPLORER.into()), scope });
+        }
         #[cfg(feature = "oauth")]
         if let Some(oauth) = self.oauth.as_ref().filter(|_| super::oauth::looks_like_jwt(bearer)) {
             let (subject, scope) = oauth.check(bearer).await.map_err(Unknown::Invalid)?;

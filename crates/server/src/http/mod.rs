@@ -31,6 +31,7 @@ use crate::mcp::{self, McpServer};
 use crate::service::{Service, VaultService};
 use crate::shutdown;
 use crate::tokens::{TokenFile, Tokens};
+use crate::web::{self, Explorer, ExplorerSessions};
 
 use auth::Auth;
 use connections::Connections;
@@ -61,6 +62,8 @@ pub struct HttpSettings {
     pub max_connections: usize,
     /// Requests a second of one client.
     pub rate: Option<u32>,
+    /// Who may read through the explorer without a token of the vault.
+    pub explorer: Arc<ExplorerSessions>,
     #[cfg(feature = "oauth")]
     pub oauth: Option<OAuthSettings>,
 }
@@ -100,9 +103,16 @@ impl HttpSettings {
 }
 
 /// Serves until the process is asked to end. A client that keeps its connection open is not waited for.
-pub fn serve(vault: Arc<dyn VaultService>, root: &Path, settings: &HttpSettings) -> anyhow::Result<()> {
+///
+/// `on_listening` is told the address at which clients find it.
+pub fn serve(
+    vault: Arc<dyn VaultService>,
+    root: &Path,
+    settings: &HttpSettings,
+    on_listening: impl FnOnce(SocketAddr) + Send + 'static,
+) -> anyhow::Result<()> {
     let tokens = Tokens::new(TokenFile::of(root));
-    if let Some(why) = settings.why_tokens().filter(|_| !settings.has_oauth()) {
+    if let Some(why) = settings.why_tokens().filter(|_| !settings.has_oauth() && !settings.explorer.has_secret()) {
         tokens.ensure_some().with_context(|| format!("cannot listen at {} without tokens: {why}", settings.address))?;
     }
     if !settings.address.ip().is_loopback() && settings.tls.is_none() {
@@ -113,7 +123,9 @@ pub fn serve(vault: Arc<dyn VaultService>, root: &Path, settings: &HttpSettings)
     let outcome = front.block_on(async {
         let stop = shutdown::stop_signal()?;
         let (stopping, stopped) = watch::channel(false);
-        let listening = listen(Service::new(vault), tokens, settings.clone(), stopped);
+        let service = Service::new(vault);
+        let explorer = Explorer::new(service.clone(), root, settings.explorer.clone());
+        let listening = listen(service, explorer, tokens, settings.clone(), on_listening, stopped);
         let mut serving = runtime.spawn(listening);
         tokio::select! {
             served = &mut serving => return served?,
@@ -132,8 +144,10 @@ pub fn serve(vault: Arc<dyn VaultService>, root: &Path, settings: &HttpSettings)
 
 async fn listen(
     service: Arc<Service>,
+    explorer: Arc<Explorer>,
     tokens: Tokens,
     settings: HttpSettings,
+    on_listening: impl FnOnce(SocketAddr),
     stop: watch::Receiver<bool>,
 ) -> anyhow::Result<()> {
     raise_file_limit(settings.max_connections);
@@ -147,7 +161,7 @@ async fn listen(
     let connections = Connections::new(settings.max_connections, counters.clone(), is_short);
     // Programs of this machine could use it up anyway, and share one address.
     let rate = settings.rate.or((!address.ip().is_loopback()).then_some(RATE));
-    let auth = Auth::new(tokens, settings.needs_token());
+    let auth = Auth::new(tokens, settings.needs_token(), settings.explorer.clone());
     #[cfg(feature = "oauth")]
     let auth = auth.with_oauth(settings.oauth.as_ref().map(oauth::Validator::new).transpose()?);
     #[cfg(feature = "oauth")]
@@ -170,11 +184,14 @@ async fn listen(
     #[cfg(feature = "oauth")]
     let pages = oauth::with_metadata(pages, settings.oauth.as_ref());
     let router = mcp::http_routes(McpServer::new(service))
+        .merge(web::routes(explorer.clone()))
         .layer(from_fn_with_state(door.clone(), door::admit))
         .merge(pages)
+        .merge(web::pages(explorer))
         .layer(from_fn_with_state(door.clone(), door::enter));
     let url = HttpSettings { address: bound, ..settings.clone() }.url();
     tracing::info!(target: "quipu::listening", "listening at {url}");
+    on_listening(bound);
     tokio::select! {
         () = connections.serve(listener, tls, router, stop) => {}
         () = door::close_revoked_streams(&door) => {}
@@ -209,6 +226,7 @@ mod tests {
             tls: None,
             max_connections: 1,
             rate: None,
+            explorer: Arc::default(),
             #[cfg(feature = "oauth")]
             oauth: None,
         }

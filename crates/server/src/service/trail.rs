@@ -179,7 +179,7 @@ impl Trail {
     /// Adds the changes of memory that its log has and the trail has not, up to some number.
     pub fn remembered(&self, memory: &dyn MemoryStore) -> Result<(), MemoryFailure> {
         let head = memory.head()?;
-        let last = std::mem::replace(&mut self.0.lock().memory_head, Some(head));
+        let last = self.0.lock().memory_head.replace(head);
         // What was there before the process began is history.
         let Some(last) = last.filter(|last| *last < head) else { return Ok(()) };
         let mut entries = memory.log_before(ChangeNumber(head.0 + 1), LOGGED)?;

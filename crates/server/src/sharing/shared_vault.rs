@@ -238,10 +238,9 @@ impl VaultService for SharedVault {
     }
 
     fn report(&self) -> Result<Report, ToolError> {
-        let answer = self.shared.ask(
-            |engine| OwnerResponse::Report(Box::new(engine.report())),
-            |owner| owner.ask(&OwnerRequest::Report),
-        );
+        let answer = self
+            .shared
+            .ask(|engine| OwnerResponse::Report(Box::new(engine.report())), |owner| owner.ask(&OwnerRequest::Report));
         match answer {
             Ok(OwnerResponse::Report(report)) => *report,
             other => Err(failed(other)),
@@ -249,10 +248,9 @@ impl VaultService for SharedVault {
     }
 
     fn trail(&self, from: u64) -> Result<TrailPage, ToolError> {
-        let answer = self.shared.ask(
-            |engine| OwnerResponse::Trail(engine.trail(from)),
-            |owner| owner.ask(&OwnerRequest::Trail { from }),
-        );
+        let answer = self
+            .shared
+            .ask(|engine| OwnerResponse::Trail(engine.trail(from)), |owner| owner.ask(&OwnerRequest::Trail { from }));
         match answer {
             Ok(OwnerResponse::Trail(page)) => Ok(page),
             other => Err(failed(other)),

@@ -1,0 +1,138 @@
+//! A picture in one file: SVG, and the same inside a page that can be moved and zoomed.
+
+use std::fmt::Write;
+
+use quipu_layout::{Layout, Node, Point, layout};
+use quipu_tools::WholeGraph;
+
+use super::{edges, id, kind, name, xml};
+
+/// Eight hues that stay apart for colour-blind readers, and grey for the rest: those of the explorer.
+const HUES: [&str; 8] = ["#2b6cc4", "#d97f0a", "#0f9273", "#c2477f", "#7a5bd0", "#2aa1c9", "#b4492c", "#8a7d12"];
+const OTHER: &str = "#8e939c";
+
+/// Around the nodes, for labels.
+const MARGIN: f32 = 60.0;
+
+/// Labels in a picture; more would cover it.
+const LABELS: usize = 150;
+
+pub(crate) fn svg(graph: &WholeGraph, title: &str) -> String {
+    let (body, frame) = drawn(graph);
+    let [left, top, width, height] = frame;
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"{left:.0} {top:.0} {width:.0} {height:.0}\" \
+         font-family=\"system-ui, sans-serif\" font-size=\"11\">\n<title>{}</title>\n<rect x=\"{left:.0}\" y=\"{top:.0}\" \
+         width=\"{width:.0}\" height=\"{height:.0}\" fill=\"#fcfcfb\"/>\n{body}</svg>\n",
+        xml(title)
+    )
+}
+
+/// The script is part of the file: it is opened from a disk, where there is no server to load one from.
+pub(crate) fn html(graph: &WholeGraph, title: &str) -> String {
+    let title = xml(title);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+         content=\"width=device-width\">\n<title>{title}</title>\n<style>{STYLE}</style>\n<header><h1>{title}</h1><p>{} nodes, {} \
+         links</p></header>\n{}<script>{SCRIPT}</script>\n</html>\n",
+        graph.len(),
+        graph.edges.len() / 3,
+        svg(graph, "")
+    )
+}
+
+const STYLE: &str = "html,body{height:100%;margin:0;background:#fcfcfb;color:#1c1d1f;font:14px system-ui,sans-serif}\
+svg{position:fixed;inset:0;width:100%;height:100%;cursor:grab}header{position:fixed;left:24px;top:20px;z-index:1;pointer-events:none}\
+h1{font-size:20px;margin:0}p{margin:2px 0;color:#62656b;font-size:13px}circle:hover,rect.e:hover{stroke:#1c1d1f;stroke-width:2}";
+
+const SCRIPT: &str = "const s=document.querySelector('svg'),v=s.viewBox.baseVal;\
+s.addEventListener('wheel',e=>{e.preventDefault();const k=e.deltaY>0?1.15:1/1.15,b=s.getBoundingClientRect(),\
+x=v.x+v.width*(e.clientX-b.left)/b.width,y=v.y+v.height*(e.clientY-b.top)/b.height;\
+v.x=x-(x-v.x)*k;v.y=y-(y-v.y)*k;v.width*=k;v.height*=k},{passive:false});\
+s.addEventListener('pointermove',e=>{if(!e.buttons)return;const k=Math.max(v.width/s.clientWidth,v.height/s.clientHeight);\
+v.x-=e.movementX*k;v.y-=e.movementY*k})";
+
+fn drawn(graph: &WholeGraph) -> (String, [f32; 4]) {
+    let radii = radii(graph);
+    let Layout { positions, communities } = laid_out(graph, &radii);
+    let mut text = String::new();
+    text.push_str("<g stroke=\"#5c6472\" stroke-opacity=\"0.18\" stroke-width=\"0.7\">\n");
+    for (source, target, _) in edges(graph) {
+        let (a, b) = (positions[source], positions[target]);
+        let _ = writeln!(text, "<path d=\"M{:.0} {:.0}L{:.0} {:.0}\"/>", a.x, -a.y, b.x, -b.y);
+    }
+    text.push_str("</g>\n");
+    for node in 0..graph.len() {
+        let (Point { x, y }, r) = (positions[node], radii[node]);
+        let colour = HUES.get(communities[node] as usize).copied().unwrap_or(OTHER);
+        let about = format!("{} · {} · {}", name(graph, node), kind(graph, node), id(graph, node));
+        let about = xml(&about);
+        let _ = if node < graph.notes.id.len() {
+            writeln!(
+                text,
+                "<circle cx=\"{x:.0}\" cy=\"{:.0}\" r=\"{r:.1}\" fill=\"{colour}\"><title>{about}</title></circle>",
+                -y
+            )
+        } else {
+            let (left, top, side) = (x - r, -y - r, 2.0 * r);
+            writeln!(
+                text,
+                "<rect class=\"e\" x=\"{left:.0}\" y=\"{top:.0}\" width=\"{side:.1}\" height=\"{side:.1}\" \
+                 fill=\"{colour}\"><title>{about}</title></rect>"
+            )
+        };
+    }
+    write_labels(&mut text, graph, &positions, &radii);
+    (text, frame(&positions))
+}
+
+/// The largest nodes first, and no label over another.
+fn write_labels(text: &mut String, graph: &WholeGraph, positions: &[Point], radii: &[f32]) {
+    let mut order: Vec<usize> = (0..graph.len()).collect();
+    order.sort_by(|a, b| radii[*b].total_cmp(&radii[*a]).then(a.cmp(b)));
+    let mut taken: Vec<[f32; 4]> = Vec::new();
+    text.push_str("<g fill=\"#1c1d1f\" stroke=\"#fcfcfb\" stroke-width=\"3\" paint-order=\"stroke\">\n");
+    for node in order {
+        if taken.len() == LABELS {
+            break;
+        }
+        let shown: String = name(graph, node).chars().take(40).collect();
+        let (x, y) = (positions[node].x + radii[node] + 3.0, -positions[node].y);
+        let width = shown.chars().map(|c| if c.is_ascii() { 6.2 } else { 11.0 }).sum::<f32>();
+        let own = [x, y - 7.0, x + width, y + 7.0];
+        let overlaps =
+            |other: &[f32; 4]| own[0] < other[2] && own[2] > other[0] && own[1] < other[3] && own[3] > other[1];
+        if !taken.iter().any(overlaps) {
+            let _ = writeln!(text, "<text x=\"{x:.0}\" y=\"{:.0}\">{}</text>", y + 4.0, xml(&shown));
+            taken.push(own);
+        }
+    }
+    text.push_str("</g>\n");
+}
+
+fn radii(graph: &WholeGraph) -> Vec<f32> {
+    let most = graph.notes.rank.iter().copied().max().unwrap_or(1).max(1) as f32;
+    let notes = graph.notes.rank.iter().map(|rank| 2.5 + 9.0 * (*rank as f32 / most).sqrt());
+    notes.chain(graph.entities.id.iter().map(|_| 4.0)).collect()
+}
+
+fn laid_out(graph: &WholeGraph, radii: &[f32]) -> Layout {
+    let seed = |node: usize| {
+        let hash = blake3::hash(id(graph, node).as_bytes());
+        u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("a hash is longer"))
+    };
+    let group = |node: usize| graph.notes.folder.get(node).copied().unwrap_or(u32::MAX);
+    let node =
+        |(node, radius): (usize, &f32)| Node { seed: seed(node), radius: *radius, group: group(node), before: None };
+    let nodes: Vec<Node> = radii.iter().enumerate().map(node).collect();
+    let pairs: Vec<(u32, u32)> = graph.edges.chunks_exact(3).map(|edge| (edge[0], edge[1])).collect();
+    layout(&nodes, &pairs)
+}
+
+fn frame(positions: &[Point]) -> [f32; 4] {
+    let side =
+        |of: fn(&Point) -> f32, pick: fn(f32, f32) -> f32| positions.iter().map(of).reduce(pick).unwrap_or_default();
+    let (left, right) = (side(|p| p.x, f32::min), side(|p| p.x, f32::max));
+    let (top, bottom) = (side(|p| -p.y, f32::min), side(|p| -p.y, f32::max));
+    [left - MARGIN, top - MARGIN, right - left + 3.0 * MARGIN, bottom - top + 2.0 * MARGIN]
+}

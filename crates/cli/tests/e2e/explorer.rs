@@ -1,0 +1,77 @@
+//! The routes of the explorer, spoken to as a page does. How the page itself behaves is tested in a browser, in `tests/explorer`.
+
+use serde_json::{Value, json};
+
+use crate::client::vault;
+use crate::http::{Events, Post, Server};
+
+const VAULT: &str = "//- a.md\n[[b]]\n//- b.md\n";
+
+fn call(tool: &str, arguments: &Value) -> Post {
+    let post =
+        Post { line: format!("POST /api/call/{tool} HTTP/1.1"), headers: Vec::new(), body: arguments.to_string() };
+    post.with("Content-Type", "application/json")
+}
+
+#[test]
+fn data_needs_a_token_on_loopback_too_and_the_page_does_not() {
+    let server = Server::start(VAULT);
+    for path in ["/api/graph", "/api/status", "/api/events"] {
+        assert_eq!(Post::get(path).status(server.address), 401, "{path}");
+        assert_eq!(Post::get(path).bearer("qx_guess").status(server.address), 401, "{path}");
+    }
+    assert_eq!(call("get_node", &json!({"id": "a.md"})).status(server.address), 401);
+    let page = Post::get("/").send(server.address).unwrap();
+    assert_eq!(page.status, 200);
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self'"), "{policy}");
+    assert_eq!(page.header("set-cookie"), None);
+    assert_eq!(Post::get("/").with("Origin", "https://attacker.example").status(server.address), 403);
+    assert_eq!(Post::get("/").with("Host", "attacker.example").status(server.address), 403);
+}
+
+#[test]
+fn a_token_reads_what_tools_answer_and_writes_only_with_that_scope() {
+    let prepared = Server::prepare(vault(VAULT));
+    let (reading, writing) = (prepared.token("reader", "read"), prepared.token("writer", "write"));
+    let server = prepared.start(&[]);
+    let graph = Post::get("/api/graph").bearer(&reading).send(server.address).unwrap();
+    let etag = graph.header("etag").unwrap();
+    let drawn: Value = serde_json::from_str(&graph.body).unwrap();
+    assert_eq!((&drawn["notes"]["id"], &drawn["edges"]), (&json!(["a.md", "b.md"]), &json!([0, 1, 0])));
+    assert_eq!(drawn["x"].as_array().unwrap().len(), 2);
+    let again = Post::get("/api/graph").bearer(&reading).with("If-None-Match", &etag).send(server.address).unwrap();
+    assert_eq!(again.status, 304);
+    let status: Value =
+        serde_json::from_str(&Post::get("/api/status").bearer(&reading).send(server.address).unwrap().body).unwrap();
+    assert_eq!((&status["notes"], &status["links"], &status["scope"]), (&json!(2), &json!(1), &json!("read")));
+    let has = |tool: &str| status["tools"].as_array().unwrap().iter().any(|name| name == tool);
+    assert!(has("get_node") && !has("create_node"));
+    let answered = |post: Post| serde_json::from_str::<Value>(&post.send(server.address).unwrap().body).unwrap();
+    let node = answered(call("get_node", &json!({"id": "a.md"})).bearer(&reading));
+    assert_eq!(node["answer"]["id"], "a.md");
+    let new = json!({"id": "new.md", "content": "x", "tags": []});
+    assert_eq!(answered(call("create_node", &new).bearer(&reading))["error"]["code"], "FORBIDDEN");
+    assert_eq!(answered(call("create_node", &new).bearer(&writing))["answer"]["id"], "new.md");
+    assert_eq!(answered(call("get_node", &json!({})).bearer(&reading))["error"]["code"], "INVALID_PARAMS");
+    assert_eq!(answered(call("no_such_tool", &json!({})).bearer(&reading))["error"]["code"], "-32602");
+}
+
+#[test]
+fn the_stream_tells_of_calls_and_changes_as_they_happen() {
+    let prepared = Server::prepare(vault(VAULT));
+    let (admin, reading) = (prepared.token("admin", "admin"), prepared.token("reader", "read"));
+    let server = prepared.start(&[]);
+    let mut all = Events::open(&Post::get("/api/events").bearer(&admin), server.address);
+    let mut changes = Events::open(&Post::get("/api/events").bearer(&reading), server.address);
+    assert!(all.next().is_array(), "what was before comes first");
+    assert!(changes.next().is_array());
+    server.call("agent-x", "get_node", json!({"id": "a.md"}));
+    let read = all.next();
+    assert_eq!((&read["who"], &read["tool"], &read["text"]), (&json!("agent-x"), &json!("get_node"), &json!("a.md")));
+    server.call("agent-x", "create_entity", json!({"name": "Ada", "entity_type": "User"}));
+    let seen: Vec<Value> = (0..2).map(|_| changes.next()).collect();
+    let kinds: Vec<&Value> = seen.iter().map(|trace| &trace["kind"]).collect();
+    assert_eq!(kinds, ["call", "memory"], "a token for reading does not see what others read: {seen:?}");
+    assert_eq!(seen[1]["text"], "+ Ada (User)");
+}

@@ -1,0 +1,170 @@
+//! Positions, computed once for a graph and kept: in memory, and in `.quipu/index/` for the next start, so that a note is found where
+//! it was. The file is derived: one that is missing or damaged costs the time to lay the graph out again.
+
+use std::hash::{Hash, Hasher};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use quipu_layout::{Layout, Node, Point, layout};
+use quipu_own_folder::OwnFolder;
+use quipu_tools::WholeGraph;
+use rustc_hash::{FxHashMap, FxHasher};
+use rustix::fs::OFlags;
+
+use crate::own_files::own_folder;
+
+const FILE: &str = "layout";
+const DRAFT: &str = "layout.new";
+
+/// Says which format the rest has.
+const MAGIC: &[u8; 8] = b"QLAYOUT1";
+
+/// A row is the hash of an id and two coordinates.
+const ROW: usize = 16;
+
+/// More rows are not read: no vault has them.
+const MAX_ROWS: usize = 4_000_000;
+
+/// The layouts of one vault.
+pub(super) struct Layouts {
+    own_folder: PathBuf,
+    last: Mutex<Option<Known>>,
+}
+
+struct Known {
+    /// Of nodes and edges.
+    shape: u64,
+    layout: Arc<Layout>,
+    positions: FxHashMap<u64, Point>,
+}
+
+impl Layouts {
+    pub(super) fn of(vault: &Path) -> Self {
+        Self { own_folder: own_folder(vault), last: Mutex::default() }
+    }
+
+    /// The layout of a graph. Whoever asks while it is made waits for it.
+    pub(super) fn of_graph(&self, graph: &WholeGraph) -> Arc<Layout> {
+        let seeds = seeds(graph);
+        let shape = shape(&seeds, &graph.edges);
+        let mut last = self.last.lock();
+        if let Some(known) = last.as_ref().filter(|known| known.shape == shape) {
+            return known.layout.clone();
+        }
+        let before = match last.take() {
+            Some(known) => known.positions,
+            None => self.read().unwrap_or_default(),
+        };
+        let nodes = nodes(graph, &seeds, &before);
+        let edges: Vec<(u32, u32)> = graph.edges.chunks_exact(3).map(|edge| (edge[0], edge[1])).collect();
+        let made = Arc::new(layout(&nodes, &edges));
+        let positions: FxHashMap<u64, Point> = seeds.iter().copied().zip(made.positions.iter().copied()).collect();
+        if let Err(error) = self.write(&positions) {
+            tracing::debug!(%error, "the positions of the graph are not kept");
+        }
+        *last = Some(Known { shape, layout: made.clone(), positions });
+        made
+    }
+
+    fn read(&self) -> std::io::Result<FxHashMap<u64, Point>> {
+        let mut bytes = Vec::new();
+        let file = OwnFolder::open(&self.own_folder)?.folder("index")?.file(FILE, OFlags::RDONLY)?;
+        file.take((MAX_ROWS * ROW + MAGIC.len()) as u64).read_to_end(&mut bytes)?;
+        let rows = bytes.strip_prefix(MAGIC).unwrap_or_default();
+        let row = |row: &[u8]| {
+            let part = |from: usize| row[from..from + 4].try_into().expect("a row has sixteen bytes");
+            let seed = u64::from_le_bytes(row[..8].try_into().expect("a row has sixteen bytes"));
+            (seed, Point { x: f32::from_le_bytes(part(8)), y: f32::from_le_bytes(part(12)) })
+        };
+        Ok(rows.chunks_exact(ROW).map(row).filter(|(_, point)| point.x.is_finite() && point.y.is_finite()).collect())
+    }
+
+    /// Nothing is made where there is no index on disk.
+    fn write(&self, positions: &FxHashMap<u64, Point>) -> std::io::Result<()> {
+        let mut rows: Vec<(&u64, &Point)> = positions.iter().collect();
+        rows.sort_unstable_by_key(|(seed, _)| **seed);
+        let mut bytes = MAGIC.to_vec();
+        for (seed, point) in rows {
+            bytes.extend(seed.to_le_bytes());
+            bytes.extend(point.x.to_le_bytes());
+            bytes.extend(point.y.to_le_bytes());
+        }
+        let folder = OwnFolder::open(&self.own_folder)?.folder("index")?;
+        folder.file(DRAFT, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC)?.write_all(&bytes)?;
+        folder.rename(DRAFT, FILE)
+    }
+}
+
+/// A number for each node that only its id decides.
+fn seeds(graph: &WholeGraph) -> Vec<u64> {
+    let seed = |key: &[u8]| u64::from_le_bytes(blake3::hash(key).as_bytes()[..8].try_into().expect("a hash is longer"));
+    let notes = graph.notes.id.iter().map(|id| seed(id.as_bytes()));
+    notes.chain(graph.entities.id.iter().map(|id| seed(format!("entity:{id}").as_bytes()))).collect()
+}
+
+fn shape(seeds: &[u64], edges: &[u32]) -> u64 {
+    let mut hasher = FxHasher::default();
+    seeds.hash(&mut hasher);
+    edges.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn nodes(graph: &WholeGraph, seeds: &[u64], before: &FxHashMap<u64, Point>) -> Vec<Node> {
+    let most = graph.notes.rank.iter().copied().max().unwrap_or(1).max(1) as f32;
+    let notes = graph.notes.rank.iter().zip(&graph.notes.folder);
+    let notes = notes.map(|(rank, folder)| (2.0 + 8.0 * (*rank as f32 / most).sqrt(), *folder));
+    let entities = graph.entities.id.iter().map(|_| (4.0, u32::MAX));
+    let node = |((radius, group), seed): ((f32, u32), &u64)| Node {
+        seed: *seed,
+        radius,
+        group,
+        before: before.get(seed).copied(),
+    };
+    notes.chain(entities).zip(seeds).map(node).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph(notes: usize) -> WholeGraph {
+        let mut graph = WholeGraph::default();
+        for n in 0..notes {
+            graph.notes.id.push(format!("{n}.md"));
+            graph.notes.rank.push(1);
+            graph.notes.folder.push(0);
+            graph.edges.extend([n as u32, (n as u32 + 1) % notes as u32, 0]);
+        }
+        graph
+    }
+
+    #[test]
+    fn positions_outlive_the_server_and_a_damaged_file_is_replaced() {
+        let vault = tempfile::tempdir().unwrap();
+        let index = own_folder(vault.path()).join("index");
+        quipu_own_folder_made(&index);
+        let first = Layouts::of(vault.path()).of_graph(&graph(20));
+        let mut grown = graph(20);
+        grown.notes.id.push("new.md".into());
+        grown.notes.rank.push(1);
+        grown.notes.folder.push(0);
+        let second = Layouts::of(vault.path()).of_graph(&grown);
+        assert_eq!(second.positions[..20], first.positions[..], "another server found them");
+        for damage in [&b""[..], b"QLAYOUT1half a row", &[0xff; 100]] {
+            write(&index.join(FILE), damage);
+            assert_eq!(Layouts::of(vault.path()).of_graph(&graph(20)).positions.len(), 20);
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test's own files")]
+    fn write(path: &Path, bytes: &[u8]) {
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test's own files")]
+    fn quipu_own_folder_made(path: &Path) {
+        std::fs::create_dir_all(path).unwrap();
+    }
+}

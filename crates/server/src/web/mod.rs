@@ -1,0 +1,124 @@
+//! The explorer: the page for people, and the few routes it reads from. It is a client like any other: the same tools, through the
+//! same service and its checks. Beside them it asks for the whole graph, an overview and the trail of calls.
+//!
+//! The page itself is served to anybody and holds nothing of the vault. Data is given for a token only, also on loopback: a token of
+//! `quipu token`, or a session that the one-time secret of `quipu open` was exchanged for. There are no cookies, so another site
+//! that a browser has open can send nothing in the user's name.
+
+mod answers;
+mod assets;
+mod events;
+mod graph;
+mod layouts;
+mod sessions;
+mod status;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::{get, post};
+use http_body_util::{BodyExt, Limited};
+use parking_lot::Mutex;
+use quipu_core::Session;
+use rustc_hash::FxHashMap;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::service::{Caller, EXPLORER, Lease, Service};
+use answers::{Refusal, json_answer};
+use layouts::Layouts;
+pub use sessions::ExplorerSessions;
+pub(crate) use sessions::SESSION_PREFIX;
+
+/// Callers whose sessions are kept: what each was shown, by which writes are guarded.
+const MAX_SESSIONS: usize = 64;
+
+/// The longest body of a request for a session.
+const MAX_SECRET_BYTES: usize = 1024;
+
+/// What the routes share.
+pub(crate) struct Explorer {
+    service: Arc<Service>,
+    /// The folder's name, for the title.
+    vault: String,
+    sessions: Arc<ExplorerSessions>,
+    callers: Mutex<FxHashMap<Arc<str>, Arc<Session>>>,
+    layouts: Layouts,
+    started: Instant,
+}
+
+impl Explorer {
+    pub(crate) fn new(service: Arc<Service>, vault: &Path, sessions: Arc<ExplorerSessions>) -> Arc<Self> {
+        let name = vault.file_name().map_or_else(|| "vault".to_owned(), |name| name.to_string_lossy().into_owned());
+        Arc::new(Self {
+            service,
+            vault: name,
+            sessions,
+            callers: Mutex::default(),
+            layouts: Layouts::of(vault),
+            started: Instant::now(),
+        })
+    }
+
+    /// What a caller was shown so far.
+    fn session(&self, caller: &Caller) -> Arc<Session> {
+        let mut callers = self.callers.lock();
+        if callers.len() >= MAX_SESSIONS && !callers.contains_key(&caller.id) {
+            callers.clear();
+        }
+        callers.entry(caller.id.clone()).or_insert_with(|| Arc::new(Session::named(EXPLORER))).clone()
+    }
+}
+
+/// Routes that need no token: the page, and the exchange of a secret.
+pub(crate) fn pages(explorer: Arc<Explorer>) -> Router {
+    let mut router = Router::new().route("/api/session", post(open_session));
+    for asset in assets::all() {
+        router = router
+            .route(asset.path, get(move |request: Request| async move { assets::serve(asset, request.headers()) }));
+    }
+    router.with_state(explorer)
+}
+
+/// Routes that do. The front door has looked at the token, and put what its owner may do into the request.
+pub(crate) fn routes(explorer: Arc<Explorer>) -> Router {
+    Router::new()
+        .route("/api/call/{tool}", post(answers::call))
+        .route("/api/graph", get(graph::graph))
+        .route("/api/status", get(status::status))
+        .route("/api/events", get(events::events))
+        .with_state(explorer)
+}
+
+#[derive(Deserialize)]
+struct Secret {
+    secret: String,
+}
+
+/// Exchanges the secret of `quipu open`, once.
+async fn open_session(State(explorer): State<Arc<Explorer>>, body: Body) -> Result<Response, Refusal> {
+    let body = Limited::new(body, MAX_SECRET_BYTES).collect().await;
+    let body = body.map_err(|_| Refusal::wrong("the request body is incomplete or too long".to_owned()))?;
+    let Ok(Secret { secret }) = serde_json::from_slice(&body.to_bytes()) else {
+        return Err(Refusal::wrong("send {\"secret\": \"…\"}".to_owned()));
+    };
+    match explorer.sessions.exchange(&secret) {
+        Some(token) => json_answer(&json!({ "token": token })),
+        // Not an error status: the page tells it, and a browser's console stays empty.
+        None => json_answer(
+            &json!({ "error": { "message": "this link was used already or has expired; run `quipu open` again" } }),
+        ),
+    }
+}
+
+/// The caller of a request, if it came with a token, and what the request holds.
+fn caller_of(request: &Request) -> Result<(Caller, Lease), Refusal> {
+    let caller = request.extensions().get::<Caller>().filter(|caller| caller.token.is_some());
+    let lease = request.extensions().get::<Lease>().cloned().unwrap_or_default();
+    caller.cloned().map(|caller| (caller, lease)).ok_or_else(Refusal::no_token)
+}

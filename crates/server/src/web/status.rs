@@ -1,0 +1,56 @@
+//! `GET /api/status`: how much there is, whether all is well, and what the page may do.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use quipu_tools::Overview;
+use serde::Serialize;
+
+use super::answers::{Refusal, json_answer};
+use super::{Explorer, caller_of};
+use crate::own_files;
+use crate::service::{ClientCalls, ToolLatency};
+
+#[derive(Serialize)]
+struct Status<'e> {
+    vault: &'e str,
+    version: &'static str,
+    scope: &'static str,
+    tools: Vec<&'e str>,
+    indexed: bool,
+    #[serde(flatten)]
+    overview: Overview,
+    clients: Vec<ClientCalls>,
+    latency: Vec<ToolLatency>,
+    uptime_s: u64,
+    memory_mb: u64,
+}
+
+pub(super) async fn status(State(explorer): State<Arc<Explorer>>, request: Request) -> Result<Response, Refusal> {
+    let (caller, lease) = caller_of(&request)?;
+    let asked = explorer.work(&caller, lease, |explorer| explorer.service.vault().report(), |_| 0);
+    let told = asked.await??;
+    let offer = explorer.service.vault().offer();
+    let may = offer.tools().filter(|tool| caller.scope.allows(tool.access));
+    json_answer(&Status {
+        vault: &explorer.vault,
+        version: env!("CARGO_PKG_VERSION"),
+        scope: caller.scope.name(),
+        tools: may.map(|tool| tool.name).collect(),
+        indexed: told.indexed,
+        overview: told.overview,
+        clients: told.clients,
+        latency: told.latency,
+        uptime_s: explorer.started.elapsed().as_secs(),
+        memory_mb: resident_mb(),
+    })
+}
+
+/// Memory of this process, where the system tells it in a file; else 0.
+fn resident_mb() -> u64 {
+    let status = own_files::text("/proc/self/status".as_ref()).ok().flatten().unwrap_or_default();
+    let kilobytes =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.unwrap_or(0) / 1024
+}

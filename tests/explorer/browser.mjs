@@ -1,0 +1,315 @@
+// The explorer in headless Chromium: browser.mjs BINARY MODULES EXAMPLE_VAULT [REAL_VAULT]
+//
+// Every view in both themes and on a phone, by keyboard alone, live while an agent writes, with the server away and back, and against
+// notes that try to run script. Prints the totals alone on the last line.
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { agent, axeSource, check, connectedAgent, copied, example, finish, launch, open, page, quipu, real, started, stop, until } from "./session.mjs";
+
+const browser = await launch();
+
+const ATTACK = `"><img src=x onerror="window.pwned=1"><script>window.pwned=1</script>`;
+
+/** A vault whose every text tries to run script. */
+function poisoned(vault) {
+  const put = (path, text) => {
+    mkdirSync(dirname(join(vault, path)), { recursive: true });
+    writeFileSync(join(vault, path), text);
+  };
+  put(
+    "attack/markdown.md",
+    `---
+title: 'Title ${ATTACK}'
+tags: ['t<img/src=x/onerror=window.pwned=1>', 'plain']
+author: '${ATTACK}'
+"<img src=x onerror=window.pwned=1>": value
+---
+# Attack ${ATTACK}
+
+<script>window.pwned = 1</script>
+<img src="x" onerror="window.pwned = 1">
+<svg onload="window.pwned = 1"><script>window.pwned = 1</script></svg>
+<iframe src="javascript:window.parent.pwned = 1"></iframe>
+<iframe srcdoc="<script>parent.pwned = 1</script>"></iframe>
+<math><mtext><table><mglyph><style><img src=x onerror="window.pwned=1"></style></mglyph></table></mtext></math>
+<a href="javascript:window.pwned = 1">raw link</a>
+<form action="javascript:window.pwned = 1"><button>send</button></form>
+<details open ontoggle="window.pwned = 1"><summary>s</summary></details>
+<div style="position:fixed;inset:0;background:url(javascript:window.pwned=1)">cover</div>
+<link rel="stylesheet" href="https://attacker.example/x.css"><base href="https://attacker.example/">
+<meta http-equiv="refresh" content="0;url=https://attacker.example/">
+<input autofocus onfocus="window.pwned = 1">
+
+[click](javascript:window.pwned=1) [data](data:text/html,<script>window.pwned=1</script>) [vb](vbscript:x)
+![pic](javascript:window.pwned=1) ![remote](https://attacker.example/track.png)
+[[x|${ATTACK}]] [[javascript:window.pwned=1]] ![[${ATTACK}]] #tag<script>window.pwned=1</script>
+<javascript:window.pwned=1> [ref]
+
+[ref]: javascript:window.pwned=1
+
+$\\href{javascript:window.pwned=1}{x}$ $$\\html{<img src=x onerror=window.pwned=1>}$$
+
+\`\`\`js"><script>window.pwned=1</script>
+window.pwned
+\`\`\`
+
+| a | b |
+|:-:|--:|
+| <img src=x onerror=window.pwned=1> | 1 |
+
+> [!warning]<img src=x onerror=window.pwned=1> Title
+> text
+
+- [ ] <img src=x onerror=window.pwned=1>
+`,
+  );
+  put(`attack/<img src=x onerror=window.pwned=1>.md`, "Links to [[markdown]].\n");
+  put("attack/linking.md", `See [[markdown|${ATTACK}]] and [text ${ATTACK}](markdown.md).\n`);
+}
+
+const place = copied(example);
+poisoned(place.vault);
+const entity = agent(place, "create_entity", { name: `Entity ${ATTACK}`, entity_type: "T<img src=x onerror=window.pwned=1>", description: ATTACK });
+agent(place, "create_observation", { entity_id: entity.entity_id, text_content: `${ATTACK} [[markdown]] [[javascript:window.pwned=1]]` });
+const other = agent(place, "create_entity", { name: "Station clock", entity_type: "Concept", force: true });
+agent(place, "create_relation", { from_entity_id: other.entity_id, to_entity_id: entity.entity_id, relation_type: `r${ATTACK}` });
+
+const { base, secret, child } = await open(place, "--write");
+
+/* Who may read */
+{
+  const plain = await fetch(`${base}/api/graph`);
+  check("the graph is refused without a token, also on loopback", plain.status === 401, plain.status);
+  const guess = await fetch(`${base}/api/graph`, { headers: { authorization: "Bearer qx_guess" } });
+  check("a guessed session is refused", guess.status === 401, guess.status);
+  const foreign = await fetch(`${base}/api/session`, { method: "POST", headers: { origin: "https://attacker.example" }, body: JSON.stringify({ secret }) });
+  check("a page of another origin gets nothing", foreign.status === 403, foreign.status);
+  const home = await fetch(base);
+  const policy = home.headers.get("content-security-policy") ?? "";
+  check("the page has a strict policy and no cookie", /default-src 'none'/.test(policy) && !/unsafe/.test(policy) && !home.headers.get("set-cookie"), policy);
+  const text = await home.text();
+  check("the page has no inline script or style", !/<script>|<style|style=|onload=/.test(text), text);
+}
+
+const { context, page: tab, faults } = await page(browser, { reducedMotion: "reduce" });
+let bytes = 0;
+tab.on("response", async (response) => {
+  bytes += Number((await response.allHeaders())["content-length"] ?? 0);
+});
+await tab.goto(`${base}/#k=${secret}`);
+await tab.waitForSelector(".frame");
+check("the first load is at most 250 KB", bytes > 0 && bytes <= 250_000, bytes);
+check("the secret is gone from the address", !tab.url().includes(secret), tab.url());
+{
+  const again = await (await fetch(`${base}/api/session`, { method: "POST", body: JSON.stringify({ secret }) })).json();
+  check("the secret works once", !again.token && again.error.message.includes("used"), again);
+}
+
+const token = await tab.evaluate(() => sessionStorage.getItem("quipu.session"));
+const api = async (path, body) => {
+  const headers = { authorization: `Bearer ${token}` };
+  const response = await fetch(base + path, body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers });
+  return response.json();
+};
+
+/** Every node and edge of the picture is one that the tools answer, and the other way round. */
+async function isTrue(name, ask) {
+  const graph = await ask("/api/graph");
+  const { answer } = await ask("/api/call/ubp_get_graph", { max_nodes: 100_000 });
+  const paths = new Map(answer.nodes.map((node) => [node.id, node.filepath]));
+  const told = new Set(answer.edges.map((edge) => `${paths.get(edge.source)}\n${paths.get(edge.target)}\n${edge.type}`));
+  const drawn = new Set();
+  const notes = graph.notes.id.length;
+  for (let at = 0; at < graph.edges.length; at += 3) {
+    const [source, target, type] = graph.edges.slice(at, at + 3);
+    if (source < notes && target < notes) drawn.add(`${graph.notes.id[source]}\n${graph.notes.id[target]}\n${graph.link_types[type]}`);
+  }
+  const same = (a, b) => a.size === b.size && [...a].every((item) => b.has(item));
+  check(`${name}: the notes are those of the tools`, same(new Set(graph.notes.id), new Set(paths.values())), notes);
+  check(`${name}: the links are those of the tools`, same(drawn, told), [drawn.size, told.size]);
+  const { answer: entities } = await ask("/api/call/list_entities", { per_page: 100 });
+  check(`${name}: the entities are those of the tools`, entities.pagination.total_entities === graph.entities.id.length, entities.pagination);
+  check(`${name}: every node has a position`, graph.x.length === notes + graph.entities.id.length && graph.x.concat(graph.y).every(Number.isFinite));
+}
+await isTrue("example vault", api);
+
+/* Each view: both themes, two widths; axe, console and policy. */
+const VIEWS = {
+  home: "#/",
+  graph: "#/graph",
+  search: "#/search/how%20is%20the%20thermometer%20calibrated",
+  note: "#/note/station/Ridge%20End.md",
+  "attacking note": "#/note/attack/markdown.md",
+  "note with an attacking name": "#/note/attack/%3Cimg%20src%3Dx%20onerror%3Dwindow.pwned%3D1%3E.md",
+  "missing note": "#/note/not/there.md",
+  memory: "#/memory",
+  entity: `#/memory/${entity.entity_id}`,
+  duplicates: "#/memory/duplicates",
+  changes: "#/changes",
+  health: "#/health",
+};
+const axe = readFileSync(axeSource, "utf8");
+for (const [theme, width] of [["light", 1280], ["dark", 1280], ["light", 390], ["dark", 390]]) {
+  await tab.emulateMedia({ colorScheme: theme });
+  await tab.setViewportSize({ width, height: 800 });
+  for (const [view, address] of Object.entries(VIEWS)) {
+    // Text that attacks looks the same in every theme and width.
+    if (/attack/.test(view) && (theme === "dark" || width === 390)) continue;
+    await tab.evaluate((to) => (location.hash = to), address);
+    if (view === "graph") await tab.waitForSelector("[data-drawn]");
+    const isLoaded = await until(() => tab.evaluate(() => !document.querySelector("main .skeleton, main [aria-busy=true]")));
+    check(`${view}, ${theme}, ${width}: it is loaded`, isLoaded);
+    const heading = await until(() => tab.evaluate(() => document.querySelector("main h1, main h2")?.textContent));
+    check(`${view}, ${theme}, ${width}: it is there`, heading !== false, heading);
+    const wide = await tab.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    check(`${view}, ${theme}, ${width}: nothing is cut at the right`, wide <= 0, wide);
+    // Evaluated by the debugger, which the page's policy does not bind.
+    await tab.evaluate(axe);
+    const { violations } = await tab.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+    const serious = violations.filter((found) => ["serious", "critical"].includes(found.impact));
+    check(`${view}, ${theme}, ${width}: axe finds nothing serious`, !serious.length, serious.map((found) => [found.id, found.nodes.map((node) => node.html.slice(0, 160)).slice(0, 3)]));
+  }
+}
+await tab.emulateMedia({ colorScheme: "light" });
+await tab.setViewportSize({ width: 1280, height: 800 });
+for (const summary of await tab.$$("details summary")) await summary.click();
+check("nothing ran", !(await tab.evaluate(() => window.pwned)));
+check("nothing was even tried: no violation of the policy", !(await tab.evaluate(() => window.violations)).length, await tab.evaluate(() => window.violations));
+await tab.evaluate(() => (location.hash = "#/note/attack/markdown.md"));
+await tab.waitForSelector(".prose table");
+const links = await tab.$$eval(".prose a[href]", (found) => found.map((link) => link.getAttribute("href")));
+check("no link leads to script", links.every((href) => /^(https?:|mailto:|#\/)/.test(href)), links);
+check("no picture, frame, form or style is in the note", (await tab.$$(".prose :is(img, iframe, form, input, style, script, svg, base, meta, link, [style])")).length === 0);
+
+/* Keyboard alone */
+await tab.evaluate(() => (location.hash = "#/"));
+await tab.waitForSelector(".view.home .rows a");
+await tab.keyboard.press("g");
+await tab.keyboard.press("m");
+check("g m opens memory", await until(() => tab.evaluate(() => location.hash === "#/memory")));
+await tab.keyboard.press("Control+k");
+await tab.waitForSelector("dialog.menu[open] input:focus");
+await tab.keyboard.type("calib");
+await until(() => tab.$eval('[role=option][aria-selected=true] .name', (name) => /calib/i.test(name.textContent)));
+await tab.keyboard.press("Enter");
+check("the command menu jumps to a note", await until(() => tab.evaluate(() => /Calibrating/.test(decodeURIComponent(location.hash)))), tab.url());
+await tab.keyboard.press("/");
+await tab.waitForSelector(".search-box input:focus");
+await tab.keyboard.type("rain gauge");
+await tab.waitForSelector('.result[aria-current="true"]');
+await tab.keyboard.press("ArrowDown");
+await tab.keyboard.press("ArrowUp");
+const first = await tab.$eval('.result[aria-current="true"] .name', (name) => name.textContent);
+await tab.keyboard.press("Enter");
+check("search results are walked and opened by keys", await until(() => tab.evaluate(() => location.hash.startsWith("#/note/"))), first);
+await tab.keyboard.press("?");
+check("? shows the keys", await until(() => tab.$("dialog.help[open]")));
+await tab.keyboard.press("Escape");
+check("Escape closes them", await until(async () => !(await tab.$("dialog.help[open]"))));
+await tab.keyboard.press("g");
+await tab.keyboard.press("h");
+await tab.waitForSelector('.view.home .panel:first-child .rows a[href^="#/note/"]');
+await tab.keyboard.press("j");
+await tab.keyboard.press("Enter");
+check("j and Enter open the first row", await until(() => tab.evaluate(() => location.hash.startsWith("#/note/"))));
+await tab.keyboard.press("g");
+await tab.keyboard.press("g");
+await tab.waitForSelector("[data-drawn]");
+await tab.focus(".canvas");
+await tab.keyboard.press("n");
+check("n selects the most central node and shows it", await until(() => tab.$(".inspector h2")));
+await tab.goBack();
+check("back leads to the note again", await until(() => tab.evaluate(() => location.hash.startsWith("#/note/"))));
+const before = tab.url();
+await tab.reload();
+await tab.waitForSelector(".view.note article h1");
+check("a reload stays where it was", tab.url() === before, tab.url());
+
+/* Live */
+await tab.evaluate(() => (location.hash = "#/memory"));
+await tab.waitForSelector(".entities li");
+agent(place, "create_entity", { name: "Written while you watch", entity_type: "Event" });
+check("a new entity appears without a reload", await until(() => tab.evaluate(() => document.querySelector(".entities")?.textContent.includes("Written while you watch"))));
+await tab.evaluate(() => (location.hash = "#/note/station/Power.md"));
+await tab.waitForSelector(".prose");
+const power = join(place.vault, "station/Power.md");
+writeFileSync(power, `${readFileSync(power, "utf8")}\nA line from another program.\n`);
+check("a note that another program changes is shown as it is now", await until(() => tab.evaluate(() => document.querySelector(".prose")?.textContent.includes("A line from another program."))));
+await tab.evaluate(() => (location.hash = "#/changes"));
+await connectedAgent(place, "test-agent", "create_node", { id: "live.md", content: "See [[Power]].", tags: [] });
+const isInFeed = () =>
+  tab.evaluate(() => [...document.querySelectorAll(".feed .line")].some((line) => /test-agent.*create_node/.test(line.textContent)));
+check("the call of an agent of another process is in the feed", await until(isInFeed));
+check("the graph has the new note", await until(async () => (await api("/api/graph")).notes.id.includes("live.md")));
+
+/* Edit with the guard */
+await tab.evaluate(() => (location.hash = "#/note/live.md"));
+await tab.waitForSelector(".prose");
+await tab.click("text=Edit");
+await tab.fill(".editor textarea", "Edited in the page. See [[Power]].");
+await tab.click(".editor .primary");
+check("an edit is on disk", await until(async () => readFileSync(join(place.vault, "live.md"), "utf8").includes("Edited in the page.")));
+
+check("the console is empty", !faults.length, faults);
+await context.close();
+await stop(child);
+
+/* A page that may only read */
+{
+  const reading = await open(place);
+  const session = await (await fetch(`${reading.base}/api/session`, { method: "POST", body: JSON.stringify({ secret: reading.secret }) })).json();
+  const headers = { authorization: `Bearer ${session.token}` };
+  const write = await (await fetch(`${reading.base}/api/call/create_node`, { method: "POST", headers, body: JSON.stringify({ id: "no.md", content: "x", tags: [] }) })).json();
+  check("without --write nothing is written", /read-only/.test(write.error?.message), write);
+  await stop(reading.child);
+}
+
+/* The server goes away and comes back; a token outlives it. */
+{
+  const words = quipu(place, "token", "new", "--name", "explorer-test", "--scope", "read");
+  const text = words.split(/\s+/).find((word) => word.length > 20) ?? words;
+  const port = 20_000 + (process.pid % 20_000);
+  const serve = () => started(place, ["serve", place.vault, "--http", `127.0.0.1:${port}`], /listening at/);
+  const { child: firstServer } = await serve();
+  const { context: other, page: tab, faults: seen } = await page(browser);
+  await tab.goto(`http://127.0.0.1:${port}/`);
+  await tab.fill("input[type=password]", text);
+  await tab.keyboard.press("Enter");
+  await tab.waitForSelector(".view.home .rows a");
+  check("a token opens the explorer of a server", true);
+  check("the console is empty with a token", !seen.length, seen);
+  await stop(firstServer);
+  check("a server that went away is told of", await until(() => tab.$(".banner")));
+  check("what was shown stays", await tab.evaluate(() => document.querySelectorAll(".rows a").length > 3));
+  writeFileSync(join(place.vault, "while-away.md"), "# Written while it was away\n");
+  const { child: second } = await serve();
+  check("it comes back by itself", await until(async () => !(await tab.$(".banner")), 30_000));
+  check("and shows what changed meanwhile", await until(() => tab.evaluate(() => document.body.textContent.includes("While Away"))));
+  await other.close();
+  await stop(second);
+}
+
+/* A real vault */
+if (real) {
+  const garden = copied(real);
+  const { base, secret, child } = await open(garden);
+  const { page: tab, context, faults } = await page(browser);
+  await tab.goto(`${base}/#k=${secret}`);
+  await tab.waitForSelector(".view.home .rows a", { timeout: 120_000 });
+  const token = await tab.evaluate(() => sessionStorage.getItem("quipu.session"));
+  const headers = { authorization: `Bearer ${token}` };
+  const ask = async (path, body) => (await fetch(base + path, body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers })).json();
+  await until(async () => (await ask("/api/status")).indexed, 120_000);
+  await isTrue("real vault", ask);
+  for (const address of ["#/graph", "#/search/note", "#/changes", "#/health", "#/memory"]) {
+    await tab.evaluate((to) => (location.hash = to), address);
+    if (address === "#/graph") await tab.waitForSelector("[data-drawn]", { timeout: 60_000 });
+    check(`real vault, ${address}: it is there`, await until(() => tab.evaluate(() => !!document.querySelector("main h1, main h2"))));
+  }
+  check("real vault: the console is empty", !faults.length, faults);
+  await context.close();
+  await stop(child);
+}
+
+await browser.close();
+finish();

@@ -1,0 +1,139 @@
+// What the scripts here share: a server over a copied vault, a browser, and a tally.
+import { spawn, spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export const [binary, modules, example, real] = process.argv.slice(2);
+const require = createRequire(`${modules}/`);
+const { chromium } = require("playwright-core");
+export const axeSource = require.resolve("axe-core/axe.min.js");
+
+let passed = 0;
+let failed = 0;
+export function check(name, held, seen) {
+  held ? (passed += 1) : (failed += 1);
+  console.log(held ? `ok  ${name}` : `FAILED  ${name}: ${JSON.stringify(seen)?.slice(0, 2000)}`);
+}
+export function finish() {
+  console.log(`${passed} passed, ${failed} failed`);
+  process.exitCode = failed ? 1 : 0;
+}
+
+const folders = [];
+const children = new Set();
+process.on("exit", () => {
+  for (const child of children) child.kill("SIGKILL");
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+export function temporary() {
+  const folder = mkdtempSync(join(tmpdir(), "quipu-explorer-"));
+  folders.push(folder);
+  return folder;
+}
+
+/** A vault of its own, and a user folder that no other test sees. */
+export function copied(vault) {
+  const folder = temporary();
+  if (vault) cpSync(vault, join(folder, "vault"), { recursive: true, filter: (path) => !path.includes("/.quipu") });
+  return { vault: join(folder, "vault"), state: join(folder, "state") };
+}
+
+const environment = (place) => ({ ...process.env, XDG_STATE_HOME: place.state });
+
+/** Runs a command to its end. */
+export function quipu(place, ...words) {
+  const done = spawnSync(binary, ["--vault", place.vault, ...words], { env: environment(place), encoding: "utf8" });
+  if (done.status !== 0) throw new Error(`quipu ${words.join(" ")}: ${done.stderr}`);
+  return done.stdout.trim();
+}
+/** Calls a tool as another process does. */
+export const agent = (place, tool, args) => JSON.parse(quipu(place, "call", tool, JSON.stringify(args)));
+
+/** Calls a tool as an agent does: a client that starts the server and speaks to it over standard input. */
+export async function connectedAgent(place, name, tool, args) {
+  const child = spawn(binary, ["serve", place.vault], { env: environment(place), stdio: ["pipe", "pipe", "ignore"] });
+  children.add(child);
+  const send = (message) => child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  let text = "";
+  child.stdout.on("data", (bytes) => (text += bytes));
+  const clientInfo = { name, version: "1" };
+  send({ id: 1, method: "initialize", params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo } });
+  send({ method: "notifications/initialized" });
+  send({ id: 2, method: "tools/call", params: { name: tool, arguments: args } });
+  await until(async () => text.split("\n").some((line) => line.includes('"id":2')));
+  child.stdin.end();
+  await new Promise((resolve) => child.once("exit", resolve));
+  children.delete(child);
+}
+
+/** Starts a command and waits for the first line that matches, on either stream. */
+export function started(place, words, pattern) {
+  const child = spawn(binary, words, { env: environment(place), stdio: ["ignore", "pipe", "pipe"] });
+  children.add(child);
+  let text = "";
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`no line like ${pattern} in\n${text}`)), 60_000);
+    const read = (bytes) => {
+      text += bytes;
+      const match = pattern.exec(text);
+      if (match) {
+        clearTimeout(timer);
+        resolve({ child, match });
+      }
+    };
+    child.stdout.on("data", read);
+    child.stderr.on("data", read);
+    child.on("exit", () => reject(new Error(`it ended:\n${text}`)));
+  });
+}
+
+export const open = async (place, ...options) => {
+  const { child, match } = await started(place, ["open", place.vault, "--no-browser", ...options], /(http:\/\/\S+)\/#k=(\w+)/);
+  return { child, base: match[1], secret: match[2] };
+};
+
+export async function stop(child) {
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGTERM");
+  await ended;
+  children.delete(child);
+}
+
+export const launch = () =>
+  chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    // Without a graphics card the picture is drawn by the processor.
+    args: ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"],
+  });
+
+/** A page that keeps what goes wrong on it. */
+export async function page(browser, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const opened = await context.newPage();
+  const faults = [];
+  opened.on("console", (message) => ["error", "warning"].includes(message.type()) && faults.push(message.text()));
+  opened.on("pageerror", (error) => faults.push(String(error)));
+  opened.on("dialog", (dialog) => {
+    faults.push(`dialog ${dialog.message()}`);
+    dialog.dismiss();
+  });
+  await opened.addInitScript(() => {
+    window.violations = [];
+    document.addEventListener("securitypolicyviolation", (event) => window.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`));
+  });
+  return { context, page: opened, faults };
+}
+
+/** Waits until something is so. */
+export async function until(what, timeout = 20_000) {
+  const end = Date.now() + timeout;
+  for (;;) {
+    const seen = await what().catch(() => false);
+    if (seen) return seen;
+    if (Date.now() > end) return false;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}

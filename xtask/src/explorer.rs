@@ -1,0 +1,136 @@
+//! `cargo xtask explorer`: the web page for people. Its built files must match their sources, and it must work in a browser: Debian's
+//! Chromium, without a window, driven by Playwright; axe checks accessibility.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, ensure};
+
+use crate::shell::{self, Profile, command};
+use crate::steps::{ONE, Steps, Tally};
+use crate::{data, peers};
+
+/// A real vault of a few hundred notes in two languages.
+const REAL_VAULT: &str = "vault-obsidian-help-en-ja";
+
+pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    let binary = shell::build_binary(Profile::Dev)?;
+    let mut all = Steps::default();
+    all.step("peers: installing", |_| peers::install_node());
+    steps(&mut all, &binary, data::unpacked()?.as_deref());
+    Ok(all.finish())
+}
+
+/// The steps, for `cargo xtask test` too. Node is in place by then.
+pub(crate) fn steps(steps: &mut Steps, binary: &Path, real_data: Option<&Path>) {
+    steps.step("explorer: built files", built_files);
+    steps.step("explorer: browser", |tally| browser(binary, real_data, tally));
+}
+
+/// `--build`: writes `web/dist`.
+pub(crate) fn build() -> anyhow::Result<()> {
+    peers::install_node()?;
+    let made = made_from_sources()?;
+    let dist = shell::root().join("web/dist");
+    fs::remove_dir_all(&dist)?;
+    shell::run(command("cp", &["-r"]).arg(made).arg(dist))
+}
+
+/// `--measure`: prints a table.
+pub(crate) fn measure() -> anyhow::Result<()> {
+    peers::install_node()?;
+    let binary = shell::build_binary(Profile::Release)?;
+    shell::run(script("measure.mjs").arg(binary).arg(peers::place("node")))
+}
+
+/// Builds the files anew and compares. Compressed files are compared by what is in them: they differ between versions of zlib.
+fn built_files(tally: &mut Tally) -> anyhow::Result<()> {
+    let made = match made_from_sources() {
+        Ok(made) => made,
+        Err(error) => {
+            println!("skipped: the packages of web/package-lock.json cannot be installed here: {error:#}");
+            return Ok(());
+        }
+    };
+    let dist = shell::root().join("web/dist");
+    let (built, committed) = (files(&made)?, files(&dist)?);
+    ensure!(built == committed, "web/dist has other files than its sources give; run `cargo xtask explorer --build`");
+    for file in &built {
+        let same = match file.extension().is_some_and(|extension| extension == "gz") {
+            true => unpacked(&made.join(file))? == unpacked(&dist.join(file))?,
+            false => fs::read(made.join(file))? == fs::read(dist.join(file))?,
+        };
+        ensure!(same, "web/dist/{} does not match its sources; run `cargo xtask explorer --build`", file.display());
+        tally.passed += 1;
+    }
+    Ok(())
+}
+
+/// The folder of files built from a copy of the sources: the checkout gets no `node_modules`.
+fn made_from_sources() -> anyhow::Result<PathBuf> {
+    let place = shell::target().join("explorer");
+    let web = place.join("web");
+    fs::create_dir_all(&web)?;
+    let sources = shell::root().join("web");
+    let packages = fs::read_to_string(sources.join("package-lock.json"))?;
+    let is_installed = fs::read_to_string(place.join("stamp")).is_ok_and(|installed| installed == packages);
+    for name in ["src", "package.json", "package-lock.json", "build.mjs", "tsconfig.json"] {
+        let copy = web.join(name);
+        if copy.is_dir() {
+            fs::remove_dir_all(&copy)?;
+        }
+        shell::run(command("cp", &["-r"]).arg(sources.join(name)).arg(&copy))?;
+    }
+    if !is_installed {
+        let npm = ["ci", "--no-audit", "--no-fund", "--loglevel=error"];
+        shell::run(command("npm", &npm).current_dir(&web)).context("npm ci failed")?;
+        fs::write(place.join("stamp"), packages)?;
+    }
+    let node = |arguments: &[&str]| shell::run(peers::node().args(arguments).current_dir(&web));
+    node(&["node_modules/typescript/bin/tsc", "--noEmit"])?;
+    node(&["build.mjs"])?;
+    Ok(web.join("dist"))
+}
+
+fn browser(binary: &Path, real_data: Option<&Path>, tally: &mut Tally) -> anyhow::Result<()> {
+    peers::system_package("chromium", &["chromium"])?;
+    *tally = Tally { passed: 0, ..ONE };
+    let mut browser = script("browser.mjs");
+    browser.arg(binary).arg(peers::place("node")).arg(shell::root().join("examples/vault"));
+    match real_data {
+        Some(folder) => drop(browser.arg(folder.join(REAL_VAULT).join(REAL_VAULT))),
+        None => println!("skipped: the real vault; there is no ../shared/data"),
+    }
+    shell::run_watched(&mut browser, |line| tally.read(line))
+}
+
+fn script(name: &str) -> std::process::Command {
+    let mut script = peers::node();
+    script.arg(shell::root().join("tests/explorer").join(name));
+    script
+}
+
+/// Every file below a folder, from there, sorted.
+fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.push(path.strip_prefix(folder)?.to_owned());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn unpacked(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let unpacked = command("gzip", &["-dc"]).arg(file).output()?;
+    ensure!(unpacked.status.success(), "{} is not gzip", file.display());
+    Ok(unpacked.stdout)
+}
