@@ -188,7 +188,7 @@ fn a_token_for_reading() {
     let refused = Post::call("create_node", &create("b.md")).bearer(&read).send(server.address).unwrap();
     assert_eq!(refused.status, 403);
     assert!(refused.header("www-authenticate").unwrap().contains("error=\"insufficient_scope\", scope=\"write\""));
-    // What the door does not read the engine does: two names for a tool in one message.
+    // What the HTTP checks do not read the engine does: two names for a tool in one message.
     let twice = create("b.md").to_string().replacen("\"name\"", "\"name\":\"get_node\",\"name\"", 1);
     let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{twice}}}"#);
     let post = Post { body: message, ..Post::call("create_node", &create("b.md")) }.bearer(&read);

@@ -1,16 +1,16 @@
-//! Many clients over HTTP, at `/mcp`. On loopback anybody on this machine may come in, unless told otherwise; where other
-//! machines can come from, by address, by a name or through a proxy, nobody may without a token.
+//! The HTTP server: MCP at `/mcp`, and the explorer. On loopback every program of this machine may connect, unless tokens are
+//! required; a server that other machines can reach, by address, by name or through a proxy, requires tokens.
 
 mod auth;
 mod connection_table;
 mod connections;
 mod counters;
-mod door;
 mod hosts;
 mod limits;
 mod line_ends;
 #[cfg(feature = "oauth")]
 mod oauth;
+mod request_guard;
 mod stream;
 mod tls;
 
@@ -36,40 +36,40 @@ use crate::web::{self, Explorer, ExplorerSessions};
 use auth::Auth;
 use connections::Connections;
 use counters::Counters;
-use door::Door;
 use hosts::Hosts;
 use limits::HttpClients;
 #[cfg(feature = "oauth")]
 pub use oauth::{KeySource, OAuthSettings};
+use request_guard::RequestGuard;
 use tls::Tls;
 
-/// How long answers may still take once the server is told to stop.
+/// How long requests in progress may continue after the server is asked to stop.
 const STOP_GRACE: Duration = Duration::from_millis(800);
 
-/// Requests a second of one client, from other machines.
+/// Default requests per second of one client, on a server that other machines can reach.
 const RATE: u32 = 100;
 
-/// How the server is reached, and by whom.
+/// How clients reach the server, and which may.
 #[derive(Debug, Clone)]
 pub struct HttpSettings {
     pub address: SocketAddr,
-    /// Also where only programs of this machine come from.
+    /// Require tokens also where only this machine can connect.
     pub require_token: bool,
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
-    /// Certificates and their key.
+    /// Certificate and key files.
     pub tls: Option<(PathBuf, PathBuf)>,
     pub max_connections: usize,
-    /// Requests a second of one client.
+    /// Requests per second of one client.
     pub rate: Option<u32>,
-    /// Who may read through the explorer without a token of the vault.
+    /// The explorer's sessions, which need no token of the vault.
     pub explorer: Arc<ExplorerSessions>,
     #[cfg(feature = "oauth")]
     pub oauth: Option<OAuthSettings>,
 }
 
 impl HttpSettings {
-    /// Where clients find it.
+    /// The URL for clients.
     pub fn url(&self) -> String {
         format!("{}://{}/mcp", if self.tls.is_some() { "https" } else { "http" }, self.address)
     }
@@ -78,8 +78,8 @@ impl HttpSettings {
         self.why_tokens().is_some()
     }
 
-    /// Why nobody may come in without a token. A proxy in front of loopback shows in no address: all that it passes on comes
-    /// from this machine. It shows in the name by which its clients come, and in who gives out their tokens.
+    /// Why tokens are required, if they are. A proxy in front of loopback is not visible in addresses: its requests come from
+    /// this machine. It is visible in `--allowed-host` and in the configured identity provider.
     fn why_tokens(&self) -> Option<&'static str> {
         if self.require_token {
             Some("--require-token is set")
@@ -102,9 +102,9 @@ impl HttpSettings {
     }
 }
 
-/// Serves until the process is asked to end. A client that keeps its connection open is not waited for.
+/// Serves until the process is asked to stop; does not wait for clients that keep their connection open.
 ///
-/// `on_listening` is told the address at which clients find it.
+/// `on_listening` gets the URL for clients.
 pub fn serve(
     vault: Arc<dyn VaultService>,
     root: &Path,
@@ -137,7 +137,7 @@ pub fn serve(
             Ok(Ok(()))
         })?
     });
-    // Not waited for: a call that still runs has nobody left to answer.
+    // Without waiting: a call that still runs has no client to answer.
     runtime.shutdown_background();
     outcome
 }
@@ -159,7 +159,7 @@ async fn listen(
     let waited_for = service.clone();
     let is_short = Arc::new(move || waited_for.is_short_of_room());
     let connections = Connections::new(settings.max_connections, counters.clone(), is_short);
-    // Programs of this machine could use it up anyway, and share one address.
+    // No rate limit on loopback: all programs of this machine share one address.
     let rate = settings.rate.or((!address.ip().is_loopback()).then_some(RATE));
     let auth = Auth::new(tokens, settings.needs_token(), settings.explorer.clone());
     #[cfg(feature = "oauth")]
@@ -168,7 +168,7 @@ async fn listen(
     let resource_metadata = settings.oauth.as_ref().map(OAuthSettings::metadata_url);
     #[cfg(not(feature = "oauth"))]
     let resource_metadata = None;
-    let door = Arc::new(Door {
+    let guard = Arc::new(RequestGuard {
         hosts: Hosts::new(bound, tls.is_some(), &settings.allowed_hosts, &settings.allowed_origins)?,
         auth,
         clients: HttpClients::new(service.clone(), rate),
@@ -178,28 +178,28 @@ async fn listen(
         resource_metadata,
     });
     let pages: Router = Router::new()
-        .route("/metrics", get(door::metrics))
-        .route("/healthz", get(door::health))
-        .with_state(door.clone());
+        .route("/metrics", get(request_guard::metrics))
+        .route("/healthz", get(request_guard::health))
+        .with_state(guard.clone());
     #[cfg(feature = "oauth")]
     let pages = oauth::with_metadata(pages, settings.oauth.as_ref());
     let router = mcp::http_routes(McpServer::new(service))
         .merge(web::routes(explorer.clone()))
-        .layer(from_fn_with_state(door.clone(), door::admit))
+        .layer(from_fn_with_state(guard.clone(), request_guard::admit))
         .merge(pages)
         .merge(web::pages(explorer))
-        .layer(from_fn_with_state(door.clone(), door::enter));
+        .layer(from_fn_with_state(guard.clone(), request_guard::enter));
     let url = HttpSettings { address: bound, ..settings.clone() }.url();
     tracing::info!(target: "quipu::listening", "listening at {url}");
     on_listening(bound);
     tokio::select! {
         () = connections.serve(listener, tls, router, stop) => {}
-        () = door::close_revoked_streams(&door) => {}
+        () = request_guard::close_revoked_streams(&guard) => {}
     }
     Ok(())
 }
 
-/// Every connection is an open file, and the usual limit was set when nobody had many.
+/// Every connection is an open file, and the default limit of many systems is too low.
 fn raise_file_limit(connections: usize) {
     // Besides connections: the index, memory, the watched folders.
     let wanted = connections as u64 + 512;

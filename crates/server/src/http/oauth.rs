@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::door;
+use super::request_guard;
 use crate::own_files;
 use crate::stamp::FileStamp;
 use crate::tokens::Scope;
@@ -102,7 +102,7 @@ pub(super) fn with_metadata(router: Router, settings: Option<&OAuthSettings>) ->
         "bearer_methods_supported": ["header"],
         "resource_name": "Quipu",
     });
-    let show = move || std::future::ready(door::answer(StatusCode::OK, &page));
+    let show = move || std::future::ready(request_guard::answer(StatusCode::OK, &page));
     let (_, path) = settings.resource_parts();
     let paths: BTreeSet<String> = [METADATA.to_owned(), format!("{METADATA}{}", path.trim_end_matches('/'))].into();
     paths.into_iter().fold(router, |router, path| router.route(&path, get(show.clone())))

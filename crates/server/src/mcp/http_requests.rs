@@ -20,11 +20,11 @@ use super::http_sessions::{HEADER, OwnedSessions};
 use super::message::Refusal;
 use crate::service::{CallError, Caller, Service};
 
-/// In the extensions of a response: a tool that the token's scope does not allow. `http/door.rs` turns it into a challenge.
+/// In the extensions of a response: a tool that the token's scope does not allow. `http/request_guard.rs` turns it into a challenge.
 #[derive(Clone)]
 pub(crate) struct InsufficientScope(pub(crate) &'static str);
 
-/// What the checks need.
+/// The state of the checks.
 pub(super) struct HttpRequests {
     pub(super) service: Arc<Service>,
     pub(super) sessions: OwnedSessions,
@@ -50,7 +50,7 @@ pub(super) async fn handle(State(requests): State<Arc<HttpRequests>>, request: R
     let Some(caller) = parts.extensions.get::<Caller>().cloned() else {
         return StatusCode::FORBIDDEN.into_response();
     };
-    // Already read by `http/door.rs`; not copied here.
+    // Already read by `http/request_guard.rs`; not copied here.
     let Ok(bytes) = axum::body::to_bytes(body, MAX_BODY_BYTES).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };

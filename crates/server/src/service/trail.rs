@@ -60,7 +60,7 @@ pub struct Trace {
 pub enum TraceKind {
     /// A tool was called.
     Call,
-    /// A note's file changed, whoever changed it.
+    /// A note's file changed, by any program.
     Note,
     /// Memory changed, whichever process changed it.
     Memory,

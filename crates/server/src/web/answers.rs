@@ -25,7 +25,7 @@ pub(super) async fn call(
     request: HttpRequest,
 ) -> Result<Response, Refusal> {
     let (caller, lease) = caller_of(&request)?;
-    // The front door has read and bounded it.
+    // `http/request_guard.rs` has read it and limited its size.
     let body = request.into_body().collect().await;
     let body = body.map_err(|_| Refusal::wrong("the request body is incomplete".to_owned()))?;
     let arguments = serde_json::from_slice::<Value>(&body.to_bytes());

@@ -85,7 +85,7 @@ pub(crate) fn pages(explorer: Arc<Explorer>) -> Router {
     router.with_state(explorer)
 }
 
-/// Routes that do. The front door has looked at the token, and put what its owner may do into the request.
+/// Routes that do. `http/request_guard.rs` has checked the token and attached a [`Caller`] to the request.
 pub(crate) fn routes(explorer: Arc<Explorer>) -> Router {
     Router::new()
         .route("/api/call/{tool}", post(answers::call))

@@ -15,7 +15,7 @@ const SECRET_LASTS: Duration = Duration::from_secs(10 * 60);
 /// Sessions at the same time; at the limit, the oldest ends.
 const MAX_SESSIONS: usize = 32;
 
-/// What the token of a session begins with, so that the front door knows it from others.
+/// The prefix of a session's token, which tells it from other tokens.
 pub(crate) const SESSION_PREFIX: &str = "qx_";
 
 /// The sessions of one server.

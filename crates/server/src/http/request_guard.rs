@@ -1,5 +1,5 @@
-//! The door: what every request passes before anything is done for it. Each check answers by itself and at once; nothing of
-//! a body is read before it is known whose it is.
+//! The checks that every HTTP request passes first: host, origin, identity, limits. Each check answers by itself; no body is
+//! read before the client is identified.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,20 +24,19 @@ use crate::mcp::{InsufficientScope, until_sent};
 use crate::service::{BeginStream, Caller, Lease, Service};
 use crate::tokens::Scope;
 
-/// What the checks need.
-pub(super) struct Door {
+/// The state of the checks.
+pub(super) struct RequestGuard {
     pub(super) hosts: Hosts,
     pub(super) auth: Auth,
     pub(super) clients: HttpClients,
     pub(super) service: Arc<Service>,
     pub(super) counters: Arc<Counters>,
     pub(super) connections: Arc<Connections>,
-    /// Where clients learn who gives out tokens, if somebody does.
+    /// The URL of the metadata that names the authorization server, if one is configured.
     pub(super) resource_metadata: Option<String>,
 }
 
-/// Headers of which a second one is an attempt to be read differently by two readers. [`super::line_ends`] refuses a second
-/// length.
+/// Headers that may not be repeated: two readers may use different ones. [`super::line_ends`] rejects a second length.
 const SINGLE: [HeaderName; 8] = [
     header::HOST,
     header::ORIGIN,
@@ -52,15 +51,15 @@ const SINGLE: [HeaderName; 8] = [
 const MISSING_TOKEN: &str =
     "missing token; create one with `quipu token new` and send it as `Authorization: Bearer TOKEN`";
 
-/// What a page that may talk to the server may send and see.
+/// Headers that an allowed web page may send and read.
 const SENT_BY_PAGES: &str =
     "authorization, content-type, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name";
 const SEEN_BY_PAGES: &str = "mcp-session-id, www-authenticate, retry-after";
 
-/// The first check, for every path: whether the request is one, and meant for this server.
-pub(super) async fn enter(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+/// The first check, for every path: whether the request is valid and meant for this server.
+pub(super) async fn enter(State(guard): State<Arc<RequestGuard>>, request: Request, next: Next) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let mut response = match door.fault_of(&request) {
+    let mut response = match guard.fault_of(&request) {
         Some(refusal) => refusal,
         None if request.method() == Method::OPTIONS && origin.is_some() => preflight(),
         None => next.run(request).await,
@@ -72,7 +71,7 @@ pub(super) async fn enter(State(door): State<Arc<Door>>, request: Request, next:
         headers.append(header::VARY, HeaderValue::from_static("origin"));
     }
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    door.counters.answered(response.status().as_u16());
+    guard.counters.answered(response.status().as_u16());
     response
 }
 
@@ -85,36 +84,36 @@ fn preflight() -> Response {
     (StatusCode::NO_CONTENT, headers).into_response()
 }
 
-/// The second, for the protocol: who asks, whether there is room, and whether the body is harmless.
-pub(super) async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+/// The second check, for MCP and the explorer: identity, limits, and the body.
+pub(super) async fn admit(State(guard): State<Arc<RequestGuard>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let connection = parts.extensions.get::<Arc<HttpConnection>>().cloned();
-    if connection.as_ref().is_some_and(|connection| !door.connections.table.admits(connection)) {
+    if connection.as_ref().is_some_and(|connection| !guard.connections.table.admits(connection)) {
         return busy();
     }
     let address = address_of(&parts.extensions);
     let authorization = parts.headers.get(header::AUTHORIZATION).cloned();
-    let identity = match door.identify(authorization.as_ref(), address).await {
+    let identity = match guard.identify(authorization.as_ref(), address).await {
         Ok(identity) => identity,
         Err(refusal) => return refusal,
     };
-    let client = door.clients.of(&identity.id);
-    let admitted = match door.clients.admit(&client) {
+    let client = guard.clients.of(&identity.id);
+    let admitted = match guard.clients.admit(&client) {
         Ok(admitted) => admitted,
-        Err(excess) => return door.over(excess),
+        Err(excess) => return guard.over(excess),
     };
     let (body, lease) = if parts.method == Method::POST {
-        match door.clients.read(&client, &parts.headers, body).await {
+        match guard.clients.read(&client, &parts.headers, body).await {
             Ok(read) => (Body::from(read.bytes), read.lease),
-            Err(excess) => return door.over(excess),
+            Err(excess) => return guard.over(excess),
         }
     } else {
         (Body::empty(), Lease::default())
     };
-    // When the response is sent or its client gone: the library may keep the request for longer.
+    // Until the response is sent or the client disconnects: the library may keep the request for longer.
     let at_the_latest = lease.close_on_drop();
     let owner = StreamOwner { client: client.id.clone(), authorization, address };
-    let begin_stream = door.clone().begin_stream(connection, owner);
+    let begin_stream = guard.clone().begin_stream(connection, owner);
     let is_get = parts.method == Method::GET;
     parts.extensions.insert(Caller {
         id: client.id.clone(),
@@ -127,11 +126,11 @@ pub(super) async fn admit(State(door): State<Arc<Door>>, request: Request, next:
     parts.extensions.insert(lease.clone());
     let response = next.run(Request::from_parts(parts, body)).await;
     if let Some(InsufficientScope(tool)) = response.extensions().get() {
-        return door.insufficient(Scope::Write, &format!("{tool} writes; this token has only the scope `read`"));
+        return guard.insufficient(Scope::Write, &format!("{tool} writes; this token has only the scope `read`"));
     }
     let kind = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     if !kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
-        // The answer is there whole. A stream may begin before anything was done.
+        // The response is complete. A stream may start before anything was done.
         lease.release_request();
     } else if is_get {
         begin_stream();
@@ -139,7 +138,7 @@ pub(super) async fn admit(State(door): State<Arc<Door>>, request: Request, next:
     until_sent(response, (admitted, at_the_latest))
 }
 
-/// Refuses a request on a connection of the reserve, while all others are busy.
+/// The response on a reserved connection while all others are busy.
 fn busy() -> Response {
     let message = "all connections of this server are busy; retry in a moment";
     let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, message);
@@ -156,50 +155,50 @@ fn address_of(extensions: &Extensions) -> IpAddr {
 const STREAM_CHECK: Duration = Duration::from_secs(1);
 
 /// Closes the event streams of tokens that were revoked or have expired. Never ends.
-pub(super) async fn close_revoked_streams(door: &Door) {
+pub(super) async fn close_revoked_streams(guard: &RequestGuard) {
     let mut checks = tokio::time::interval(STREAM_CHECK);
     checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         checks.tick().await;
-        for owner in door.connections.table.stream_owners() {
-            let identity = door.auth.identify(owner.authorization.as_ref(), owner.address).await;
+        for owner in guard.connections.table.stream_owners() {
+            let identity = guard.auth.identify(owner.authorization.as_ref(), owner.address).await;
             if !identity.is_ok_and(|identity| *identity.id == *owner.client) {
                 tracing::info!(client = %owner.client, "closing the event streams of a token that is no longer valid");
-                door.connections.table.close_streams(&owner);
+                guard.connections.table.close_streams(&owner);
             }
         }
     }
 }
 
-/// `/metrics`, for those who look after the server.
-pub(super) async fn metrics(State(door): State<Arc<Door>>, request: Request) -> Response {
+/// `/metrics`, for the scope `admin`.
+pub(super) async fn metrics(State(guard): State<Arc<RequestGuard>>, request: Request) -> Response {
     let authorization = request.headers().get(header::AUTHORIZATION);
-    let identity = match door.identify(authorization, address_of(request.extensions())).await {
+    let identity = match guard.identify(authorization, address_of(request.extensions())).await {
         Ok(identity) => identity,
         Err(refusal) => return refusal,
     };
     if identity.scope < Scope::Admin {
-        return door.insufficient(Scope::Admin, "/metrics requires a token with the scope `admin`");
+        return guard.insufficient(Scope::Admin, "/metrics requires a token with the scope `admin`");
     }
     let mut page = String::new();
-    door.service.write_metrics(&mut page).await;
-    door.counters.write(&mut page, door.connections.table.count());
+    guard.service.write_metrics(&mut page).await;
+    guard.counters.write(&mut page, guard.connections.table.count());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page).into_response()
 }
 
-/// `/healthz`: that the server answers, and whether it knows the vault already. Says nothing else, for anybody may ask.
-pub(super) async fn health(State(door): State<Arc<Door>>) -> Response {
-    let status = if door.service.progress().await.is_over { "ok" } else { "indexing" };
+/// `/healthz`: that the server runs, and whether the vault is indexed. Nothing else, because it needs no token.
+pub(super) async fn health(State(guard): State<Arc<RequestGuard>>) -> Response {
+    let status = if guard.service.progress().await.is_over { "ok" } else { "indexing" };
     answer(StatusCode::OK, &json!({ "status": status }))
 }
 
-impl Door {
+impl RequestGuard {
     fn fault_of(&self, request: &Request) -> Option<Response> {
         let headers = request.headers();
         if let Some(name) = SINGLE.iter().find(|name| headers.get_all(*name).iter().count() > 1) {
             return Some(refusal(StatusCode::BAD_REQUEST, &format!("duplicate {name} header; send it once")));
         }
-        // The library takes any list that ends with `chunked`, and then gives the body as it is, still encoded.
+        // The library accepts any list that ends with `chunked`, and then returns the body still encoded.
         if headers
             .get(header::TRANSFER_ENCODING)
             .is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"chunked"))
@@ -230,7 +229,7 @@ impl Door {
         None
     }
 
-    /// What a request's handler calls when its response is a stream without an end.
+    /// The callback for a handler whose response is an endless stream.
     fn begin_stream(self: Arc<Self>, connection: Option<Arc<HttpConnection>>, owner: StreamOwner) -> BeginStream {
         Arc::new(move || {
             if let Some(connection) = &connection {
@@ -284,19 +283,19 @@ impl Door {
         if let Excess::TooMany(seconds) = excess {
             headers.insert(header::RETRY_AFTER, seconds.into());
         } else {
-            // The rest of the body is not waited for.
+            // Without waiting for the rest of the body.
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         response
     }
 }
 
-/// An error as clients of the protocol read it.
+/// An error in JSON-RPC's format.
 fn refusal(status: StatusCode, message: &str) -> Response {
     let error = json!({ "code": -32000, "message": message });
     let mut response = answer(status, &json!({ "jsonrpc": "2.0", "id": null, "error": error }));
     if status == StatusCode::BAD_REQUEST {
-        // Who sends what can be read in two ways is not asked what comes behind it.
+        // After an ambiguous request nothing more is read from the connection.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
