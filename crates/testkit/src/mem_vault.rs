@@ -22,6 +22,8 @@ pub struct MemVault {
 #[derive(Clone, Default)]
 struct State {
     files: BTreeMap<VaultPath, File>,
+    /// Also those that are empty by now: a write removes no folder.
+    folders: BTreeSet<VaultPath>,
     kept: Vec<(TrashedFile, Vec<u8>)>,
     unreadable: Option<VaultPath>,
     read_only: bool,
@@ -58,7 +60,7 @@ impl MemVault {
     /// Writes a file as another program would; an existing one is replaced.
     pub fn put(&self, path: &str, text: impl AsRef<[u8]>) {
         let file = File { bytes: text.as_ref().to_vec(), modified_ns: self.clock.now_ns() };
-        self.state().files.insert(parse(path), file);
+        self.state().insert(parse(path), file);
     }
 
     /// Deletes a file as another program would.
@@ -167,10 +169,13 @@ impl VaultFiles for MemVault {
         let change = match state.files.get(&path) {
             Some(current) if current.bytes == bytes => return Ok(current.stat()),
             Some(current) => FileChange::Replace { path, expected: ContentHash::of(&current.bytes), bytes },
-            // A note that differs only in case is replaced, if it is the only one.
+            // A note that differs only in case is replaced, if it is the only one and the version was not deleted.
             None => match state.in_other_case(&path).as_slice() {
-                [(from, expected)] => FileChange::Move { from: from.clone(), to: path, expected: *expected, bytes },
-                _ => FileChange::Create { path, bytes },
+                [(from, expected)] if kept.reason != TrashReason::Deleted => {
+                    FileChange::Move { from: from.clone(), to: path, expected: *expected, bytes }
+                }
+                _ if state.find_any_case(&path).contains(&path) => return Err(WriteError::Exists { existing: path }),
+                _ => return Ok(state.write(&path, bytes, self.clock.now_ns())),
             },
         };
         let mut next = state.clone();
@@ -239,15 +244,15 @@ impl State {
     /// Files and folders of that path ignoring case, an exact match first.
     fn find_any_case(&self, path: &VaultPath) -> Vec<VaultPath> {
         let (id, depth) = (path.note_id(), path.depth());
-        let places = self.files.keys().filter_map(|file| ancestor(file, depth));
-        let mut found: Vec<VaultPath> = places.filter(|place| place.note_id() == id).collect();
+        let places = self.files.keys().chain(&self.folders).filter(|place| place.depth() == depth);
+        let mut found: Vec<VaultPath> = places.filter(|place| place.note_id() == id).cloned().collect();
         found.sort_by_key(|place| (place != path, place.clone()));
         found.dedup();
         found
     }
 
     fn take(&mut self, path: &VaultPath, expected: ContentHash) -> Result<Vec<u8>, WriteError> {
-        if self.files.keys().any(|file| is_below(file, path)) {
+        if self.folders.contains(path) {
             return Err(WriteError::Refused { path: path.clone(), reason: "it is a folder" });
         }
         let Some(file) = self.files.get(path) else { return Err(WriteError::Missing { path: path.clone() }) };
@@ -266,8 +271,13 @@ impl State {
     fn write(&mut self, path: &VaultPath, bytes: Vec<u8>, now_ns: i64) -> FileStat {
         let file = File { bytes, modified_ns: now_ns };
         let stat = file.stat();
-        self.files.insert(path.clone(), file);
+        self.insert(path.clone(), file);
         stat
+    }
+
+    fn insert(&mut self, path: VaultPath, file: File) {
+        self.folders.extend((0..path.depth()).filter_map(|depth| ancestor(&path, depth)));
+        self.files.insert(path, file);
     }
 }
 

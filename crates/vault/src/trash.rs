@@ -69,6 +69,8 @@ pub(crate) fn restore(vault: &FolderVault, kept: &TrashedFile) -> Result<FileSta
     let change = match current {
         Some(current) if current.hash == content.hash => return Ok(current.stat),
         Some(current) => FileChange::Replace { path: path.clone(), expected: current.hash, bytes: content.bytes },
+        // A deleted note has no file: one whose path differs in case is another note.
+        None if kept.reason == TrashReason::Deleted => FileChange::Create { path: path.clone(), bytes: content.bytes },
         None => match in_other_case(vault, path)? {
             Some((from, expected)) => FileChange::Move { from, to: path.clone(), expected, bytes: content.bytes },
             None => FileChange::Create { path: path.clone(), bytes: content.bytes },

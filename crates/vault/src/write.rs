@@ -51,7 +51,7 @@ pub(crate) fn apply(
         Some(holder) => WriteError::Busy { path: old_path(first).to_string(), holder },
         None => fail(source),
     })?;
-    let mut plan = Plan::new(TrashBatch::new(&lock.root).map_err(fail)?);
+    let mut plan = Plan::new(TrashBatch::new(&lock.root).map_err(fail)?, template.is_some());
     for change in changes {
         plan.add_change(vault, &lock.root, change)?;
     }
@@ -131,6 +131,8 @@ struct Plan<'a> {
     /// For each change the stat of its file; set when the new version is written.
     stats: Vec<Option<FileStat>>,
     trash: TrashBatch,
+    /// Whether a version from the trash is written.
+    is_restore: bool,
 }
 
 struct PlannedOp<'a> {
@@ -160,8 +162,8 @@ impl Template {
 }
 
 impl<'a> Plan<'a> {
-    fn new(trash: TrashBatch) -> Self {
-        Self { ops: Vec::new(), created_folders: Vec::new(), stats: Vec::new(), trash }
+    fn new(trash: TrashBatch, is_restore: bool) -> Self {
+        Self { ops: Vec::new(), created_folders: Vec::new(), stats: Vec::new(), trash, is_restore }
     }
 
     /// Checks a change against the files and adds its operations.
@@ -169,7 +171,8 @@ impl<'a> Plan<'a> {
         self.stats.push(None);
         match change {
             FileChange::Create { path, bytes } => {
-                let location = free_location(vault, path, None)?;
+                let location =
+                    if self.is_restore { absent_location(vault, path)? } else { free_location(vault, path, None)? };
                 self.create(path, location, bytes, None);
             }
             FileChange::Replace { path, expected, bytes } => {
@@ -368,6 +371,14 @@ fn resolve_allowed(vault: &FolderVault, path: &VaultPath) -> Result<Resolved, Wr
         Ok(Resolved::Excluded(reason)) => Err(WriteError::Refused { path: path.clone(), reason }),
         Ok(resolved) => Ok(resolved),
         Err(source) => Err(WriteError::Write { path: path.to_string(), source }),
+    }
+}
+
+/// The location of a path that is free in this spelling: a restored note may differ in case from another, as before.
+fn absent_location(vault: &FolderVault, path: &VaultPath) -> Result<FileLocation, WriteError> {
+    match resolve_allowed(vault, path)? {
+        Resolved::Absent(location) => Ok(location),
+        _ => Err(WriteError::Exists { existing: path.clone() }),
     }
 }
 

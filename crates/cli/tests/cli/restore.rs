@@ -49,6 +49,23 @@ fn a_rename_of_case_alone_is_undone() {
 }
 
 #[test]
+fn restoring_a_deleted_note_leaves_the_one_that_differs_in_case() {
+    let vault = Sandbox::of("//- Case.md\nupper\n//- case.md\nlower\n");
+    if !vault.root().join("Case.md").exists() || vault.read("Case.md") == vault.read("case.md") {
+        return;
+    }
+    let before = vault.files();
+    for name in ["Case.md", "case.md"] {
+        let delete = ["call", "delete_node", &format!(r#"{{"id": "{name}"}}"#)];
+        vault.run(&delete).expect(0);
+        let again = vault.run(&delete).expect(0);
+        assert!(again.stdout.contains("false"), "{again}");
+        vault.run(&["restore", name]).expect(0);
+        assert_eq!(vault.files(), before);
+    }
+}
+
+#[test]
 fn a_note_that_was_moved_and_comes_back_is_said_to_be_there_twice() {
     let vault = Sandbox::of("//- old.md\nText.\n");
     vault.run(&["call", "update_node", r#"{"id": "old.md", "title": "New"}"#]).expect(0);

@@ -72,12 +72,12 @@ impl Knowledge {
         if session.knows_as_another(&spelled, &found.path, content.hash) {
             return Ok(true);
         }
-        // The id of the note that is there means that note, whatever else had this path.
-        if found.id.as_str() == spelled.as_str() {
-            return Ok(false);
-        }
         let trashed = self.vault.trashed().map_err(IndexError::from)?;
-        Ok(trashed.iter().any(|file| file.path == spelled && file.reason == TrashReason::Deleted))
+        let mut deletions = trashed.iter().filter(|file| file.path == spelled && file.reason == TrashReason::Deleted);
+        // A spelling that is also the id of the note that is there means that note, unless both notes existed when the other
+        // one was deleted.
+        let is_id = found.id.as_str() == spelled.as_str();
+        Ok(deletions.any(|deleted| !is_id || content.stat.modified_ns <= deleted.at_ns))
     }
 
     /// Writes, unless this very call was carried out before: then `done` says what it would have said. That is asked with the
