@@ -76,7 +76,7 @@ fn a_call_that_another_process_carried_out_meanwhile_is_answered_as_done() {
     let update = NoteUpdate { id: "a.md", content: Some("other"), title: None, tags: None, update_links: false };
     let updated = knowledge.update_note(&session, key(2), &update).unwrap();
     assert_eq!(updated.note.note().path.as_str(), "a.md");
-    assert!(knowledge.delete_note(&session, key(3), "b.md").unwrap());
+    assert!(knowledge.delete_note(&session, key(3), "b.md").unwrap().is_some());
 
     // Without a key nobody can tell it from another's write.
     let update = NoteUpdate { content: Some("third"), ..update };
@@ -145,9 +145,9 @@ fn delete_that_another_process_carried_out_before_the_note_was_looked_at_is_answ
     let vault = Arc::new(vault);
     let knowledge = knowledge_of(vault.clone(), clock);
     vault.is_armed.store(true, Relaxed);
-    assert!(knowledge.delete_note(&Session::default(), Some(RequestKey(1)), "b.md").unwrap());
-    assert!(knowledge.delete_note(&Session::default(), Some(RequestKey(1)), "b.md").unwrap(), "and again");
-    assert!(!knowledge.delete_note(&Session::default(), Some(RequestKey(2)), "b.md").unwrap(), "another call");
+    assert!(knowledge.delete_note(&Session::default(), Some(RequestKey(1)), "b.md").unwrap().is_some());
+    assert!(knowledge.delete_note(&Session::default(), Some(RequestKey(1)), "b.md").unwrap().is_some(), "and again");
+    assert_eq!(knowledge.delete_note(&Session::default(), Some(RequestKey(2)), "b.md").unwrap(), None, "another call");
 }
 
 #[test]

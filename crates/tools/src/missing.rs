@@ -9,10 +9,14 @@ const MAX_NEAR: usize = 3;
 
 /// The sentence, the given name and up to three similar ones; `name` is how the toolset identifies a note.
 pub(crate) fn missing(snapshot: &Snapshot, sentence: &str, given: &str, name: impl Fn(&Note) -> &str) -> String {
+    format!("{sentence} {}{}", quoted(given), near_hint(snapshot, given, name))
+}
+
+/// The end of such a message: up to three similar names, or nothing.
+pub(crate) fn near_hint(snapshot: &Snapshot, given: &str, name: impl Fn(&Note) -> &str) -> String {
     let near = near_names(snapshot, given, MAX_NEAR).into_iter().map(|key| quoted(name(snapshot.note(key))));
     let near: Vec<String> = near.collect();
-    let hint = if near.is_empty() { String::new() } else { format!("; near names: {}", near.join(", ")) };
-    format!("{sentence} {}{hint}", quoted(given))
+    if near.is_empty() { String::new() } else { format!("; near names: {}", near.join(", ")) }
 }
 
 /// The same for an id.

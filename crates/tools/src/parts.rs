@@ -27,6 +27,9 @@ pub(crate) fn part(
     let body = read.body();
     let total = body.chars().count();
     let start = offset.unwrap_or_default().min(total);
+    if let Some(offset) = offset.filter(|offset| *offset > total) {
+        call.warn(format!("`offset` {offset} is past the end: the text has {total} characters"));
+    }
     let from = body.char_indices().nth(start).map_or("", |(at, _)| &body[at..]);
     let (content, shown) = if offset.is_none() && max_chars.is_none() {
         (truncate(from, ONE_NOTE), kept(from, ONE_NOTE))

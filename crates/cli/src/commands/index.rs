@@ -117,7 +117,7 @@ impl Index {
             output.json(&Answer { added, changed, removed, unreadable, total, ms, index, coarse, embedded })?;
         } else {
             let line = Line::new()
-                .bold(format!("{total} notes"))
+                .bold(counted(total, "note", "notes"))
                 .plain(format!(" ({added} added, {changed} changed, {removed} removed) in {}", seconds(ready.took)));
             output.line(&line)?;
         }

@@ -12,7 +12,7 @@ use quipu_tools::{Registry, RegistryOptions, Toolset};
 use quipu_vault::FolderVault;
 
 use super::Shared;
-use super::output::{Line, Output};
+use super::output::{Line, Output, counted};
 use super::progress::{Meter, seconds};
 use crate::compose::{self, ComposeError, InMemoryReason, IndexLocation, OpenMemory, OpenMode, OpenVault};
 use crate::config::Config;
@@ -194,7 +194,11 @@ impl OpenVault {
     pub(super) fn index_for_terminal(&self) -> Result<(), IndexError> {
         let output = Output::new();
         let (_, took) = self.index_files(&output)?;
-        output.aside(&Line::new().plain(format!("indexed {} notes in {}", self.notes(), seconds(took))));
+        output.aside(&Line::new().plain(format!(
+            "indexed {} in {}",
+            counted(self.notes(), "note", "notes"),
+            seconds(took)
+        )));
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Reads the settings file: TOML, with known keys and values of the right type.
 
+use quipu_tools::nearest;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ConfigError, SettingSource, invalid, listed, unknown};
@@ -60,7 +61,7 @@ impl Config {
                     DeValue::Table(table) if KEYS.iter().any(|known| known.name.starts_with(&below)) => {
                         self.apply_table(&below, table, line)?;
                     }
-                    _ => return Err(unknown(&place, "key", &name, names())),
+                    _ => return Err(unknown_key(&place, &name, value.get_ref())),
                 }
                 continue;
             };
@@ -68,6 +69,18 @@ impl Config {
             known.apply(self, &words, &place)?;
         }
         Ok(())
+    }
+}
+
+/// Names the nearest key, or for a table the nearest table.
+fn unknown_key(place: &SettingSource, name: &str, value: &DeValue<'_>) -> ConfigError {
+    let error = unknown(place, "key", name, names());
+    let tables = KEYS.iter().filter_map(|known| known.name.split_once('.').map(|(table, _)| table));
+    match nearest(name, tables).filter(|_| matches!(value, DeValue::Table(_))) {
+        Some(table) => {
+            ConfigError { hint: format!("did you mean `[{table}]`? The keys are {}", listed(names())), ..error }
+        }
+        None => error,
     }
 }
 

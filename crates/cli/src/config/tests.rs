@@ -31,6 +31,7 @@ fn a_number_stands_below_its_table_or_in_its_variable() {
     for (text, expected) in [
         ("[staleness]\ndays = \"7\"", "line 2: `staleness.days` must be a whole number\nhint: write it as: days = 7"),
         ("[staleness]\ndays = -1", "line 2: `staleness.days` cannot be -1\nhint: use a whole number from 0 to 36500"),
+        ("[embeding]\nmodel = \"x\"", "line 1: unknown key `embeding`\nhint: did you mean `[embedding]`?"),
         ("staleness = 7", "line 1: unknown key `staleness`\nhint: did you mean `staleness.days`?"),
         ("[staleness]\nday = 7", "line 2: unknown key `staleness.day`\nhint: did you mean `staleness.days`?"),
     ] {

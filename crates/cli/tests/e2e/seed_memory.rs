@@ -255,7 +255,12 @@ fn an_equal_observation_is_not_stored_twice() {
     let only = client.answer("bulk_update", json!({"observations": [{"entity_id": 2, "text_content": "Is new"}]}));
     assert_eq!(only["summary"]["observations_created"], 0);
     let twice = json!({"name": "Twice", "entity_type": "x", "observations": ["same", "same ", "other"]});
-    assert_eq!(client.answer("create_entity", twice)["memory_observations_count"], 2);
+    let made = client.call("create_entity", twice);
+    assert_eq!(first_block(&made)["memory_observations_count"], 2);
+    assert!(
+        warnings(&made).contains(&"2 of 3 observations were stored: equal ones are stored once".to_owned()),
+        "{made}"
+    );
     assert_eq!(client.answer("get_entity", json!({"entity_id": 2}))["observations_total"], 3);
 }
 

@@ -8,28 +8,35 @@ use crate::session::Session;
 use crate::{Knowledge, RequestKey};
 
 impl Knowledge {
-    /// Deletes a note into the vault's trash; `false` when there is no such note.
-    pub fn delete_note(&self, session: &Session, request: Option<RequestKey>, id: &str) -> Result<bool, NoteError> {
+    /// Deletes a note into the vault's trash; `None` when there is no such note. Returns the symbolic links that led to its
+    /// file and lead nowhere now.
+    pub fn delete_note(
+        &self,
+        session: &Session,
+        request: Option<RequestKey>,
+        id: &str,
+    ) -> Result<Option<Vec<VaultPath>>, NoteError> {
         let taken_in = self.index_exact(id);
         let write = |mut writer: Writing<'_>| {
             taken_in?;
             // An error, so that a call that another process carried out meanwhile is known again.
             let not_found = || NoteError::NotFound { id: NoteId::new(id) };
             let (key, content) = self.expect_known(session, id)?.ok_or_else(not_found)?;
-            let path = self.snapshot().note(key).path.clone();
+            let snapshot = self.snapshot();
+            let path = snapshot.note(key).path.clone();
+            let aliases = self.other_paths_to(&snapshot, snapshot.note(key))?;
             self.vault.apply_for(&[FileChange::Delete { path: path.clone(), expected: content.hash }], request)?;
             session.forget(&path);
             self.indexer.apply_written(&mut writer, vec![WrittenFile { path, renamed_from: None, content: None }]);
-            Ok(())
+            Ok(self.left_dangling(aliases))
         };
         let done = |path: &VaultPath| {
             session.forget(path);
-            Ok(())
+            Ok(Vec::new())
         };
         match self.once(request, write, done) {
-            Ok(()) => Ok(true),
-            Err(NoteError::NotFound { .. }) => Ok(false),
-            Err(error) => Err(error),
+            Err(NoteError::NotFound { .. }) => Ok(None),
+            deleted => deleted.map(Some),
         }
     }
 }

@@ -107,14 +107,18 @@ impl Knowledge {
             FileChange::Create { .. } | FileChange::Delete { .. } => None,
         });
         self.indexer.apply_written(writer, written.chain(other_paths).collect());
-        // A path through a linked folder went with the file; a link to the file itself is still there, and leads nowhere.
-        let is_left = |path: &VaultPath| self.vault.find_any_case(path).is_ok_and(|found| found.contains(path));
-        let dangling = aliases.into_iter().filter(is_left).collect();
-        Ok(Renamed { bytes, rewritten: rewritten_files, dangling })
+        Ok(Renamed { bytes, rewritten: rewritten_files, dangling: self.left_dangling(aliases) })
+    }
+
+    /// Which of the paths that led to a file still exist without it: a path through a linked folder went with the file, a link
+    /// to the file itself leads nowhere now.
+    pub(super) fn left_dangling(&self, mut aliases: Vec<VaultPath>) -> Vec<VaultPath> {
+        aliases.retain(|path| self.vault.find_any_case(path).is_ok_and(|found| found.contains(path)));
+        aliases
     }
 
     /// The other paths by which the vault has a note's file, through links in the file system.
-    fn other_paths_to(&self, snapshot: &Snapshot, note: &Note) -> Result<Vec<VaultPath>, NoteError> {
+    pub(super) fn other_paths_to(&self, snapshot: &Snapshot, note: &Note) -> Result<Vec<VaultPath>, NoteError> {
         let real = self.vault.real_path(&note.path).map_err(IndexError::from)?;
         let mut paths = Vec::new();
         // Only a note with the same bytes can be the same file.

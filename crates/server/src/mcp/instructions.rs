@@ -17,8 +17,8 @@ const HINTS: &[(&[&str], &str)] = &[
     (&["get_hubs"], "For an overview, use `get_hubs`."),
     (
         &["ubp_get_page"],
-        "Tools with ubp_ (Unified Blueprint) in their name, such as `ubp_get_page`, show the same notes as pages: \
-         sections, typed links, staleness.",
+        "Tools with ubp_ (Unified Blueprint) in their name show notes as pages, with sections, typed links and \
+         staleness; `ubp_get_page` reads one.",
     ),
     (
         &["search_entities", "create_entity", "create_observation"],

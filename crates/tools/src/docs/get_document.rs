@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::document::DocumentMetadata;
+use crate::missing::near_hint;
 use crate::parts::{Truncated, part};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::{ToolError, ToolErrorKind};
@@ -55,10 +56,9 @@ impl Tool for GetDocument {
         }
         // A path outside the vault gets the same answer as a missing document.
         let Some(read) = call.read(&params.path)? else {
-            return Err(ToolError::new(
-                ToolErrorKind::NotFound,
-                format!("Document not found: {}", echoed(&params.path)),
-            ));
+            let near = near_hint(&call.knowledge.snapshot(), &params.path, |note| note.path.as_str());
+            let message = format!("Document not found: {}{near}", echoed(&params.path));
+            return Err(ToolError::new(ToolErrorKind::NotFound, message));
         };
         let (content, truncated) = if params.offset.is_some() || params.max_chars.is_some() {
             part(call, &read, params.offset, params.max_chars)
@@ -129,6 +129,12 @@ Welcome to…
             let expected = json!({"failed": format!("Error: Document not found: {path}")});
             check(DOCS, "get_document", json!({"path": path}), expected);
         }
+    }
+
+    #[test]
+    fn a_mistyped_path_gets_near_names() {
+        let expected = "Error: Document not found: guides/geting-started.md; near names: \"guides/Getting-Started.md\"";
+        check(DOCS, "get_document", json!({"path": "guides/geting-started.md"}), json!({"failed": expected}));
     }
 
     #[test]

@@ -88,10 +88,16 @@ impl Tool for CreateEntity {
             observations: params.observations,
         };
         let author = call.author(Self::NAME)?;
-        let given = draft.entity_type.clone();
+        let (given, observations) = (draft.entity_type.clone(), draft.observations.len() as u64);
         Ok(match call.memory()?.create_entity(draft, params.force, &author)? {
             Creation::Created(entity) => {
                 warn_of_mapped_type(call, &given, &entity.entity_type);
+                if entity.observation_count < observations {
+                    let stored = entity.observation_count;
+                    call.warn(format!(
+                        "{stored} of {observations} observations were stored: equal ones are stored once"
+                    ));
+                }
                 Output::Created(entity.into())
             }
             Creation::Duplicate { existing, distance, name_taken } => Output::Duplicate {

@@ -1,8 +1,10 @@
 //! `delete_node`: moves a note to the vault's trash.
 
+use quipu_core::quoted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::missing::missing;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 
@@ -31,8 +33,18 @@ impl Tool for DeleteNode {
     const IDEMPOTENT: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
-        let deleted = call.knowledge.delete_note(call.session, call.request, &params.id)?;
-        Ok(Output { deleted })
+        let Some(dangling) = call.knowledge.delete_note(call.session, call.request, &params.id)? else {
+            let snapshot = call.knowledge.snapshot();
+            call.warn(missing(&snapshot, "no note has the id", &params.id, |note| note.path.as_str()));
+            return Ok(Output { deleted: false });
+        };
+        for link in &dangling {
+            let link = quoted(link.as_str());
+            call.warn(format!(
+                "{link}: this symbolic link led to the deleted file and now leads nowhere; remove it, or restore the note"
+            ));
+        }
+        Ok(Output { deleted: true })
     }
 }
 
@@ -55,6 +67,12 @@ mod tests {
         let kept = harness.knowledge.trashed().unwrap();
         harness.knowledge.restore(&kept[0]).unwrap();
         assert_eq!(harness.call("get_neighbors", json!({"id": "b.md"}))[0]["id"], "notes/old-draft.md");
+    }
+
+    #[test]
+    fn a_mistyped_id_gets_near_names() {
+        let called = Harness::new("//- notes/Plan.md\n").called("delete_node", json!({"id": "notes/plam.md"}));
+        assert_eq!(called.warnings, ["no note has the id \"notes/plam.md\"; near names: \"notes/Plan.md\""]);
     }
 
     #[test]

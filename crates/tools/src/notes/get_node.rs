@@ -256,7 +256,10 @@ All around [[GraphCore]].
         }
         let cut = harness.call("get_node", json!({"id": "long.md"}));
         assert_eq!(cut["truncated"], json!({"offset": 0, "next_offset": 9_985, "total_chars": total}));
-        let behind = harness.call("get_node", json!({"id": "long.md", "offset": u32::MAX}));
+        let called = harness.called("get_node", json!({"id": "long.md", "offset": u32::MAX}));
+        let past = format!("`offset` 4294967295 is past the end: the text has {total} characters");
+        assert_eq!(called.warnings, [past]);
+        let crate::Reply::Answer(behind) = called.reply else { panic!("{called:?}") };
         assert_eq!(behind["truncated"], json!({"offset": total, "next_offset": null, "total_chars": total}));
         for (tool, name) in [("get_document", "path"), ("ubp_get_page", "filepath")] {
             let answer = harness.call(tool, json!({name: "long.md", "offset": 9_985, "max_chars": 3}));

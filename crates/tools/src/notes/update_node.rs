@@ -1,11 +1,12 @@
 //! `update_node`: changes the text, tags or title of a note, unless it has an edit that this client has not seen.
 
-use quipu_core::notes::{NoteUpdate, UnreadText};
+use quipu_core::notes::{NoteError, NoteUpdate, UnreadText};
 use quipu_core::quoted;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::node::Node;
+use crate::missing::near_hint;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 
@@ -45,7 +46,14 @@ impl Tool for UpdateNode {
             tags: params.tags.as_deref(),
             update_links: params.update_links,
         };
-        let updated = call.knowledge.update_note(call.session, call.request, &update)?;
+        let updated = call.knowledge.update_note(call.session, call.request, &update).map_err(|error| {
+            let is_missing = matches!(error, NoteError::NotFound { .. });
+            let mut error = ToolError::from(error);
+            if is_missing {
+                error.message += &near_hint(&call.knowledge.snapshot(), &params.id, |note| note.path.as_str());
+            }
+            error
+        })?;
         if let Some(UnreadText { path, chars }) = updated.unread {
             let path = quoted(path.as_str());
             call.warn(format!(
@@ -81,6 +89,13 @@ tags: [old]   # with a comment
 
 Old text.
 ";
+
+    #[test]
+    fn a_mistyped_id_gets_near_names() {
+        let (code, message) = Harness::new(NOTE).fails("update_node", json!({"id": "notes/plam.md", "content": "x"}));
+        let expected = "no note has the id notes/plam.md; near names: \"notes/Plan.md\"";
+        assert_eq!((code.as_str(), message.as_str()), ("NODE_NOT_FOUND", expected));
+    }
 
     #[test]
     fn text_and_tags_change_and_other_bytes_stay() {

@@ -195,3 +195,15 @@ fn rename_names_the_symbolic_links_that_it_leaves_without_a_target() {
     // The same title again moves nothing.
     assert_eq!(warnings(&client.call("update_node", json!({ "id": "real/new.md", "title": "New" }))), [""; 0]);
 }
+
+#[test]
+fn delete_names_the_symbolic_links_that_it_leaves_without_a_target() {
+    use std::os::unix::fs::symlink;
+    let vault = vault("//- real/old.md\ntext\n//- same.md\ntext\n");
+    symlink("real", vault.path().join("folder")).unwrap();
+    symlink("real/old.md", vault.path().join("alias.md")).unwrap();
+    let mut client = Client::open_in(vault, &[]);
+    let told = warnings(&client.call("delete_node", json!({ "id": "real/old.md" })));
+    assert!(matches!(told.as_slice(), [one] if one.starts_with("\"alias.md\": this symbolic link")), "{told:?}");
+    assert!(client.root().join("alias.md").is_symlink(), "it is the user's file");
+}
