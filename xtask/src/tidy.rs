@@ -12,7 +12,7 @@ use std::{env, fs};
 use crate::shell::{self, cargo};
 
 /// What a crate must not be built on, directly or not.
-const WALLS: [(&str, &[&str]); 8] = [
+const WALLS: [(&str, &[&str]); 9] = [
     ("quipu-core", &["rusqlite", "tantivy", "rmcp", "axum", "notify", "tokio", "serde", "serde_json", "ureq"]),
     (
         "quipu-tools",
@@ -33,6 +33,10 @@ const WALLS: [(&str, &[&str]); 8] = [
     ("quipu-vault", &["rusqlite", "tantivy", "rmcp", "axum", "tokio", "quipu-tools", "quipu-store-embedded"]),
     ("quipu-store-embedded", &["rmcp", "axum", "notify", "tokio", "quipu-tools", "quipu-vault"]),
     (
+        "quipu-store-postgres",
+        &["rusqlite", "tantivy", "rmcp", "axum", "notify", "quipu-tools", "quipu-vault", "quipu-store-embedded"],
+    ),
+    (
         "quipu-embed",
         &[
             "rusqlite",
@@ -47,7 +51,20 @@ const WALLS: [(&str, &[&str]); 8] = [
         ],
     ),
     // Only the composition root, in the program, names concrete stores.
-    ("quipu-server", &["rusqlite", "tantivy", "notify", "clap", "quipu-vault", "quipu-store-embedded", "quipu-embed"]),
+    (
+        "quipu-server",
+        &[
+            "rusqlite",
+            "tokio-postgres",
+            "tantivy",
+            "notify",
+            "clap",
+            "quipu-vault",
+            "quipu-store-embedded",
+            "quipu-store-postgres",
+            "quipu-embed",
+        ],
+    ),
     ("quipu", &["quipu-testkit"]),
 ];
 
@@ -88,6 +105,7 @@ fn only_its_own_room_names_a_library() {
     for (library, rooms) in [
         ("rmcp", &["crates/server/src/mcp"][..]),
         ("rusqlite", &["crates/store-"][..]),
+        ("tokio_postgres", &["crates/store-"][..]),
         ("tantivy", &["crates/store-"][..]),
         ("ureq", &["crates/embed/src/remote", "crates/server/src/http/oauth"]),
         ("axum", &["crates/server/src/http", "crates/server/src/mcp", "crates/server/src/web"]),

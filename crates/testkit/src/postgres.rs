@@ -36,6 +36,17 @@ pub fn database() -> Option<String> {
     }
 }
 
+/// What `psql` prints for a statement on a database of [`database`].
+pub fn sql(url: &str, statement: &str) -> String {
+    let program = std::env::var_os("QUIPU_POSTGRES").expect("a database was made");
+    let output = Command::new(Path::new(&program).join("bin/psql"))
+        .args(["-XAt", "-v", "ON_ERROR_STOP=1", "-c", statement, url])
+        .output()
+        .expect("psql starts");
+    assert!(output.status.success(), "{statement}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("psql answers in UTF-8").trim().to_owned()
+}
+
 /// A running PostgreSQL. It stops, and its folder goes, when this process ends in whichever way.
 struct Cluster {
     programs: PathBuf,
@@ -122,14 +133,9 @@ mod tests {
     fn every_test_has_a_database_of_its_own() {
         let (Some(one), Some(other)) = (database(), database()) else { return };
         assert_ne!(one, other);
-        let psql = PathBuf::from(std::env::var_os("QUIPU_POSTGRES").expect("a database was made")).join("bin/psql");
-        let ask = |url: &str, sql: &str| {
-            let output = Command::new(&psql).args(["-XAtc", sql, url]).output().expect("psql runs");
-            String::from_utf8(output.stdout).expect("psql answers in UTF-8")
-        };
-        ask(&one, "CREATE TABLE mine ()");
+        sql(&one, "CREATE TABLE mine ()");
         let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
-        assert_eq!((ask(&one, tables).trim(), ask(&other, tables).trim()), ("1", "0"));
-        assert_eq!(ask(&one, "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'").trim(), "1");
+        assert_eq!([sql(&one, tables), sql(&other, tables)], ["1", "0"]);
+        assert_eq!(sql(&one, "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'"), "1");
     }
 }

@@ -1,0 +1,17 @@
+//! Stores for a team on PostgreSQL: any number of servers work on one database. Every table's key starts with the graph.
+//!
+//! The ports are synchronous, the driver is not: each call runs on its caller's thread until the database has answered. So
+//! they must not be called from asynchronous code.
+
+mod connection;
+mod failure;
+mod graphs;
+mod memory;
+mod migrate;
+mod row;
+
+pub use connection::{ConnectError, PostgresDatabase};
+pub use failure::DatabaseError;
+pub use graphs::{Graph, GraphError};
+pub use memory::PostgresMemory;
+pub use migrate::SchemaVersion;

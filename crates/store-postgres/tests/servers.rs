@@ -1,0 +1,180 @@
+//! Several servers on one database, and a database that drops its connections.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use quipu_core::memory::EntityId;
+use quipu_core::ports::{ApplyError, ChangeNumber, EntityUpdate, MemoryChange, MemoryStore, NewEntity, Refusal};
+use quipu_store_postgres::{GraphError, PostgresDatabase, PostgresMemory};
+use quipu_testkit::memory_conformance::{author, create, observe};
+use quipu_testkit::postgres;
+
+/// The memory of the graph `team` as a server of its own has it open.
+fn server(url: &str) -> PostgresMemory {
+    let database = PostgresDatabase::connect(url).expect("the database can be reached");
+    database.migrate().expect("the schema can be made");
+    let graph = match database.create_graph("team") {
+        Err(GraphError::Exists(_)) => database.graph("team").expect("graphs can be read").expect("it exists"),
+        created => created.expect("the name is good"),
+    };
+    PostgresMemory::new(Arc::new(database), &graph)
+}
+
+#[test]
+fn servers_that_start_together_make_the_schema_once() {
+    let Some(url) = postgres::database() else { return };
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| server(&url).head().expect("memory can be read"));
+        }
+    });
+    let schema = PostgresDatabase::connect(&url).expect("reachable").schema().expect("the version can be read");
+    assert!(schema.is_usable() && schema.current == schema.newest, "{schema:?}");
+    postgres::sql(&url, "INSERT INTO quipu.migration (number, needs) VALUES (99, 1)");
+    let database = PostgresDatabase::connect(&url).expect("reachable");
+    assert!(database.schema().expect("readable").is_usable(), "a newer schema that older programs may use");
+    postgres::sql(&url, "UPDATE quipu.migration SET needs = 99 WHERE number = 99");
+    assert!(!database.schema().expect("readable").is_usable());
+}
+
+#[test]
+fn address_that_is_no_address_is_not_repeated() {
+    let error = PostgresDatabase::connect("postgresql://ada:secret@[/x").err().expect("no address").to_string();
+    assert!(!error.contains("secret"), "{error}");
+}
+
+/// Every change is seen once, in the order of its number, by a follower on another server.
+#[test]
+fn follower_misses_no_change_of_concurrent_writers() {
+    const WRITERS: i64 = 4;
+    const CHANGES: i64 = 25;
+    let Some(url) = postgres::database() else { return };
+    server(&url).apply(&[create("log")], &author(1)).expect("the first change");
+    let seen = thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let memory = server(&url);
+            scope.spawn(move || {
+                for change in 0..CHANGES {
+                    let observed = [observe(1, &format!("{writer} {change}"))];
+                    memory.apply(&observed, &author(change)).expect("nobody is in the way");
+                }
+            });
+        }
+        let follower = server(&url);
+        let (mut at, mut seen) = (ChangeNumber(1), Vec::new());
+        while at.0 < 1 + WRITERS * CHANGES {
+            let changed = follower.changed_since(at).expect("the feed can be read");
+            // What is told above the head is told again.
+            let mut new = changed.observations;
+            new.retain(|id| !seen.contains(id) && id.0 < changed.head.0);
+            assert_eq!(
+                new.len() as i64,
+                changed.head.0 - at.0,
+                "one observation for each change up to {:?}",
+                changed.head
+            );
+            seen.extend(new);
+            at = changed.head;
+        }
+        seen
+    });
+    assert_eq!(seen.len() as i64, WRITERS * CHANGES);
+}
+
+/// Writes whose connection is lost are made again, and made once.
+#[test]
+fn lost_connections_lose_and_repeat_nothing() {
+    const WRITERS: usize = 3;
+    const KILLS: u64 = 40;
+    let Some(url) = postgres::database() else { return };
+    server(&url).apply(&[create("log")], &author(1)).expect("the first change");
+    let kills = AtomicU64::new(0);
+    let write = &|writer: usize| {
+        let memory = server(&url);
+        let mut written = Vec::new();
+        while kills.load(Ordering::Relaxed) < KILLS {
+            let text = format!("{writer} {}", written.len());
+            memory.apply(&[observe(1, &text)], &author(1)).expect("it is made again");
+            memory.head().expect("it is asked again");
+            written.push(text);
+        }
+        written
+    };
+    let mut written: Vec<String> = thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(move || write(writer))).collect();
+        while kills.load(Ordering::Relaxed) < KILLS {
+            let kill = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                        WHERE datname = current_database() AND application_name = 'quipu'";
+            kills.fetch_add(postgres::sql(&url, kill).parse().expect("a number"), Ordering::Relaxed);
+        }
+        writers.into_iter().flat_map(|writer| writer.join().expect("no write failed")).collect()
+    });
+    let memory = server(&url);
+    let stored = memory.observations_of(&[EntityId(1)]).expect("readable").remove(0);
+    let mut stored: Vec<String> = stored.into_iter().map(|seen| seen.text).collect();
+    written.sort();
+    stored.sort();
+    assert_eq!(stored, written, "every write once");
+    assert_eq!(memory.head().expect("readable").0, 1 + written.len() as i64);
+    assert_eq!(memory.check().expect("readable"), [""; 0]);
+}
+
+#[test]
+fn name_is_given_once_by_concurrent_servers() {
+    let Some(url) = postgres::database() else { return };
+    let servers: Vec<_> = (0..4).map(|_| server(&url)).collect();
+    let outcomes = thread::scope(|scope| {
+        let tries: Vec<_> =
+            servers.iter().map(|memory| scope.spawn(|| memory.apply(&[create("Ada")], &author(1)))).collect();
+        tries.into_iter().map(|made| made.join().expect("no panic")).collect::<Vec<_>>()
+    });
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{outcomes:?}");
+    let taken = Refusal::NameTaken { by: EntityId(1) };
+    let is_taken = |error: &ApplyError| matches!(error, ApplyError::Refused { refusal, .. } if *refusal == taken);
+    assert!(outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).all(is_taken), "{outcomes:?}");
+}
+
+#[test]
+fn graphs_do_not_see_each_other() {
+    let Some(url) = postgres::database() else { return };
+    let database = PostgresDatabase::connect(&url).expect("reachable");
+    database.migrate().expect("the schema can be made");
+    let graphs = ["one", "two"].map(|name| database.create_graph(name).expect("free"));
+    assert!(matches!(database.create_graph("one"), Err(GraphError::Exists(_))));
+    for name in ["", "One", "a/b", "1", "a'; DROP TABLE graph", &"a".repeat(65)] {
+        assert!(matches!(database.create_graph(name), Err(GraphError::Name(_))), "{name}");
+    }
+    let database = Arc::new(database);
+    let [one, two] = graphs.map(|graph| PostgresMemory::new(database.clone(), &graph));
+    one.apply(&[create("Ada"), observe(1, "sails")], &author(1)).expect("an empty graph");
+    assert_eq!((two.head().expect("readable"), two.entity_count().expect("readable")), (ChangeNumber(0), 0));
+    let refused = two.apply(&[observe(1, "x")], &author(1));
+    assert!(matches!(refused, Err(ApplyError::Refused { refusal: Refusal::NoEntity(_), .. })), "{refused:?}");
+    two.apply(&[create("Ada")], &author(1)).expect("a name of another graph is free");
+    assert_eq!(two.observations_of(&[EntityId(1)]).expect("readable"), [vec![]]);
+}
+
+/// Whatever a client may send is stored and found as it was sent.
+#[test]
+fn every_text_is_stored_as_it_is() {
+    let Some(url) = postgres::database() else { return };
+    let memory = server(&url);
+    let name = "nul \0, quote ', backslash \\, \u{10FFFF}0".to_owned();
+    let aliases = vec!["\0".to_owned(), "x".repeat(5000), "'; DROP TABLE entity; --".to_owned()];
+    let new = NewEntity { name: name.clone(), entity_type: "a\0".into(), aliases, description: Some("\0\0".into()) };
+    memory.apply(&[MemoryChange::CreateEntity(new.clone()), observe(1, "\0 [[x\0]]")], &author(1)).expect("stored");
+    let stored = memory.entities(&[EntityId(1)]).expect("readable").remove(0).expect("it exists");
+    assert_eq!((&stored.name, &stored.aliases, &stored.description), (&new.name, &new.aliases, &new.description));
+    assert_eq!(stored.entity_type, "a\0");
+    let called = new.aliases.iter().chain([&name]).map(|name| quipu_core::memory::name_key(name));
+    let found = memory.entities_called(&called.collect::<Vec<_>>()).expect("readable");
+    assert_eq!(found, vec![vec![EntityId(1)]; 4]);
+    assert_eq!(memory.observations_of(&[EntityId(1)]).expect("readable")[0][0].text, "\0 [[x\0]]");
+    let update = EntityUpdate { description: Some(None), ..EntityUpdate::default() };
+    memory.apply(&[MemoryChange::UpdateEntity { id: EntityId(1), update }], &author(2)).expect("stored");
+    memory.undo(ChangeNumber(2), &author(3)).expect("nothing depends on it");
+    let back = memory.entities(&[EntityId(1)]).expect("readable").remove(0).expect("it exists");
+    assert_eq!(back.description.as_deref(), Some("\0\0"));
+    assert_eq!(memory.check().expect("readable"), [""; 0]);
+}
