@@ -300,6 +300,9 @@ if (real) {
   const headers = { authorization: `Bearer ${token}` };
   const ask = async (path, body) => (await fetch(base + path, body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers })).json();
   await until(async () => (await ask("/api/status")).indexed, 120_000);
+  const { notes } = await ask("/api/status");
+  const counted = () => tab.evaluate((number) => document.querySelector("footer.status").textContent.startsWith(`${number} notes`), notes.toLocaleString("en"));
+  check("real vault: the counts follow while it is read", await until(counted), notes);
   await isTrue("real vault", ask);
   for (const address of ["#/graph", "#/search/note", "#/changes", "#/health", "#/memory"]) {
     await tab.evaluate((to) => (location.hash = to), address);

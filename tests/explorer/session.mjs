@@ -35,10 +35,10 @@ export function temporary() {
 }
 
 /** A vault of its own, and a user folder that no other test sees. */
-export function copied(vault) {
+export function copied(vault, name = "vault") {
   const folder = temporary();
-  if (vault) cpSync(vault, join(folder, "vault"), { recursive: true, filter: (path) => !path.includes("/.quipu") });
-  return { vault: join(folder, "vault"), state: join(folder, "state") };
+  if (vault) cpSync(vault, join(folder, name), { recursive: true, filter: (path) => !path.includes("/.quipu") });
+  return { vault: join(folder, name), state: join(folder, "state") };
 }
 
 const environment = (place) => ({ ...process.env, XDG_STATE_HOME: place.state });

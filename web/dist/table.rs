@@ -1,18 +1,18 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-R5NU2MSQ.js",
+        path: "/assets/app-ITRIKBQG.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"3ee4d96fed2d2c42\"",
-        bytes: include_bytes!("assets/app-R5NU2MSQ.js"),
-        gzip: include_bytes!("gzip/assets/app-R5NU2MSQ.js.gz"),
+        etag: "\"e9b2ecb6bb9255f7\"",
+        bytes: include_bytes!("assets/app-ITRIKBQG.js"),
+        gzip: include_bytes!("gzip/assets/app-ITRIKBQG.js.gz"),
     },
     Asset {
-        path: "/assets/chunk-6W23YP5Z.js",
+        path: "/assets/chunk-H4KWU4O3.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"07593d58922706c8\"",
-        bytes: include_bytes!("assets/chunk-6W23YP5Z.js"),
-        gzip: include_bytes!("gzip/assets/chunk-6W23YP5Z.js.gz"),
+        etag: "\"d2c910aff1d3fddf\"",
+        bytes: include_bytes!("assets/chunk-H4KWU4O3.js"),
+        gzip: include_bytes!("gzip/assets/chunk-H4KWU4O3.js.gz"),
     },
     Asset {
         path: "/assets/chunk-U4PRTZXQ.js",
@@ -22,18 +22,18 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-HMAUO3W2.js",
+        path: "/assets/graph-TXSBXJ45.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"8b40430a6437d367\"",
-        bytes: include_bytes!("assets/graph-HMAUO3W2.js"),
-        gzip: include_bytes!("gzip/assets/graph-HMAUO3W2.js.gz"),
+        etag: "\"cb5d1828e808fe91\"",
+        bytes: include_bytes!("assets/graph-TXSBXJ45.js"),
+        gzip: include_bytes!("gzip/assets/graph-TXSBXJ45.js.gz"),
     },
     Asset {
-        path: "/assets/style-PX33W6RA.css",
+        path: "/assets/style-NFZRS27V.css",
         kind: "text/css; charset=utf-8",
-        etag: "\"106073e8cd6d3f7a\"",
-        bytes: include_bytes!("assets/style-PX33W6RA.css"),
-        gzip: include_bytes!("gzip/assets/style-PX33W6RA.css.gz"),
+        etag: "\"b4d472288486546e\"",
+        bytes: include_bytes!("assets/style-NFZRS27V.css"),
+        gzip: include_bytes!("gzip/assets/style-NFZRS27V.css.gz"),
     },
     Asset {
         path: "/assets/temml-VH3DURXY.js",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"bd036e47e434fb24\"",
+        etag: "\"6f63995bea2fbfc0\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

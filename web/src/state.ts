@@ -78,6 +78,25 @@ export async function loadStatus() {
   }
 }
 
+/** Counts change while the vault is read and embedded, and clients come and go. */
+const BUSY_MS = 2_000;
+const IDLE_MS = 20_000;
+async function pollStatus() {
+  for (;;) {
+    const known = status.value;
+    const isBusy = !known || !known.indexed || known.embedded < known.to_embed;
+    await new Promise((resolve) => setTimeout(resolve, isBusy ? BUSY_MS : IDLE_MS));
+    if (connection.value !== "live" || document.hidden) continue;
+    await loadStatus();
+    if (known && !known.indexed && status.value?.indexed) {
+      notesVersion.value++;
+      memoryVersion.value++;
+      if (graph.value) loadGraph();
+    }
+  }
+}
+pollStatus();
+
 let graphTimer = 0;
 function graphChanged() {
   clearTimeout(graphTimer);

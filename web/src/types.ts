@@ -155,7 +155,7 @@ export interface Merge {
 export interface Trace {
   at: number;
   who: string;
-  kind: "call" | "note" | "memory" | "warning";
+  kind: "call" | "note" | "memory";
   tool?: string;
   object?: string;
   text: string;

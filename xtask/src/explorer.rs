@@ -37,6 +37,16 @@ pub(crate) fn build() -> anyhow::Result<()> {
     shell::run(command("cp", &["-r"]).arg(made).arg(dist))
 }
 
+/// `--screenshots`: writes `docs/images`.
+pub(crate) fn screenshots() -> anyhow::Result<()> {
+    peers::install_node()?;
+    let binary = shell::build_binary(Profile::Dev)?;
+    let root = shell::root();
+    let mut screenshots = script("screenshots.mjs");
+    screenshots.arg(binary).arg(peers::place("node")).arg(root.join("examples/vault")).arg(root.join("docs/images"));
+    shell::run(&mut screenshots)
+}
+
 /// `--measure`: prints a table.
 pub(crate) fn measure() -> anyhow::Result<()> {
     peers::install_node()?;

@@ -51,8 +51,9 @@ cargo xtask memory duplicates|recall|speed|vectors|wire [SIZES]
                                            measures memory: duplicates and recall on real data, speed of the library
                                            without and with vectors, and speed over stdio beside the reference server
 cargo xtask eval [--set NAME] [--write]    measures ranking on judged sets, by words, by meaning and by both
-cargo xtask explorer [--build] [--measure] test the explorer in headless Chromium; --build writes web/dist from the sources,
-                                           --measure times the picture at 1k, 10k and 50k notes
+cargo xtask explorer [--build] [--measure] [--screenshots]
+                                           tests the explorer in headless Chromium; --build writes web/dist from the sources,
+                                           --measure times the picture at 1k, 10k and 50k notes, --screenshots writes docs/images
 cargo xtask deny                           checks licences, bans and sources of dependencies (installs cargo-deny once)
 cargo xtask docs                           writes the generated pages of docs/";
 
@@ -100,6 +101,7 @@ fn main() -> anyhow::Result<ExitCode> {
         "eval" => eval::run(options.value("--set"), options.has("--write")),
         "explorer" if options.has("--build") => explorer::build(),
         "explorer" if options.has("--measure") => explorer::measure(),
+        "explorer" if options.has("--screenshots") => explorer::screenshots(),
         "explorer" => return explorer::run(),
         "deny" => deny::run(),
         "docs" => docs::run(),

@@ -99,5 +99,8 @@ export function colour(model: Model, by: ColourBy, dark: boolean): { categories:
 function communityName(model: Model, category: string): string {
   const found = model.communities.find((community) => `c${community.number}` === category);
   if (found) return found.label;
-  return category === "Unlinked" ? category : "Small group";
+  if (category === "Unlinked") return category;
+  // Too small for a label in the picture: named by its most central node.
+  const most = model.order.find((node) => model.degree[node] && `c${model.data.community[node]}` === category);
+  return most === undefined ? "Group" : model.names[most]!;
 }

@@ -169,9 +169,23 @@ export class Scene {
       ratio: Math.min(1.05, Math.max(0.08, 1.6 * Math.max(right - left, high - low))),
       angle: 0,
     };
+    this.centreInFreeArea(state);
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (animate && !calm) this.sigma.getCamera().animate(state, { duration: 180 });
     else this.sigma.getCamera().setState(state);
+  }
+
+  /** Moves a camera so that its centre stands beside the open legend, or on a phone above the inspector. */
+  private centreInFreeArea(state: { x: number; y: number; ratio: number; angle: number }) {
+    const { width, height } = this.sigma.getDimensions();
+    const legend = this.container.parentElement?.querySelector(".legend:not(.folded)")?.clientWidth ?? 0;
+    const isPhone = innerWidth < 700;
+    if (isPhone) state.ratio *= 1.6;
+    const at = (x: number, y: number) => this.sigma.viewportToFramedGraph({ x, y }, { cameraState: state });
+    const middle = at(width / 2, height / 2);
+    const shifted = isPhone ? at(width / 2, height * 0.74) : at(width / 2 - legend / 2, height / 2);
+    state.x += shifted.x - middle.x;
+    state.y += shifted.y - middle.y;
   }
 
   zoom(factor: number) {
@@ -312,7 +326,8 @@ export class Scene {
     const centres = this.path ?? (centre === null ? this.focus : [centre]);
     context.strokeStyle = look.accent;
     context.lineWidth = this.path ? 2.5 : 1.25;
-    context.globalAlpha = this.path ? 1 : 0.6;
+    // Of a hub with a thousand links only the direction shows.
+    context.globalAlpha = this.path ? 1 : Math.min(0.6, 0.6 * Math.sqrt(60 / lit.size));
     context.beginPath();
     if (this.path) {
       for (const node of this.path) context.lineTo(...at(node));

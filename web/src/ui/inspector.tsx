@@ -75,16 +75,23 @@ function NoteCard({ id }: { id: string }) {
       {!!node?.entities?.length && (
         <section>
           <h3>In memory</h3>
-          <ul class="plain">
-            {node.entities.map((entity) => (
-              <li key={entity.entity_id}>
-                <a href={href("memory", entity.entity_id)}>{entity.name}</a> <span class="muted">{entity.entity_type}</span>
-              </li>
-            ))}
-          </ul>
+          <LinkedEntities entities={node.entities} />
         </section>
       )}
     </>
+  );
+}
+
+/** The entities whose texts link to a note. */
+export function LinkedEntities({ entities }: { entities: NonNullable<NoteNode["entities"]> }) {
+  return (
+    <ul class="plain">
+      {entities.map((entity) => (
+        <li key={entity.entity_id}>
+          <a href={href("memory", entity.entity_id)}>{entity.name}</a> <span class="muted">{entity.entity_type}</span>
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -8,14 +8,13 @@ import { ago, clock, duration, folderOf, when } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { Empty, Skeleton, useLoad } from "../ui/states";
 
-type What = "all" | "writes" | "call" | "note" | "memory" | "warning";
+type What = "all" | "writes" | "call" | "note" | "memory";
 const WHAT: [What, string][] = [
   ["all", "All"],
   ["writes", "Writes"],
   ["call", "Calls"],
   ["note", "Notes"],
   ["memory", "Memory"],
-  ["warning", "Warnings"],
 ];
 
 export function Changes() {

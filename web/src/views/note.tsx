@@ -7,6 +7,7 @@ import { canWrite, has, notesVersion } from "../state";
 import type { LinkedPage, NoteNode, Page } from "../types";
 import { ago, count, nameOf, plural, when } from "../ui/format";
 import { Icon } from "../ui/icons";
+import { LinkedEntities } from "../ui/inspector";
 import { Empty, Failed, FreshnessMark, Skeleton, useLoad } from "../ui/states";
 
 interface ReadNote {
@@ -71,16 +72,18 @@ function Shown({ data, heading, editing, setEditing }: { data: ReadNote; heading
   const { page, node, text } = data;
   const rendered = useMemo(() => render(text, page.filepath, page.outlinks), [text, page.outlinks.length, page.filepath]);
   const place = useRef<HTMLDivElement>(null);
+  const hasOwnTitle = rendered.headings[0]?.level === 1 && rendered.headings[0].text === page.title;
   useEffect(() => {
     place.current?.replaceChildren(rendered.fragment.cloneNode(true));
+    // The header shows it, above the properties.
+    if (hasOwnTitle) place.current?.querySelector("h1")?.remove();
     if (place.current && rendered.hasMath) drawMath(place.current);
     if (place.current) embed(place.current, page);
     document.title = `${page.title} · Quipu`;
-  }, [rendered]);
+  }, [rendered, editing]);
   useEffect(() => {
     if (heading) document.getElementById(headingId(heading))?.scrollIntoView();
   }, [heading, rendered]);
-  const hasOwnTitle = rendered.headings[0]?.level === 1 && rendered.headings[0].text === page.title;
   const outline = hasOwnTitle ? rendered.headings.slice(1) : rendered.headings;
   const parts = page.filepath.split("/");
   return (
@@ -89,7 +92,7 @@ function Shown({ data, heading, editing, setEditing }: { data: ReadNote; heading
       <article>
         <header>
           <p class="crumbs mono">{parts.join(" / ")}</p>
-          {!hasOwnTitle && <h1>{page.title}</h1>}
+          <h1>{page.title}</h1>
           <p class="meta">
             <FreshnessMark value={page.staleness} quiet />
             <span title={when(Date.parse(page.updated_at))}>changed {ago(Date.parse(page.updated_at))}</span>
@@ -121,13 +124,7 @@ function Shown({ data, heading, editing, setEditing }: { data: ReadNote; heading
         {!!node?.entities?.length && (
           <section class="after">
             <h2>In memory</h2>
-            <ul class="plain columns">
-              {node.entities.map((entity) => (
-                <li key={entity.entity_id}>
-                  <a href={href("memory", entity.entity_id)}>{entity.name}</a> <span class="muted">{entity.entity_type}</span>
-                </li>
-              ))}
-            </ul>
+            <LinkedEntities entities={node.entities} />
           </section>
         )}
         <Mentions page={page} />

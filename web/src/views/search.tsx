@@ -170,11 +170,25 @@ export function Search() {
               <p>Try other words; search knows no quotes or operators. {!has("search") && "Search by meaning is off, so words must occur as typed."}</p>
             </Empty>
           ) : (
+            <>
+              {shown.some((page) => page.score > 0) && (
+                <p class="score-legend muted">
+                  {(["words", "meaning", "links"] as const).map((part) => (
+                    <span key={part}>
+                      <svg width="10" height="10" aria-hidden="true">
+                        <rect width="10" height="10" rx="2" class={part} />
+                      </svg>
+                      {part}
+                    </span>
+                  ))}
+                </p>
+              )}
             <ol ref={list}>
               {shown.map((page, n) => (
                 <Result key={page.doc_id} page={page} query={results.query} current={n === at} choose={() => setAt(n)} />
               ))}
             </ol>
+            </>
           )}
         </div>
       </div>
