@@ -14,6 +14,7 @@ pub mod graph;
 pub mod index;
 pub mod memory;
 pub mod notes;
+pub mod query;
 pub mod search;
 pub mod staleness;
 

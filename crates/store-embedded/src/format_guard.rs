@@ -3,7 +3,7 @@
 //! For a new number, put the text that the test prints into a file of that number, and delete the old file.
 
 use quipu_core::model::{
-    ContentHash, FileStat, Link, LinkSyntax, LinkType, Note, Section, SourceVersion, Tag, Value, VaultPath,
+    ContentHash, FileStat, Link, LinkSyntax, LinkType, Note, Section, SourceVersion, Tag, TextCounts, Value, VaultPath,
 };
 use quipu_core::ports::PassageHash;
 
@@ -46,6 +46,7 @@ fn sample() -> Note {
             Section { heading: Some("Über".to_owned()), level: 2, range: 300..900, text_start: 310 },
         ],
         body_start: 3,
+        counts: TextCounts { chars: 897, tasks_open: 2, tasks_done: 1 },
         warnings: vec!["odd".to_owned()],
         sources: vec![SourceVersion { path: "src/a.rs".to_owned(), hash: ContentHash::of(b"a") }],
     }

@@ -43,6 +43,19 @@ pub fn kinds(ids: &[String], calls_a_kind: usize) -> Vec<Kind> {
         kind("list_nodes by tag", "list_nodes", &|r| json!({ "tag": some_tag(r) })),
         kind("resolve_nodes, exact", "resolve_nodes", &|r| json!({ "names": [stem(id(r))], "strategy": "exact" })),
         kind("resolve_nodes, fuzzy", "resolve_nodes", &|r| json!({ "names": [mistyped(stem(id(r)))] })),
+        kind("query_nodes by property, newest first", "query_nodes", &|r| {
+            json!({
+                "where": [{ "field": "property.created", "op": "ge", "value": format!("2026-{:02}-01", 1 + r.below(12)) }],
+                "sort": [{ "field": "modified", "order": "desc" }],
+                "fields": ["modified", "tags"]
+            })
+        }),
+        kind(
+            "query_nodes by tag",
+            "query_nodes",
+            &|r| json!({ "where": [{ "field": "tags", "op": "contains", "value": some_tag(r) }] }),
+        ),
+        kind("query_nodes, tags with counts", "query_nodes", &|_| json!({ "group_by": "tags" })),
         kind("nodes_exist", "nodes_exist", &|r| json!({ "ids": [id(r), id(r), "no/such.md"] })),
         kind(
             "list_documents of a section",

@@ -15,7 +15,7 @@ use crate::nearest::nearest;
 use crate::tool::{Access, Call, ToolInfo, Toolset};
 use crate::tool_error::{ToolError, ToolErrorKind};
 use crate::truncate::{MAX_WARNING, echoed, truncate};
-use crate::{docs, memory, notes, pages, upkeep};
+use crate::{docs, memory, notes, pages, upkeep, work};
 
 /// JSON-RPC's code for invalid arguments.
 pub(crate) const INVALID_PARAMS: i32 = -32602;
@@ -27,7 +27,7 @@ pub fn every_tool() -> &'static [ToolInfo] {
 }
 
 fn list_tools() -> Vec<ToolInfo> {
-    use Toolset::{Docs, Memory, Notes, Pages, Upkeep};
+    use Toolset::{Docs, Memory, Notes, Pages, Upkeep, Work};
     vec![
         ToolInfo::of::<notes::search::Search>(Notes),
         ToolInfo::of::<notes::get_node::GetNode>(Notes),
@@ -71,6 +71,7 @@ fn list_tools() -> Vec<ToolInfo> {
         ToolInfo::of::<memory::clear_context::ClearContext>(Memory),
         ToolInfo::of::<memory::bulk_update::BulkUpdate>(Memory),
         ToolInfo::of::<memory::suggest_merges::SuggestMerges>(Memory),
+        ToolInfo::of::<work::query_nodes::QueryNodes>(Work),
         ToolInfo::of::<upkeep::merge_entities::MergeEntities>(Upkeep),
         ToolInfo::of::<upkeep::update_observation::UpdateObservation>(Upkeep),
         ToolInfo::of::<upkeep::undo_change::UndoChange>(Upkeep),

@@ -27,6 +27,7 @@ mod order;
 mod over_http;
 mod own_folder;
 mod provider_faults;
+mod query;
 mod removed_lock;
 mod resources;
 mod seed_docs;

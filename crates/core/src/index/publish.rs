@@ -12,7 +12,7 @@ use super::ids::{CaseVariants, assign_ids, claim, id, moved_ids, put_in, set_id,
 use super::resolve::Resolver;
 use super::saved_links::Targets;
 use super::snapshot::{Snapshot, SnapshotEntry};
-use super::tables::Unchanged;
+use super::tables::{ChangedSlots, Unchanged};
 use super::writer::{ChangedNotes, StagedNote, Writer};
 use crate::graph::Graph;
 use crate::model::{Note, NoteKey, VaultPath, hash_of_target};
@@ -148,11 +148,10 @@ fn amended(writer: &mut Writer, before: &Snapshot, staged: Vec<StagedNote>) -> S
         touched.extend(rows.iter().map(|(key, _)| *key));
     }
     unchanged.links = rows.iter().all(|(key, row)| before.graph().out(*key) == row);
-    Snapshot::new(entries, order, case_variants, before.graph().with_rows(rows)).with_tables_of(
-        before,
-        unchanged,
-        changed.into_iter(),
-    )
+    let linked = rows.iter().flat_map(|(key, row)| before.graph().out(*key).iter().chain(row).chain([key]));
+    let changed = ChangedSlots { names: changed, fields: linked.copied().collect() };
+    Snapshot::new(entries, order, case_variants, before.graph().with_rows(rows))
+        .with_tables_of(before, unchanged, changed)
 }
 
 /// By the hash of a link's target, the notes with such a link.

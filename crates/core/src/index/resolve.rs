@@ -328,7 +328,7 @@ fn forget(keys_by_hash: &mut FxHashMap<u64, Vec<NoteKey>>, hash: u64, key: NoteK
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ContentHash, FileStat, LinkType};
+    use crate::model::{ContentHash, FileStat, LinkType, TextCounts};
 
     fn note(path: &str, title: &str, aliases: &[&str]) -> Note {
         let path = VaultPath::parse(path).unwrap();
@@ -343,6 +343,7 @@ mod tests {
             links: Vec::new(),
             sections: Vec::new(),
             body_start: 0,
+            counts: TextCounts::default(),
             warnings: Vec::new(),
             sources: Vec::new(),
             path,

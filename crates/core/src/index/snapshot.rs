@@ -10,9 +10,10 @@ use super::ids::CaseVariants;
 use super::names::{NameHashes, NameTable, names_of};
 use super::publish::resolver_of;
 use super::resolve::Resolver;
-use super::tables::{Tables, Unchanged};
+use super::tables::{ChangedSlots, Tables, Unchanged};
 use crate::graph::{Graph, pagerank};
 use crate::model::{ContentHash, Link, Note, NoteKey, Tag, fold, loose_hash};
+use crate::query::Columns;
 
 /// Notes, their order and their links at one moment.
 #[derive(Debug, Default)]
@@ -72,12 +73,7 @@ impl Snapshot {
     }
 
     /// With those tables of the predecessor that the change did not affect.
-    pub(super) fn with_tables_of(
-        mut self,
-        before: &Self,
-        unchanged: Unchanged,
-        changed: impl Iterator<Item = NoteKey>,
-    ) -> Self {
+    pub(super) fn with_tables_of(mut self, before: &Self, unchanged: Unchanged, changed: ChangedSlots) -> Self {
         self.tables = Tables::still_of(&before.tables, unchanged, changed);
         self
     }
@@ -96,6 +92,10 @@ impl Snapshot {
 
     pub(super) fn tables(&self) -> &Tables {
         &self.tables
+    }
+
+    pub(crate) fn columns(&self) -> &Columns {
+        &self.tables.columns
     }
 
     /// A resolver over the notes of this snapshot.

@@ -12,6 +12,7 @@ use super::Snapshot;
 use super::names::{NameHashes, NameTable, names_of};
 use super::writer::StagedNote;
 use crate::model::{ContentHash, Note, NoteKey};
+use crate::query::Columns;
 
 /// A table that several snapshots may share; each would build the same.
 type Table<T> = Arc<OnceLock<T>>;
@@ -31,6 +32,8 @@ pub(super) struct Tables {
     pub(super) areas: Table<FxHashMap<String, Vec<NoteKey>>>,
     pub(super) names: Table<NameTable>,
     pub(super) exact_names: ExactNames,
+    /// The values of fields that queries asked for.
+    pub(super) columns: Columns,
     /// By the hash of a note that names sources, the first such note.
     pub(super) sourced: Table<FxHashMap<ContentHash, NoteKey>>,
 }
@@ -59,6 +62,14 @@ pub(super) struct Unchanged {
     pub(super) links: bool,
 }
 
+/// The notes that a change may have affected.
+pub(super) struct ChangedSlots {
+    /// Those whose names may differ.
+    pub(super) names: Vec<NoteKey>,
+    /// Those of which anything may differ: text, links, or the notes that link to them.
+    pub(super) fields: Vec<NoteKey>,
+}
+
 impl Unchanged {
     /// Compares staged changes with a snapshot. `links` is set later, once links are resolved.
     pub(super) fn by(staged: &[StagedNote], before: &Snapshot) -> Self {
@@ -79,14 +90,15 @@ impl Unchanged {
 }
 
 impl Tables {
-    /// The earlier tables that are still valid; the others are empty. `changed` are the files whose names may differ.
-    pub(super) fn still_of(before: &Self, unchanged: Unchanged, changed: impl Iterator<Item = NoteKey>) -> Self {
+    /// The earlier tables that are still valid; the others are empty.
+    pub(super) fn still_of(before: &Self, unchanged: Unchanged, changed: ChangedSlots) -> Self {
+        let ChangedSlots { names, fields } = changed;
         fn still<T>(holds: bool, table: &Table<T>) -> Table<T> {
             if holds { table.clone() } else { Table::default() }
         }
         let mut exact_names = before.exact_names.clone();
         if !unchanged.names {
-            exact_names.changed.extend(changed);
+            exact_names.changed.extend(names);
             // Hashes that are not built yet would be built from the later names and miss earlier ones.
             if exact_names.changed.len() > MANY_CHANGED || exact_names.hashes.get().is_none() {
                 exact_names = ExactNames::default();
@@ -94,6 +106,7 @@ impl Tables {
         }
         Self {
             exact_names,
+            columns: before.columns.after(&fields),
             places: still(unchanged.files, &before.places),
             decomposed: still(unchanged.files, &before.decomposed),
             ranks: still(unchanged.files && unchanged.links, &before.ranks),

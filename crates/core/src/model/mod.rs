@@ -15,5 +15,5 @@ pub(crate) use id::{composed_lowercase, one_sigma};
 pub(crate) use link::has_attachment_extension;
 pub use link::{Link, LinkSyntax, LinkType};
 pub(crate) use loose::{hash_of_folded, hash_of_target, loose_hash, without_extension};
-pub use note::{FileStat, Note, Section, SourceVersion, Tag, Warning};
+pub use note::{FileStat, Note, Section, SourceVersion, Tag, TextCounts, Warning};
 pub use value::Value;

@@ -31,6 +31,8 @@ pub struct Note {
     pub sections: Vec<Section>,
     /// Where the body starts in the file's text, after the frontmatter.
     pub body_start: usize,
+    /// The size of its text, and its tasks.
+    pub counts: TextCounts,
     /// Warnings from parsing. Broken links are not included: they depend on other notes.
     pub warnings: Vec<String>,
     /// The files in `source_refs`, as they were when this version of the note was first indexed. By path.
@@ -84,6 +86,17 @@ impl Tag {
     pub fn is_or_below(&self, folded: &str) -> bool {
         self.folded.strip_prefix(folded).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
+}
+
+/// What is counted in the text of a note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TextCounts {
+    /// Characters after the frontmatter and the blank lines that follow it.
+    pub chars: usize,
+    /// Task list items `- [ ]`.
+    pub tasks_open: usize,
+    /// Task list items `- [x]`.
+    pub tasks_done: usize,
 }
 
 /// A part of a note: a heading of level 2 or 3 with the text below it, or the preamble before the first of them.

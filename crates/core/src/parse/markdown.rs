@@ -34,6 +34,15 @@ pub(super) struct Markdown {
     pub(super) headings: Vec<Heading>,
     /// The ranges of tag names, without `#`.
     pub(super) tags: Vec<Range<usize>>,
+    pub(super) tasks: Vec<Task>,
+}
+
+/// A task list item.
+#[derive(Debug)]
+pub(super) struct Task {
+    /// Where its `[ ]` or `[x]` starts.
+    at: usize,
+    pub(super) done: bool,
 }
 
 /// A heading at the top level.
@@ -131,6 +140,7 @@ impl<'b> Pass<'b> {
                     self.run(part.into_offset_iter(), range.start);
                 }
                 Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => self.shown(&text),
+                Event::TaskListMarker(done) => self.found.tasks.push(Task { at: range.start, done }),
                 Event::SoftBreak | Event::HardBreak => self.shown(" "),
                 _ => {}
             }
@@ -277,6 +287,7 @@ impl<'b> Pass<'b> {
         let is_hidden = |at: usize| comments.hide(at) || raw_elements.hide(at);
         self.found.sites.retain(|site| !is_hidden(site.range.start));
         self.found.tags.retain(|tag| !is_hidden(tag.start));
+        self.found.tasks.retain(|task| !is_hidden(task.at));
         for heading in &mut self.found.headings {
             heading.hidden = comments.hide(heading.range.start);
         }

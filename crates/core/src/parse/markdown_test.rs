@@ -141,3 +141,18 @@ fn the_first_top_level_heading_is_kept() {
         assert_eq!(parse(text).first_heading.as_deref(), expected, "{text:?}");
     }
 }
+
+#[test]
+fn characters_and_tasks_are_counted() {
+    for (text, chars, open, done) in [
+        ("", 0, 0, 0),
+        ("---\na: 1\n---\n\nZwölf\n", 6, 0, 0),
+        ("\n\nx", 3, 0, 0),
+        ("- [ ] a\n  - [x] b\n1. [X] c\n* [ ] d\n", 35, 2, 2),
+        ("[ ] no item\n- [/] another mark\n", 31, 0, 0),
+        ("```\n- [ ] code\n```\n%%\n- [ ] hidden\n%%\n", 38, 0, 0),
+    ] {
+        let counts = parse(text).counts;
+        assert_eq!((counts.chars, counts.tasks_open, counts.tasks_done), (chars, open, done), "{text:?}");
+    }
+}

@@ -41,10 +41,10 @@ pub use wikilink::can_be_linked;
 
 use std::ops::Range;
 
-use crate::model::{Link, LinkSyntax, Section, Tag, Value};
+use crate::model::{Link, LinkSyntax, Section, Tag, TextCounts, Value};
 
 /// Increased whenever the same text would give other parts, so that stored notes are parsed again.
-pub const PARSER_VERSION: u32 = 4;
+pub const PARSER_VERSION: u32 = 5;
 
 /// Limits for one note, far more than people write. In a generated file the rest stays text: each part takes many times
 /// the memory of its bytes.
@@ -71,6 +71,8 @@ pub struct Parsed {
     pub sections: Vec<Section>,
     /// Where the body starts: after the frontmatter or a byte order mark.
     pub body_start: usize,
+    /// The size of the text, and its tasks.
+    pub counts: TextCounts,
     /// Problems in the text.
     pub warnings: Vec<String>,
 }
@@ -84,6 +86,9 @@ pub fn parse(text: &str) -> Parsed {
     let mut tags = tags::distinct(front.tags.iter().map(String::as_str).chain(inline_tags), MAX_TAGS + 1);
     let mut links: Vec<Link> = front.sites.into_iter().chain(body.sites).map(|site| site.link).collect();
     let mut headings = body.headings;
+    let tasks_done = body.tasks.iter().filter(|task| task.done).count();
+    let tasks_open = body.tasks.len() - tasks_done;
+    let counts = TextCounts { chars: text_chars(body_text, body_start), tasks_open, tasks_done };
     let mut warnings = front.warnings;
     cap(&mut tags, MAX_TAGS, "tags", &mut warnings);
     cap(&mut links, MAX_LINKS, "links", &mut warnings);
@@ -98,8 +103,16 @@ pub fn parse(text: &str) -> Parsed {
         links,
         sections: sections::split(text, body_start, headings),
         body_start,
+        counts,
         warnings,
     }
+}
+
+/// The characters of a body as [`text_start`] delimits it: blank lines after frontmatter do not count.
+fn text_chars(body: &str, body_start: usize) -> usize {
+    let has_frontmatter = body_start > '\u{FEFF}'.len_utf8();
+    let text = if has_frontmatter { body.trim_start_matches(['\n', '\r']) } else { body };
+    text.chars().count()
 }
 
 fn cap<T>(parts: &mut Vec<T>, limit: usize, name: &str, warnings: &mut Vec<String>) {

@@ -26,6 +26,7 @@ pub fn read_note(path: &VaultPath, content: &FileContent, title_rule: &TitleRule
         links: parsed.links,
         sections: parsed.sections,
         body_start: parsed.body_start,
+        counts: parsed.counts,
         warnings: decoding_warning.into_iter().chain(parsed.warnings).collect(),
         // Filled in by the index, which reads the other files.
         sources: Vec::new(),

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quipu_core::model::{
-    ContentHash, FileStat, Link, LinkSyntax, LinkType, Note, NoteKey, Section, SourceVersion, Tag, Value, VaultPath,
+    ContentHash, FileStat, Link, LinkSyntax, LinkType, Note, NoteKey, Section, SourceVersion, Tag, TextCounts, Value,
+    VaultPath,
 };
 use quipu_core::ports::{Loaded, NoteChange, NoteStore, TextHits, TextMatch, TextQuery};
 
@@ -96,6 +97,7 @@ pub fn note(path: &str, text: &str) -> Note {
         links: Vec::new(),
         sections: starts.iter().copied().zip(ends).map(section).collect(),
         body_start: 0,
+        counts: TextCounts { chars: text.chars().count(), ..TextCounts::default() },
         warnings: Vec::new(),
         sources: Vec::new(),
     }
@@ -125,6 +127,7 @@ fn full_note() -> (Note, &'static str) {
             .map(|syntax| link(syntax, LinkType::Extends)),
     );
     note.body_start = 3;
+    note.counts = TextCounts { chars: 1 << 40, tasks_open: 3, tasks_done: 200 };
     note.warnings = vec!["odd".to_owned()];
     note.sources = vec![SourceVersion { path: "src/a.rs".to_owned(), hash: ContentHash::of(b"a") }];
     note.stat = FileStat { modified_ns: -1, size: u64::MAX };

@@ -15,3 +15,5 @@ pub(crate) mod search_by_tags;
 pub(crate) mod update_node;
 
 mod node;
+
+pub(crate) use node::json;

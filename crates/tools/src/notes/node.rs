@@ -168,7 +168,7 @@ fn links(snapshot: &Snapshot, key: NoteKey) -> Vec<LinkInfo> {
     infos.filter(|info| seen.insert(info.id.clone())).collect()
 }
 
-fn json(value: &Value) -> serde_json::Value {
+pub(crate) fn json(value: &Value) -> serde_json::Value {
     match value {
         Value::Null => serde_json::Value::Null,
         Value::Bool(flag) => (*flag).into(),

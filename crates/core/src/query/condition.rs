@@ -1,0 +1,299 @@
+//! A condition on one field, checked against the field's kind when it is made.
+
+use crate::model::{Value, fold};
+
+use super::field::{Field, Kind};
+use super::scalar::{Scalar, Span, duration};
+
+/// How a field is compared with a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    /// One of its values is this one.
+    Eq,
+    /// None of its values is this one; also without any value.
+    Ne,
+    /// Less, or before the start of the given day or time.
+    Lt,
+    /// At most, or before its end.
+    Le,
+    /// More, or after its end.
+    Gt,
+    /// At least, or from its start.
+    Ge,
+    /// A part of a text; for tags the tag or one nested below it.
+    Contains,
+    /// The start of a text.
+    StartsWith,
+    /// One of several values.
+    In,
+    /// Has a value that is not blank.
+    Exists,
+    /// Has none.
+    Missing,
+    /// A time in the last `7d`, or in the next `+7d`.
+    Within,
+}
+
+impl Operator {
+    /// Every operator.
+    pub const ALL: [Self; 12] = [
+        Self::Eq,
+        Self::Ne,
+        Self::Lt,
+        Self::Le,
+        Self::Gt,
+        Self::Ge,
+        Self::Contains,
+        Self::StartsWith,
+        Self::In,
+        Self::Exists,
+        Self::Missing,
+        Self::Within,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Eq => "eq",
+            Self::Ne => "ne",
+            Self::Lt => "lt",
+            Self::Le => "le",
+            Self::Gt => "gt",
+            Self::Ge => "ge",
+            Self::Contains => "contains",
+            Self::StartsWith => "starts_with",
+            Self::In => "in",
+            Self::Exists => "exists",
+            Self::Missing => "missing",
+            Self::Within => "within",
+        }
+    }
+
+    fn applies_to(self, kind: Kind) -> bool {
+        match self {
+            Self::Eq | Self::Ne | Self::In => true,
+            Self::Lt | Self::Le | Self::Gt | Self::Ge | Self::Exists | Self::Missing => kind != Kind::Note,
+            Self::Contains | Self::StartsWith => matches!(kind, Kind::Text | Kind::Any),
+            Self::Within => matches!(kind, Kind::Time | Kind::Any),
+        }
+    }
+}
+
+/// Why a condition is not possible: what is wrong and what is allowed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConditionError(String);
+
+/// A condition on one field.
+#[derive(Debug, Clone)]
+pub struct Condition {
+    pub(super) field: Field,
+    pub(super) test: Test,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Test {
+    /// One of the note's values passes, or none does if `negated`.
+    Values {
+        passes: Comparison,
+        negated: bool,
+    },
+    Exists,
+    Missing,
+    /// The note is linked with one of these, or with none if `negated`.
+    Notes {
+        names: Vec<String>,
+        negated: bool,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Comparison {
+    IsOneOf(Vec<Operand>),
+    Order(Operator, Operand),
+    Contains(String),
+    TagContains(String),
+    StartsWith(String),
+    Within(Span),
+}
+
+/// A given value. A text may also be a number, a date, or true or false, since a client may send any of these as text.
+#[derive(Debug, Clone)]
+pub(super) struct Operand {
+    text: String,
+    number: Option<f64>,
+    span: Option<Span>,
+    flag: Option<bool>,
+}
+
+impl Condition {
+    /// Checks the operator and the value against the field. `now_ns` is what [`Operator::Within`] counts from.
+    pub fn new(field: Field, operator: Operator, value: Option<&Value>, now_ns: i64) -> Result<Self, ConditionError> {
+        let kind = field.kind();
+        if !operator.applies_to(kind) {
+            let allowed = Operator::ALL.into_iter().filter(|operator| operator.applies_to(kind)).map(Operator::name);
+            return Err(ConditionError(format!(
+                "`{}` does not apply to `{}`; allowed: {}",
+                operator.name(),
+                field.name(),
+                allowed.collect::<Vec<_>>().join(", ")
+            )));
+        }
+        let test = match (operator, value) {
+            (Operator::Exists, None | Some(Value::Bool(true))) => Test::Exists,
+            (Operator::Missing, None | Some(Value::Bool(true))) => Test::Missing,
+            (Operator::Exists | Operator::Missing, Some(_)) => {
+                return Err(ConditionError(format!("`{}` takes no value; use exists or missing", operator.name())));
+            }
+            (_, None) => return Err(ConditionError(format!("`{}` needs a value", operator.name()))),
+            (Operator::In, Some(Value::List(items))) if !items.is_empty() => {
+                let wanted: Result<Vec<Operand>, _> = items.iter().map(|item| Operand::new(&field, item)).collect();
+                Test::is_one_of(kind, wanted?, false)
+            }
+            (Operator::In, Some(_)) => return Err(ConditionError("`in` needs a list of values".to_owned())),
+            (Operator::Within, Some(value)) => Test::passes(Comparison::Within(period(value, now_ns)?)),
+            (_, Some(value)) => {
+                let wanted = Operand::new(&field, value)?;
+                match operator {
+                    Operator::Contains if field == Field::Tags => {
+                        Test::passes(Comparison::TagContains(tag(&wanted.text)))
+                    }
+                    Operator::Contains => Test::passes(Comparison::Contains(wanted.text)),
+                    Operator::StartsWith if field == Field::Tags => {
+                        Test::passes(Comparison::StartsWith(tag(&wanted.text)))
+                    }
+                    Operator::StartsWith => Test::passes(Comparison::StartsWith(wanted.text)),
+                    Operator::Lt | Operator::Le | Operator::Gt | Operator::Ge => {
+                        Test::passes(Comparison::Order(operator, wanted))
+                    }
+                    _ => Test::is_one_of(kind, vec![wanted], operator == Operator::Ne),
+                }
+            }
+        };
+        Ok(Self { field, test })
+    }
+
+    /// The notes that the condition names.
+    pub fn notes(&self) -> &[String] {
+        match &self.test {
+            Test::Notes { names, .. } => names,
+            _ => &[],
+        }
+    }
+
+    /// Its field.
+    pub fn field(&self) -> &Field {
+        &self.field
+    }
+}
+
+impl Test {
+    fn passes(passes: Comparison) -> Self {
+        Self::Values { passes, negated: false }
+    }
+
+    fn is_one_of(kind: Kind, wanted: Vec<Operand>, negated: bool) -> Self {
+        if kind == Kind::Note {
+            return Self::Notes { names: wanted.into_iter().map(|wanted| wanted.text).collect(), negated };
+        }
+        Self::Values { passes: Comparison::IsOneOf(wanted), negated }
+    }
+}
+
+/// The period of a length of time: `7d` until now, `+7d` from now.
+fn period(value: &Value, now_ns: i64) -> Result<Span, ConditionError> {
+    let text = value.as_text().unwrap_or_default().trim();
+    let length = duration(text.strip_prefix('+').unwrap_or(text)).ok_or_else(|| {
+        ConditionError(
+            "`within` needs a length of time: 30m, 24h, 7d, 2w or 1y for the past, +7d for the future".to_owned(),
+        )
+    })?;
+    Ok(match text.starts_with('+') {
+        true => Span { start: now_ns, end: now_ns.saturating_add(length) },
+        // A file may be a moment newer than the clock.
+        false => Span { start: now_ns.saturating_sub(length), end: now_ns.saturating_add(1_000_000_000) },
+    })
+}
+
+fn tag(folded: &str) -> String {
+    folded.trim_start_matches('#').trim_end_matches('/').to_owned()
+}
+
+impl Operand {
+    fn new(field: &Field, value: &Value) -> Result<Self, ConditionError> {
+        let Some(text) = value.to_plain_text() else {
+            return Err(ConditionError(format!(
+                "`{}` is compared with one text, number, true or false; use `in` for several",
+                field.name()
+            )));
+        };
+        let text = text.trim();
+        let wanted = Self {
+            text: if field.kind() == Kind::Note { text.to_owned() } else { fold(text) },
+            number: text.parse().ok().filter(|number: &f64| number.is_finite()),
+            span: Span::parse(text),
+            flag: text.parse().ok(),
+        };
+        match field.kind() {
+            Kind::Number if wanted.number.is_none() => {
+                Err(ConditionError(format!("`{}` is compared with a number", field.name())))
+            }
+            Kind::Time if wanted.span.is_none() => Err(ConditionError(format!(
+                "`{}` is compared with an ISO date or time such as 2026-11-16; for the last days use `within` 7d",
+                field.name()
+            ))),
+            _ if *field == Field::Tags => Ok(Self { text: tag(&wanted.text), ..wanted }),
+            _ => Ok(wanted),
+        }
+    }
+
+    fn is(&self, scalar: &Scalar) -> bool {
+        match scalar {
+            Scalar::Bool(flag) => self.flag == Some(*flag),
+            Scalar::Number(number) => self.number == Some(*number),
+            Scalar::Time(span) => self.span.is_some_and(|wanted| span.starts_in(wanted)),
+            Scalar::Text(text) => *text == self.text,
+            Scalar::Map => false,
+        }
+    }
+
+    /// Only values of the kind of the operand have an order to it: a text is not less than a number.
+    fn orders(&self, operator: Operator, scalar: &Scalar) -> bool {
+        use std::cmp::Ordering::{Greater, Less};
+        let ordering = match scalar {
+            Scalar::Number(number) => self.number.map(|wanted| number.total_cmp(&wanted)),
+            Scalar::Time(span) => self.span.map(|wanted| match span {
+                span if span.starts_in(wanted) => std::cmp::Ordering::Equal,
+                span => span.start.cmp(&wanted.start),
+            }),
+            Scalar::Text(text) if self.number.is_none() && self.span.is_none() => Some((**text).cmp(&*self.text)),
+            Scalar::Text(_) | Scalar::Bool(_) | Scalar::Map => None,
+        };
+        ordering.is_some_and(|ordering| match operator {
+            Operator::Lt => ordering == Less,
+            Operator::Le => ordering != Greater,
+            Operator::Gt => ordering == Greater,
+            _ => ordering != Less,
+        })
+    }
+}
+
+impl Comparison {
+    pub(super) fn passes(&self, scalar: &Scalar) -> bool {
+        match (self, scalar) {
+            (Self::IsOneOf(wanted), scalar) => wanted.iter().any(|wanted| wanted.is(scalar)),
+            (Self::Order(operator, wanted), scalar) => wanted.orders(*operator, scalar),
+            (Self::Contains(part), Scalar::Text(text)) => text.contains(part.as_str()),
+            (Self::TagContains(tag), Scalar::Text(text)) => {
+                text.strip_prefix(tag.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            }
+            (Self::StartsWith(start), Scalar::Text(text)) => text.starts_with(start.as_str()),
+            // A number and a date as people write them, and true or false, contain only themselves.
+            (Self::Contains(part) | Self::StartsWith(part), scalar) => {
+                Operand::new(&Field::Id, &Value::Text(part.clone())).is_ok_and(|wanted| wanted.is(scalar))
+            }
+            (Self::Within(period), Scalar::Time(span)) => span.overlaps(*period),
+            (Self::TagContains(_) | Self::Within(_), _) => false,
+        }
+    }
+}
