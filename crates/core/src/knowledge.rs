@@ -37,7 +37,7 @@ pub struct Knowledge {
     pub(crate) memory: Option<Arc<Memory>>,
     /// Held while links in memory are updated after moves of notes.
     pub(crate) following: Mutex<()>,
-    store: Arc<dyn NoteStore>,
+    pub(crate) store: Arc<dyn NoteStore>,
     warnings: Arc<WarningLog>,
 }
 
@@ -266,6 +266,11 @@ impl Knowledge {
             Err(_) => question(&*self.store),
             found => found,
         }
+    }
+
+    /// Writes the texts again that the store has lost, as far as that is possible now; a search does the rest.
+    pub(crate) fn refill(&self) {
+        self.indexer.refill(REBUILD_PATIENCE);
     }
 
     /// Checks the index for damage.

@@ -221,6 +221,10 @@ impl<Store: NoteStore> NoteStore for Fragile<Store> {
         self.store.accept_loss();
     }
 
+    fn scrub(&self) -> Result<(), StoreError> {
+        self.store.scrub()
+    }
+
     fn check(&self) -> Result<Vec<String>, StoreError> {
         self.store.check()
     }

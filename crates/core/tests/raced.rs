@@ -43,6 +43,9 @@ impl VaultFiles for Raced {
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
         self.0.trashed()
     }
+    fn forget(&self, path: &VaultPath) -> Result<usize, WriteError> {
+        self.0.forget(path)
+    }
     fn restore(&self, kept: &TrashedFile) -> Result<FileStat, WriteError> {
         self.0.restore(kept)
     }
@@ -126,6 +129,9 @@ impl VaultFiles for Overtaken {
     }
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
         self.files.trashed()
+    }
+    fn forget(&self, path: &VaultPath) -> Result<usize, WriteError> {
+        self.files.forget(path)
     }
     fn restore(&self, kept: &TrashedFile) -> Result<FileStat, WriteError> {
         self.files.restore(kept)

@@ -29,7 +29,7 @@ pub(crate) const OF_PROVIDER: &str = "subject ";
 pub enum Scope {
     /// Use the read-only tools, and read resources.
     Read,
-    /// Use every tool.
+    /// Use every tool that keeps what it replaces.
     Write,
     /// Also read `/metrics`.
     Admin,
@@ -54,6 +54,20 @@ impl Scope {
         match access {
             Access::Read => true,
             Access::Write | Access::Destroy => self >= Self::Write,
+            Access::Erase => self >= Self::Admin,
+        }
+    }
+
+    /// The least scope that allows this access.
+    pub(crate) fn needed_for(access: Access) -> Self {
+        Self::ALL.into_iter().find(|scope| scope.allows(access)).unwrap_or(Self::Admin)
+    }
+
+    /// Why a client of a lower scope may not use a tool.
+    pub(crate) fn refusal(self, tool: &str) -> String {
+        match self {
+            Self::Read | Self::Write => format!("{tool} writes; this token has only the scope `read`"),
+            Self::Admin => format!("{tool} requires a token with the scope `admin`"),
         }
     }
 }
@@ -477,9 +491,11 @@ mod tests {
 
     #[test]
     fn a_reader_may_not_write() {
-        let may = |scope: Scope| [Access::Read, Access::Write, Access::Destroy].map(|access| scope.allows(access));
-        assert_eq!(may(Scope::Read), [true, false, false]);
-        assert_eq!(may(Scope::Write), [true, true, true]);
-        assert_eq!(may(Scope::Admin), [true, true, true]);
+        let may = |scope: Scope| {
+            [Access::Read, Access::Write, Access::Destroy, Access::Erase].map(|access| scope.allows(access))
+        };
+        assert_eq!(may(Scope::Read), [true, false, false, false]);
+        assert_eq!(may(Scope::Write), [true, true, true, false]);
+        assert_eq!(may(Scope::Admin), [true, true, true, true]);
     }
 }

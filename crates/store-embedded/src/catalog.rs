@@ -240,6 +240,12 @@ impl Catalog {
         Ok(keys.collect::<Result<_, _>>()?)
     }
 
+    /// Rewrites the file, so that nothing of deleted notes is left in it.
+    pub(crate) fn rewrite(&self) -> Result<(), IndexError> {
+        self.db.execute_batch("DELETE FROM links")?;
+        index_database::rewrite(&self.db)
+    }
+
     /// Problems that SQLite's check and reading every row show, as sentences.
     pub(crate) fn check(&self) -> Result<Vec<String>, IndexError> {
         let damages = sqlite::integrity_check(&self.db)?.into_iter();

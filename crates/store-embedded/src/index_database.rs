@@ -51,6 +51,13 @@ impl IndexError {
     }
 }
 
+/// Rewrites a database without its free space, and empties its write-ahead log.
+pub(crate) fn rewrite(db: &Connection) -> Result<(), IndexError> {
+    db.pragma_update(None, "temp_store", "MEMORY")?;
+    db.execute_batch("VACUUM")?;
+    Ok(db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
+}
+
 /// Whether an error of SQLite comes from the content of the file.
 pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     match error {

@@ -164,6 +164,17 @@ impl EmbeddedStore {
         Ok(())
     }
 
+    /// The text index is emptied: its segments have the words of deleted notes until a merge.
+    fn rewrite(&self) -> Result<(), StoreFault> {
+        let mut catalog = self.catalog();
+        self.is_text_lost.store(true, Ordering::Release);
+        catalog.mark_missing_texts(None)?;
+        self.text.reset()?;
+        catalog.rewrite()?;
+        self.vectors.rewrite(&catalog)?;
+        Ok(())
+    }
+
     fn findings(&self) -> Result<Vec<String>, StoreFault> {
         let catalog = self.catalog();
         let mut findings = catalog.check()?;
@@ -247,6 +258,10 @@ impl NoteStore for EmbeddedStore {
 
     fn accept_loss(&self) {
         self.is_text_lost.store(false, Ordering::Release);
+    }
+
+    fn scrub(&self) -> Result<(), StoreError> {
+        self.rewrite().map_err(|error| StoreError::new("rewrite the index", error))
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {

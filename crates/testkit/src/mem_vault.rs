@@ -160,6 +160,13 @@ impl VaultFiles for MemVault {
         Ok(self.state().kept.iter().rev().map(|(kept, _)| kept.clone()).collect())
     }
 
+    fn forget(&self, path: &VaultPath) -> Result<usize, WriteError> {
+        let mut state = self.state();
+        let before = state.kept.len();
+        state.kept.retain(|(kept, _)| kept.path != *path);
+        Ok(before - state.kept.len())
+    }
+
     fn restore(&self, kept: &TrashedFile) -> Result<FileStat, WriteError> {
         let mut state = self.state();
         state.writable(&kept.path)?;

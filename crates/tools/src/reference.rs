@@ -29,6 +29,7 @@ fn describe(page: &mut String, tool: &ToolInfo) {
         Access::Read => "Reads.",
         Access::Write => "Adds data.",
         Access::Destroy => "Changes or deletes data.",
+        Access::Erase => "Deletes data for good; over HTTP it needs the scope `admin`.",
     };
     let again = match (tool.access, tool.idempotent) {
         (Access::Read, _) => "",

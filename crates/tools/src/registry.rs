@@ -75,6 +75,7 @@ fn list_tools() -> Vec<ToolInfo> {
         ToolInfo::of::<upkeep::merge_entities::MergeEntities>(Upkeep),
         ToolInfo::of::<upkeep::update_observation::UpdateObservation>(Upkeep),
         ToolInfo::of::<upkeep::undo_change::UndoChange>(Upkeep),
+        ToolInfo::of::<upkeep::redact::Redact>(Upkeep),
     ]
 }
 

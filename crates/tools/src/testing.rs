@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use quipu_core::memory::Memory;
 use quipu_core::parse::TitleRule;
 use quipu_core::search::{Effort, Meaning, Round};
 use quipu_core::{Knowledge, Parts, Session};
@@ -18,6 +19,7 @@ pub(crate) struct Harness {
     pub(crate) sources: Arc<MemSources>,
     pub(crate) clock: Arc<FixedClock>,
     pub(crate) knowledge: Arc<Knowledge>,
+    pub(crate) memory: Arc<Memory>,
     pub(crate) registry: Registry,
     pub(crate) session: Session,
 }
@@ -72,8 +74,8 @@ impl Harness {
             true => knowledge.with_meaning(Meaning::new(Arc::new(Builtin::new()), store)),
             false => knowledge,
         });
-        let registry = Registry::with_memory(knowledge.clone(), memory, RegistryOptions::default());
-        Self { vault, sources, clock, knowledge, registry, session: Session::named("harness") }
+        let registry = Registry::with_memory(knowledge.clone(), memory.clone(), RegistryOptions::default());
+        Self { vault, sources, clock, knowledge, memory, registry, session: Session::named("harness") }
     }
 
     /// Calls a tool as this client. Every answer is checked against the tool's output schema.

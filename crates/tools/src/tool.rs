@@ -106,6 +106,8 @@ pub enum Access {
     Write,
     /// May replace or remove existing data.
     Destroy,
+    /// Removes data for good: no version of it is kept. Over HTTP this needs the scope `admin`.
+    Erase,
 }
 
 /// A tool as clients see it, and how the registry runs it.

@@ -186,6 +186,7 @@ fn memory_kind(error: &MemoryError) -> ToolErrorKind {
         | MemoryError::Twice { .. }
         | MemoryError::NoFields
         | MemoryError::Itself(_)
+        | MemoryError::Absorbed { .. }
         | MemoryError::Undone { .. }
         | MemoryError::Depended { .. } => ToolErrorKind::InvalidArguments,
         MemoryError::Failed(_) => ToolErrorKind::Provider,

@@ -15,7 +15,7 @@ use crate::dir::{Dir, Metadata, is_no_folder};
 use crate::folder::{Resolved, join, resolve};
 use crate::own_folder::{self, OWN_FOLDER, explain_denied};
 use crate::rules::Rules;
-use crate::{read, recovery, requests, trash, walk, write};
+use crate::{forget, read, recovery, requests, trash, walk, write};
 
 /// A folder of Markdown notes.
 #[derive(Debug)]
@@ -208,6 +208,10 @@ impl VaultFiles for FolderVault {
 
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
         trash::list(self)
+    }
+
+    fn forget(&self, path: &VaultPath) -> Result<usize, WriteError> {
+        forget::forget(self, path).map_err(|source| WriteError::Write { path: path.to_string(), source })
     }
 
     fn restore(&self, kept: &TrashedFile) -> Result<FileStat, WriteError> {

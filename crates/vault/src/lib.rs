@@ -21,6 +21,7 @@ mod walk;
 
 mod failpoint;
 mod file_op;
+mod forget;
 mod journal;
 mod permissions;
 mod recovery;

@@ -35,7 +35,7 @@ pub(crate) fn list(vault: &FolderVault) -> Result<Vec<TrashedFile>, VaultError> 
     list_all(vault).map_err(|source| VaultError::Read { path: join(OWN_FOLDER, TRASH), source })
 }
 
-fn list_all(vault: &FolderVault) -> io::Result<Vec<TrashedFile>> {
+pub(crate) fn list_all(vault: &FolderVault) -> io::Result<Vec<TrashedFile>> {
     let mut kept = Vec::new();
     let Some(trash) = if_exists(own_folder::open_below(&vault.open_root()?, TRASH))? else { return Ok(kept) };
     for (name, kind) in trash.entries()? {
@@ -186,6 +186,12 @@ pub(crate) fn version_of(root: &Dir, version: &str) -> io::Result<Option<Version
         Some((folder, name)) => file_op::version_of(&folder, name),
         None => Ok(None),
     }
+}
+
+/// The bytes of a version; `None` if it does not exist.
+pub(crate) fn read(root: &Dir, version: &str) -> io::Result<Option<Vec<u8>>> {
+    let Some((folder, name)) = if_exists(open_folder_of(root, version))? else { return Ok(None) };
+    Ok(read_in(&folder, name)?.map(|(content, _)| content.bytes))
 }
 
 /// Copies a version to a new name in a folder of the vault, if its content is the expected one. Its permissions are those of

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use std::path::{Path, PathBuf};
+
 use crate::client::Client;
 
 /// Two spellings of one person, and her project.
@@ -30,7 +32,7 @@ fn texts(client: &mut Client, entity: i64) -> Vec<Value> {
 fn the_tools_are_marked_as_destructive() {
     let mut client = Client::open("");
     let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
-    for name in ["merge_entities", "update_observation", "undo_change"] {
+    for name in ["merge_entities", "update_observation", "undo_change", "redact"] {
         let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == name);
         assert_eq!(tool.unwrap()["annotations"]["destructiveHint"], true, "{name}");
     }
@@ -59,4 +61,74 @@ fn what_one_agent_did_another_undoes() {
     let log: Value = serde_json::from_str(&log).unwrap();
     let tools: Vec<&Value> = log.as_array().unwrap().iter().map(|entry| &entry["tool"]).collect();
     assert_eq!(tools, ["update_observation", "undo_change", "merge_entities", "bulk_update"]);
+}
+
+/// Files below a folder whose bytes have one of these words, in any case.
+#[expect(clippy::disallowed_methods, reason = "looks at the bytes on disk")]
+fn files_with(folder: &Path, words: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files_with(&path, words));
+        } else if path.is_file() {
+            let bytes = std::fs::read(&path).unwrap_or_default().to_ascii_lowercase();
+            let has = |word: &&str| bytes.windows(word.len()).any(|part| part == word.as_bytes());
+            found.extend(words.iter().any(has).then_some(path));
+        }
+    }
+    found
+}
+
+/// Plain words, which no compression of a few texts hides.
+const SECRETS: [&str; 4] = ["zyxomorph", "quandrifex", "blorptangle", "wimblesnark"];
+
+#[test]
+fn a_redacted_observation_is_in_no_file() {
+    let mut client = planted();
+    for number in 0..40 {
+        client.answer("create_observation", json!({ "entity_id": 3, "text_content": format!("plain fact {number}") }));
+    }
+    client
+        .answer("create_observation", json!({ "entity_id": 1, "text_content": "the key is zyxomorph [[quandrifex]]" }));
+    client.answer("update_observation", json!({ "observation_id": 43, "text_content": "the key is blorptangle" }));
+    client.answer("search_entities", json!({ "query": "blorptangle" }));
+    assert!(!files_with(client.root(), &SECRETS).is_empty(), "it is on disk before");
+    let redact = json!({ "kind": "observation", "id": 43, "reason": "a key" });
+    let redacted = client.answer("redact", redact.clone());
+    assert_eq!(redacted, json!({ "redacted": true, "places": ["memory: 1 item", "change log: 3 entries"] }));
+    assert_eq!(files_with(client.root(), &SECRETS), [""; 0].map(PathBuf::from));
+    assert_eq!(client.answer("search_entities", json!({ "query": "blorptangle" })), json!([]));
+    assert_eq!(texts(&mut client, 1), ["lives in Leeds"]);
+    let log = client.run_command(&["audit"]);
+    assert!(log.contains("redact") && log.contains("[redacted: a key]"), "{log}");
+    client.run_command(&["verify"]);
+    // It goes on, also in another process.
+    client.answer("create_observation", json!({ "entity_id": 1, "text_content": "moved to York" }));
+    client.signal("KILL");
+    client.wait();
+    let mut next = client.join(&[]);
+    assert_eq!(texts(&mut next, 1), ["lives in Leeds", "moved to York"]);
+    next.answer("redact", redact);
+    assert_eq!(files_with(next.root(), &SECRETS), [""; 0].map(PathBuf::from));
+}
+
+#[test]
+fn a_redacted_note_is_in_no_file() {
+    let notes = "//- keep.md\nA plain note about rain.\n//- Zone/secret.md\n---\ntags: [wimblesnark]\n---\n# Quandrifex\n\nzyxomorph rain\n";
+    let mut client = Client::open(notes);
+    client.answer("get_node", json!({ "id": "zone/secret.md" }));
+    client.answer("update_node", json!({ "id": "zone/secret.md", "content": "# Quandrifex\n\nblorptangle rain\n" }));
+    client.run_command(&["index", "--wait"]);
+    client.answer("ubp_search", json!({ "query": "blorptangle" }));
+    assert!(files_with(client.root(), &SECRETS).len() > 2, "the file, its version and the index");
+    let redact = json!({ "kind": "note", "id": "zone/secret.md", "reason": "a leak" });
+    let redacted = client.answer("redact", redact);
+    assert_eq!(redacted, json!({ "redacted": true, "places": ["file", "kept versions: 2", "index"] }));
+    assert_eq!(files_with(client.root(), &SECRETS), [""; 0].map(PathBuf::from));
+    let found = client.answer("ubp_search", json!({ "query": "rain" }));
+    assert!(found.to_string().contains("keep.md") && !found.to_string().contains("secret.md"), "{found}");
+    let kept = client.run_command(&["restore", "--json"]);
+    assert!(kept.contains("secret.md"), "one line says that something was redacted: {kept}");
+    client.run_command(&["doctor"]);
 }

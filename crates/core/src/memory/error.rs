@@ -80,6 +80,12 @@ pub enum MemoryError {
     /// A search in no field.
     #[error("nothing to search in: set at least one of the `search_in_…` arguments to true")]
     NoFields,
+    /// The entity was merged into another.
+    #[error("it was merged into entity {by}; redact that entity or its observations")]
+    Absorbed {
+        /// The entity that it is part of.
+        by: EntityId,
+    },
     /// Both are one.
     #[error("entity {0} cannot be merged into itself")]
     Itself(EntityId),
@@ -116,6 +122,7 @@ impl MemoryError {
             Refusal::NoObservation(id) => Self::NotFound { kind: "observation", id: id.0 },
             Refusal::NoRelation(id) => Self::NotFound { kind: "relation", id: id.0 },
             Refusal::RelationExists(id) => Self::RelationExists(id),
+            Refusal::Absorbed { by } => Self::Absorbed { by },
             Refusal::Itself(id) => Self::Itself(id),
             Refusal::NothingMade(_) | Refusal::NumberGiven(_) => unreachable!("only an import says what was elsewhere"),
         }

@@ -19,6 +19,7 @@ mod links;
 mod merges;
 mod names;
 mod read;
+mod redaction;
 mod search;
 mod write;
 
@@ -32,5 +33,6 @@ pub use memory::{Memory, MemoryParts};
 pub use merges::{MergePlan, MergeSuggestion, Merged};
 pub use model::{Entity, EntityId, Observation, ObservationId, PART_OF, Relation, RelationId, name_key};
 pub use read::{DetailPart, EntityDetail, EntityPage, PageRequest, Subgraph};
+pub use redaction::{RedactionScope, merges};
 pub use search::{Embedded, Field, Fields, FoundEntity, FoundPage, SearchBy, SearchQuery, SubgraphQuery, VectorError};
 pub use write::{Creation, EntityDraft, Observed};

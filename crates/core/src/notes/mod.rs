@@ -4,11 +4,13 @@ mod create;
 mod delete;
 mod error;
 mod names;
+mod redact;
 mod rename;
 mod update;
 
 pub use create::NewNote;
 pub use error::NoteError;
+pub use redact::RedactedNote;
 pub use update::{NoteUpdate, UnreadText, UpdatedNote};
 
 use std::sync::MutexGuard;

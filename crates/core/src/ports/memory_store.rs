@@ -33,6 +33,18 @@ pub trait MemoryStore: Send + Sync {
     /// A request whose key is still recorded changes nothing and returns the first result.
     fn undo(&self, change: ChangeNumber, author: &Author) -> Result<LoggedChange, UndoError>;
 
+    /// Removes an entity, with its observations and relations, or an observation for good: deletes it, and puts the reason in
+    /// place of its texts in every log entry and every recorded result. Entities that were merged into it are covered too. No
+    /// file of the store has the texts afterwards, except backups. Refuses an item that neither exists nor is in the log, and
+    /// an entity that a merge made part of another. A store that cannot do that fails.
+    fn redact(&self, owner: TextOwner, reason: &str, author: &Author) -> Result<Redaction, ApplyError> {
+        let (_, _, _) = (owner, reason, author);
+        let advice =
+            "this kind of store keeps texts in its log; delete the item, and ask a database administrator".to_owned();
+        let failure = MemoryFailure::new("redact in", "not supported");
+        Err(ApplyError::Failed(MemoryFailure { advice: Some(advice), ..failure }))
+    }
+
     /// Entities; `None` for an unknown id.
     fn entities(&self, ids: &[EntityId]) -> Result<Vec<Option<Entity>>, MemoryFailure>;
 
@@ -302,6 +314,21 @@ pub struct Applied {
     pub outcomes: Vec<MemoryItem>,
 }
 
+/// What a redaction removed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Redaction {
+    /// The log entry.
+    pub change: ChangeNumber,
+    /// Entities and observations.
+    pub items: u64,
+    /// Steps of log entries whose texts were replaced.
+    pub log_steps: u64,
+    /// Whether the files have no deleted text any more; a reader in another process can prevent that.
+    pub is_file_rewritten: bool,
+    /// Earlier copies of memory that may still have the texts, as paths from the vault.
+    pub backups: Vec<String>,
+}
+
 /// One item of memory, in its present or a past version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemoryItem {
@@ -461,6 +488,12 @@ pub enum Refusal {
     /// An item of its kind has or had the id or a greater one.
     #[error("the id {0} may have been used before")]
     NumberGiven(i64),
+    /// The entity was merged into another.
+    #[error("the entity was merged into entity {by}")]
+    Absorbed {
+        /// The entity that it is part of.
+        by: EntityId,
+    },
     /// An entity cannot be merged into itself.
     #[error("entity {0} cannot be merged into itself")]
     Itself(EntityId),

@@ -16,8 +16,8 @@ pub use clock::{Clock, SystemClock};
 pub use embedder::{CoarseEncoder, EmbedError, Embedder, Role};
 pub use memory_store::{
     Applied, ApplyError, Author, ChangeNumber, ChangedIds, EntityRef, EntityUpdate, LoggedChange, MemoryChange,
-    MemoryCounts, MemoryFailure, MemoryItem, MemoryStore, NewEntity, NoteTie, Refusal, RelationFilter, StoredVector,
-    TextOwner, UndoError,
+    MemoryCounts, MemoryFailure, MemoryItem, MemoryStore, NewEntity, NoteTie, Redaction, Refusal, RelationFilter,
+    StoredVector, TextOwner, UndoError,
 };
 pub use note_store::{
     Loaded, NoteChange, NoteSet, NoteStore, RankedText, StoreError, TextHit, TextHits, TextMatch, TextQuery,

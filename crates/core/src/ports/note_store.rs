@@ -46,6 +46,10 @@ pub trait NoteStore: Send + Sync {
     /// names what is still missing (for example a file that cannot be read).
     fn accept_loss(&self);
 
+    /// Rewrites the files of the store, so that nothing of removed or replaced texts is left in free space. The text of every
+    /// note is lost then, see [`NoteStore::text_lost`].
+    fn scrub(&self) -> Result<(), StoreError>;
+
     /// Checks for damage; each finding is a sentence. Slow: reads everything.
     fn check(&self) -> Result<Vec<String>, StoreError>;
 }

@@ -52,6 +52,10 @@ pub trait VaultFiles: Send + Sync {
     /// The files in the trash, newest first.
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError>;
 
+    /// Deletes every version of the note at a path from the trash, also those under names that it had before; returns their
+    /// number.
+    fn forget(&self, path: &VaultPath) -> Result<usize, WriteError>;
+
     /// Restores a file from the trash to its old path. A different file at that path goes to the trash.
     fn restore(&self, trashed: &TrashedFile) -> Result<FileStat, WriteError>;
 }

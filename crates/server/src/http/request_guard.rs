@@ -125,8 +125,8 @@ pub(super) async fn admit(State(guard): State<Arc<RequestGuard>>, request: Reque
     });
     parts.extensions.insert(lease.clone());
     let response = next.run(Request::from_parts(parts, body)).await;
-    if let Some(InsufficientScope(tool)) = response.extensions().get() {
-        return guard.insufficient(Scope::Write, &format!("{tool} writes; this token has only the scope `read`"));
+    if let Some(InsufficientScope { tool, needed }) = response.extensions().get() {
+        return guard.insufficient(*needed, &needed.refusal(tool));
     }
     let kind = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     if !kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {

@@ -15,7 +15,7 @@ pub(super) fn describe(info: &ToolInfo, modern: bool) -> Tool {
     let annotations = ToolAnnotations::from_raw(
         None,
         Some(info.access == Access::Read),
-        Some(info.access == Access::Destroy),
+        Some(matches!(info.access, Access::Destroy | Access::Erase)),
         Some(info.idempotent),
         Some(false),
     );

@@ -19,10 +19,14 @@ use super::http_refusal::{brief, faults, refuse};
 use super::http_sessions::{HEADER, OwnedSessions};
 use super::message::Refusal;
 use crate::service::{CallError, Caller, Service};
+use crate::tokens::Scope;
 
 /// In the extensions of a response: a tool that the token's scope does not allow. `http/request_guard.rs` turns it into a challenge.
 #[derive(Clone)]
-pub(crate) struct InsufficientScope(pub(crate) &'static str);
+pub(crate) struct InsufficientScope {
+    pub(crate) tool: &'static str,
+    pub(crate) needed: Scope,
+}
 
 /// The state of the checks.
 pub(super) struct HttpRequests {
@@ -54,11 +58,11 @@ pub(super) async fn handle(State(requests): State<Arc<HttpRequests>>, request: R
     let Ok(bytes) = axum::body::to_bytes(body, MAX_BODY_BYTES).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };
-    let is_checked = parts.headers.contains_key(HEADER) || !caller.may(Access::Write);
+    let is_checked = parts.headers.contains_key(HEADER) || !caller.may(Access::Erase);
     let head = if is_checked { serde_json::from_slice::<MessageHead>(&bytes).ok() } else { None };
-    if let Some(tool) = requests.out_of_scope(&caller, head.as_ref()) {
+    if let Some(refusal) = requests.out_of_scope(&caller, head.as_ref()) {
         let mut response = StatusCode::FORBIDDEN.into_response();
-        response.extensions_mut().insert(InsufficientScope(tool));
+        response.extensions_mut().insert(refusal);
         return response;
     }
     if !requests.sessions.open_header(&mut parts.headers, &caller.id) {
@@ -86,10 +90,10 @@ fn is_json(headers: &HeaderMap) -> bool {
 impl HttpRequests {
     /// The tool of a call that the caller's scope does not allow. The service rejects the call too; HTTP clients expect a
     /// status.
-    fn out_of_scope(&self, caller: &Caller, head: Option<&MessageHead>) -> Option<&'static str> {
+    fn out_of_scope(&self, caller: &Caller, head: Option<&MessageHead>) -> Option<InsufficientScope> {
         let params = head.filter(|head| head.method == "tools/call")?.params.as_ref()?;
         match self.service.authorize(caller, &self.service.find(params.name.as_deref()?)) {
-            Err(CallError::OutOfScope(tool)) => Some(tool),
+            Err(CallError::OutOfScope { tool, needed }) => Some(InsufficientScope { tool, needed }),
             _ => None,
         }
     }

@@ -61,9 +61,7 @@ impl ToolList {
 impl From<CallError> for ErrorData {
     fn from(error: CallError) -> Self {
         match error {
-            CallError::OutOfScope(tool) => {
-                Self::invalid_params(format!("{tool} writes; this client has only the scope `read`"), None)
-            }
+            CallError::OutOfScope { tool, needed } => Self::invalid_params(needed.refusal(tool), None),
             // Never sent: a cancelled request has no response.
             CallError::Cancelled => Self::internal_error("cancelled", None),
             CallError::Failed => Self::internal_error("the call failed inside the server; see its log", None),

@@ -82,6 +82,9 @@ impl VaultFiles for GatedVault {
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
         self.files.trashed()
     }
+    fn forget(&self, path: &VaultPath) -> Result<usize, WriteError> {
+        self.files.forget(path)
+    }
     fn restore(&self, kept: &TrashedFile) -> Result<FileStat, WriteError> {
         self.files.restore(kept)
     }

@@ -31,6 +31,8 @@ use client_sessions::ClientSessions;
 use last_progress::LastProgress;
 use tool_meter::ToolMeter;
 
+use crate::tokens::Scope;
+
 /// Calls that run at the same time. Calls are short and mostly wait for the disk; more of them would only take turns.
 const MAX_WORKERS: usize = 16;
 
@@ -70,7 +72,12 @@ pub(crate) struct Service {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CallError {
     /// The caller's scope does not allow the tool.
-    OutOfScope(&'static str),
+    OutOfScope {
+        /// Which tool.
+        tool: &'static str,
+        /// The scope that allows it.
+        needed: Scope,
+    },
     /// The client cancelled it.
     Cancelled,
     /// The work panicked; see the log.
@@ -117,7 +124,9 @@ impl Service {
     /// Whether the caller may use a tool.
     pub(crate) fn authorize(&self, caller: &Caller, tool: &FoundTool) -> Result<(), CallError> {
         match tool {
-            Ok(tool) if !caller.may(tool.access) => Err(CallError::OutOfScope(tool.name)),
+            Ok(tool) if !caller.may(tool.access) => {
+                Err(CallError::OutOfScope { tool: tool.name, needed: Scope::needed_for(tool.access) })
+            }
             _ => Ok(()),
         }
     }

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::{Explorer, caller_of};
 use crate::service::{CallError, Caller, Lease, Request};
+use crate::tokens::Scope;
 
 /// `POST /api/call/{tool}`: the arguments are the body.
 pub(super) async fn call(
@@ -34,9 +35,11 @@ pub(super) async fn call(
         Request { session: explorer.session(&caller), tool: explorer.service.find(&tool), arguments, lease, caller };
     match explorer.service.call(request, pending(), shaped, Vec::len).await {
         Ok(answer) => Ok(json_bytes(answer)),
-        Err(CallError::OutOfScope(tool)) => {
-            let message =
-                format!("{tool} writes, and this page may only read; `quipu open --write` opens one that may");
+        Err(CallError::OutOfScope { tool, needed }) => {
+            let message = match needed {
+                Scope::Admin => needed.refusal(tool),
+                _ => format!("{tool} writes, and this page may only read; `quipu open --write` opens one that may"),
+            };
             json_answer(&error_of("FORBIDDEN", &message))
         }
         Err(_) => Err(Refusal::inside()),

@@ -118,7 +118,7 @@ impl<'tx> ChangeWriter<'tx> {
         self.replace_entity(before, after)
     }
 
-    fn delete_entity(&mut self, id: EntityId) -> Result<Entity, StepError> {
+    pub(super) fn delete_entity(&mut self, id: EntityId) -> Result<Entity, StepError> {
         let entity = self.entity(id)?;
         for relation in read::relations_touching(self.tx, id)? {
             self.remove(&MemoryItem::Relation(relation))?;
@@ -179,7 +179,7 @@ impl<'tx> ChangeWriter<'tx> {
         Ok(after)
     }
 
-    fn delete_observation(&mut self, id: ObservationId) -> Result<Observation, StepError> {
+    pub(super) fn delete_observation(&mut self, id: ObservationId) -> Result<Observation, StepError> {
         let observation = read::observation(self.tx, id)?.ok_or(Refusal::NoObservation(id))?;
         self.remove(&MemoryItem::Observation(observation.clone()))?;
         Ok(observation)

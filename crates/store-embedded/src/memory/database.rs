@@ -9,7 +9,7 @@ use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation,
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
     Applied, ApplyError, Author, ChangeNumber, ChangedIds, LoggedChange, MemoryChange, MemoryCounts, MemoryFailure,
-    MemoryStore, NoteTie, RelationFilter, StoredVector, TextOwner, UndoError,
+    MemoryStore, NoteTie, Redaction, RelationFilter, StoredVector, TextOwner, UndoError,
 };
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
@@ -18,8 +18,9 @@ use super::backup::{self, BackupError};
 use super::failure::failed;
 use super::file_guard::{self, FileGuard};
 use super::opening::{self, MemoryOpenError, Opened};
+use super::redact::RedactFault;
 use super::undo::UndoFault;
-use super::{check, contexts, log, migrate, read, requests, ties, undo, vectors};
+use super::{check, contexts, log, migrate, read, redact, requests, ties, undo, vectors};
 use crate::sqlite;
 use quipu_own_folder::OwnFolder;
 
@@ -200,6 +201,24 @@ impl MemoryDatabase {
         Ok(outcome)
     }
 
+    /// Removes deleted texts from the file and its log.
+    fn rewrite_file(&self) -> rusqlite::Result<bool> {
+        let writer = self.writer();
+        sqlite::start_operation();
+        self.check_file(&writer)?;
+        let is_rewritten = redact::rewrite_file(&writer)?;
+        self.check_file(&writer)?;
+        Ok(is_rewritten)
+    }
+
+    /// The copies of memory that Quipu made, as paths from the vault.
+    fn backups(&self) -> Vec<String> {
+        let backups = self.folder.as_ref().and_then(|folder| OwnFolder::open(&folder.path().join("backups")).ok());
+        let mut names = backups.and_then(|backups| backups.names().ok()).unwrap_or_default();
+        names.sort_unstable();
+        names.into_iter().map(|name| format!(".quipu/backups/{name}")).collect()
+    }
+
     /// Creates the marker file: an empty memory file beside it is damaged, not new.
     fn mark_as_started(&self) {
         if let (Some(folder), Some(file), false) =
@@ -292,6 +311,15 @@ impl MemoryStore for MemoryDatabase {
             UndoFault::Depended(reason) => UndoError::Depended { change, reason },
             UndoFault::Log(error) => failed("change", error).into(),
         })
+    }
+
+    fn redact(&self, owner: TextOwner, reason: &str, author: &Author) -> Result<Redaction, ApplyError> {
+        let redacted = self.write(|tx| redact::redact(tx, owner, reason, author)).map_err(|fault| match fault {
+            RedactFault::Refused(refusal) => ApplyError::Refused { change: 0, refusal },
+            RedactFault::Log(error) => failed("change", error).into(),
+        })?;
+        let is_file_rewritten = self.rewrite_file().map_err(|error| failed("rewrite", error))?;
+        Ok(Redaction { is_file_rewritten, backups: self.backups(), ..redacted })
     }
 
     fn entities(&self, ids: &[EntityId]) -> Result<Vec<Option<Entity>>, MemoryFailure> {

@@ -13,6 +13,7 @@ mod log;
 mod migrate;
 mod opening;
 mod read;
+mod redact;
 mod requests;
 mod rows;
 #[cfg(test)]

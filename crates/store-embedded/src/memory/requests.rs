@@ -1,10 +1,12 @@
 //! Requests that were carried out, with their results: a repeated request gets the same result and changes nothing.
 
 use quipu_core::RequestKey;
+use quipu_core::memory::RedactionScope;
 use quipu_core::ports::{Applied, ChangeNumber, MemoryItem};
 use rusqlite::{Connection, OptionalExtension, Transaction};
 use serde::{Deserialize, Serialize};
 
+use super::read::list;
 use super::rows;
 
 /// One result: an item as in the log, and the field that the log leaves out.
@@ -27,9 +29,6 @@ pub(super) fn recall(db: &Connection, request: RequestKey) -> rusqlite::Result<O
     let found: Option<(i64, String)> =
         find.query_row([request.to_string()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     let Some((change, outcomes)) = found else { return Ok(None) };
-    let bad = |error: Box<dyn std::error::Error + Send + Sync>| {
-        rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, error)
-    };
     let outcomes: Vec<StoredOutcome> = serde_json::from_str(&outcomes).map_err(|error| bad(error.into()))?;
     let items = outcomes.into_iter().map(|outcome| {
         let item = rows::from_json(&outcome.kind, outcome.id, &outcome.item).map_err(|error| bad(error.into()))?;
@@ -70,4 +69,26 @@ pub(super) fn remember(
         outcomes,
     ))?;
     Ok(())
+}
+
+/// Replaces the texts of redacted items in the stored results.
+pub(super) fn redact(tx: &Transaction<'_>, scope: &RedactionScope, reason: &str) -> rusqlite::Result<()> {
+    let stored: Vec<(String, String)> =
+        list(tx, "SELECT key, outcomes FROM request", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    for (key, outcomes) in stored {
+        let mut outcomes: Vec<StoredOutcome> = serde_json::from_str(&outcomes).map_err(|error| bad(error.into()))?;
+        for outcome in &mut outcomes {
+            let item = rows::from_json(&outcome.kind, outcome.id, &outcome.item).map_err(|error| bad(error.into()))?;
+            if scope.covers(&item) {
+                outcome.item = rows::to_json(&item.redacted(reason));
+            }
+        }
+        let outcomes = serde_json::to_string(&outcomes).expect("texts and numbers are always JSON");
+        tx.prepare_cached("UPDATE request SET outcomes = ?2 WHERE key = ?1")?.execute((key, outcomes))?;
+    }
+    Ok(())
+}
+
+fn bad(error: Box<dyn std::error::Error + Send + Sync>) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, error)
 }

@@ -3,6 +3,8 @@
 //! It outlives the catalog: a text that comes back, by a rebuild or otherwise, finds its vector again. Vectors that no note has
 //! needed for [`KEPT_DAYS`] are deleted.
 
+use std::collections::BTreeSet;
+
 use quipu_core::ports::{Grade, PassageHash};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior};
 
@@ -220,6 +222,23 @@ impl Cache {
         }
         tx.commit()?;
         Ok(unused.len())
+    }
+
+    /// Deletes the vectors of all other texts, and rewrites the file.
+    pub(super) fn rewrite(&mut self, used: &BTreeSet<[u8; 16]>) -> Result<(), IndexError> {
+        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let unused: Vec<i64> = {
+            let mut statement = tx.prepare("SELECT hash, id FROM vector")?;
+            let rows = statement.query_map([], |row| Ok((row.get::<_, [u8; 16]>(0)?, row.get(1)?)))?;
+            let unused = rows.filter(|row| row.as_ref().map_or(true, |(hash, _)| !used.contains(hash)));
+            unused.map(|row| row.map(|(_, id)| id)).collect::<Result<_, _>>()?
+        };
+        for table in ["vector", "coarse", "fine"] {
+            let mut delete = tx.prepare(&format!("DELETE FROM {table} WHERE id = ?1"))?;
+            unused.iter().try_for_each(|id| delete.execute([id]).map(drop))?;
+        }
+        tx.commit()?;
+        index_database::rewrite(&self.db)
     }
 
     /// Problems that SQLite's check and the lengths of the vectors show, as sentences.

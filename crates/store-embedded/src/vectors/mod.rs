@@ -12,6 +12,7 @@ mod nearest;
 mod passage_list;
 mod resident;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
@@ -216,6 +217,23 @@ impl Vectors {
             Cache::remove(folder)?;
         }
         self.notices.lock().push(format!("Cannot read the stored vectors: {error}; they are rebuilt."));
+        Ok(())
+    }
+
+    /// Deletes every vector that no note needs, and rewrites the file. The caller has locked the catalog.
+    pub(crate) fn rewrite(&self, catalog: &Catalog) -> Result<(), IndexError> {
+        let mut writer = self.writer.lock();
+        // A reader would keep the log from being emptied.
+        let _reader = self.reader.lock();
+        let is_there = self.folder.as_deref().map_or(Ok(false), Cache::exists)?;
+        if writer.is_none() && !is_there {
+            return Ok(());
+        }
+        let mut used = BTreeSet::new();
+        catalog.passages(|_, _, passages| used.extend(passages.iter().map(|passage| passage.hash.0)))?;
+        self.opened(&mut writer)?.rewrite(&used)?;
+        // Their ids may have changed.
+        *self.resident.write() = None;
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Memory in plain maps, written to be read rather than to be fast: the model that real stores are compared with.
 
+mod redact;
 mod state;
 
 use std::collections::BTreeSet;
@@ -14,7 +15,7 @@ use quipu_core::memory::{
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
     Applied, ApplyError, Author, ChangeNumber, ChangedIds, Clock, LoggedChange, MemoryChange, MemoryCounts,
-    MemoryFailure, MemoryItem, MemoryStore, NoteTie, RelationFilter, StoredVector, TextOwner, UndoError,
+    MemoryFailure, MemoryItem, MemoryStore, NoteTie, Redaction, RelationFilter, StoredVector, TextOwner, UndoError,
 };
 
 use self::state::State;
@@ -116,6 +117,14 @@ impl MemoryStore for MemMemory {
         next.remember(author, Applied { change: by, outcomes: Vec::new() });
         *state = next;
         Ok(entry)
+    }
+
+    fn redact(&self, owner: TextOwner, reason: &str, author: &Author) -> Result<Redaction, ApplyError> {
+        let mut state = self.state();
+        let next = state.redacted(owner, reason, author);
+        let (next, redaction) = next.map_err(|refusal| ApplyError::Refused { change: 0, refusal })?;
+        *state = next;
+        Ok(redaction)
     }
 
     fn entities(&self, ids: &[EntityId]) -> Result<Vec<Option<Entity>>, MemoryFailure> {
@@ -321,4 +330,5 @@ impl MemoryStore for MemMemory {
 #[cfg(test)]
 mod tests {
     crate::memory_conformance!(crate::MemMemoryStorage::default());
+    crate::memory_conformance!(crate::MemMemoryStorage::default(), redaction_leaves_no_text);
 }

@@ -5,7 +5,7 @@ use quipu_core::RequestKey;
 use quipu_core::memory::{EntityId, ObservationId, RelationId};
 use quipu_core::ports::{
     ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryCounts, MemoryItem, MemoryStore,
-    Refusal, UndoError,
+    Refusal, TextOwner, UndoError,
 };
 
 use super::{MemoryStorage, all_relations, applied, author, create, entity, observe, relate, texts};
@@ -132,6 +132,38 @@ pub fn undo_restores_contexts<S: MemoryStorage>(storage: &S) {
     set("y", None);
     undo(store.head().unwrap().0);
     assert_eq!(contexts(), [Some(2), None, None], "none is a wish too");
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
+pub fn redaction_leaves_no_text<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
+    let asked = Author { request: Some(RequestKey(1)), ..author(1) };
+    store
+        .apply(&[create("Secret name"), create("b"), observe(1, "secret [[fact]]"), relate(1, 2, "secret")], &asked)
+        .unwrap();
+    applied(&store, &[observe(2, "plain")]);
+    applied(&store, &[MemoryChange::UpdateObservation { id: ObservationId(1), text: "secret again".into() }]);
+    let redacted = |owner| store.redact(owner, "private", &author(9));
+    let shown = || format!("{:?}", store.log_before(ChangeNumber(i64::MAX), 100).unwrap());
+    let observation = redacted(TextOwner::Observation(ObservationId(1))).unwrap();
+    assert_eq!((observation.change, observation.items, observation.log_steps), (ChangeNumber(4), 1, 3));
+    assert!(!shown().contains("fact") && !shown().contains("again") && shown().contains("[redacted: private]"));
+    assert_eq!(texts(&store, 1), [""; 0]);
+    assert!(store.linking_texts_gone().unwrap().is_empty());
+    redacted(TextOwner::Entity(EntityId(1))).unwrap();
+    assert!(!shown().to_lowercase().contains("secret"), "{}", shown());
+    assert!(!format!("{:?}", store.apply(&[], &asked)).contains("secret"));
+    assert!(!format!("{:?}", store.apply(&[create("x")], &asked)).to_lowercase().contains("secret"), "nor the results");
+    assert_eq!((texts(&store, 2), entity(&store, 1)), (vec!["plain".to_owned()], None), "others keep theirs");
+    redacted(TextOwner::Entity(EntityId(1))).unwrap();
+    for (owner, refusal) in [
+        (TextOwner::Entity(EntityId(9)), Refusal::NoEntity(EntityId(9))),
+        (TextOwner::Observation(ObservationId(9)), Refusal::NoObservation(ObservationId(9))),
+    ] {
+        let head = store.head().unwrap();
+        assert!(matches!(redacted(owner), Err(ApplyError::Refused { refusal: said, .. }) if said == refusal));
+        assert_eq!(store.head().unwrap(), head);
+    }
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 

@@ -18,7 +18,8 @@ use quipu_core::ports::{
 pub use history::{memory_with_a_past, random_memory_changes_match_the_model};
 pub use log::{
     change_is_undone, change_that_later_items_depend_on_is_not_undone, every_change_is_in_the_log,
-    redone_change_is_undone_again, request_is_carried_out_once, undo_names_what_changed_later, undo_restores_contexts,
+    redaction_leaves_no_text, redone_change_is_undone_again, request_is_carried_out_once,
+    undo_names_what_changed_later, undo_restores_contexts,
 };
 
 /// Where memory is kept between runs.
