@@ -132,6 +132,10 @@ async function isTrue(name, ask) {
   check(`${name}: every node has a position`, graph.x.length === notes + graph.entities.id.length && graph.x.concat(graph.y).every(Number.isFinite));
 }
 await isTrue("example vault", api);
+{
+  const sent = await fetch(`${base}/api/graph`, { headers: { authorization: `Bearer ${token}`, "accept-encoding": "gzip" } });
+  check("the graph is compressed", sent.headers.get("content-encoding") === "gzip" && (await sent.json()).version);
+}
 
 /* Each view: both themes, two widths; axe, console and policy. */
 const VIEWS = {
@@ -224,6 +228,37 @@ const before = tab.url();
 await tab.reload();
 await tab.waitForSelector(".view.note article h1");
 check("a reload stays where it was", tab.url() === before, tab.url());
+
+/* Search: facets, two queries, a missing note */
+await tab.evaluate(() => (location.hash = "#/search/thermometer"));
+await tab.waitForSelector(".result");
+check("results can be narrowed by tag", await until(() => tab.$('.facets button:has-text("#")')));
+const allResults = await tab.$$eval(".result", (rows) => rows.length);
+await tab.click('.facets button:has-text("#") >> nth=0');
+check("a tag leaves fewer results", await until(async () => (await tab.$$eval(".result", (rows) => rows.length)) < allResults), allResults);
+await tab.click('.facets button[aria-pressed="true"]');
+await tab.click(".why-not summary");
+await tab.fill(".why-not input", "Ridge End");
+await tab.click(".why-not li button >> nth=0");
+check("the page says why a note is missing", await until(() => tab.$eval(".why-not .notice", (text) => /result|among/.test(text.textContent))));
+await tab.click("text=Compare");
+await tab.fill(".comparison input", "rain");
+check("two queries are compared", await until(() => tab.$$eval(".compare .move", (moves) => moves.some((move) => move.textContent === "only here"))));
+
+/* Graph: filters stay when the colours change */
+await tab.evaluate(() => (location.hash = "#/graph"));
+await tab.waitForSelector("[data-drawn]");
+await tab.click('.segments button:has-text("Tag")');
+await tab.click('.legend li button >> nth=0');
+const left = await tab.$eval(".legend-head", (head) => head.textContent);
+await tab.click('.segments button:has-text("Folder")');
+check("a filter by tag stays with other colours", left === (await tab.$eval(".legend-head", (head) => head.textContent)) && !/^(\d+) of \1 /.test(left), left);
+await tab.click("text=Clear filters");
+
+/* An editor on this machine */
+await tab.evaluate(() => (location.hash = "#/note/station/Power.md"));
+const editor = await until(() => tab.$eval(".open-in a", (link) => link.href));
+check("a note can be opened in an editor", editor === `vscode://file${place.vault}/station/Power.md`, editor);
 
 /* Live */
 await tab.evaluate(() => (location.hash = "#/memory"));

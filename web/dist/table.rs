@@ -1,11 +1,11 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-ITRIKBQG.js",
+        path: "/assets/app-K2L4M4MJ.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"e9b2ecb6bb9255f7\"",
-        bytes: include_bytes!("assets/app-ITRIKBQG.js"),
-        gzip: include_bytes!("gzip/assets/app-ITRIKBQG.js.gz"),
+        etag: "\"63a675741af66186\"",
+        bytes: include_bytes!("assets/app-K2L4M4MJ.js"),
+        gzip: include_bytes!("gzip/assets/app-K2L4M4MJ.js.gz"),
     },
     Asset {
         path: "/assets/chunk-H4KWU4O3.js",
@@ -22,18 +22,18 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-TXSBXJ45.js",
+        path: "/assets/graph-USMJK4LA.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"cb5d1828e808fe91\"",
-        bytes: include_bytes!("assets/graph-TXSBXJ45.js"),
-        gzip: include_bytes!("gzip/assets/graph-TXSBXJ45.js.gz"),
+        etag: "\"afc42c78376798fd\"",
+        bytes: include_bytes!("assets/graph-USMJK4LA.js"),
+        gzip: include_bytes!("gzip/assets/graph-USMJK4LA.js.gz"),
     },
     Asset {
-        path: "/assets/style-NFZRS27V.css",
+        path: "/assets/style-WS5K5N5W.css",
         kind: "text/css; charset=utf-8",
-        etag: "\"b4d472288486546e\"",
-        bytes: include_bytes!("assets/style-NFZRS27V.css"),
-        gzip: include_bytes!("gzip/assets/style-NFZRS27V.css.gz"),
+        etag: "\"972d164797a88cee\"",
+        bytes: include_bytes!("assets/style-WS5K5N5W.css"),
+        gzip: include_bytes!("gzip/assets/style-WS5K5N5W.css.gz"),
     },
     Asset {
         path: "/assets/temml-VH3DURXY.js",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"6f63995bea2fbfc0\"",
+        etag: "\"7f121831ea19d6df\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

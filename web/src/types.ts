@@ -2,6 +2,8 @@
 
 export interface Status {
   vault: string;
+  /** The vault's folder, where the page is on the same machine. */
+  folder?: string;
   version: string;
   scope: "read" | "write" | "admin";
   tools: string[];

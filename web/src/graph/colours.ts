@@ -1,7 +1,7 @@
 // Eight hues that stay apart for colour-blind readers (after Okabe and Ito); the ninth and later are grey. The legend names each.
 import { type Model, isEntity, typeOf } from "./model";
 
-export type ColourBy = "community" | "folder" | "type" | "changed";
+export type ColourBy = "community" | "folder" | "tag" | "type" | "changed";
 
 const LIGHT = ["#2b6cc4", "#d97f0a", "#0f9273", "#c2477f", "#7a5bd0", "#2aa1c9", "#b4492c", "#8a7d12"];
 const DARK = ["#6fa3f2", "#f0a541", "#3fc49f", "#ec7fb0", "#ab91f5", "#62c6ea", "#ee8262", "#cfc04a"];
@@ -27,6 +27,8 @@ const AGES: [string, number][] = [
 const AGE_LIGHT = ["#0b7a55", "#2f9b78", "#6bae98", "#a3bdb4", "#b9bcc2"];
 const AGE_DARK = ["#57e0b0", "#3fbd92", "#3a8f74", "#426a5d", "#4c5058"];
 
+const NO_TAG = "No tag";
+
 export function categoryOf(model: Model, node: number, by: ColourBy, now: number): string {
   if (by === "changed") {
     const days = (now - model.modified[node]! * 1000) / 86_400_000;
@@ -34,6 +36,11 @@ export function categoryOf(model: Model, node: number, by: ColourBy, now: number
   }
   if (isEntity(model, node) && by !== "community") return `Memory: ${typeOf(model, node)}`;
   if (by === "type") return typeOf(model, node);
+  if (by === "tag") {
+    const [first] = model.data.notes.tags[node] ?? [];
+    // A nested tag counts as its topmost part.
+    return first === undefined ? NO_TAG : `#${model.data.tags[first]!.split("/")[0]}`;
+  }
   if (by === "community") {
     if (!model.degree[node]) return "Unlinked";
     return `c${model.data.community[node]}`;
@@ -71,6 +78,9 @@ function commonFolder(model: Model): string {
   return prefix;
 }
 
+/** Nodes without what the colours tell apart: grey, and last. */
+const isRest = (category: string) => category === "Unlinked" || category === NO_TAG;
+
 /** The colour of every node, and the legend, largest first. */
 export function colour(model: Model, by: ColourBy, dark: boolean): { categories: string[]; colours: Map<string, string>; legend: Legend[] } {
   const now = Date.now();
@@ -84,11 +94,11 @@ export function colour(model: Model, by: ColourBy, dark: boolean): { categories:
     legend = AGES.map(([label], at) => ({ label, category: label, colour: ramp[at]!, count: counts.get(label) ?? 0 }));
   } else {
     const hues = palette(dark);
-    const sorted = [...counts].sort((a, b) => Number(a[0] === "Unlinked") - Number(b[0] === "Unlinked") || b[1] - a[1]);
+    const sorted = [...counts].sort((a, b) => Number(isRest(a[0])) - Number(isRest(b[0])) || b[1] - a[1]);
     legend = sorted.map(([category, count], at) => ({
       category,
       count,
-      colour: category === "Unlinked" ? other(dark) : (hues[at] ?? other(dark)),
+      colour: isRest(category) ? other(dark) : (hues[at] ?? other(dark)),
       label: by === "community" ? communityName(model, category) : category,
     }));
   }

@@ -48,7 +48,8 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
   const scene = useRef<Scene | null>(null);
   const camera = useRef<ReturnType<Scene["cameraState"]> | null>(null);
   const [by, setBy] = useState<ColourBy>(() => (localStorage.getItem("quipu.colour") as ColourBy) || "community");
-  const [off, setOff] = useState<ReadonlySet<string>>(new Set());
+  // What the legend hides, for each way to colour: a filter by folder stays when the colours show tags.
+  const [off, setOff] = useState<Partial<Record<ColourBy, ReadonlySet<string>>>>({});
   const [since, setSince] = useState(0);
   const [query, setQuery] = useState("");
   const [picked, setPicked] = useState<number[]>([]);
@@ -57,6 +58,13 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
   const [legendOpen, setLegendOpen] = useState(() => innerWidth > 900);
   const dark = isDark.value;
   const painted = useMemo(() => colour(model, by, dark), [model, by, dark]);
+  const filters = useMemo(
+    () =>
+      (Object.entries(off) as [ColourBy, ReadonlySet<string>][])
+        .filter(([, hidden]) => hidden.size > 0)
+        .map(([name, hidden]) => ({ hidden, categories: name === by ? painted.categories : colour(model, name, dark).categories })),
+    [off, painted],
+  );
   const times = useMemo(() => Float64Array.from(model.modified).sort(), [model]);
   const from = since ? times[Math.min(times.length - 1, Math.floor((since / 100) * times.length))]! : 0;
   const nearby = useMemo(() => (local && picked.length ? around(model, picked[0]!, 2) : null), [local, picked, model]);
@@ -81,7 +89,7 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
     colour: (node: number) => {
       if (nearby && !nearby.has(node)) return null;
       const category = painted.categories[node]!;
-      if (off.has(category) || model.modified[node]! < from) return null;
+      if (model.modified[node]! < from || filters.some((filter) => filter.hidden.has(filter.categories[node]!))) return null;
       return painted.colours.get(category)!;
     },
   });
@@ -122,7 +130,7 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
     };
   }, [model]);
 
-  useEffect(() => scene.current?.recolour(look()), [painted, off, from, nearby]);
+  useEffect(() => scene.current?.recolour(look()), [painted, filters, from, nearby]);
   useEffect(() => scene.current?.select(picked, path), [picked, path, model]);
   useEffect(() => {
     const words = query.trim().toLowerCase();
@@ -178,7 +186,7 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
     let shown = 0;
     for (let node = 0; node < model.size; node++) if (paint(node)) shown++;
     return shown;
-  }, [painted, off, from, nearby]);
+  }, [painted, filters, from, nearby]);
   const hoveredName = useComputed(() => (hovered === null ? "" : model.names[hovered]!));
 
   return (
@@ -197,17 +205,16 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
           <input type="search" placeholder="Find in graph" value={query} onInput={(event) => setQuery(event.currentTarget.value)} aria-label="Find in graph" />
         </label>
         <div class="segments" role="group" aria-label="Colour by">
-          {(["community", "folder", "type", "changed"] as const).map((name) => (
+          {(["community", "folder", "tag", "type", "changed"] as const).map((name) => (
             <button
               key={name}
               aria-pressed={by === name}
               onClick={() => {
                 setBy(name);
-                setOff(new Set());
                 localStorage.setItem("quipu.colour", name);
               }}
             >
-              {{ community: "Groups", folder: "Folder", type: "Type", changed: "Changed" }[name]}
+              {{ community: "Groups", folder: "Folder", tag: "Tag", type: "Type", changed: "Changed" }[name]}
             </button>
           ))}
         </div>
@@ -225,11 +232,11 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
               {painted.legend.slice(0, 9).map((row) => (
                 <li key={row.category}>
                   <button
-                    aria-pressed={!off.has(row.category)}
+                    aria-pressed={!off[by]?.has(row.category)}
                     onClick={() => {
-                      const next = new Set(off);
+                      const next = new Set(off[by]);
                       if (!next.delete(row.category)) next.add(row.category);
-                      setOff(next);
+                      setOff({ ...off, [by]: next });
                     }}
                   >
                     <Swatch colour={row.colour} square={row.category.startsWith("Memory:")} />
@@ -240,6 +247,13 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
               ))}
               {painted.legend.length > 9 && <li class="rest">and {count(painted.legend.length - 9)} more, in grey</li>}
             </ul>
+            {filters.length > 0 && (
+              <p class="rest">
+                <button class="text-button" onClick={() => setOff({})}>
+                  Clear filters
+                </button>
+              </p>
+            )}
             <label class="slider">
               <span>{from ? `Changed since ${new Date(from * 1000).toISOString().slice(0, 10)}` : "Any time"}</span>
               <input type="range" min="0" max="99" value={since} onInput={(event) => setSince(Number(event.currentTarget.value))} aria-label="Changed since" />

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { call } from "../api";
 import { drawMath, type Heading, headingId, linkFinder, render, sentenceAround } from "../markdown";
 import { go, href } from "../router";
-import { canWrite, has, notesVersion } from "../state";
+import { canWrite, has, notesVersion, status } from "../state";
 import type { LinkedPage, NoteNode, Page } from "../types";
 import { ago, count, nameOf, plural, when } from "../ui/format";
 import { Icon } from "../ui/icons";
@@ -105,6 +105,7 @@ function Shown({ data, heading, editing, setEditing }: { data: ReadNote; heading
               <button class="text-button" onClick={() => navigator.clipboard?.writeText(`[[${nameOf(page.filepath).replace(/\.md$/i, "")}]]`)}>
                 <Icon name="copy" size={15} /> Copy link
               </button>
+              {status.value?.folder && <EditorLink folder={status.value.folder} path={page.filepath} />}
               {canWrite.value && has("update_node") && !editing && (
                 <button class="text-button" onClick={() => setEditing(true)}>
                   <Icon name="edit" size={15} /> Edit
@@ -131,6 +132,31 @@ function Shown({ data, heading, editing, setEditing }: { data: ReadNote; heading
         {has("node_history") && <History path={page.filepath} />}
       </article>
     </div>
+  );
+}
+
+/** Opens the file in the editor that was chosen last. Only `quipu open` gives the folder, so the editor is on this machine. */
+function EditorLink({ folder, path }: { folder: string; path: string }) {
+  const [editor, setEditor] = useState(() => localStorage.getItem("quipu.editor") ?? "vscode");
+  const file = `${folder}/${path}`;
+  const address = editor === "obsidian" ? `obsidian://open?path=${encodeURIComponent(file)}` : `vscode://file${encodeURI(file).replace(/[?#]/g, encodeURIComponent)}`;
+  return (
+    <span class="open-in">
+      <a class="text-button" href={address}>
+        <Icon name="note" size={15} /> Open in
+      </a>
+      <select
+        aria-label="Editor"
+        value={editor}
+        onChange={(event) => {
+          setEditor(event.currentTarget.value);
+          localStorage.setItem("quipu.editor", event.currentTarget.value);
+        }}
+      >
+        <option value="vscode">VS Code</option>
+        <option value="obsidian">Obsidian</option>
+      </select>
+    </span>
   );
 }
 

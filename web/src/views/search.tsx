@@ -2,16 +2,17 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { called } from "../api";
 import { go, href, route } from "../router";
-import { has, notesVersion } from "../state";
-import type { FoundPage } from "../types";
+import { graph, has, loadGraph, notesVersion } from "../state";
+import type { FoundPage, GraphData } from "../types";
 import { count, folderOf } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { selection } from "../ui/inspector";
 import { Empty, Failed, FreshnessMark, Skeleton } from "../ui/states";
+import { WhyNot } from "./why_not";
 
 const DEBOUNCE_MS = 80;
 
-interface Results {
+export interface Results {
   pages: FoundPage[];
   total: number;
   kind: string;
@@ -79,8 +80,8 @@ async function byTag(tag: string, signal: AbortSignal): Promise<Omit<Results, "m
 
 export function Search() {
   const [query, setQuery] = useState(route.value.arg);
-  const [folder, setFolder] = useState<string | null>(null);
-  const [freshness, setFreshness] = useState<string | null>(null);
+  const [chosen, setChosen] = useState<Record<string, string | null>>({});
+  const [other, setOther] = useState<string | null>(null);
   const [at, setAt] = useState(0);
   const input = useRef<HTMLInputElement>(null);
   const list = useRef<HTMLOListElement>(null);
@@ -96,20 +97,20 @@ export function Search() {
   useEffect(() => input.current?.focus(), []);
   useEffect(() => {
     setAt(0);
-    setFolder(null);
-    setFreshness(null);
+    setChosen({});
     if (query.trim() !== route.value.arg) {
       written.current = query.trim();
       go("search", query.trim(), true);
     }
   }, [query]);
 
-  const folders = useMemo(() => facet(results, (page) => folderOf(page.filepath).split("/").slice(0, 2).join("/") || "(top)"), [results]);
-  const kinds = useMemo(() => facet(results, (page) => page.staleness), [results]);
-  const shown = (results?.pages ?? []).filter(
-    (page) =>
-      (!folder || (folderOf(page.filepath).split("/").slice(0, 2).join("/") || "(top)") === folder) &&
-      (!freshness || page.staleness === freshness),
+  useEffect(() => {
+    // Tags and types of the results.
+    if (results && !graph.value) loadGraph();
+  }, [results]);
+  const facets = useMemo(() => facetsOf(graph.value), [graph.value]);
+  const shown = (results?.pages ?? []).filter((page) =>
+    facets.every(([name, values]) => !chosen[name] || values(page).includes(chosen[name]!)),
   );
 
   const walk = (event: KeyboardEvent) => {
@@ -147,11 +148,23 @@ export function Search() {
           spellcheck={false}
         />
         <span class="took muted">{results && !error ? `${count(results.total)} found · ${Math.round(results.ms)} ms` : ""}</span>
+        {results && (
+          <button class="text-button" aria-pressed={other !== null} onClick={() => setOther(other === null ? "" : null)}>
+            Compare
+          </button>
+        )}
       </div>
       <div class="search-body">
         <nav class="facets" aria-label="Filter results">
-          <Facet title="Folder" values={folders} chosen={folder} choose={setFolder} />
-          {kinds.length > 1 && <Facet title="Freshness" values={kinds} chosen={freshness} choose={setFreshness} />}
+          {facets.map(([name, values]) => (
+            <Facet
+              key={name}
+              title={name}
+              values={counted(results, values)}
+              chosen={chosen[name] ?? null}
+              choose={(value) => setChosen({ ...chosen, [name]: value })}
+            />
+          ))}
         </nav>
         <div class="results" aria-live="polite" aria-busy={busy}>
           {error ? (
@@ -169,6 +182,8 @@ export function Search() {
             <Empty icon="search" title={`Nothing found for “${results.query}”`}>
               <p>Try other words; search knows no quotes or operators. {!has("search") && "Search by meaning is off, so words must occur as typed."}</p>
             </Empty>
+          ) : other !== null ? (
+            <Compared results={results} other={other} setOther={setOther} />
           ) : (
             <>
               {shown.some((page) => page.score > 0) && (
@@ -188,10 +203,43 @@ export function Search() {
                 <Result key={page.doc_id} page={page} query={results.query} current={n === at} choose={() => setAt(n)} />
               ))}
             </ol>
+              <WhyNot results={results} />
             </>
           )}
         </div>
       </div>
+    </div>
+  );
+}
+
+/** Two queries side by side: what moves, and what only one of them finds. */
+function Compared({ results, other, setOther }: { results: Results; other: string; setOther: (query: string) => void }) {
+  const second = useSearch(other);
+  const column = (pages: FoundPage[], against: FoundPage[] | undefined) => (
+    <ol class="compare">
+      {pages.map((page, n) => {
+        const there = against?.findIndex((candidate) => candidate.filepath === page.filepath) ?? -1;
+        const move = !against ? "" : there < 0 ? "only here" : there === n ? "same" : there > n ? `↑ ${there - n}` : `↓ ${n - there}`;
+        return (
+          <li key={page.doc_id}>
+            <span class="count">{n + 1}</span>
+            <a href={href("note", page.filepath)}>{page.title}</a>
+            <span class={`move ${there < 0 && against ? "only" : ""}`}>{move}</span>
+          </li>
+        );
+      })}
+    </ol>
+  );
+  return (
+    <div class="comparison">
+      <section aria-label={`Results for ${results.query}`}>
+        <h2>{results.query}</h2>
+        {column(results.pages, second.results?.pages)}
+      </section>
+      <section aria-label="Results of the other query">
+        <input class="field" type="search" aria-label="Other query" placeholder="Other query" value={other} onInput={(event) => setOther(event.currentTarget.value)} />
+        {second.error ? <p class="muted">{second.error.message}</p> : second.results && column(second.results.pages, results.pages)}
+      </section>
     </div>
   );
 }
@@ -251,7 +299,7 @@ function ScoreBar({ page }: { page: FoundPage }) {
 const COMMON = new Set("a an and are as at be by did do does for from how in is it of on or that the this to was what when where which why with".split(" "));
 
 /** The words worth marking: all that are not in every text, unless there are no others. */
-function terms(query: string): string[] {
+export function terms(query: string): string[] {
   const words = query.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
   const rare = words.filter((word) => !COMMON.has(word));
   return rare.length ? rare : words;
@@ -273,9 +321,25 @@ function marked(text: string, query: string) {
   return text.split(pattern).map((part, at) => (at % 2 ? <mark key={at}>{part}</mark> : part));
 }
 
-function facet(results: Results | null, of: (page: FoundPage) => string): [string, number][] {
+type FacetOf = [string, (page: FoundPage) => string[]];
+
+/** What results can be narrowed by. Tags and types come with the graph. */
+function facetsOf(data: GraphData | null): FacetOf[] {
+  const places = new Map(data?.notes.id.map((id, at) => [id.toLowerCase(), at]));
+  const at = (page: FoundPage) => places.get(page.filepath.toLowerCase());
+  const tags = (page: FoundPage) => (at(page) === undefined ? [] : data!.notes.tags[at(page)!]!.map((tag) => `#${data!.tags[tag]}`));
+  const type = (page: FoundPage) => (at(page) === undefined ? [] : [data!.types[data!.notes.type[at(page)!]!]!]);
+  return [
+    ["Folder", (page) => [folderOf(page.filepath).split("/").slice(0, 2).join("/") || "(top)"]],
+    ["Tag", tags],
+    ["Type", type],
+    ["Freshness", (page) => [page.staleness]],
+  ];
+}
+
+function counted(results: Results | null, of: (page: FoundPage) => string[]): [string, number][] {
   const counts = new Map<string, number>();
-  for (const page of results?.pages ?? []) counts.set(of(page), (counts.get(of(page)) ?? 0) + 1);
+  for (const value of (results?.pages ?? []).flatMap(of)) counts.set(value, (counts.get(value) ?? 0) + 1);
   return [...counts].sort((a, b) => b[1] - a[1]).slice(0, 10);
 }
 

@@ -45,6 +45,7 @@ fn a_token_reads_what_tools_answer_and_writes_only_with_that_scope() {
     let status: Value =
         serde_json::from_str(&Post::get("/api/status").bearer(&reading).send(server.address).unwrap().body).unwrap();
     assert_eq!((&status["notes"], &status["links"], &status["scope"]), (&json!(2), &json!(1), &json!("read")));
+    assert_eq!(status.get("folder"), None, "the path of the vault is only for pages on this machine");
     let has = |tool: &str| status["tools"].as_array().unwrap().iter().any(|name| name == tool);
     assert!(has("get_node") && !has("create_node"));
     let answered = |post: Post| serde_json::from_str::<Value>(&post.send(server.address).unwrap().body).unwrap();

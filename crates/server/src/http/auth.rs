@@ -11,7 +11,7 @@ use crate::service::EXPLORER;
 #[cfg(feature = "oauth")]
 use crate::tokens::OF_PROVIDER;
 use crate::tokens::{Scope, Tokens};
-use crate::web::{ExplorerSessions, SESSION_PREFIX};
+use crate::web::{ExplorerSessions, SESSION_ID, SESSION_PREFIX};
 
 /// How clients authenticate.
 pub(super) struct Auth {
@@ -77,7 +77,7 @@ impl Auth {
             let Some((scope, number)) = self.explorer.check(bearer) else {
                 return Err(Unknown::Invalid("the session has ended; run `quipu open` again".to_owned()));
             };
-            return Ok(Identity { id: format!("explorer {number}"), token: Some(EXPLORER.into()), scope });
+            return Ok(Identity { id: format!("{SESSION_ID}{number}"), token: Some(EXPLORER.into()), scope });
         }
         #[cfg(feature = "oauth")]
         if let Some(oauth) = self.oauth.as_ref().filter(|_| super::oauth::looks_like_jwt(bearer)) {

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::answers::Refusal;
-use super::{Explorer, caller_of};
+use super::{Explorer, caller_of, is_local};
 use crate::service::{Caller, Trace};
 use crate::tokens::Scope;
 
@@ -37,7 +37,7 @@ pub(super) async fn events(State(explorer): State<Arc<Explorer>>, request: Reque
 
 /// Sends entries until nobody reads.
 async fn follow(explorer: Arc<Explorer>, caller: Caller, events: mpsc::Sender<Result<Bytes, Infallible>>) {
-    let sees_reads = caller.scope == Scope::Admin || caller.token.as_deref() == Some(crate::service::EXPLORER);
+    let sees_reads = caller.scope == Scope::Admin || is_local(&caller);
     let mut looks = tokio::time::interval(EVERY);
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut next = None;

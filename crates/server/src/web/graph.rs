@@ -1,11 +1,15 @@
 //! `GET /api/graph`: the whole graph with a position for every node.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use quipu_tools::{ToolError, WholeGraph};
+use flate2::Compression;
+use flate2::write::{GzDecoder, GzEncoder};
+use parking_lot::Mutex;
+use quipu_tools::{ToolError, ToolErrorKind, WholeGraph};
 use serde::Serialize;
 
 use super::answers::{Refusal, json_bytes};
@@ -23,41 +27,74 @@ struct Picture<'g> {
     community: &'g [u32],
 }
 
-/// The version and the picture as JSON.
-type Drawn = Result<(String, serde_json::Result<Vec<u8>>), ToolError>;
+/// A graph in JSON, compressed. Positions and ids repeat, so it is several times smaller.
+#[derive(Clone)]
+struct Compressed {
+    etag: String,
+    gzip: Arc<[u8]>,
+}
+
+/// The last graph that was sent: compressing a large one again for each tab would cost more than everything else.
+#[derive(Default)]
+pub(super) struct LastGraph(Mutex<Option<Compressed>>);
 
 pub(super) async fn graph(State(explorer): State<Arc<Explorer>>, request: Request) -> Result<Response, Refusal> {
     let (caller, lease) = caller_of(&request)?;
-    let known = request.headers().get(header::IF_NONE_MATCH).cloned();
-    let draw = |explorer: &Explorer| -> Drawn {
-        let graph = explorer.service.vault().whole_graph()?;
-        let layout = explorer.layouts.of_graph(&graph);
-        let version = version_of(&graph);
-        let rounded =
-            |of: fn(&quipu_layout::Point) -> f32| layout.positions.iter().map(|p| of(p).round() as i32).collect();
-        let picture = Picture {
-            version: &version,
-            graph: &graph,
-            x: rounded(|point| point.x),
-            y: rounded(|point| point.y),
-            community: &layout.communities,
-        };
-        Ok((format!("\"{version}\""), serde_json::to_vec(&picture)))
-    };
-    let weigh = |drawn: &Drawn| drawn.as_ref().map_or(0, |(_, bytes)| bytes.as_ref().map_or(0, Vec::len));
-    let drawn = explorer.work(&caller, lease, draw, weigh);
-    let (etag, bytes) = drawn.await??;
-    let bytes = bytes.map_err(|error| error.to_string())?;
-    let mut response = if known.is_some_and(|known| known.as_bytes() == etag.as_bytes()) {
+    let header = |headers: &HeaderMap, name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let known = header(request.headers(), header::IF_NONE_MATCH);
+    let takes_gzip = header(request.headers(), header::ACCEPT_ENCODING).is_some_and(|list| list.contains("gzip"));
+    let weigh = |drawn: &Result<Compressed, ToolError>| drawn.as_ref().map_or(0, |graph| graph.gzip.len());
+    let Compressed { etag, gzip } = explorer.work(&caller, lease, compressed, weigh).await??;
+    let mut response = if known.as_ref() == Some(&etag) {
         StatusCode::NOT_MODIFIED.into_response()
+    } else if takes_gzip {
+        let mut response = json_bytes(gzip.to_vec());
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response
     } else {
-        json_bytes(bytes)
+        json_bytes(uncompressed(&gzip)?)
     };
+    let headers = response.headers_mut();
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     if let Ok(etag) = HeaderValue::from_str(&etag) {
-        response.headers_mut().insert(header::ETAG, etag);
-        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+        headers.insert(header::ETAG, etag);
     }
     Ok(response)
+}
+
+fn compressed(explorer: &Explorer) -> Result<Compressed, ToolError> {
+    let graph = explorer.service.vault().whole_graph()?;
+    let version = version_of(&graph);
+    let etag = format!("\"{version}\"");
+    // Held while it is made: a second tab waits for it instead of making it too.
+    let mut last = explorer.last_graph.0.lock();
+    if let Some(known) = last.as_ref().filter(|known| known.etag == etag) {
+        return Ok(known.clone());
+    }
+    let layout = explorer.layouts.of_graph(&graph);
+    let rounded = |of: fn(&quipu_layout::Point) -> f32| layout.positions.iter().map(|p| of(p).round() as i32).collect();
+    let picture = Picture {
+        version: &version,
+        graph: &graph,
+        x: rounded(|point| point.x),
+        y: rounded(|point| point.y),
+        community: &layout.communities,
+    };
+    let gzip = compress(&picture).map_err(|error| ToolError::new(ToolErrorKind::Provider, error.to_string()))?;
+    Ok(last.insert(Compressed { etag, gzip: gzip.into() }).clone())
+}
+
+fn compress(picture: &Picture<'_>) -> std::io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    serde_json::to_writer(&mut encoder, picture)?;
+    encoder.finish()
+}
+
+fn uncompressed(gzip: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let mut decoder = GzDecoder::new(Vec::new());
+    let done = decoder.write_all(gzip).and_then(|()| decoder.finish());
+    done.map_err(|error| Refusal::from(error.to_string()))
 }
 
 /// Changes with whatever the picture shows.

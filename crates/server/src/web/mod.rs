@@ -13,7 +13,7 @@ mod layouts;
 mod sessions;
 mod status;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -31,9 +31,10 @@ use serde_json::json;
 
 use crate::service::{Caller, EXPLORER, Lease, Service};
 use answers::{Refusal, json_answer};
+use graph::LastGraph;
 use layouts::Layouts;
 pub use sessions::ExplorerSessions;
-pub(crate) use sessions::SESSION_PREFIX;
+pub(crate) use sessions::{SESSION_ID, SESSION_PREFIX};
 
 /// Callers whose sessions are kept: what each was shown, by which writes are guarded.
 const MAX_SESSIONS: usize = 64;
@@ -46,9 +47,12 @@ pub(crate) struct Explorer {
     service: Arc<Service>,
     /// The folder's name, for the title.
     vault: String,
+    /// The folder, for links that open a note in an editor.
+    root: PathBuf,
     sessions: Arc<ExplorerSessions>,
     callers: Mutex<FxHashMap<Arc<str>, Arc<Session>>>,
     layouts: Layouts,
+    last_graph: LastGraph,
     started: Instant,
 }
 
@@ -58,9 +62,11 @@ impl Explorer {
         Arc::new(Self {
             service,
             vault: name,
+            root: vault.to_owned(),
             sessions,
             callers: Mutex::default(),
             layouts: Layouts::of(vault),
+            last_graph: LastGraph::default(),
             started: Instant::now(),
         })
     }
@@ -114,6 +120,11 @@ async fn open_session(State(explorer): State<Arc<Explorer>>, body: Body) -> Resu
             &json!({ "error": { "message": "this link was used already or has expired; run `quipu open` again" } }),
         ),
     }
+}
+
+/// Whether a caller came through the link of `quipu open`, so on this machine. By the id: a token can have any name.
+fn is_local(caller: &Caller) -> bool {
+    caller.id.starts_with(SESSION_ID)
 }
 
 /// The caller of a request, if it came with a token, and what the request holds.

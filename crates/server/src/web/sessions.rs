@@ -18,6 +18,9 @@ const MAX_SESSIONS: usize = 32;
 /// The prefix of a session's token, which tells it from other tokens.
 pub(crate) const SESSION_PREFIX: &str = "qx_";
 
+/// What the caller's id of a session begins with.
+pub(crate) const SESSION_ID: &str = "explorer ";
+
 /// The sessions of one server.
 #[derive(Default)]
 pub struct ExplorerSessions(Mutex<Inner>);

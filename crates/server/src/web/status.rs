@@ -8,13 +8,16 @@ use quipu_tools::Overview;
 use serde::Serialize;
 
 use super::answers::{Refusal, json_answer};
-use super::{Explorer, caller_of};
+use super::{Explorer, caller_of, is_local};
 use crate::own_files;
 use crate::service::{ClientCalls, ToolLatency};
 
 #[derive(Serialize)]
 struct Status<'e> {
     vault: &'e str,
+    /// The vault's folder. Only for `quipu open`: its page is on the machine that has the folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    folder: Option<&'e str>,
     version: &'static str,
     scope: &'static str,
     tools: Vec<&'e str>,
@@ -35,6 +38,7 @@ pub(super) async fn status(State(explorer): State<Arc<Explorer>>, request: Reque
     let may = offer.tools().filter(|tool| caller.scope.allows(tool.access));
     json_answer(&Status {
         vault: &explorer.vault,
+        folder: explorer.root.to_str().filter(|_| is_local(&caller)),
         version: env!("CARGO_PKG_VERSION"),
         scope: caller.scope.name(),
         tools: may.map(|tool| tool.name).collect(),
