@@ -110,6 +110,7 @@ impl From<NoteError> for ToolError {
             NoteError::BadId { .. }
             | NoteError::BadTitle { .. }
             | NoteError::Ambiguous { .. }
+            | NoteError::Edit { .. }
             | NoteError::NothingToDo => ToolErrorKind::InvalidArguments,
             NoteError::Exists { .. } => ToolErrorKind::Exists,
             NoteError::NotFound { .. } => ToolErrorKind::NotFound,
@@ -118,6 +119,7 @@ impl From<NoteError> for ToolError {
             | NoteError::LinkCaptured { .. }
             | NoteError::TooManyLinks { .. } => ToolErrorKind::LinkIntegrity,
             NoteError::ChangedElsewhere { .. }
+            | NoteError::OtherVersion { .. }
             | NoteError::SeenInPart { .. }
             | NoteError::Frontmatter { .. }
             | NoteError::Busy => ToolErrorKind::Provider,

@@ -130,6 +130,14 @@ fn a_note_is_changed_once() {
 }
 
 #[test]
+fn a_note_is_edited_once() {
+    let edits = json!([{ "op": "append", "text": "New." }]);
+    let (client, answer) = ask("edit_node", json!({ "id": "a.md", "edits": edits }));
+    assert_eq!((&answer["changed"], &answer["diff"]), (&json!(true), &json!("")), "the text before is not known");
+    assert_eq!((client.read("a.md").matches("New.").count(), kept(&client)), (1, 1));
+}
+
+#[test]
 fn a_note_is_renamed_once_with_its_links() {
     let arguments = json!({ "id": "a.md", "title": "Anchor", "update_links": true });
     let (mut client, answer) = ask("update_node", arguments);

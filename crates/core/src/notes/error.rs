@@ -1,5 +1,6 @@
 //! Why a write was refused or failed. In every case the vault is as it was.
 
+use super::edit::EditProblem;
 use crate::index::IndexError;
 use crate::model::{NoteId, PathError, VaultPath};
 use crate::parse::SpliceError;
@@ -99,6 +100,29 @@ pub enum NoteError {
     ChangedElsewhere {
         /// Which file.
         path: VaultPath,
+    },
+    /// The file is not the version that the writer expected.
+    #[error(
+        "{path} is not the version {} that you expected: it is version {present} now; nothing was written. Read it \
+         again, then repeat the change with the version you read", brief(.expected)
+    )]
+    OtherVersion {
+        /// Which file.
+        path: VaultPath,
+        /// As given.
+        expected: String,
+        /// What it is.
+        present: String,
+    },
+    /// An edit does not fit the text.
+    #[error("cannot apply edit {number} ({op}): {problem}. Nothing was written")]
+    Edit {
+        /// Its number, from 1.
+        number: usize,
+        /// Its kind.
+        op: &'static str,
+        /// What is wrong.
+        problem: EditProblem,
     },
     /// The writer would replace what it never saw.
     #[error(

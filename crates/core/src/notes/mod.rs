@@ -2,6 +2,7 @@
 
 mod create;
 mod delete;
+mod edit;
 mod error;
 mod names;
 mod redact;
@@ -9,6 +10,7 @@ mod rename;
 mod update;
 
 pub use create::NewNote;
+pub use edit::{Edit, EditProblem, EditedNote, NoteEdits, Position};
 pub use error::NoteError;
 pub use redact::RedactedNote;
 pub use update::{NoteUpdate, UnreadText, UpdatedNote};
@@ -40,6 +42,16 @@ impl Knowledge {
     /// A client that was shown the note must have been shown just this version. One that was not is held to the version
     /// the index knows: an edit made elsewhere that not even the index has seen is never written over.
     fn expect_known(&self, session: &Session, spelled: &str) -> Result<Option<(NoteKey, FileContent)>, NoteError> {
+        self.expect_version(session, spelled, None)
+    }
+
+    /// The same for a client that says which version it knows.
+    fn expect_version(
+        &self,
+        session: &Session,
+        spelled: &str,
+        version: Option<&str>,
+    ) -> Result<Option<(NoteKey, FileContent)>, NoteError> {
         let snapshot = self.snapshot();
         let key = match snapshot.lookup(spelled)[..] {
             [] => return Ok(None),
@@ -53,6 +65,14 @@ impl Knowledge {
         let Some(content) = self.vault.read(&note.path).map_err(IndexError::from)? else { return Ok(None) };
         if note.path.as_str() != spelled && self.names_another(session, spelled, note, &content)? {
             return Ok(None);
+        }
+        if let Some(version) = version {
+            let present = content.hash.to_string();
+            return if version == present {
+                Ok(Some((key, content)))
+            } else {
+                Err(NoteError::OtherVersion { path: note.path.clone(), expected: version.to_owned(), present })
+            };
         }
         let expected = session.shown(&note.path).unwrap_or(note.hash);
         if content.hash != expected {

@@ -77,6 +77,11 @@ pub(super) fn read(text: &str) -> (Frontmatter, usize) {
     }
 }
 
+/// The tags in the frontmatter of a text, as written.
+pub fn frontmatter_tags_of(text: &str) -> Vec<String> {
+    read(text).0.tags
+}
+
 /// A file's bytes with a new text. The frontmatter stays, unless the new text has its own, which replaces it. Empty
 /// frontmatter in the new text is dropped.
 pub fn with_new_text(bytes: &[u8], text: &str) -> Vec<u8> {
@@ -94,7 +99,7 @@ pub fn with_new_text(bytes: &[u8], text: &str) -> Vec<u8> {
 }
 
 /// The line break of the file's first line.
-pub(super) fn newline(text: &[u8]) -> &'static str {
+pub(crate) fn newline(text: &[u8]) -> &'static str {
     match memchr::memchr(b'\n', text) {
         Some(at) if at > 0 && text[at - 1] == b'\r' => "\r\n",
         _ => "\n",

@@ -13,6 +13,8 @@ use crate::model::Value;
 pub(super) enum NewValue<'v> {
     Text(&'v str),
     List(&'v [String]),
+    /// Any other value, as YAML on one line.
+    Written(String, &'v Value),
 }
 
 /// Removes an entry with its lines.
@@ -36,6 +38,7 @@ pub(super) fn replace(
             let style = entry.style.unwrap_or(QuoteStyle::Plain);
             with_value_after_key(text, &lines, &scalar::write(value, style, false))
         }
+        NewValue::Written(value, _) => with_value_after_key(text, &lines, value),
         NewValue::List(items) if was_flow && lines.is_one_line() => {
             with_value_after_key(text, &lines, &flow_list(items))
         }
@@ -174,7 +177,9 @@ fn indent_at(text: &[u8], line_start: usize) -> usize {
 
 fn new_entry(key: &str, new: &NewValue<'_>, indent: usize, newline: &str) -> String {
     let margin = " ".repeat(indent);
+    let key = scalar::write(key, QuoteStyle::Plain, false);
     match new {
+        NewValue::Written(value, _) => format!("{margin}{key}: {value}{newline}"),
         NewValue::Text(text) => format!("{margin}{key}: {}{newline}", scalar::write(text, QuoteStyle::Plain, false)),
         NewValue::List([]) => format!("{margin}{key}: []{newline}"),
         NewValue::List(items) => {

@@ -41,7 +41,7 @@ pub(super) struct Markdown {
 #[derive(Debug)]
 pub(super) struct Task {
     /// Where its `[ ]` or `[x]` starts.
-    at: usize,
+    pub(super) at: usize,
     pub(super) done: bool,
 }
 

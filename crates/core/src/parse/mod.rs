@@ -13,6 +13,7 @@ mod markdown;
 mod new_note;
 mod old_list;
 mod open_link;
+mod outline;
 mod read_note;
 mod rewrite;
 mod scalar;
@@ -29,9 +30,11 @@ mod markdown_test;
 #[cfg(test)]
 mod properties_test;
 
-pub use frontmatter::{text_start, with_new_text};
+pub(crate) use frontmatter::newline;
+pub use frontmatter::{frontmatter_tags_of, text_start, with_new_text};
 pub use link_site::LinkSite;
 pub use new_note::new_note_text;
+pub use outline::{OutlineHeading, TaskItem, inline_tags, line_of, outline, tasks};
 pub use read_note::{decode, read_note};
 pub(crate) use rewrite::rewrite_all_targets;
 pub use rewrite::{RefusedTarget, Rewritten, rewrite_targets};

@@ -54,6 +54,31 @@ pub(super) fn write(text: &str, preferred: QuoteStyle, in_flow: bool) -> String 
     }
 }
 
+/// Writes a value on one line: collections in brackets, texts in quotation marks where they need them.
+pub(super) fn write_flow(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Text(text) => write(text, QuoteStyle::Plain, true),
+        Value::List(items) => format!("[{}]", items.iter().map(write_flow).collect::<Vec<_>>().join(", ")),
+        Value::Map(entries) => {
+            let entry = |(key, value): &(String, Value)| {
+                format!("{}: {}", write(key, QuoteStyle::Plain, true), write_flow(value))
+            };
+            format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(", "))
+        }
+        Value::Float(number) => format!("{number:?}"),
+        Value::Bool(_) | Value::Int(_) => value.to_plain_text().unwrap_or_default(),
+    }
+}
+
+/// Whether a text is a date, with or without a time. It is written without quotation marks, since other programs treat it
+/// as a date only then.
+pub(super) fn is_date(text: &str) -> bool {
+    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let Some(time) = shape.strip_prefix("0000-00-00") else { return false };
+    matches!(time, "" | "T00:00" | "T00:00:00" | "T00:00:00Z" | " 00:00" | " 00:00:00")
+}
+
 fn write_double_quoted(text: &str) -> String {
     let mut written = String::with_capacity(text.len() + 2);
     written.push('"');

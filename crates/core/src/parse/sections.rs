@@ -23,7 +23,7 @@ pub(super) fn split(text: &str, body_start: usize, headings: Vec<Heading>) -> Ve
 }
 
 /// A heading may be indented by up to three spaces.
-fn line_start(body: &str, at: usize) -> usize {
+pub(super) fn line_start(body: &str, at: usize) -> usize {
     body[..at].trim_end_matches([' ', '\t']).len()
 }
 

@@ -5,17 +5,20 @@
 
 use super::frontmatter::{self, Block};
 use super::frontmatter_lines::{self as lines, NewValue};
+use super::scalar;
 use super::tags::frontmatter_tags;
 use super::yaml::{self, Document, Mapping, Numbers};
 use crate::model::Value;
 
 /// One change of a top-level key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum FrontmatterEdit {
     /// Sets `title`.
     Title(String),
     /// Sets `tags`.
     Tags(Vec<String>),
+    /// Sets any key.
+    Set(String, Value),
     /// Removes a key, if it exists.
     Remove(String),
 }
@@ -37,6 +40,7 @@ pub fn splice_frontmatter(text: &[u8], edits: &[FrontmatterEdit]) -> Result<Vec<
     edits.iter().try_fold(text.to_vec(), |text, edit| match edit {
         FrontmatterEdit::Title(title) => set(text, "title", &NewValue::Text(title)),
         FrontmatterEdit::Tags(tags) => set(text, "tags", &NewValue::List(tags)),
+        FrontmatterEdit::Set(key, value) => set_value(text, key, value),
         FrontmatterEdit::Remove(key) => remove(text, key),
     })
 }
@@ -48,11 +52,11 @@ impl NewValue<'_> {
             Self::Text(text) if key == "title" => {
                 value.as_text() == Some(text) || frontmatter::title(value).as_deref() == Some(text)
             }
-            Self::Text(text) => value.as_text() == Some(text),
-            Self::List(items) => {
+            Self::List(items) if key == "tags" => {
                 let tags = frontmatter_tags(value);
                 tags.iter().map(|tag| tag.trim_start_matches('#')).eq(items.iter().map(String::as_str))
             }
+            Self::Text(_) | Self::List(_) | Self::Written(..) => *value == self.value(),
         }
     }
 
@@ -61,6 +65,7 @@ impl NewValue<'_> {
         match self {
             Self::Text(text) => Value::Text((*text).to_owned()),
             Self::List(items) => Value::List(items.iter().cloned().map(Value::Text).collect()),
+            Self::Written(_, value) => (*value).clone(),
         }
     }
 }
@@ -81,9 +86,23 @@ fn read(text: &[u8], numbers: Numbers) -> Result<(Option<Block>, Mapping), Splic
     }
 }
 
+/// Sets a key to any value: text and lists of text in the style of the old value, other values on one line.
+fn set_value(text: Vec<u8>, key: &str, value: &Value) -> Result<Vec<u8>, SpliceError> {
+    let texts = |items: &[Value]| items.iter().map(|item| item.as_text().map(str::to_owned)).collect();
+    let list: Option<Vec<String>> = if let Value::List(items) = value { texts(items) } else { None };
+    match (value, list) {
+        (Value::Text(date), _) if scalar::is_date(date) => set(text, key, &NewValue::Written(date.clone(), value)),
+        (Value::Text(new), _) => set(text, key, &NewValue::Text(new)),
+        (_, Some(items)) => set(text, key, &NewValue::List(&items)),
+        _ => set(text, key, &NewValue::Written(scalar::write_flow(value), value)),
+    }
+}
+
 fn set(text: Vec<u8>, key: &str, new: &NewValue<'_>) -> Result<Vec<u8>, SpliceError> {
-    let (_, as_written) = read(&text, Numbers::AsWritten)?;
-    if as_written.entries.iter().any(|entry| entry.key == key && new.equals(key, &entry.value)) {
+    // Names are compared as written: the title `3.10` is not the number 3.1.
+    let is_name = matches!(key, "title" | "tags");
+    let (_, present) = read(&text, if is_name { Numbers::AsWritten } else { Numbers::Resolved })?;
+    if present.entries.iter().any(|entry| entry.key == key && new.equals(key, &entry.value)) {
         return Ok(text);
     }
     let (block, mapping) = read(&text, Numbers::Resolved)?;

@@ -16,6 +16,7 @@ fn writes(id: &str) -> Vec<(&'static str, Value)> {
         ("update_node", json!({ "id": id, "tags": ["mine"] })),
         ("update_node", json!({ "id": id, "title": "Mine", "update_links": true })),
         ("delete_node", json!({ "id": id })),
+        ("edit_node", json!({ "id": id, "edits": [{ "op": "append", "text": "mine" }] })),
     ]
 }
 

@@ -53,7 +53,7 @@ pub(super) struct YamlEntry {
     pub(super) value_range: Range<usize>,
     /// The quoting of a scalar value.
     pub(super) style: Option<QuoteStyle>,
-    /// The scalars of the value and of its lists, only for `tags` and the names of link types.
+    /// The items of its lists; for `tags` and the names of link types also a value that is one scalar.
     pub(super) scalars: Vec<ScalarSite>,
 }
 

@@ -164,7 +164,8 @@ impl<'y> Reader<'y> {
             ScalarStyle::DoubleQuoted => QuoteStyle::DoubleQuoted,
             ScalarStyle::Literal | ScalarStyle::Folded => QuoteStyle::Block,
         };
-        let is_edited = |key: &str| key == "tags" || LinkType::from_name(key).is_some();
+        let is_item = self.stack.len() > 1;
+        let is_edited = |key: &str| is_item || key == "tags" || LinkType::from_name(key).is_some();
         let below_edited = self.key.as_ref().is_some_and(|(key, _)| is_edited(key));
         let in_lists_only = self.stack.iter().skip(1).all(|frame| matches!(frame, Frame::List { .. }));
         if self.stack.len() == 1 && self.key.is_some() {
