@@ -43,6 +43,7 @@ impl PostgresDatabase {
                 return Ok(Err(GraphError::Exists(name.to_owned())));
             };
             row::execute(tx, "INSERT INTO memory_head (graph) VALUES ($1)", &[&id]).await?;
+            row::execute(tx, "INSERT INTO note_head (graph) VALUES ($1)", &[&id]).await?;
             Ok(Ok(Graph { id, name: name.to_owned() }))
         })?
     }

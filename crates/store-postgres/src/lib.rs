@@ -8,6 +8,8 @@ mod failure;
 mod graphs;
 mod memory;
 mod migrate;
+mod notes;
+mod request;
 mod row;
 
 pub use connection::{ConnectError, PostgresDatabase};
@@ -15,3 +17,4 @@ pub use failure::DatabaseError;
 pub use graphs::{Graph, GraphError};
 pub use memory::PostgresMemory;
 pub use migrate::SchemaVersion;
+pub use notes::{NoteChanges, PostgresVault};

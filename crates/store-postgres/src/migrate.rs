@@ -7,7 +7,8 @@ use crate::failure::DatabaseError;
 use crate::row::{self, BadRow};
 
 /// Each migration, and the oldest version of the schema whose programs still work beside it: servers are upgraded one by one.
-const MIGRATIONS: [(&str, i32); 1] = [(include_str!("migrations/001_memory.sql"), 1)];
+const MIGRATIONS: [(&str, i32); 2] =
+    [(include_str!("migrations/001_memory.sql"), 1), (include_str!("migrations/002_notes.sql"), 2)];
 
 /// The version that this program works with.
 const NEWEST: i32 = MIGRATIONS.len() as i32;

@@ -5,8 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use quipu_core::memory::EntityId;
-use quipu_core::ports::{ApplyError, ChangeNumber, EntityUpdate, MemoryChange, MemoryStore, NewEntity, Refusal};
-use quipu_store_postgres::{GraphError, PostgresDatabase, PostgresMemory};
+use quipu_core::model::VaultPath;
+use quipu_core::ports::{
+    ApplyError, ChangeNumber, EntityUpdate, FileChange, FileContent, MemoryChange, MemoryStore, NewEntity, Refusal,
+    VaultFiles, WriteError,
+};
+use quipu_store_postgres::{GraphError, PostgresDatabase, PostgresMemory, PostgresVault};
 use quipu_testkit::memory_conformance::{author, create, observe};
 use quipu_testkit::postgres;
 
@@ -177,4 +181,92 @@ fn every_text_is_stored_as_it_is() {
     let back = memory.entities(&[EntityId(1)]).expect("readable").remove(0).expect("it exists");
     assert_eq!(back.description.as_deref(), Some("\0\0"));
     assert_eq!(memory.check().expect("readable"), [""; 0]);
+}
+
+/// The notes of the graph `team` as a server of its own has them open.
+fn notes(url: &str) -> PostgresVault {
+    server(url);
+    let database = PostgresDatabase::connect(url).expect("reachable");
+    let graph = database.graph("team").expect("readable").expect("it was created");
+    PostgresVault::new(Arc::new(database), &graph)
+}
+
+fn path(text: &str) -> VaultPath {
+    VaultPath::parse(text).expect("a test's path is a vault path")
+}
+
+/// Writers on several servers append to one note and create others: every write is there once, nothing is overwritten, and the
+/// feed names every path.
+#[test]
+fn notes_of_concurrent_servers_lose_no_write() {
+    const WRITERS: usize = 3;
+    const LINES: usize = 12;
+    let Some(url) = postgres::database() else { return };
+    notes(&url).apply(&[FileChange::Create { path: path("log.md"), bytes: Vec::new() }]).expect("the path is free");
+    let write = &|writer: usize| {
+        let vault = notes(&url);
+        for line in 0..LINES {
+            let own = FileChange::Create { path: path(&format!("own/{writer}-{line}.md")), bytes: b"x".to_vec() };
+            vault.apply(&[own]).expect("the path is free");
+            loop {
+                let FileContent { mut bytes, hash: expected, .. } =
+                    vault.read(&path("log.md")).expect("readable").expect("it exists");
+                bytes.extend(format!("{writer} {line}\n").bytes());
+                match vault.apply(&[FileChange::Replace { path: path("log.md"), expected, bytes }]) {
+                    Ok(_) => break,
+                    Err(WriteError::Changed { .. }) => {}
+                    Err(other) => panic!("{other}"),
+                }
+            }
+        }
+    };
+    thread::scope(|scope| (0..WRITERS).for_each(|writer| drop(scope.spawn(move || write(writer)))));
+    let vault = notes(&url);
+    let log = vault.read(&path("log.md")).expect("readable").expect("it exists").bytes;
+    let mut lines: Vec<_> = String::from_utf8(log).expect("text").lines().map(str::to_owned).collect();
+    lines.sort();
+    lines.dedup();
+    assert_eq!(lines.len(), WRITERS * LINES);
+    assert_eq!(vault.trashed().expect("readable").len(), WRITERS * LINES, "every replaced version is kept");
+    let changes = vault.changes_since(0).expect("readable");
+    assert_eq!((changes.paths.len(), changes.head), (1 + WRITERS * LINES, 1 + 2 * (WRITERS * LINES) as i64));
+    assert_eq!(vault.changes_since(changes.head).expect("readable").paths, []);
+}
+
+/// Bytes that are no text, and paths that could be SQL, come back as they were.
+#[test]
+fn every_note_is_stored_as_it_is() {
+    let Some(url) = postgres::database() else { return };
+    let vault = notes(&url);
+    let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+    for at in ["a'; DROP TABLE quipu.note; --.md", "50%_[x].md", "\u{10FFFF}1.md", "日本/ノート.md"] {
+        vault.apply(&[FileChange::Create { path: path(at), bytes: bytes.clone() }]).expect("the path is free");
+        assert_eq!(vault.read(&path(at)).expect("readable").expect("it exists").bytes, bytes, "{at}");
+        assert_eq!(vault.find_any_case(&path(&at.to_uppercase())).expect("readable"), [path(at)]);
+    }
+    assert_eq!(vault.list().expect("readable").files.len(), 4);
+    let long = format!("{}a.md", "deep/".repeat(400));
+    let refused = vault.apply(&[FileChange::Create { path: path(&long), bytes: Vec::new() }]);
+    assert!(matches!(refused, Err(WriteError::Refused { .. })), "{refused:?}");
+}
+
+/// Of a note that was renamed twice, under each name; of others, nothing.
+#[test]
+fn forgotten_note_leaves_no_version() {
+    let Some(url) = postgres::database() else { return };
+    let vault = notes(&url);
+    let apply = |change: FileChange| drop(vault.apply(&[change]).expect("it is as expected"));
+    let rename = |from: &str, to: &str| {
+        let expected = vault.read(&path(from)).expect("readable").expect("it exists").hash;
+        apply(FileChange::Move { from: path(from), to: path(to), expected, bytes: to.as_bytes().to_vec() });
+    };
+    for name in ["a.md", "other.md"] {
+        apply(FileChange::Create { path: path(name), bytes: b"secret".to_vec() });
+    }
+    rename("a.md", "b.md");
+    rename("b.md", "c.md");
+    rename("other.md", "d.md");
+    assert_eq!(vault.forget(&path("c.md")).expect("writable"), 2);
+    let left: Vec<_> = vault.trashed().expect("readable").into_iter().map(|file| file.path).collect();
+    assert_eq!(left, [path("other.md")]);
 }

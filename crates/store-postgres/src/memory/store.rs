@@ -18,6 +18,7 @@ use super::{check, contexts, log, read, requests, save, ties, undo, vectors};
 use crate::connection::PostgresDatabase;
 use crate::failure::DatabaseError;
 use crate::graphs::Graph;
+use crate::request::random_key;
 
 /// The memory of one graph.
 pub struct PostgresMemory {
@@ -106,14 +107,9 @@ impl PostgresMemory {
     }
 }
 
-/// The key of a call, or a new one: a transaction whose commit was not answered is recognised when it runs again.
-fn key(author: &Author, action: &'static str) -> Result<RequestKey, MemoryFailure> {
-    if let Some(request) = author.request {
-        return Ok(request);
-    }
-    let mut random = [0; 16];
-    getrandom::fill(&mut random).map_err(|error| MemoryFailure::new(action, error.to_string()))?;
-    Ok(RequestKey(u128::from_ne_bytes(random)))
+/// The key of a call, or a new one.
+fn key(author: &Author) -> Result<RequestKey, MemoryFailure> {
+    author.request.map_or_else(random_key, Ok).map_err(|error| MemoryFailure::new("change", error))
 }
 
 impl MemoryStore for PostgresMemory {
@@ -121,7 +117,7 @@ impl MemoryStore for PostgresMemory {
         if changes.is_empty() {
             return Ok(Applied { change: ChangeNumber(0), outcomes: Vec::new() });
         }
-        let request = key(author, "change")?;
+        let request = key(author)?;
         let outcome = self.database.write(async |tx| self.apply_in(tx, changes, author, request).await);
         outcome.map_err(|error| error.into_failure("change"))?
     }
@@ -131,7 +127,7 @@ impl MemoryStore for PostgresMemory {
     }
 
     fn undo(&self, change: ChangeNumber, author: &Author) -> Result<LoggedChange, UndoError> {
-        let request = key(author, "change")?;
+        let request = key(author)?;
         let outcome = self.database.write(async |tx| self.undo_in(tx, change, author, request).await);
         outcome.map_err(|error| error.into_failure("change"))?
     }

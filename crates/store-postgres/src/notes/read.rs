@@ -1,0 +1,156 @@
+//! Queries.
+
+use deadpool_postgres::GenericClient;
+use quipu_core::RequestKey;
+use quipu_core::model::{ContentHash, FileStat, VaultPath};
+use quipu_core::ports::{FileContent, ListedFile, TrashReason, TrashedFile};
+use tokio_postgres::Row;
+
+use super::files::{Files, Version, keys_above};
+use crate::failure::DatabaseError;
+use crate::row::{self, BadRow, escape, get, list, text};
+
+/// The paths that changed after a number of the feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoteChanges {
+    /// The number of the last change.
+    pub head: i64,
+    /// Sorted, none twice. A note may be gone.
+    pub paths: Vec<VaultPath>,
+}
+
+/// The columns of [`listed`].
+const LISTED: &str = "path, octet_length(bytes), modified_ns";
+
+pub(super) async fn all(db: &impl GenericClient, graph: i64) -> Result<Vec<ListedFile>, DatabaseError> {
+    let sql = format!("SELECT {LISTED} FROM note WHERE graph = $1 ORDER BY path");
+    list(db, &sql, &[&graph], listed).await
+}
+
+pub(super) async fn below(
+    db: &impl GenericClient,
+    graph: i64,
+    at: &VaultPath,
+) -> Result<Vec<ListedFile>, DatabaseError> {
+    // `0` is the character after `/`.
+    let sql = format!(
+        "SELECT {LISTED} FROM note WHERE graph = $1 AND (path = $2 OR path >= $2 || '/' AND path < $2 || '0') ORDER BY path"
+    );
+    list(db, &sql, &[&graph, &escape(at.as_str())], listed).await
+}
+
+pub(super) async fn content(
+    db: &impl GenericClient,
+    graph: i64,
+    at: &VaultPath,
+) -> Result<Option<FileContent>, DatabaseError> {
+    let sql = "SELECT bytes, hash, modified_ns FROM note WHERE graph = $1 AND path = $2";
+    let read = |row: &Row| {
+        let bytes: Vec<u8> = get(row, 0)?;
+        let stat = FileStat { modified_ns: get(row, 2)?, size: bytes.len() as u64 };
+        Ok(FileContent { hash: hash(row, 1)?, stat, bytes })
+    };
+    row::first(db, sql, &[&graph, &escape(at.as_str())], read).await
+}
+
+/// The notes at, above and below some paths, in any case.
+pub(super) async fn around<'c>(
+    db: &impl GenericClient,
+    graph: i64,
+    paths: impl Iterator<Item = &VaultPath> + Clone,
+) -> Result<Files<'c>, DatabaseError> {
+    let at: Vec<String> = paths.clone().map(|path| escape(path.note_id().as_str()).into_owned()).collect();
+    let above: Vec<String> = paths.flat_map(keys_above).map(|key| escape(&key).into_owned()).collect();
+    let sql = format!(
+        "SELECT {LISTED}, hash FROM note WHERE graph = $1 AND path_key = ANY ($2) UNION ALL \
+         SELECT {LISTED}, hash FROM unnest($3::text[]) AS wanted (key) JOIN note ON graph = $1 \
+         AND path_key >= (key COLLATE \"C\" || '/') AND path_key < (key COLLATE \"C\" || '0')"
+    );
+    let read = |row: &Row| {
+        let ListedFile { path, stat } = listed(row)?;
+        Ok((path, Version { hash: hash(row, 3)?, stat }))
+    };
+    let notes = list(db, &sql, &[&graph, &above, &at], read).await?;
+    Ok(Files { notes: notes.into_iter().collect(), ..Files::default() })
+}
+
+pub(super) async fn versions(db: &impl GenericClient, graph: i64) -> Result<Vec<TrashedFile>, DatabaseError> {
+    let sql = "SELECT change, position, path, at_ns, reason, octet_length(bytes) FROM note_version WHERE graph = $1 \
+               ORDER BY change DESC, position DESC";
+    let read = |row: &Row| {
+        Ok(TrashedFile {
+            version: version_name(get(row, 0)?, get(row, 1)?),
+            path: path(row, 2)?,
+            at_ns: get(row, 3)?,
+            reason: reason(get(row, 4)?),
+            size: get::<i32>(row, 5)?.unsigned_abs().into(),
+        })
+    };
+    list(db, sql, &[&graph], read).await
+}
+
+/// The bytes of a version, and why it is one.
+pub(super) async fn version(
+    db: &impl GenericClient,
+    graph: i64,
+    version: &TrashedFile,
+) -> Result<Option<(Vec<u8>, TrashReason)>, DatabaseError> {
+    // The version comes from a client: only one that this module would write is looked up.
+    let Some((change, position)) = version.version.split_once('-') else { return Ok(None) };
+    let (Ok(change), Ok(position)) = (change.parse::<i64>(), position.parse::<i32>()) else { return Ok(None) };
+    let sql = "SELECT bytes, reason FROM note_version WHERE graph = $1 AND change = $2 AND position = $3 AND path = $4";
+    let path = escape(version.path.as_str());
+    let read = |row: &Row| Ok((get(row, 0)?, reason(get(row, 1)?)));
+    row::first(db, sql, &[&graph, &change, &position, &path], read).await
+}
+
+pub(super) async fn carried_out(
+    db: &impl GenericClient,
+    graph: i64,
+    request: RequestKey,
+) -> Result<Option<VaultPath>, DatabaseError> {
+    let sql = "SELECT path FROM note_request WHERE graph = $1 AND key = $2";
+    row::first(db, sql, &[&graph, &request.to_string()], |row| path(row, 0)).await
+}
+
+pub(super) async fn changes_since(
+    db: &impl GenericClient,
+    graph: i64,
+    change: i64,
+) -> Result<NoteChanges, DatabaseError> {
+    // Before the paths: a change in between is found the next time.
+    let head = row::first(db, "SELECT change FROM note_head WHERE graph = $1", &[&graph], |row| get(row, 0)).await?;
+    let mut changes = NoteChanges { head: head.unwrap_or_default(), paths: Vec::new() };
+    if changes.head > change {
+        let sql = "SELECT DISTINCT path FROM note_change WHERE graph = $1 AND change > $2 ORDER BY path";
+        changes.paths = list(db, sql, &[&graph, &change], |row| path(row, 0)).await?;
+    }
+    Ok(changes)
+}
+
+fn reason(word: &str) -> TrashReason {
+    match word {
+        "deleted" => TrashReason::Deleted,
+        "moved" => TrashReason::Moved,
+        _ => TrashReason::Replaced,
+    }
+}
+
+/// The name of a version; sorts by time.
+fn version_name(change: i64, position: i32) -> String {
+    format!("{change:019}-{position:06}")
+}
+
+fn listed(row: &Row) -> Result<ListedFile, BadRow> {
+    let size = get::<i32>(row, 1)?.unsigned_abs().into();
+    Ok(ListedFile { path: path(row, 0)?, stat: FileStat { modified_ns: get(row, 2)?, size } })
+}
+
+fn path(row: &Row, column: usize) -> Result<VaultPath, BadRow> {
+    VaultPath::parse(&text(row, column)?).map_err(|error| BadRow(format!("the path of a note: {error}")))
+}
+
+fn hash(row: &Row, column: usize) -> Result<ContentHash, BadRow> {
+    let bytes: &[u8] = get(row, column)?;
+    bytes.try_into().map(ContentHash).map_err(|_| BadRow("the hash of a note is not 32 bytes".to_owned()))
+}
