@@ -1,4 +1,4 @@
-//! Prints how fast the builtin model is, in texts a CPU-second at 15, 64 and 256 tokens, the best of five rounds, and what memory
+//! Prints how fast the builtin model is, in texts a CPU-second at 15, 64, 256 and 512 tokens, the best of five rounds, and what memory
 //! it takes.
 #![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "a measuring program")]
 
@@ -14,9 +14,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let model = Builtin::new();
     model.embed(Role::Query, &["a"])?;
     println!("first text {:?}", start.elapsed());
-    for words in [13, 62, 254] {
+    for words in [13, 62, 254, 510] {
         let text = "the quick brown fox jumps over lazy dogs and "
-            .repeat(40)
+            .repeat(60)
             .split(' ')
             .take(words)
             .collect::<Vec<_>>()

@@ -11,7 +11,6 @@ use quipu_core::ports::CoarseEncoder;
 use rustc_hash::FxHashMap;
 
 use super::asset::Asset;
-use super::forward::Gelu;
 use super::kernel::{Computation, Level};
 use super::linear::{GROUP, Linear, Quantiser};
 use super::tokenizer::Tokenizer;
@@ -44,7 +43,7 @@ pub(super) struct Coarse {
     project: Linear,
     neighbours: Linear,
     direct: Linear,
-    up: Linear,
+    up: Vec<Linear>,
     down: Linear,
 }
 
@@ -64,7 +63,7 @@ impl Coarse {
             project: linear("project"),
             neighbours: linear("neighbours"),
             direct: linear("direct"),
-            up: linear("up"),
+            up: linear("up").parts(),
             down: linear("down"),
         }
     }
@@ -90,7 +89,8 @@ pub(super) struct Encoder<'m> {
     pieces: FxHashMap<Box<str>, Arc<[u16]>>,
     cache: TokenCache,
     quantiser: Quantiser,
-    wide: Vec<f32>,
+    inner: Quantiser,
+    floats: Vec<f32>,
 }
 
 impl<'m> Encoder<'m> {
@@ -102,7 +102,8 @@ impl<'m> Encoder<'m> {
             pieces: FxHashMap::default(),
             cache,
             quantiser: Quantiser::default(),
-            wide: Vec::new(),
+            inner: Quantiser::default(),
+            floats: Vec::new(),
         }
     }
 
@@ -140,10 +141,7 @@ impl<'m> Encoder<'m> {
         let input = self.quantiser.quantise(coarse.level, &pooled, POOLED);
         let mut vector = vec![0.0; DIMENSIONS];
         coarse.level.multiply(&coarse.direct, &input, &mut vector);
-        self.wide.resize(coarse.up.outputs, 0.0);
-        coarse.level.multiply(&coarse.up, &input, &mut self.wide);
-        coarse.level.run(Gelu { values: &mut self.wide });
-        let input = self.quantiser.quantise(coarse.level, &self.wide, coarse.up.outputs);
+        let input = self.inner.multiply_gelu(coarse.level, &coarse.up, &input, &mut self.floats);
         let mut added = vec![0.0; DIMENSIONS];
         coarse.level.multiply(&coarse.down, &input, &mut added);
         for (value, added) in vector.iter_mut().zip(added) {
@@ -243,7 +241,7 @@ impl Computation for PoolTokens<'_> {
             if let Some(after) = tokens.get(at + 1) {
                 cache.taps(*after)[2].add_to::<FUSED>(&mut features);
             }
-            math::gelu::<FUSED>(&mut features);
+            features = features.map(math::gelu::<FUSED>);
             let logit = math::dot::<FUSED>(&features, coarse.attention).clamp(-MAX_LOGIT, MAX_LOGIT);
             let attended = (coarse.weights[1][row] + position + logit).exp();
             for (sum, feature) in convolved.iter_mut().zip(&features) {

@@ -1,18 +1,15 @@
 //! Tokens to a vector: embeddings, six layers of attention and feed-forward, the first token's state, normalised.
 
-use super::DIMENSIONS;
 use super::asset::Asset;
-use super::attention::Attention;
+use super::attention::{Attention, HEADS, Head};
 use super::kernel::{Computation, Level};
 use super::linear::{GROUP, Linear, Quantiser};
 use super::math;
+use super::{DIMENSIONS, first_token};
 
 const LAYERS: usize = 6;
-const INNER: usize = 1536;
 /// RoBERTa counts positions from two.
 const FIRST_POSITION: usize = 2;
-/// Rows that go through the feed-forward part together, so that its intermediate values stay in the cache.
-const FED_ROWS: usize = 48;
 
 pub(super) struct Forward {
     level: Level,
@@ -24,11 +21,10 @@ pub(super) struct Forward {
 }
 
 struct Layer {
-    queries: Linear,
-    keys_values: Linear,
+    heads: Vec<Head>,
     attention: Linear,
     attention_norm: &'static [f32],
-    up: Linear,
+    up: Vec<Linear>,
     down: Linear,
     output_norm: &'static [f32],
 }
@@ -45,48 +41,36 @@ impl Forward {
         }
     }
 
-    pub(super) fn run(&self, tokens: &[u16]) -> Vec<f32> {
-        let mut buffers = Buffers::default();
+    pub(super) fn run(&self, tokens: &[u16], buffers: &mut Buffers) -> Vec<f32> {
         let mut states = self.level.run(Embed { model: self, tokens });
-        for (number, layer) in self.layers.iter().enumerate() {
-            // Only the first token's state is used, so the last layer computes no other.
-            let wanted = if number + 1 == LAYERS { 1 } else { tokens.len() };
-            self.attend(layer, &mut states, wanted, &mut buffers);
-            for states in states.chunks_mut(FED_ROWS * DIMENSIONS) {
-                self.feed(layer, states, &mut buffers);
-            }
+        let (last, layers) = self.layers.split_last().expect("the model has layers");
+        for layer in layers {
+            let quantised = buffers.quantiser.quantise(self.level, &states, DIMENSIONS);
+            buffers.context.resize(states.len(), 0.0);
+            buffers.attention.run(self.level, &layer.heads, &quantised, &mut buffers.context);
+            self.finish(layer, &mut states, buffers);
         }
+        // Only the first token's state is used, so the last layer computes no other.
+        let context = first_token::attend(self.level, &last.heads, &states, &mut buffers.quantiser);
+        states.truncate(DIMENSIONS);
+        buffers.context.clear();
+        buffers.context.extend(context);
+        self.finish(last, &mut states, buffers);
         let length = states.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
         states.iter().map(|value| value / length).collect()
     }
 
-    /// Applies attention to the first `wanted` states and drops the others.
-    fn attend(&self, layer: &Layer, states: &mut Vec<f32>, wanted: usize, buffers: &mut Buffers) {
+    /// What follows attention in a layer, for as many tokens as there are states.
+    fn finish(&self, layer: &Layer, states: &mut [f32], buffers: &mut Buffers) {
         let level = self.level;
-        let quantised = buffers.quantiser.quantise(level, states, DIMENSIONS);
-        buffers.wide.resize(quantised.count * 2 * DIMENSIONS, 0.0);
-        level.multiply(&layer.keys_values, &quantised, &mut buffers.wide);
-        states.truncate(wanted * DIMENSIONS);
-        let quantised = buffers.quantiser.quantise(level, states, DIMENSIONS);
-        buffers.narrow.resize(wanted * DIMENSIONS, 0.0);
-        level.multiply(&layer.queries, &quantised, &mut buffers.narrow);
-        buffers.context.resize(wanted * DIMENSIONS, 0.0);
-        buffers.attention.run(level, &buffers.narrow, &buffers.wide, &mut buffers.context);
-        let quantised = buffers.quantiser.quantise(level, &buffers.context, DIMENSIONS);
-        level.multiply(&layer.attention, &quantised, &mut buffers.narrow);
-        level.run(AddAndNorm { states, changes: &buffers.narrow, norm: layer.attention_norm });
-    }
-
-    fn feed(&self, layer: &Layer, states: &mut [f32], buffers: &mut Buffers) {
-        let level = self.level;
-        let quantised = buffers.quantiser.quantise(level, states, DIMENSIONS);
-        buffers.wide.resize(quantised.count * INNER, 0.0);
-        level.multiply(&layer.up, &quantised, &mut buffers.wide);
-        level.run(Gelu { values: &mut buffers.wide });
-        let quantised = buffers.quantiser.quantise(level, &buffers.wide, INNER);
-        buffers.narrow.resize(states.len(), 0.0);
-        level.multiply(&layer.down, &quantised, &mut buffers.narrow);
-        level.run(AddAndNorm { states, changes: &buffers.narrow, norm: layer.output_norm });
+        let Buffers { quantiser, inner, context, changes, floats, .. } = buffers;
+        changes.resize(states.len(), 0.0);
+        level.multiply(&layer.attention, &quantiser.quantise(level, context, DIMENSIONS), changes);
+        level.run(AddAndNorm { states, changes, norm: layer.attention_norm });
+        let quantised = quantiser.quantise(level, states, DIMENSIONS);
+        let quantised = inner.multiply_gelu(level, &layer.up, &quantised, floats);
+        level.multiply(&layer.down, &quantised, changes);
+        level.run(AddAndNorm { states, changes, norm: layer.output_norm });
     }
 }
 
@@ -95,25 +79,25 @@ impl Layer {
         let linear = |name: &str| Linear::new(asset, &format!("{number}.{name}"));
         let qkv = linear("qkv");
         Self {
-            queries: qkv.part(0..DIMENSIONS),
-            keys_values: qkv.part(DIMENSIONS..3 * DIMENSIONS),
+            heads: (0..HEADS).map(|head| Head::new(&qkv, head)).collect(),
             attention: linear("attention"),
             attention_norm: asset.numbers(&format!("{number}.attention.norm")),
-            up: linear("up"),
+            up: linear("up").parts(),
             down: linear("down"),
             output_norm: asset.numbers(&format!("{number}.output.norm")),
         }
     }
 }
 
-/// Buffers that the layers of one run share.
+/// Buffers that all layers and texts share.
 #[derive(Default)]
-struct Buffers {
+pub(super) struct Buffers {
     quantiser: Quantiser,
     attention: Attention,
-    wide: Vec<f32>,
-    narrow: Vec<f32>,
     context: Vec<f32>,
+    inner: Quantiser,
+    changes: Vec<f32>,
+    floats: Vec<f32>,
 }
 
 /// The state of each token before the first layer: its word vector and its position.
@@ -162,19 +146,6 @@ impl Computation for AddAndNorm<'_> {
     }
 }
 
-pub(super) struct Gelu<'a> {
-    pub(super) values: &'a mut [f32],
-}
-
-impl Computation for Gelu<'_> {
-    type Outcome = ();
-
-    #[inline(always)]
-    fn run<const FUSED: bool>(self) {
-        math::gelu::<FUSED>(self.values);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,8 +155,10 @@ mod tests {
     fn all_levels_give_the_same_vector() {
         let asset = Asset::model();
         let tokens: Vec<u16> = [0].into_iter().chain((0..75).map(|number| 300 + number * 97)).chain([2]).collect();
-        let vectors: Vec<Vec<f32>> =
-            Level::available().into_iter().map(|level| Forward::new(&asset, level).run(&tokens)).collect();
+        let vectors: Vec<Vec<f32>> = Level::available()
+            .into_iter()
+            .map(|level| Forward::new(&asset, level).run(&tokens, &mut Buffers::default()))
+            .collect();
         for vector in &vectors {
             let cosine: f32 = vector.iter().zip(&vectors[0]).map(|(a, b)| a * b).sum();
             assert!(cosine > 0.9998, "{cosine}");

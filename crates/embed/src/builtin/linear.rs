@@ -22,7 +22,7 @@ pub(super) struct Linear {
     pub(super) values: &'static [i8],
     /// `[outputs / 16][inputs / 64][16]`
     pub(super) scales: &'static [f32],
-    /// Of the same shape: corrects a group's sum for the 128 that is added to every input.
+    /// Of the same shape: corrects a group's sum for inputs that have 128 added.
     pub(super) offsets: &'static [i32],
     pub(super) bias: &'static [f32],
     pub(super) inputs: usize,
@@ -32,8 +32,10 @@ pub(super) struct Linear {
 /// Rows quantised for a [`Linear`].
 pub(super) struct Quantised<'a> {
     pub(super) count: usize,
-    /// Each value plus 128, row after row.
+    /// Row after row, in the form that the level takes; empty for a level that takes `wide`.
     pub(super) values: &'a [u8],
+    /// The same in sixteen bits; empty for a level that takes bytes.
+    pub(super) wide: &'a [i16],
     /// The scale of each group of 64, row after row.
     pub(super) scales: &'a [f32],
 }
@@ -65,6 +67,11 @@ impl Linear {
         }
     }
 
+    /// The matrix in parts of 64 outputs.
+    pub(super) fn parts(&self) -> Vec<Self> {
+        (0..self.outputs).step_by(GROUP).map(|first| self.part(first..first + GROUP)).collect()
+    }
+
     /// [`Level::multiply`] in plain loops.
     pub(super) fn multiply_plain(&self, rows: &Quantised<'_>, out: &mut [f32]) {
         let groups = self.inputs / GROUP;
@@ -92,7 +99,9 @@ impl Linear {
 }
 
 /// A group's inputs times the weights of sixteen outputs. The four products of each output are added last, and eight are computed
-/// at a time: of the forms tried, compilers turn this one into vector instructions, five times as fast as the others.
+/// at a time: of the forms tried, compilers turn this one into vector instructions, five times as fast as the others. Not inlined,
+/// since they give up on it inside a longer function.
+#[inline(never)]
 fn dot_products(input: &[u8], weights: &[i8]) -> [i32; LANES] {
     let mut sums = [[0_i32; 8]; 4 * LANES / 8];
     for (four, weights) in input.as_chunks::<4>().0.iter().zip(weights.as_chunks::<{ 4 * LANES }>().0) {
@@ -107,27 +116,96 @@ fn dot_products(input: &[u8], weights: &[i8]) -> [i32; LANES] {
     std::array::from_fn(|lane| sums.as_flattened()[4 * lane..][..4].iter().sum())
 }
 
+/// How a level takes quantised numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum InputForm {
+    /// Bytes with 128 added.
+    Unsigned,
+    /// Signed bytes.
+    #[cfg(target_arch = "aarch64")]
+    Signed,
+    /// Sixteen bits.
+    Wide,
+}
+
 /// Quantises rows, with buffers that are reused.
 #[derive(Default)]
 pub(super) struct Quantiser {
     values: Vec<u8>,
+    wide: Vec<i16>,
     scales: Vec<f32>,
 }
 
 impl Quantiser {
     /// Quantises rows of a width that is a multiple of 64.
     pub(super) fn quantise(&mut self, level: Level, rows: &[f32], width: usize) -> Quantised<'_> {
-        self.values.resize(rows.len(), 0);
-        self.scales.resize(rows.len() / GROUP, 0.0);
-        level.run(QuantiseGroups { rows, values: &mut self.values, scales: &mut self.scales });
-        Quantised { count: rows.len() / width, values: &self.values, scales: &self.scales }
+        self.prepare(level, rows.len());
+        level.run(self.groups(level, rows, 0, 1));
+        self.quantised(rows.len() / width)
+    }
+
+    /// The output of a matrix after GELU, quantised. The matrix is computed 64 outputs at a time, given as its parts, so that no
+    /// more than a cache holds is ever there in floats.
+    pub(super) fn multiply_gelu(
+        &mut self,
+        level: Level,
+        parts: &[Linear],
+        rows: &Quantised<'_>,
+        floats: &mut Vec<f32>,
+    ) -> Quantised<'_> {
+        self.prepare(level, rows.count * parts.len() * GROUP);
+        floats.resize(rows.count * GROUP, 0.0);
+        for (number, part) in parts.iter().enumerate() {
+            level.multiply(part, rows, floats);
+            level.run(QuantiseGelu(self.groups(level, floats, number, parts.len())));
+        }
+        self.quantised(rows.count)
+    }
+
+    fn prepare(&mut self, level: Level, length: usize) {
+        let (bytes, words) = if level.input_form() == InputForm::Wide { (0, length) } else { (length, 0) };
+        self.values.resize(bytes, 0);
+        self.wide.resize(words, 0);
+        self.scales.resize(length / GROUP, 0.0);
+    }
+
+    /// Groups of numbers that become every `step`th group from `first`.
+    fn groups<'a>(&'a mut self, level: Level, rows: &'a [f32], first: usize, step: usize) -> QuantiseGroups<'a> {
+        let Self { values, wide, scales } = self;
+        QuantiseGroups { rows, form: level.input_form(), first, step, values, wide, scales }
+    }
+
+    fn quantised(&self, count: usize) -> Quantised<'_> {
+        Quantised { count, values: &self.values, wide: &self.wide, scales: &self.scales }
     }
 }
 
 struct QuantiseGroups<'a> {
     rows: &'a [f32],
+    form: InputForm,
+    first: usize,
+    step: usize,
     values: &'a mut [u8],
+    wide: &'a mut [i16],
     scales: &'a mut [f32],
+}
+
+impl QuantiseGroups<'_> {
+    #[inline(always)]
+    fn run_after(self, prepare: impl Fn(f32) -> f32) {
+        let groups = self.rows.as_chunks::<GROUP>().0.iter().enumerate();
+        let (values, wide) = (self.values.as_chunks_mut::<GROUP>().0, self.wide.as_chunks_mut::<GROUP>().0);
+        for (number, group) in groups {
+            let at = self.first + number * self.step;
+            let group = group.map(&prepare);
+            self.scales[at] = match self.form {
+                InputForm::Unsigned => math::quantise(&group, 128.0, |lane, bits| values[at][lane] = bits as u8),
+                #[cfg(target_arch = "aarch64")]
+                InputForm::Signed => math::quantise(&group, 0.0, |lane, bits| values[at][lane] = bits as u8),
+                InputForm::Wide => math::quantise(&group, 0.0, |lane, bits| wide[at][lane] = bits as i16),
+            };
+        }
+    }
 }
 
 impl Computation for QuantiseGroups<'_> {
@@ -135,9 +213,17 @@ impl Computation for QuantiseGroups<'_> {
 
     #[inline(always)]
     fn run<const FUSED: bool>(self) {
-        let groups = self.rows.as_chunks::<GROUP>().0.iter().zip(self.values.as_chunks_mut::<GROUP>().0);
-        for ((row, values), scale) in groups.zip(self.scales) {
-            *scale = math::quantise(row, values);
-        }
+        self.run_after(|value| value);
+    }
+}
+
+struct QuantiseGelu<'a>(QuantiseGroups<'a>);
+
+impl Computation for QuantiseGelu<'_> {
+    type Outcome = ();
+
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        self.0.run_after(math::gelu::<FUSED>);
     }
 }

@@ -6,6 +6,7 @@
 mod asset;
 mod attention;
 mod coarse;
+mod first_token;
 mod forward;
 mod kernel;
 mod linear;
@@ -19,7 +20,7 @@ use quipu_core::ports::{Calibration, CoarseEncoder, EmbedError, Embedder, Role};
 
 use asset::Asset;
 use coarse::{Coarse, Encoder};
-use forward::Forward;
+use forward::{Buffers, Forward};
 use kernel::Level;
 use tokenizer::Tokenizer;
 
@@ -92,7 +93,9 @@ impl Embedder for Builtin {
     /// The model treats queries and passages alike, so the role is ignored.
     fn embed(&self, _role: Role, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
         let model = self.model();
-        Ok(texts.iter().map(|text| model.forward.run(&model.tokenizer.encode(text, MAX_TOKENS))).collect())
+        let mut buffers = Buffers::default();
+        let mut run = |text: &&str| model.forward.run(&model.tokenizer.encode(text, MAX_TOKENS), &mut buffers);
+        Ok(texts.iter().map(&mut run).collect())
     }
 
     fn coarse_encoder(&self) -> Option<Box<dyn CoarseEncoder + '_>> {

@@ -7,7 +7,7 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use super::{Computation, GROUP, LANES, Linear, MatrixRows, Quantised, Shape, tiles};
+use super::{Computation, GROUP, LANES, Linear, Quantised, Shape, tiles};
 
 /// Vectors of four for the sixteen outputs of a block.
 const QUARTERS: usize = LANES / 4;
@@ -63,8 +63,7 @@ unsafe fn multiply_tile<const N: usize>(
                     [0, 16, 32, 48].map(|lane| vld1q_s8(values.add(at * LANES + lane)));
                 for (number, dots) in dots.iter_mut().enumerate() {
                     let four = inputs.add(number * width + at).cast::<u32>().read_unaligned();
-                    // Inputs have 128 added, for VNNI; flipping the top bit takes it off again.
-                    let four = vreinterpretq_s8_u32(vdupq_n_u32(four ^ 0x8080_8080));
+                    let four = vreinterpretq_s8_u32(vdupq_n_u32(four));
                     for (dot, weights) in dots.iter_mut().zip(weights) {
                         *dot = dot_product(*dot, weights, four);
                     }
@@ -109,56 +108,47 @@ fn dot_product(sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
 
 /// Safety: the lengths fit together as [`super::Level::product`] checks.
 #[target_feature(enable = "neon")]
-pub(super) unsafe fn product_dotprod(
-    shape: Shape,
-    a: MatrixRows<'_>,
-    b: MatrixRows<'_>,
-    c: &mut [f32],
-    c_stride: usize,
-) {
-    for (row, height) in tiles(shape.rows, 4) {
+pub(super) unsafe fn product_dotprod(shape: Shape, a: &[i16], b: &[i16], c: &mut [i32]) {
+    for (row, height) in tiles(shape.rows, 3) {
         for column in (0..shape.columns).step_by(LANES) {
             // SAFETY: the tile lies within the rows and columns of the shape, and so within the slices.
             unsafe {
-                let a = Tile { first: a.values.as_ptr().add(row * a.stride), stride: a.stride };
-                let b = Tile { first: b.values.as_ptr().add(column), stride: b.stride };
-                let c = c.as_mut_ptr().add(row * c_stride + column);
+                let a = a.as_ptr().add(row * shape.depth);
+                let b = b.as_ptr().add(column * 2);
+                let c = c.as_mut_ptr().add(row * shape.columns + column);
                 match height {
-                    1 => product_tile::<1>(shape.depth, a, b, c, c_stride),
-                    2 => product_tile::<2>(shape.depth, a, b, c, c_stride),
-                    3 => product_tile::<3>(shape.depth, a, b, c, c_stride),
-                    _ => product_tile::<4>(shape.depth, a, b, c, c_stride),
+                    1 => product_tile::<1>(shape, a, b, c),
+                    2 => product_tile::<2>(shape, a, b, c),
+                    _ => product_tile::<3>(shape, a, b, c),
                 }
             }
         }
     }
 }
 
-#[derive(Clone, Copy)]
-struct Tile {
-    first: *const f32,
-    stride: usize,
-}
-
-/// Safety: `N` rows of `depth` numbers at `a`, `depth` rows of 16 at `b`, room for `N` rows of 16 at `c`.
+/// Safety: `N` rows of the depth at `a`, pairs of sixteen columns at `b`, room for `N` rows of sixteen at `c`.
 #[target_feature(enable = "neon")]
 #[inline]
-unsafe fn product_tile<const N: usize>(depth: usize, a: Tile, b: Tile, c: *mut f32, c_stride: usize) {
-    let mut sums = [[vdupq_n_f32(0.0); QUARTERS]; N];
-    // SAFETY: the caller promises that these exist.
+unsafe fn product_tile<const N: usize>(shape: Shape, a: *const i16, b: *const i16, c: *mut i32) {
+    let Shape { depth, columns, .. } = shape;
+    // The even and the odd half of each pair's products, added up at the end: two columns each.
+    let mut sums = [[[vdupq_n_s32(0); 2]; QUARTERS]; N];
+    // SAFETY: the caller promises that these exist; two numbers are read at a time, and the depth is even.
     unsafe {
-        for k in 0..depth {
-            let values: [float32x4_t; QUARTERS] = [0, 4, 8, 12].map(|lane| vld1q_f32(b.first.add(k * b.stride + lane)));
+        for k in (0..depth).step_by(2) {
+            let values: [int16x8_t; QUARTERS] = [0, 8, 16, 24].map(|lane| vld1q_s16(b.add(k * columns + lane)));
             for (number, sums) in sums.iter_mut().enumerate() {
-                let factor = *a.first.add(number * a.stride + k);
+                let pair = a.add(number * depth + k).cast::<u32>().read_unaligned();
+                let pair = vreinterpretq_s16_u32(vdupq_n_u32(pair));
                 for (sum, values) in sums.iter_mut().zip(values) {
-                    *sum = vfmaq_n_f32(*sum, values, factor);
+                    sum[0] = vmlal_s16(sum[0], vget_low_s16(values), vget_low_s16(pair));
+                    sum[1] = vmlal_high_s16(sum[1], values, pair);
                 }
             }
         }
         for (number, sums) in sums.into_iter().enumerate() {
-            for (quarter, sum) in sums.into_iter().enumerate() {
-                vst1q_f32(c.add(number * c_stride + quarter * 4), sum);
+            for (quarter, [low, high]) in sums.into_iter().enumerate() {
+                vst1q_s32(c.add(number * columns + quarter * 4), vpaddq_s32(low, high));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The two matrix products of an embedding, in the vector instructions of the processor.
 //!
-//! `multiply` is int8, for the model's matrices; `product` is f32, for attention. Both are written in intrinsics: plain loops are
+//! `multiply` is int8, for the model's matrices; `product` is int16, for attention. Both are written in intrinsics: plain loops are
 //! fifteen times slower here. Everything else is plain loops, which [`Level::run`] compiles to the same instructions.
 #![cfg_attr(
     any(target_arch = "x86_64", target_arch = "aarch64"),
@@ -12,8 +12,7 @@ mod arm;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use super::linear::{GROUP, LANES, Linear, Quantised};
-use super::math;
+use super::linear::{GROUP, InputForm, LANES, Linear, Quantised};
 
 /// A level of vector instructions. Created by detection only, so that a value proves that the processor has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,21 +34,15 @@ enum LevelKind {
 pub(super) trait Computation {
     type Outcome;
 
-    /// `FUSED`: multiplying and adding is one instruction; see [`math::multiply_add`].
+    /// `FUSED`: multiplying and adding is one instruction; see [`super::math::multiply_add`].
     fn run<const FUSED: bool>(self) -> Self::Outcome;
 }
 
-/// MatrixRows of numbers, `stride` apart.
-#[derive(Clone, Copy)]
-pub(super) struct MatrixRows<'a> {
-    pub(super) values: &'a [f32],
-    pub(super) stride: usize,
-}
-
-/// How much of the rows a product takes.
+/// The sizes of a product.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     pub(super) rows: usize,
+    /// Even.
     pub(super) depth: usize,
     /// A multiple of 32.
     pub(super) columns: usize,
@@ -80,13 +73,28 @@ impl Level {
         }
     }
 
+    /// The form of quantised inputs that [`Level::multiply`] takes.
+    pub(super) fn input_form(self) -> InputForm {
+        match self.0 {
+            // The instruction of VNNI multiplies unsigned with signed bytes.
+            #[cfg(target_arch = "x86_64")]
+            LevelKind::Avx512Vnni => InputForm::Unsigned,
+            #[cfg(target_arch = "x86_64")]
+            LevelKind::Avx2 => InputForm::Wide,
+            #[cfg(target_arch = "aarch64")]
+            LevelKind::Dotprod => InputForm::Signed,
+            LevelKind::Plain => InputForm::Unsigned,
+        }
+    }
+
     /// `out[row][output] = bias[output] + rows[row] · weights[output]`.
     pub(super) fn multiply(self, linear: &Linear, rows: &Quantised<'_>, out: &mut [f32]) {
         let (count, groups) = (rows.count, linear.inputs / GROUP);
         assert!(linear.inputs.is_multiple_of(GROUP) && linear.outputs.is_multiple_of(2 * LANES));
         assert!(linear.values.len() == linear.outputs * linear.inputs && linear.bias.len() == linear.outputs);
         assert!(linear.scales.len() == linear.outputs * groups && linear.offsets.len() == linear.outputs * groups);
-        assert!(rows.values.len() == count * linear.inputs && rows.scales.len() == count * groups);
+        let inputs = if self.input_form() == InputForm::Wide { rows.wide.len() } else { rows.values.len() };
+        assert!(inputs == count * linear.inputs && rows.scales.len() == count * groups);
         assert!(out.len() == count * linear.outputs);
         match self.0 {
             // SAFETY: a level exists only where its instructions do; every length was just checked.
@@ -102,24 +110,23 @@ impl Level {
         }
     }
 
-    /// `c[row][column] = Σ a[row][k] · b[k][column]`. `c` has the stride that is given last.
-    pub(super) fn product(self, shape: Shape, a: MatrixRows<'_>, b: MatrixRows<'_>, c: &mut [f32], c_stride: usize) {
+    /// `c[row][column] = Σ a[row][k] · b[k][column]`, where `b` is laid out as `[depth / 2][columns][2]`. No sum may exceed an
+    /// `i32`.
+    pub(super) fn product(self, shape: Shape, a: &[i16], b: &[i16], c: &mut [i32]) {
         let Shape { rows, depth, columns } = shape;
-        let length = |rows: usize, stride: usize, width: usize| (rows - 1) * stride + width;
-        assert!(rows > 0 && depth > 0 && columns > 0 && columns.is_multiple_of(32));
-        assert!(a.values.len() >= length(rows, a.stride, depth) && b.values.len() >= length(depth, b.stride, columns));
-        assert!(c.len() >= length(rows, c_stride, columns));
+        assert!(depth.is_multiple_of(2) && columns.is_multiple_of(32));
+        assert!(a.len() == rows * depth && b.len() == depth * columns && c.len() == rows * columns);
         match self.0 {
             // SAFETY: a level exists only where its instructions do; every length was just checked.
             #[cfg(target_arch = "x86_64")]
-            LevelKind::Avx512Vnni => unsafe { x86::product_avx512(shape, a, b, c, c_stride) },
+            LevelKind::Avx512Vnni => unsafe { x86::product_avx512(shape, a, b, c) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            LevelKind::Avx2 => unsafe { x86::product_avx2(shape, a, b, c, c_stride) },
+            LevelKind::Avx2 => unsafe { x86::product_avx2(shape, a, b, c) },
             // SAFETY: as above.
             #[cfg(target_arch = "aarch64")]
-            LevelKind::Dotprod => unsafe { arm::product_dotprod(shape, a, b, c, c_stride) },
-            LevelKind::Plain => product_plain(shape, a, b, c, c_stride),
+            LevelKind::Dotprod => unsafe { arm::product_dotprod(shape, a, b, c) },
+            LevelKind::Plain => product_plain(shape, a, b, c),
         }
     }
 }
@@ -147,16 +154,14 @@ fn detected_levels() -> Vec<LevelKind> {
     Vec::new()
 }
 
-fn product_plain(shape: Shape, a: MatrixRows<'_>, b: MatrixRows<'_>, c: &mut [f32], c_stride: usize) {
-    for row in 0..shape.rows {
-        for column in (0..shape.columns).step_by(32) {
-            let mut sums = [0.0_f32; 32];
-            for (k, factor) in a.values[row * a.stride..][..shape.depth].iter().enumerate() {
-                for (sum, value) in sums.iter_mut().zip(&b.values[k * b.stride + column..][..32]) {
-                    *sum = math::multiply_add::<{ cfg!(target_arch = "aarch64") }>(*factor, *value, *sum);
-                }
+fn product_plain(shape: Shape, a: &[i16], b: &[i16], c: &mut [i32]) {
+    let (pairs, _) = b.as_chunks::<2>();
+    for (a, c) in a.chunks_exact(shape.depth).zip(c.chunks_exact_mut(shape.columns)) {
+        c.fill(0);
+        for ([first, second], pairs) in a.as_chunks::<2>().0.iter().zip(pairs.chunks_exact(shape.columns)) {
+            for (sum, pair) in c.iter_mut().zip(pairs) {
+                *sum += i32::from(*first) * i32::from(pair[0]) + i32::from(*second) * i32::from(pair[1]);
             }
-            c[row * c_stride + column..][..32].copy_from_slice(&sums);
         }
     }
 }
@@ -174,6 +179,7 @@ fn tiles(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::super::asset::Asset;
+    use super::super::linear::Quantiser;
     use super::*;
 
     /// Every level computes what the plain one computes, but for the order of a few float additions.
@@ -184,11 +190,10 @@ mod tests {
             let linear = Linear::new(&asset, name);
             // From one row to more than two tiles, every remainder on the way.
             for count in 1..15 {
-                let values: Vec<u8> = (0..count * linear.inputs).map(|at| (1 + at * 37 % 255) as u8).collect();
-                let scales: Vec<f32> =
-                    (0..count * linear.inputs / GROUP).map(|at| 0.001 + at as f32 * 0.0001).collect();
-                let rows = Quantised { count, values: &values, scales: &scales };
+                let rows: Vec<f32> = (0..count * linear.inputs).map(|at| (at * 37 % 255) as f32 - 127.0).collect();
                 agree(|level| {
+                    let mut quantiser = Quantiser::default();
+                    let rows = quantiser.quantise(level, &rows, linear.inputs);
                     let mut out = vec![0.0; count * linear.outputs];
                     level.multiply(&linear, &rows, &mut out);
                     out
@@ -199,15 +204,14 @@ mod tests {
 
     #[test]
     fn all_levels_agree_on_products() {
-        let numbers: Vec<f32> = (0..6000).map(|at| (at * 29 % 101) as f32 / 50.0 - 1.0).collect();
+        let numbers: Vec<i16> = (0..6000).map(|at| (at * 2909 % 16001 - 8000) as i16).collect();
         for rows in 1..20 {
-            for (depth, columns) in [(1, 32), (32, 96), (45, 32)] {
-                let a = MatrixRows { values: &numbers, stride: 47 };
-                let b = MatrixRows { values: &numbers[7..], stride: 99 };
+            for (depth, columns) in [(2, 32), (32, 96), (46, 32)] {
+                let (a, b) = (&numbers[..rows * depth], &numbers[7..][..depth * columns]);
                 agree(|level| {
-                    let mut c = vec![0.0; rows * 100];
-                    level.product(Shape { rows, depth, columns }, a, b, &mut c, 100);
-                    c
+                    let mut c = vec![0; rows * columns];
+                    level.product(Shape { rows, depth, columns }, a, b, &mut c);
+                    c.into_iter().map(|value| value as f32).collect()
                 });
             }
         }
