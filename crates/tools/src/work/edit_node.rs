@@ -233,7 +233,7 @@ mod tests {
 
     const NOTE: &str = "//- Daily.md\n---\nstatus: draft # c\ntags: [a]\n---\n# Day\n\nIntro.\n\n## Log\n- one\n\n## Todo\n- [ ] call Ada\n- [x] done\n";
 
-    fn edited(harness: &Harness, edits: Value) -> String {
+    fn edited(harness: &Harness, edits: &Value) -> String {
         let answer = harness.call("edit_node", json!({"id": "daily.md", "edits": edits}));
         assert_eq!(answer["changed"], true, "{answer}");
         harness.vault.text("Daily.md").unwrap()
@@ -356,7 +356,7 @@ mod tests {
         let harness = Harness::new(NOTE);
         let text = edited(
             &harness,
-            json!([
+            &json!([
                 {"op": "set_property", "key": "due", "value": "2026-11-16"},
                 {"op": "set_property", "key": "a b: c", "value": {"deep": [1, "two", true]}},
                 {"op": "set_property", "key": "authors", "value": ["Ada", "B: C"]},
