@@ -102,10 +102,13 @@ impl Index {
         // Vectors in memory would be lost when this command ends.
         let is_kept = matches!(ready.open.index, IndexLocation::Folder(_));
         let embeds = !self.no_embed && is_kept;
-        let coarse = if embeds { embed_coarse(&ready.open, output)? } else { 0 };
         // A server embeds in the background.
         let in_full = embeds && !is_served && (self.wait || !ready.open.knowledge.has_coarse_encoder());
-        let embedded = if in_full { embed_shared(&ready.open, lock, output)? } else { 0 };
+        let make_vectors = || {
+            let coarse = embed_coarse(&ready.open, output)?;
+            Ok((coarse, if in_full { embed(&ready.open, output)? } else { 0 }))
+        };
+        let (coarse, embedded) = if embeds { shared_while(&ready.open, lock, make_vectors)? } else { (0, 0) };
         if !in_full
             && (embeds || is_served)
             && let Some(coverage) = lacking(&ready.open)
@@ -155,20 +158,24 @@ fn embed_coarse(open: &OpenVault, output: &Output) -> Result<usize, Failure> {
     made.map_err(|error| Failure::failed(format!("cannot save vectors: {error}")))
 }
 
-/// Embeds passages without full vectors, and lets other processes use the index meanwhile.
-fn embed_shared(open: &Arc<OpenVault>, lock: Option<OwnerLock>, output: &Output) -> Result<usize, Failure> {
+/// Lets other processes use the index during some work.
+fn shared_while<T>(
+    open: &Arc<OpenVault>,
+    lock: Option<OwnerLock>,
+    work: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
     if lacking(open).is_none() {
-        return Ok(0);
+        return work();
     }
-    // The files are indexed, and passages are embedded below, with every core.
+    // The files are indexed, and the work embeds passages, with every core.
     let options = EngineOptions { watches: false, background: false, trash_days: 0, first_pass: FirstPass::Done };
     let share = |lock| Ok::<_, Failure>(TemporaryOwner::start(Engine::start(open.clone(), options)?, lock));
     let shared = lock.map(share).transpose()?;
-    let embedded = embed(open, output);
+    let outcome = work();
     if let Some(owner) = shared {
         owner.end();
     }
-    embedded
+    outcome
 }
 
 /// Embeds passages without full vectors, with every core. If the provider fails, warns and stops.

@@ -44,6 +44,7 @@ use std::sync::Arc;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use quipu_server::own_files::own_folder;
+use quipu_server::served_vault::VaultSource;
 use quipu_server::sharing::{self, CommandOutcome, CommandOutput, OwnerCommand, OwnerInfo, Retry, WaitPolicy};
 use serde::{Deserialize, Serialize};
 
@@ -203,6 +204,11 @@ impl IndexCommand {
             wait: if matches!(self, Self::Status(_)) { WaitPolicy::Never } else { WaitPolicy::UntilFree },
             style: output.style(),
         };
+        if let Self::Index(_) = self {
+            // The lock is in that folder: without one, other commands could not tell that the index is being made. If the
+            // folder cannot be created, the command says so.
+            let _ = VaultSource::own_folder(&location);
+        }
         let what = || match OwnerInfo::read(&own_folder(&location.root)) {
             Some(holder) => format!("waiting for {holder}, which is using this vault"),
             None => "waiting for another quipu process, which is using this vault".to_owned(),

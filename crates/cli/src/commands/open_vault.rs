@@ -69,7 +69,11 @@ impl VaultLocation {
 
     /// Opens the vault and updates its index.
     pub(super) fn open_indexed(&self, mode: OpenMode, output: &Output) -> Result<IndexedVault, Failure> {
-        let open = self.open(mode)?;
+        Self::index(self.open(mode)?, output)
+    }
+
+    /// Updates the index of an open vault.
+    pub(super) fn index(open: Arc<OpenVault>, output: &Output) -> Result<IndexedVault, Failure> {
         let (report, took) = open.update_index(output)?;
         if open.index == IndexLocation::Memory(InMemoryReason::Missing) && took > SLOW_INDEXING {
             output

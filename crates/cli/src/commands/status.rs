@@ -120,9 +120,14 @@ impl Status {
         // Before the update, which writes to these files.
         let files = files_below(&compose::index_folder(&location.root));
         let is_served = location.is_served();
-        let ready = location.open_indexed(OpenMode::Existing, output)?;
+        let open = location.open(OpenMode::Existing)?;
+        if !is_served && open.index == IndexLocation::Memory(InMemoryReason::InUse) {
+            // Reading every note into an index in memory would take as long as that process takes.
+            let memory = open.memory.as_ref().map_err(ToString::to_string);
+            return self.partial(&open.vault, memory, "another quipu process has it open".to_owned(), output);
+        }
+        let ready = VaultLocation::index(open, output)?;
         let snapshot = ready.open.knowledge.snapshot();
-        let is_others = is_served || ready.open.index == IndexLocation::Memory(InMemoryReason::InUse);
         let place = match &ready.open.index {
             IndexLocation::Folder(folder) => Some(folder.as_path()),
             IndexLocation::Memory(_) => None,
@@ -132,7 +137,7 @@ impl Status {
             notes: ready.notes(),
             links: Some(count_links(&snapshot)),
             tags: Some(count_tags(&snapshot)),
-            index: Index::of(place, is_others, files.as_ref()),
+            index: Index::of(place, is_served, files.as_ref()),
             // Only of the index on disk: one in memory has no vectors.
             embedding: ready
                 .open

@@ -30,8 +30,19 @@ impl Drop for Ended {
 
 #[test]
 fn commands_are_answered_while_another_process_embeds() {
+    answered_while_another_process_embeds(true);
+}
+
+#[test]
+fn commands_are_answered_while_another_process_makes_the_first_index() {
+    answered_while_another_process_embeds(false);
+}
+
+fn answered_while_another_process_embeds(is_indexed_before: bool) {
     let vault = Sandbox::example();
-    vault.run(&["index", "--no-embed"]).expect(0);
+    if is_indexed_before {
+        vault.run(&["index", "--no-embed"]).expect(0);
+    }
     // A provider that takes connections and never answers: embedding goes on for as long as the test needs.
     let provider = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", provider.local_addr().unwrap());
@@ -42,6 +53,7 @@ fn commands_are_answered_while_another_process_embeds() {
 
     let status = within(AT_ONCE, || vault.run(&["status", "--json"])).expect(0).json();
     assert_eq!((&status["notes"], &status["index"]["owner"]), (&16.into(), &"other".into()), "{status}");
+    assert!(status["index"]["place"].is_string(), "not an index in memory: {status}");
     assert_eq!(status["busy"], serde_json::Value::Null, "the index is ready, only vectors are missing: {status}");
     let found = within(AT_ONCE, || vault.run(&["search", "--words", "telltale", "--json"])).expect(0).json();
     assert_eq!(found["hits"][0]["path"], "station/Anemometer.md");
@@ -88,4 +100,16 @@ fn status_answers_at_once_and_other_commands_say_what_they_wait_for() {
     drop(lock);
     let ran = vault.ran(search.wait_with_output().unwrap()).expect(0);
     assert!(ran.stdout.contains("station/Anemometer.md"), "{ran}");
+}
+
+#[test]
+fn status_does_not_read_every_note_when_the_index_is_open_elsewhere() {
+    let vault = Sandbox::example();
+    vault.run(&["index", "--no-embed"]).expect(0);
+    // Open in a process that has no lock on the vault, as an earlier version had at its first start.
+    let lock = File::open(vault.root().join(".quipu/index/index.lock")).unwrap();
+    lock.try_lock().unwrap();
+    let status = within(AT_ONCE, || vault.run(&["status", "--json"])).expect(0).json();
+    assert_eq!((&status["notes"], &status["links"]), (&16.into(), &serde_json::Value::Null), "{status}");
+    assert_eq!(status["busy"], "another quipu process has it open");
 }
