@@ -41,7 +41,10 @@ impl Undo {
             None => newest(&open)?,
         };
         let author = open.memory.author(&Session::named(CLIENT), "undo", None);
-        let what = || "waiting for another program that keeps .quipu/memory.db locked".to_owned();
+        let what = || {
+            let holder = open.database.lock_holder().unwrap_or_else(|| "another program".to_owned());
+            format!("waiting for {holder}, which keeps .quipu/memory.db locked")
+        };
         let undone = waiting(what, output, || open.memory.store().undo(number, &author));
         let undone = undone.map_err(|error| match error {
             UndoError::Failed(failure) => failure.into(),

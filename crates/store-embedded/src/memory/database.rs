@@ -15,12 +15,12 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::apply::{ChangeWriter, StepError};
 use super::backup::{self, BackupError};
-use super::failure::failed;
+use super::failure::{self, failed};
 use super::file_guard::{self, FileGuard};
 use super::opening::{self, MemoryOpenError, Opened};
 use super::redact::RedactFault;
 use super::undo::UndoFault;
-use super::{check, contexts, log, migrate, read, redact, requests, ties, undo, vectors};
+use super::{check, contexts, lock_holder, log, migrate, read, redact, requests, ties, undo, vectors};
 use crate::sqlite;
 use quipu_own_folder::OwnFolder;
 
@@ -219,6 +219,23 @@ impl MemoryDatabase {
         names.into_iter().map(|name| format!(".quipu/backups/{name}")).collect()
     }
 
+    /// The failure of a change; one that waited for a lock names the process that has it.
+    fn failed_change(&self, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> MemoryFailure {
+        let failure = failed("change", error);
+        match self.lock_holder().filter(|_| failure::is_locked(&*failure.source)) {
+            Some(holder) => MemoryFailure {
+                advice: Some(format!("{holder} keeps its file locked; retry, and end that process if it hangs")),
+                ..failure
+            },
+            None => failure,
+        }
+    }
+
+    /// Another process that has locked the file for writing, on systems with /proc.
+    pub fn lock_holder(&self) -> Option<String> {
+        lock_holder::of(self.file.as_deref()?)
+    }
+
     /// Creates the marker file: an empty memory file beside it is damaged, not new.
     fn mark_as_started(&self) {
         if let (Some(folder), Some(file), false) =
@@ -285,7 +302,7 @@ impl MemoryStore for MemoryDatabase {
         });
         applied.map_err(|Failed { change, error }| match error {
             StepError::Refused(refusal) => ApplyError::Refused { change, refusal },
-            StepError::Sql(error) => failed("change", error).into(),
+            StepError::Sql(error) => self.failed_change(error).into(),
         })
     }
 
@@ -309,7 +326,7 @@ impl MemoryStore for MemoryDatabase {
             UndoFault::Unknown => UndoError::Unknown(change),
             UndoFault::Undone(by) => UndoError::Undone { change, by },
             UndoFault::Depended(reason) => UndoError::Depended { change, reason },
-            UndoFault::Log(error) => failed("change", error).into(),
+            UndoFault::Log(error) => self.failed_change(error).into(),
         })
     }
 

@@ -33,6 +33,11 @@ pub(super) fn reason(error: &(dyn Error + 'static)) -> Option<String> {
     Some(reason.to_owned())
 }
 
+/// Whether another program kept the file locked for longer than a write waits.
+pub(super) fn is_locked(error: &(dyn Error + 'static)) -> bool {
+    code(error).is_some_and(|(failure, _)| matches!(failure.code, ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
 /// The error of the database inside other errors.
 fn code<'e>(error: &'e (dyn Error + 'static)) -> Option<(&'e ffi::Error, Option<&'e String>)> {
     let mut chain = std::iter::successors(Some(error), |error: &&'e (dyn Error + 'static)| (*error).source());

@@ -9,6 +9,7 @@ mod check;
 mod contexts;
 mod failure;
 mod file_guard;
+mod lock_holder;
 mod log;
 mod migrate;
 mod opening;

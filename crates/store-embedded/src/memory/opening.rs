@@ -22,7 +22,7 @@ use quipu_own_folder::OwnFolder;
 pub(super) const APPLICATION_ID: i64 = 0x5169_7075;
 
 /// How long a write waits for another process: an import of a few hundred thousand items is one write.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(80);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 80 });
 
 /// How long a checkpoint waits for readers: an export may take hours, and a server must exit at once.
 const CHECKPOINT_TIMEOUT: Duration = Duration::from_millis(100);

@@ -459,3 +459,18 @@ fn long_read_does_not_block_closing() {
     drop(store);
     assert_eq!(MemoryDatabase::open(&file).unwrap().entity_count().unwrap(), 2);
 }
+
+#[test]
+fn change_and_undo_of_a_locked_memory_say_that_it_is_locked() {
+    let (_home, file, memory) = with_ada();
+    let other = Connection::open(&file).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let quipu_core::ports::ApplyError::Failed(change) = memory.apply(&[create("Bo")], &author(3)).unwrap_err() else {
+        panic!("it is locked");
+    };
+    assert!(change.advice.as_deref().is_some_and(|advice| advice.contains("keeps its file locked")), "{change:?}");
+    let quipu_core::ports::UndoError::Failed(undo) = memory.undo(ChangeNumber(1), &author(4)).unwrap_err() else {
+        panic!("it is locked");
+    };
+    assert_eq!(undo.advice, change.advice);
+}
