@@ -39,6 +39,7 @@ struct SessionState {
     /// Counts changes of `shown` and of the context, so that a copy in another process can follow.
     edition: u64,
     told: Told,
+    is_told_of_provisional_ranking: bool,
     client: String,
     /// `None` until it is set, or read from the store, where a client's name keeps its last context.
     context: Option<Option<EntityId>>,
@@ -104,6 +105,11 @@ pub struct SessionChanges {
 }
 
 impl Session {
+    /// Whether the client is to be told now that the order of results may change: once.
+    pub fn tell_of_provisional_ranking(&self) -> bool {
+        !std::mem::replace(&mut self.lock().is_told_of_provisional_ranking, true)
+    }
+
     /// The session of a client with a name.
     pub fn named(client: &str) -> Self {
         let session = Self::default();

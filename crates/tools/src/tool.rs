@@ -7,6 +7,7 @@ use quipu_core::index::Snapshot;
 use quipu_core::memory::Memory;
 use quipu_core::model::{NoteKey, VaultPath};
 use quipu_core::ports::Author;
+use quipu_core::search::SearchResults;
 use quipu_core::{Knowledge, ReadNote, RequestKey, Session, quoted};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -229,6 +230,19 @@ impl<'a> Call<'a> {
             self.warn(format!(
                 "{spelled} matches several notes; this answer is for {path}, the others are {named}{more}"
             ));
+        }
+    }
+
+    /// Warns that a ranking is not what it will be once every passage is embedded: in part in every response, that only the
+    /// order may change once in a session.
+    pub(crate) fn warn_of_ranking(&self, results: &SearchResults) {
+        if let Some(degraded) = &results.degraded {
+            self.warn(degraded.clone());
+        }
+        if let Some(provisional) = &results.provisional
+            && self.session.tell_of_provisional_ranking()
+        {
+            self.warn(provisional.clone());
         }
     }
 

@@ -31,8 +31,9 @@ const COARSE: f32 = 0.6;
 /// The least cosine of a section without any of the words, above that of unrelated texts.
 const NEARER_BY: f32 = 0.08;
 
-/// The same where no section has any of the words, so that nothing else supports the match. The builtin model puts nonsense
-/// (`zzqqxx flurbl`, `zzzzq`) as near as 0.63 to a section, and unrelated texts at 0.5.
+/// The least cosine of the best section where no section has any of the words, so that nothing else supports the match. The
+/// builtin model puts nonsense (`zzqqxx flurbl`, `zzzzq`) as near as 0.63 to a section, and unrelated texts at 0.5. Coarse
+/// vectors support nothing alone: they put nonsense at 0.78.
 const ALONE_NEARER_BY: f32 = 0.16;
 
 /// The weight of links to the best hits: enough to break ties, too little to lift unrelated notes.
@@ -93,6 +94,8 @@ pub struct SearchResults {
     pub by_meaning: bool,
     /// Why meaning was not used, or only in part, although there is an embedder.
     pub degraded: Option<String>,
+    /// That the order may change while full vectors replace coarse ones.
+    pub provisional: Option<String>,
 }
 
 /// One note found.
@@ -149,6 +152,7 @@ impl Knowledge {
             By::Words => (None, None),
             By::Everything | By::Meaning => self.close_in_meaning(search.text),
         };
+        let provisional = near.as_ref().filter(|_| degraded.is_none()).and_then(|near| self.provisional(near));
         let meaning_only = search.by == By::Meaning && near.is_some();
         let words = if meaning_only { RankedText::default() } else { self.rank_text(search.text, CANDIDATES)? };
         // Taken after both rankings, so that it has every note they found, or the note is deleted.
@@ -162,12 +166,12 @@ impl Knowledge {
             _ => 0.0,
         };
         let unrelated = if meaning_only { 0.0 } else { self.unrelated() };
-        let least = match words.hits.is_empty() {
-            _ if meaning_only => f32::NEG_INFINITY,
-            true => unrelated + ALONE_NEARER_BY,
-            false => unrelated + NEARER_BY,
-        };
         let near = near.unwrap_or_default();
+        let least = match () {
+            () if meaning_only => f32::NEG_INFINITY,
+            () if words.hits.is_empty() && !is_evidence(&near, unrelated) => f32::INFINITY,
+            () => unrelated + NEARER_BY,
+        };
         let sections = weighed(&words, &near, worth, unrelated, least);
         let mut notes = notes_of(sections);
         // Drops notes and sections that were deleted meanwhile.
@@ -185,7 +189,7 @@ impl Knowledge {
         found.sort_by_key(|found| (Reverse(found.score()), snapshot.place(found.key)));
         let total = found.len();
         found.truncate(search.limit);
-        Ok(SearchResults { snapshot, found, total, by_meaning, degraded })
+        Ok(SearchResults { snapshot, found, total, by_meaning, degraded, provisional })
     }
 
     /// The note closest in meaning to a text, among some notes, with its cosine.
@@ -197,6 +201,15 @@ impl Knowledge {
         let query = VectorQuery { calibration, among: Some(among), ..VectorQuery::new(space, &vector, 1) };
         let near = meaning.vectors.nearest(&query)?;
         Ok(near.first().map(|hit| (hit.key, hit.similarity)))
+    }
+
+    fn provisional(&self, near: &[VectorHit]) -> Option<String> {
+        if near.iter().all(|hit| hit.grade >= Grade::FULL) {
+            return None;
+        }
+        let coverage = self.coverage()?.ok()?;
+        let (full, passages) = (coverage.full, coverage.passages);
+        Some(format!("the order of results may still change: {full} of {passages} passages have full vectors so far"))
     }
 
     fn unrelated(&self) -> f32 {
@@ -229,6 +242,11 @@ impl Knowledge {
             Err(error) => (None, Some(format!("searched by words alone: {error}"))),
         }
     }
+}
+
+/// Whether sections close in meaning are a match although no section has any of the words.
+fn is_evidence(near: &[VectorHit], unrelated: f32) -> bool {
+    near.iter().any(|hit| hit.grade >= Grade::FULL && hit.similarity >= unrelated + ALONE_NEARER_BY)
 }
 
 /// The share of full vectors among the closest: one weight for the whole ranking, so that no note gains by its vector's grade.

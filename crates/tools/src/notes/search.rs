@@ -70,9 +70,7 @@ impl Tool for Search {
         }
         let by = if call.knowledge.searches_by_meaning_alone() { By::Meaning } else { By::Everything };
         let findings = call.knowledge.search(&NoteSearch { by, ..NoteSearch::new(&params.query, params.limit) })?;
-        if let Some(degraded) = findings.degraded {
-            call.warn(degraded);
-        }
+        call.warn_of_ranking(&findings);
         let found = findings.found;
         let keys: Vec<_> = found.iter().map(|found| found.key).collect();
         let nodes = Node::list(call, &findings.snapshot, &keys, params.include_content.then_some(LISTED));
@@ -134,6 +132,11 @@ Water the seedlings each morning and keep snails away.
         let best = |query: &str| harness.call("search", json!({"query": query, "limit": 1}))[0]["id"].clone();
         assert_eq!((harness.knowledge.embed_coarse(&|_| true).unwrap(), covered()), (3, (3, 3, 0)));
         assert_eq!(best("how do I cook meat on a barbecue?"), "recipes/bulgogi.md");
+        assert_eq!(
+            harness.call("search", json!({"query": "zzqqxx flurbl"})),
+            json!([]),
+            "coarse vectors are no evidence"
+        );
         harness.call(
             "create_node",
             json!({"id": "music/cello.md", "title": "Cello", "content": "Practise scales and the Bach suites; new strings and rosin for the bow."}),
@@ -146,6 +149,16 @@ Water the seedlings each morning and keep snails away.
         assert_eq!(best("playing classical music on the violin"), "music/cello.md", "in a mixed index too");
         harness.knowledge.embed_some(9, Effort::OneThread).unwrap();
         assert_eq!((covered(), best("playing classical music on the violin")), ((4, 4, 4), json!("music/cello.md")));
+    }
+
+    #[test]
+    fn a_provisional_order_is_told_once_in_a_session() {
+        let harness = Harness::before_embedding(KITCHEN);
+        harness.knowledge.embed_coarse(&|_| true).unwrap();
+        let told = "the order of results may still change: 0 of 3 passages have full vectors so far";
+        let search = |tool: &str| harness.called(tool, json!({"query": "seedlings"})).warnings;
+        assert_eq!((search("search"), search("ubp_search")), (vec![told.to_owned()], Vec::new()));
+        assert_eq!(search("search"), [""; 0]);
     }
 
     #[test]

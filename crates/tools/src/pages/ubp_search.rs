@@ -128,9 +128,7 @@ impl Tool for SearchPages {
         let search =
             NoteSearch { depth: params.depth, link_types: &link_types, ..NoteSearch::new(&params.query, params.limit) };
         let findings = call.knowledge.search(&search)?;
-        if let Some(degraded) = &findings.degraded {
-            call.warn(degraded.clone());
-        }
+        call.warn_of_ranking(&findings);
         let snapshot = &*findings.snapshot;
         let keys: Vec<_> = findings.found.iter().map(|found| found.key).collect();
         let fresh = freshness(call, snapshot, &keys);
