@@ -19,8 +19,8 @@ use super::concurrency_limit::{ConcurrencyLimit, ConcurrencyPermit};
 use super::owner_lock::{self, FileId};
 use super::pending_handshakes::PendingHandshakes;
 use super::wire::{
-    ChangeNotice, HEARTBEAT, Hello, OwnerRequest, OwnerResponse, Purpose, ResponseMessage, SessionDelta, SessionState,
-    WIRE, Welcome, receive, receive_frame, send,
+    ChangeNotice, HEARTBEAT, OwnerRequest, OwnerResponse, Purpose, ResponseMessage, SessionDelta, SessionState, WIRE,
+    Welcome, receive, receive_frame, receive_hello, send,
 };
 use crate::engine::Engine;
 use crate::hang_up;
@@ -272,7 +272,7 @@ impl PeerConnection {
         stream.set_write_timeout(Some(SEND_TIMEOUT))?;
         stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT))?;
         let number = self.shared.handshakes.add(stream)?;
-        let hello = receive::<Hello>(stream);
+        let hello = receive_hello(stream);
         self.shared.handshakes.remove(number);
         let Some(hello) = hello? else { return Ok(()) };
         let Some(engine) = self.shared.engine() else { return Ok(()) };

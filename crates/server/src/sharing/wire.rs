@@ -26,6 +26,9 @@ pub(super) const OWNER_TIMEOUT: Duration = Duration::from_secs(3);
 /// Above the longest response of any tool, and the longest line a client may send.
 const MAX_FRAME: u32 = 256 << 20;
 
+/// Above any [`Hello`], which comes before anything is known of the other process.
+const MAX_HELLO: u32 = 64 << 10;
+
 /// The first message of the connecting process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Hello {
@@ -297,12 +300,24 @@ pub(super) fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<
 
 /// Receives one message; `None` at the end of the stream.
 pub(super) fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
-    let frame = receive_frame(from)?;
+    decode(receive_frame(from)?)
+}
+
+/// Receives the first message of a connection.
+pub(super) fn receive_hello(from: &mut impl Read) -> io::Result<Option<Hello>> {
+    decode(receive_within(from, MAX_HELLO)?)
+}
+
+fn decode<T: DeserializeOwned>(frame: Option<Vec<u8>>) -> io::Result<Option<T>> {
     Ok(frame.map(|frame| serde_json::from_slice(&frame)).transpose()?)
 }
 
 /// Receives the bytes of one message, so that one of another version can be refused and not only dropped.
 pub(super) fn receive_frame(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
+    receive_within(from, MAX_FRAME)
+}
+
+fn receive_within(from: &mut impl Read, limit: u32) -> io::Result<Option<Vec<u8>>> {
     let mut length = [0; 4];
     let read = loop {
         match from.read(&mut length) {
@@ -316,7 +331,7 @@ pub(super) fn receive_frame(from: &mut impl Read) -> io::Result<Option<Vec<u8>>>
     }
     from.read_exact(&mut length[read..])?;
     let length = u32::from_le_bytes(length);
-    if length > MAX_FRAME {
+    if length > limit {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the other end speaks another language"));
     }
     // Grows with what comes: a length alone must not take memory.
@@ -331,6 +346,20 @@ pub(super) fn receive_frame(from: &mut impl Read) -> io::Result<Option<Vec<u8>>>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_first_message_is_refused_by_its_length() {
+        let hello = Hello { wire: WIRE, version: "1".into(), process: "7".into(), purpose: Purpose::Requests };
+        let mut stream = Vec::new();
+        send(&mut stream, &hello).unwrap();
+        assert_eq!(receive_hello(&mut stream.as_slice()).unwrap().unwrap().process, "7");
+        let long = Hello { process: "7".repeat(70_000), ..hello };
+        stream.clear();
+        send(&mut stream, &long).unwrap();
+        let mut rest = stream.as_slice();
+        assert_eq!(receive_hello(&mut rest).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(rest.len(), stream.len() - 4, "nothing of it is read");
+    }
 
     #[test]
     fn a_message_arrives_as_it_was_sent() {

@@ -6,13 +6,23 @@
 //!
 //! A text may begin with the mark of its language; then each word is followed by its stem at the same position.
 
+use std::hash::BuildHasher;
+
 use quipu_core::search::words::{self, Word, WordKind, folded, parts, run_chars};
+use rustc_hash::{FxBuildHasher, FxHashSet};
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 
 use super::language::{Language, Stems};
 
 /// Its name in the schema.
 pub(super) const NAME: &str = "words";
+
+/// Different terms of one text that are indexed: each costs hundreds of bytes while the text is indexed, and no text that
+/// people read has that many.
+const MAX_TERMS: usize = 300_000;
+
+/// A shorter text cannot have more terms than that.
+const COUNTED_BYTES: usize = if cfg!(test) { 1000 } else { 1 << 20 };
 
 #[derive(Clone, Default)]
 pub(super) struct WordTokenizer;
@@ -23,7 +33,8 @@ impl Tokenizer for WordTokenizer {
     fn token_stream<'a>(&'a mut self, text: &'a str) -> Self::TokenStream<'a> {
         // The mark is not a word character, so it need not be removed.
         let stems = text.chars().next().and_then(Language::from_mark).map(Language::stemmer);
-        WordStream { words: Box::new(words::words(text)), stems, tokens: Vec::new(), next: 0, position: 0 }
+        let terms = (text.len() > COUNTED_BYTES).then(FxHashSet::default);
+        WordStream { words: Box::new(words::words(text)), stems, tokens: Vec::new(), next: 0, position: 0, terms }
     }
 }
 
@@ -35,6 +46,8 @@ pub(super) struct WordStream<'t> {
     next: usize,
     /// The position of the next word.
     position: usize,
+    /// Hashes of the terms so far, of a long text.
+    terms: Option<FxHashSet<u64>>,
 }
 
 impl TokenStream for WordStream<'_> {
@@ -43,13 +56,16 @@ impl TokenStream for WordStream<'_> {
         if self.next < self.tokens.len() {
             return true;
         }
-        let Some(word) = self.words.next() else { return false };
         self.next = 0;
         self.tokens.clear();
-        match word.kind {
-            WordKind::Plain => self.push_word(word, parts(word.text)),
-            WordKind::Emoji => self.push_word(word, Vec::new()),
-            WordKind::Run => self.push_run(word),
+        // All terms of a word may be beyond the limit.
+        while self.tokens.is_empty() {
+            let Some(word) = self.words.next() else { return false };
+            match word.kind {
+                WordKind::Plain => self.push_word(word, parts(word.text)),
+                WordKind::Emoji => self.push_word(word, Vec::new()),
+                WordKind::Run => self.push_run(word),
+            }
         }
         true
     }
@@ -93,6 +109,14 @@ impl WordStream<'_> {
     }
 
     fn push(&mut self, offset_from: usize, offset_to: usize, text: String) {
+        if let Some(terms) = &mut self.terms {
+            let term = FxBuildHasher.hash_one(&text);
+            if terms.len() < MAX_TERMS {
+                terms.insert(term);
+            } else if !terms.contains(&term) {
+                return;
+            }
+        }
         self.tokens.push(Token { offset_from, offset_to, position: self.position, text, position_length: 1 });
     }
 }
@@ -115,6 +139,18 @@ mod tests {
     fn parts_of_a_compound_have_the_position_of_the_whole() {
         let expected = [(0, "getuser"), (0, "get"), (0, "user"), (1, "snake"), (2, "case")];
         assert_eq!(tokens("getUser snake_case"), expected.map(|(position, text)| (position, text.to_owned())));
+    }
+
+    #[test]
+    fn further_terms_of_a_text_with_very_many_are_not_indexed() {
+        // Letters alone: a word with digits has parts.
+        let letter = |digit: char| char::from(b'a' + digit.to_digit(10).unwrap() as u8);
+        let word = |number: usize| format!("{number:06}").chars().map(letter).collect::<String>();
+        let text: Vec<String> = (0..MAX_TERMS + 10).map(word).collect();
+        let found = tokens(&format!("{} {}", text.join(" "), word(1)));
+        let different: FxHashSet<&str> = found.iter().map(|(_, term)| term.as_str()).collect();
+        assert_eq!(different.len(), MAX_TERMS);
+        assert_eq!(found.last().unwrap().1, word(1), "known terms are indexed everywhere");
     }
 
     #[test]
