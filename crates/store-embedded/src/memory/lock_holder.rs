@@ -1,4 +1,5 @@
 //! The process that has locked a database for writing.
+#![expect(clippy::disallowed_methods, reason = "files of /proc are not notes")]
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
