@@ -34,10 +34,21 @@ fn main() {
                 }
             }
         }
+        ["merges", data] => {
+            println!(
+                "| set | embedder | suggested below 0.3 | true, of the suggested | suggested, of the true |\n|---|---|---|---|---|"
+            );
+            for set in ["er-abt-buy", "er-dblp-acm", "er-febrl1-people"] {
+                merges(&set_in(data, set), set, None);
+                merges(&set_in(data, set), set, Some(Arc::new(Builtin::new())));
+            }
+        }
         ["recall", data] => recall(&set_in(data, "mem-locomo")),
         ["speed", sizes @ ..] => sizes.iter().for_each(|size| speed(size.parse().unwrap())),
         ["vectors", sizes @ ..] => sizes.iter().for_each(|size| vectors(size.parse().unwrap())),
-        _ => println!("measure_memory duplicates DATA | recall DATA | speed ENTITIES… | vectors ENTITIES…"),
+        _ => {
+            println!("measure_memory duplicates DATA | merges DATA | recall DATA | speed ENTITIES… | vectors ENTITIES…")
+        }
     }
 }
 
@@ -133,6 +144,41 @@ fn by_memory(entities: &[Value], twins: &Twins, embedder: Option<Arc<dyn Embedde
         seen.insert(id);
     }
     curve
+}
+
+/// All entities of a set at once; the pairs that `suggest_merges` offers should be the true ones.
+fn merges(set: &Path, name: &str, embedder: Option<Arc<dyn Embedder>>) {
+    let has_embedder = if embedder.is_some() { "builtin" } else { "none" };
+    let memory = memory(MemoryDatabase::in_memory().unwrap(), embedder);
+    let mut ids: HashMap<String, EntityId> = HashMap::new();
+    for entity in rows(&set.join("entities.jsonl")) {
+        let text = |field: &str| entity[field].as_str().unwrap().to_owned();
+        let draft = EntityDraft { name: text("name"), entity_type: text("type"), ..EntityDraft::default() };
+        // An equal name cannot be stored twice.
+        if !draft.name.trim().is_empty()
+            && let Creation::Created(made) = memory.create_entity(draft, true, &author()).unwrap()
+        {
+            ids.insert(text("id"), made.id);
+        }
+    }
+    while memory.embed_some(64).unwrap().missing > 0 {}
+    let lines = read_to_string(set.join("matches.tsv")).unwrap();
+    let pair = |line: &str| {
+        let (a, b) = line.split_once('\t').unwrap();
+        let (a, b) = (*ids.get(a)?, *ids.get(b)?);
+        Some((a.min(b), a.max(b)))
+    };
+    let twins: HashSet<(EntityId, EntityId)> = lines.lines().skip(1).filter_map(pair).collect();
+    let suggested = memory.suggest_merges(0.3, usize::MAX, None).unwrap();
+    let right = suggested.iter().filter(|pair| twins.contains(&(pair.a.id.min(pair.b.id), pair.a.id.max(pair.b.id))));
+    let right = right.count();
+    let percent = |of: usize| 100.0 * right as f32 / of.max(1) as f32;
+    println!(
+        "| {name} | {has_embedder} | {} | {:.1} % | {:.1} % |",
+        suggested.len(),
+        percent(suggested.len()),
+        percent(twins.len())
+    );
 }
 
 fn by_cosine(entities: &[Value], twins: &Twins, embedder: &dyn Embedder) -> Curve {

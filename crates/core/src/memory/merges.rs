@@ -6,7 +6,7 @@ use super::duplicates::{cosine_at, meaning_distance};
 use super::error::MemoryError;
 use super::memory::Memory;
 use super::model::{Entity, EntityId, Relation};
-use super::names::Comparison;
+use super::names::{Comparison, compare};
 use super::search::EntityNames;
 use super::write::into_entity;
 use crate::ports::{Author, ChangeNumber, MemoryChange, MemoryItem, RelationFilter};
@@ -16,6 +16,9 @@ const BATCH: usize = 64;
 
 /// Typing errors make names look less alike than they are; names are compared from this similarity on.
 const LIKE_NAMES: f32 = 0.5;
+
+/// Relation types that say that two entities are the same.
+const SAME: [&str; 5] = ["same_as", "same", "duplicate_of", "duplicates", "alias_of"];
 
 /// Two entities that may be the same.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,6 +65,9 @@ pub struct Merged {
 
 impl Memory {
     /// Pairs of entities that may be the same, closest first, optionally of one type.
+    ///
+    /// Entities of different types, and those with a relation between them, are near in meaning because they are about each
+    /// other, as a person and her project are: such a pair is left out unless the two have a name in common.
     pub fn suggest_merges(
         &self,
         threshold: f32,
@@ -73,10 +79,12 @@ impl Memory {
         for pairs in self.close_pairs(threshold)?.chunks(BATCH) {
             let ids: Vec<EntityId> = pairs.iter().flat_map(|(a, b, _)| [*a, *b]).collect();
             let mut entities = self.store.entities(&ids)?.into_iter();
+            let related = self.related_pairs(&ids)?;
             for (_, _, distance) in pairs {
                 let (Some(Some(a)), Some(Some(b))) = (entities.next(), entities.next()) else { continue };
                 let is_wanted = |entity: &Entity| wanted.as_ref().is_none_or(|wanted| entity.entity_type == *wanted);
-                if is_wanted(&a) && is_wanted(&b) {
+                let is_about = a.entity_type != b.entity_type || related.contains(&(a.id.min(b.id), a.id.max(b.id)));
+                if is_wanted(&a) && is_wanted(&b) && (!is_about || has_common_name(&a, &b)) {
                     suggested.push(MergeSuggestion { a, b, distance: *distance });
                 }
             }
@@ -86,6 +94,13 @@ impl Memory {
         }
         suggested.truncate(limit);
         Ok(suggested)
+    }
+
+    /// The pairs among these entities that have a relation which does not say that they are the same.
+    fn related_pairs(&self, ids: &[EntityId]) -> Result<FxHashSet<(EntityId, EntityId)>, MemoryError> {
+        let relations = self.store.relations_among(ids)?.into_iter();
+        let apart = relations.filter(|relation| !SAME.contains(&relation.relation_type.to_ascii_lowercase().as_str()));
+        Ok(apart.map(|relation| (relation.from.min(relation.to), relation.from.max(relation.to))).collect())
     }
 
     /// Pairs closer than this whose names do not rule it out, closest first.
@@ -183,4 +198,12 @@ impl Memory {
         }
         Ok(merged)
     }
+}
+
+/// Whether a name or alias of one is, but for its spelling, a name or alias of the other.
+fn has_common_name(a: &Entity, b: &Entity) -> bool {
+    let names =
+        |entity: &Entity| -> Vec<String> { [&entity.name].into_iter().chain(&entity.aliases).cloned().collect() };
+    let (of_a, of_b) = (names(a), names(b));
+    of_a.iter().any(|a| of_b.iter().any(|b| matches!(compare(a, b), Comparison::Same { .. })))
 }

@@ -13,6 +13,7 @@ mod memory;
 mod bulk;
 mod change_lines;
 mod context;
+mod contradictions;
 mod duplicates;
 pub mod limits;
 mod links;
@@ -25,6 +26,7 @@ mod write;
 
 pub use bulk::{Bulk, BulkEntity, BulkObservation, BulkRelation, BulkResult, NameOrId};
 pub use change_lines::change_line;
+pub use contradictions::contradictions;
 pub use duplicates::DuplicateRule;
 pub use entity_types::EntityTypes;
 pub use error::MemoryError;

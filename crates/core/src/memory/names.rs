@@ -142,11 +142,25 @@ impl NameWords {
         }
     }
 
-    /// Whether two names certainly mean different entities. A doubled letter, as in `Apolo` and `Apollo`, leaves a doubt: too
-    /// little to refuse a new entity, enough to suggest a merge.
+    /// Whether two names certainly mean different entities. A doubled letter, as in `Apolo` and `Apollo`, or another spelling of
+    /// one word, as in `Clare Hughes` and `Claire Hughes`, leaves a doubt: too little to refuse a new entity, enough to
+    /// suggest a merge.
     pub(super) fn tell_apart(&self, other: &Self) -> bool {
         let differ_in_doubling = self.undoubled.len() >= SHORTEST_TYPO && self.undoubled == other.undoubled;
-        !differ_in_doubling && self.compare(other) == Comparison::Apart
+        !differ_in_doubling && !self.is_spelled_alike(other) && self.compare(other) == Comparison::Apart
+    }
+
+    /// Whether two names have the same words but one, and that one in two spellings.
+    fn is_spelled_alike(&self, other: &Self) -> bool {
+        if self.telling != other.telling || self.plain.len() != other.plain.len() || self.plain.len() < 2 {
+            return false;
+        }
+        let missing_in = |these: &[String], those: &[String]| -> Vec<String> {
+            these.iter().filter(|word| !those.contains(word)).cloned().collect()
+        };
+        let (own, others) = (missing_in(&self.plain, &other.plain), missing_in(&other.plain, &self.plain));
+        let ([own], [others]) = (&own[..], &others[..]) else { return false };
+        is_other_spelling(own, others) && !self.leads_elsewhere(other) && !self.shows_another(other)
     }
 
     /// All letters, without word boundaries.
@@ -231,6 +245,30 @@ fn is_typo(a: &str, b: &str) -> bool {
     // Two errors are not accepted where words begin: `onboarding` is not `offboarding`, nor `hypertension` `hypotension`.
     let allowed = if long >= 10 && a_chars[..5] == b_chars[..5] { 2 } else { 1 };
     edit_distance(a, b, allowed).is_some()
+}
+
+/// Whether two words may be spellings of one: a letter more or less inside, two letters exchanged, or another vowel inside. The
+/// first and the last letter are the same: `Upload` is not `Unload`, nor `Daniel` `Daniela`.
+fn is_other_spelling(a: &str, b: &str) -> bool {
+    if is_run(a) || is_run(b) {
+        return false;
+    }
+    let (a_chars, b_chars): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let short = a_chars.len().min(b_chars.len());
+    if short < 4 || a_chars.first() != b_chars.first() || a_chars.last() != b_chars.last() {
+        return false;
+    }
+    if a_chars.len() != b_chars.len() {
+        return edit_distance(a, b, 1).is_some();
+    }
+    let differing: Vec<(char, char)> =
+        a_chars.iter().zip(&b_chars).filter(|(a, b)| a != b).map(|(a, b)| (*a, *b)).collect();
+    let is_vowel = |c: char| "aeiouy".contains(c);
+    match differing[..] {
+        [(a, b)] => is_vowel(a) && is_vowel(b),
+        [(a, b), (c, d)] => (a, b) == (d, c),
+        _ => false,
+    }
 }
 
 /// Whether a word has characters of scripts without spaces.
@@ -329,6 +367,27 @@ mod tests {
     fn a_doubled_letter_is_worth_a_look() {
         for (a, b) in [("Apolo", "Apollo"), ("Comit hook", "Commit hook"), ("Jeffry", "Jefry")] {
             assert!(!tells_apart(a, b), "{a} / {b}");
+        }
+        for (a, b) in [
+            ("Clare Hughes", "Claire Hughes"),
+            ("Hughes, Clare", "Claire Hughes"),
+            ("Anna Meyer", "Anna Mayer"),
+            ("Brian Smith", "Brain Smith"),
+        ] {
+            assert!(!tells_apart(a, b), "{a} / {b}");
+            assert_eq!(compare(a, b), Comparison::Apart, "{a} / {b}: a new entity is not refused");
+        }
+        for (a, b) in [
+            ("Clare", "Claire"),
+            ("Daniel Lee", "Daniela Lee"),
+            ("Upload worker", "Unload worker"),
+            ("Unit test", "Unit text"),
+            ("Fix login", "Fix logout"),
+            ("User model", "User module"),
+            ("Employer record", "Employee record"),
+            ("Clare Hughes 2", "Claire Hughes 3"),
+        ] {
+            assert!(tells_apart(a, b), "{a} / {b}");
         }
         for (a, b) in [("Apollo", "Apollo 11"), ("Lot 11", "Lot 1"), ("col", "cool"), ("Apollo", "Polo")] {
             assert!(tells_apart(a, b), "{a} / {b}");

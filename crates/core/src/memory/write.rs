@@ -116,10 +116,14 @@ impl Memory {
         Ok(Observed { observation: into_observation(applied.outcomes.into_iter().next()), was_there: false })
     }
 
+    /// All observations of an entity.
+    pub fn observations_of(&self, entity: EntityId) -> Result<Vec<Observation>, MemoryError> {
+        Ok(self.store.observations_of(&[entity])?.pop().unwrap_or_default())
+    }
+
     /// The observation of an entity with this text.
     pub(super) fn observation_like(&self, entity: EntityId, text: &str) -> Result<Option<Observation>, MemoryError> {
-        let observations = self.store.observations_of(&[entity])?.pop().unwrap_or_default();
-        Ok(observations.into_iter().find(|observation| observation.text == text))
+        Ok(self.observations_of(entity)?.into_iter().find(|observation| observation.text == text))
     }
 
     /// Replaces the text of an observation. Nothing is stored if it has this text; another observation of the entity may not

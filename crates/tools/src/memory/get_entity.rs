@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::room::{OBSERVATIONS, cost, newest_that_fit};
-use super::wire::{EntityOutput, Names, names_of_ends};
+use super::wire::{EntityOutput, Names, names_of_ends, warn_of_contradictions};
 use crate::answer_size::{LIST_ROOM, fitting, json_chars};
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
@@ -125,6 +125,7 @@ impl Tool for GetEntity {
         detail.observations.drain(..detail.observations.len() - shown);
         let notes = linked_notes(call, &detail)?;
         warn_of_rest(call, &detail, &params, room);
+        warn_of_contradictions(call, &detail.observations, None);
         if detail.has_more_relations {
             let (from, to) = (relations_from.len(), relations_to.len());
             call.warn(format!(

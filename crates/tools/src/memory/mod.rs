@@ -24,4 +24,4 @@ pub(crate) mod update_entity;
 mod room;
 mod wire;
 
-pub(crate) use wire::{EntityName, ObservationOutput};
+pub(crate) use wire::{EntityName, ObservationOutput, warn_of_contradictions};

@@ -65,3 +65,40 @@ impl Tool for SuggestMerges {
         Ok(pairs.into_iter().map(suggestion).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::Harness;
+
+    #[test]
+    fn two_spellings_are_offered_and_a_person_and_her_project_are_not() {
+        let harness = Harness::new("");
+        let bulk = json!({
+            "entities": [
+                {"name": "Clare Hughes", "entity_type": "User", "description": "Leads the Harbour Survey"},
+                {"name": "Claire Hughes", "entity_type": "User"},
+                {"name": "Harbour Survey of Clare Hughes", "entity_type": "Project"},
+                {"name": "Harbour Survey of Claire Hughes", "entity_type": "Project"},
+                {"name": "Gateway", "entity_type": "Service"},
+                {"name": "Gate way", "entity_type": "Component"},
+                {"name": "Daniel Lee", "entity_type": "User"},
+                {"name": "Daniela Lee", "entity_type": "User"},
+            ],
+            "relations": [
+                {"from_entity_id": "Clare Hughes", "to_entity_id": "Harbour Survey of Clare Hughes", "relation_type": "leads"},
+            ],
+        });
+        harness.call("bulk_update", bulk);
+        let pairs = |threshold: f64| -> Vec<(i64, i64)> {
+            let found = harness.call("suggest_merges", json!({"threshold": threshold}));
+            let id = |pair: &serde_json::Value, side: &str| pair[side]["entity_id"].as_i64().unwrap();
+            found.as_array().unwrap().iter().map(|pair| (id(pair, "entity_a"), id(pair, "entity_b"))).collect()
+        };
+        let mut close = pairs(0.3);
+        close.sort_unstable();
+        assert_eq!(close, [(1, 2), (5, 6)]);
+        assert!(!pairs(0.9).iter().any(|pair| [(1, 3), (2, 3), (1, 4), (7, 8)].contains(pair)), "{:?}", pairs(0.9));
+    }
+}

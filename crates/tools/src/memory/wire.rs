@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use quipu_core::memory::{
-    Entity, EntityId, EntityTypes, Memory, Observation, ObservationId, PageRequest, Relation, Subgraph, limits,
+    Entity, EntityId, EntityTypes, Memory, Observation, ObservationId, PageRequest, Relation, Subgraph, contradictions,
+    limits,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -58,6 +59,22 @@ pub(crate) fn warn_of_mapped_type(call: &Call<'_>, given: &str, kept: &str) {
         call.warn(format!(
             "entity_type {:?} is stored as {kept:?}; searches find it by either word",
             echoed(given.trim())
+        ));
+    }
+}
+
+/// Pairs of contradicting observations named in one answer.
+const MAX_CONTRADICTIONS: usize = 3;
+
+/// Warns of observations that contradict each other; with `about`, only where that one is part of it.
+pub(crate) fn warn_of_contradictions(call: &Call<'_>, observations: &[Observation], about: Option<ObservationId>) {
+    let is_wanted = |pair: &(ObservationId, ObservationId)| about.is_none_or(|id| pair.0 == id || pair.1 == id);
+    for (older, newer) in contradictions(observations).into_iter().filter(is_wanted).take(MAX_CONTRADICTIONS) {
+        let text = |id| observations.iter().find(|seen| seen.id == id).map_or("", |seen| seen.text.as_str());
+        call.warn(format!(
+            "observations {older} ({:?}) and {newer} ({:?}) may contradict each other; correct or delete the wrong one",
+            echoed(text(older)),
+            echoed(text(newer))
         ));
     }
 }

@@ -4,7 +4,7 @@ use quipu_core::memory::{ObservationId, limits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::memory::ObservationOutput;
+use crate::memory::{ObservationOutput, warn_of_contradictions};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 
@@ -36,6 +36,8 @@ impl Tool for UpdateObservation {
         if observed.was_there {
             call.warn(format!("nothing was changed: observation {id} has this text"));
         }
+        let observations = call.memory()?.observations_of(observed.observation.entity)?;
+        warn_of_contradictions(call, &observations, Some(id));
         Ok(observed.observation.into())
     }
 }
