@@ -41,5 +41,5 @@ pub use registry::{Registry, RegistryOptions, Reply, ToolResponse, every_tool};
 pub use resources::{Completion, Resource, ResourcePage, ResourceText};
 pub use tool::{Access, ToolInfo, Toolset};
 pub use tool_error::{ToolError, ToolErrorKind};
-pub use truncate::echoed;
+pub use truncate::{echoed, truncate};
 pub use whole_graph::{EntityColumns, NoteColumns, WholeGraph};

@@ -21,7 +21,7 @@ const ECHOED: usize = 200;
 const SUFFIX: &str = "... [truncated]";
 
 /// The text, or its beginning with a suffix: at most `max_chars` characters. There is no suffix where it does not fit.
-pub(crate) fn truncate(text: &str, max_chars: usize) -> String {
+pub fn truncate(text: &str, max_chars: usize) -> String {
     if text.char_indices().nth(max_chars).is_none() {
         return text.to_owned();
     }

@@ -16,10 +16,10 @@ fn every_version_with_a_handshake_is_spoken() {
         assert_eq!(result["serverInfo"]["version"], env!("CARGO_PKG_VERSION"));
         assert_eq!(
             result["capabilities"],
-            json!({ "completions": {}, "resources": { "subscribe": true, "listChanged": true }, "tools": { "listChanged": true } })
+            json!({ "completions": {}, "prompts": {}, "resources": { "subscribe": true, "listChanged": true }, "tools": { "listChanged": true } })
         );
         let instructions = result["instructions"].as_str().unwrap();
-        assert!(instructions.contains("get_node") && instructions.len() <= 1024, "{instructions}");
+        assert!(instructions.contains("get_node") && instructions.len() <= 1500, "{instructions}");
         assert!(result.get("resultType").is_none());
     }
 }

@@ -26,6 +26,7 @@ mod oauth;
 mod order;
 mod over_http;
 mod own_folder;
+mod prompts;
 mod provider_faults;
 mod query;
 mod removed_lock;

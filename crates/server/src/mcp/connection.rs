@@ -6,14 +6,13 @@ use std::sync::{Arc, OnceLock};
 
 use axum::http::request::Parts;
 use quipu_core::Session;
-use quipu_tools::{Access, echoed};
+use quipu_tools::{Access, Offer, echoed};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ConstString, CustomRequest,
-    CustomResult, DiscoverResult, ErrorCode, ErrorData, Extensions, GetPromptRequestMethod, GetPromptRequestParams,
-    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, ListPromptsRequestMethod,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SubscriptionFilter,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
+    DiscoverResult, ErrorCode, ErrorData, Extensions, GetPromptRequestParams, GetPromptResponse, Implementation,
+    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SubscriptionFilter,
 };
 #[expect(deprecated, reason = "older clients set a log level and follow single notes all the same")]
 use rmcp::model::{SetLevelRequestParams, SubscribeRequestParams, UnsubscribeRequestParams};
@@ -23,7 +22,7 @@ use serde_json::Value;
 
 use super::mcp_server::McpServer;
 use super::notices::FollowedNotes;
-use super::{answer, message, progress, resources};
+use super::{answer, message, progress, prompts, resources};
 use crate::service::{Caller, Lease, Request, Service};
 
 pub(super) type Context = RequestContext<RoleServer>;
@@ -117,6 +116,12 @@ impl McpConnection {
         self.caller(context).is_ok_and(|caller| caller.may(access))
     }
 
+    /// The tools that the caller may use.
+    fn offer(&self, context: &Context) -> Offer {
+        let offer = self.service().vault().offer();
+        if self.may(context, Access::Write) { (*offer).clone() } else { offer.reading() }
+    }
+
     fn instructions(&self, context: &Context) -> String {
         self.server.instructions(self.may(context, Access::Write))
     }
@@ -142,6 +147,7 @@ impl ServerHandler for McpConnection {
             .enable_resources()
             .enable_resources_list_changed()
             .enable_resources_subscribe()
+            .enable_prompts()
             .enable_completions();
         ServerConfig::new(capabilities.build())
             .with_server_info(Implementation::new("quipu", env!("CARGO_PKG_VERSION")).with_title("Quipu"))
@@ -276,17 +282,21 @@ impl ServerHandler for McpConnection {
         Ok(CompleteResult::new(completion))
     }
 
-    /// There are none, and none are announced; the library would answer with an empty list.
     async fn list_prompts(
         &self,
-        _: Option<PaginatedRequestParams>,
-        _: Context,
+        request: Option<PaginatedRequestParams>,
+        context: Context,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Err(no_such_method(ListPromptsRequestMethod::VALUE))
+        refuse_cursor(request)?;
+        Ok(ListPromptsResult::with_all_items(prompts::list(&self.offer(&context))))
     }
 
-    async fn get_prompt(&self, _: GetPromptRequestParams, _: Context) -> Result<GetPromptResponse, ErrorData> {
-        Err(no_such_method(GetPromptRequestMethod::VALUE))
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: Context,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Ok(prompts::get(&self.offer(&context), &request.name, request.arguments.as_ref())?.into())
     }
 
     /// An unknown method, or over HTTP one with parameters that the library could not parse.

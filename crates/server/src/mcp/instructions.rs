@@ -13,6 +13,7 @@ const HINTS: &[(&[&str], &str)] = &[
     (&["search_docs"], "For exact words and identifiers, use `search_docs`."),
     (&["resolve_nodes"], "To turn a name into an id, use `resolve_nodes`."),
     (&["get_node"], "To read a note, use `get_node`; `depth: 1` adds its neighbours."),
+    (&["query_nodes"], "For notes by tag, property, date, task or link, use `query_nodes`."),
     (&["get_neighbors", "find_path"], "Follow links with `get_neighbors` and `find_path`."),
     (&["get_hubs"], "For an overview, use `get_hubs`."),
     (
@@ -80,7 +81,7 @@ mod tests {
                 for named in words {
                     assert!(registry.tools().any(|tool| tool.name == named), "{named} is not offered: {text}");
                 }
-                assert!(text.len() <= 1024);
+                assert!(text.len() <= 1500, "{} bytes", text.len());
             }
         }
     }

@@ -152,6 +152,8 @@ pub(super) fn request(method: String, params: Option<Value>) -> Result<ClientReq
         "resources/subscribe" => ClientRequest::SubscribeRequest(typed(method, params)?),
         "resources/unsubscribe" => ClientRequest::UnsubscribeRequest(typed(method, params)?),
         "subscriptions/listen" => ClientRequest::SubscriptionsListenRequest(typed(method, params)?),
+        "prompts/list" => ClientRequest::ListPromptsRequest(typed(method, params)?),
+        "prompts/get" => ClientRequest::GetPromptRequest(typed(method, params)?),
         "completion/complete" => ClientRequest::CompleteRequest(typed(method, params)?),
         "logging/setLevel" => ClientRequest::SetLevelRequest(typed(method, params)?),
         // Unknown to this server.

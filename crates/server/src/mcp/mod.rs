@@ -22,6 +22,7 @@ mod mcp_server;
 mod message;
 mod notices;
 mod progress;
+mod prompts;
 mod request_id;
 mod resources;
 mod transport;

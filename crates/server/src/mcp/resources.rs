@@ -7,6 +7,7 @@ use rmcp::model::{
     ResourceContents, ResourceTemplate,
 };
 
+use super::prompts;
 use crate::service::VaultService;
 
 /// A small vault fits on one page, and a page of long titles stays small.
@@ -69,7 +70,11 @@ pub(super) fn complete(vault: &dyn VaultService, request: &CompleteRequestParams
                 None,
             ));
         }
-        _ => return Err(ErrorData::invalid_params("there are no prompts", None)),
+        Reference::Prompt(prompt) => {
+            let argument = &request.argument;
+            return prompts::complete(vault, &prompt.name, &argument.name, &argument.value);
+        }
+        _ => return Err(ErrorData::invalid_params("only resource templates and prompts have completions", None)),
     }
     if request.argument.name != ARGUMENT {
         let name = echoed(&request.argument.name);
