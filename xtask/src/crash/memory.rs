@@ -27,6 +27,8 @@ const LONGEST: Duration = Duration::from_millis(4);
 struct Writer {
     done: usize,
     is_under_way: bool,
+    /// The observation that was acknowledged last: its id and its text.
+    last: Option<(i64, String)>,
 }
 
 pub(crate) fn run(binary: &Path, seed: u64) -> anyhow::Result<()> {
@@ -83,7 +85,7 @@ fn storm(binary: &Path, vault: &Path, writers: &mut [Writer], random: &mut Rando
         loop {
             for (number, writer) in writers.iter_mut().enumerate() {
                 if !writer.is_under_way && writer.done < WRITES {
-                    let (tool, arguments) = call(number, writer.done);
+                    let (tool, arguments) = call(number, writer);
                     sent.insert(wire.send_call(tool, &arguments)?, number);
                     writer.is_under_way = true;
                 }
@@ -96,6 +98,9 @@ fn storm(binary: &Path, vault: &Path, writers: &mut [Writer], random: &mut Rando
             let made = answer.value().with_context(|| format!("a write failed: {}", answer.message))?;
             ensure!(made.get("warning").is_none(), "a write was held back: {made}");
             writers[number].is_under_way = false;
+            if let (Some(id), Some(text)) = (made["observation_id"].as_i64(), made["observation_content"].as_str()) {
+                writers[number].last = Some((id, text.to_owned()));
+            }
             writers[number].done += 1;
             answers += 1;
             if answers == wanted {
@@ -115,15 +120,21 @@ fn storm(binary: &Path, vault: &Path, writers: &mut [Writer], random: &mut Rando
 /// What one write says: marks that stand nowhere else.
 fn marks(writer: usize, number: usize) -> Vec<String> {
     let mark = |part: &str| format!("mark {writer}x{number}x{part}");
-    match number % 4 {
+    match number % 5 {
         0 => vec![mark("name")],
         1 | 2 => vec![mark("seen")],
+        3 => vec![mark("fix")],
         _ => vec![mark("name"), mark("seen"), mark("more")],
     }
 }
 
-fn call(writer: usize, number: usize) -> (&'static str, Value) {
+fn call(writer: usize, state: &Writer) -> (&'static str, Value) {
+    let number = state.done;
     match marks(writer, number).as_slice() {
+        [fix] if number % 5 == 3 && state.last.is_some() => {
+            let (id, text) = state.last.as_ref().expect("just checked");
+            ("update_observation", json!({ "observation_id": id, "text_content": format!("{text} {fix}") }))
+        }
         [name, seen, more] => (
             "bulk_update",
             json!({
@@ -132,7 +143,7 @@ fn call(writer: usize, number: usize) -> (&'static str, Value) {
                 "relations": [{ "from_entity_id": name, "to_entity_id": writer + 1, "relation_type": "of" }],
             }),
         ),
-        [name] if number.is_multiple_of(4) => {
+        [name] if number.is_multiple_of(5) => {
             ("create_entity", json!({ "name": name, "entity_type": "Mark", "force": true }))
         }
         seen => ("create_observation", json!({ "entity_id": writer + 1, "text_content": seen[0] })),
@@ -157,6 +168,8 @@ fn inspect(binary: &Path, vault: &Path, writers: &mut [Writer], lucky: &mut usiz
             }
         }
         if std::mem::take(&mut writer.is_under_way) {
+            // Its text may have changed.
+            writer.last = None;
             let marks = marks(number, writer.done);
             let there = marks.iter().filter(|mark| found.get(*mark) == Some(&1)).count();
             if there != 0 && there != marks.len() {

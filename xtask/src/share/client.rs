@@ -116,9 +116,43 @@ impl<'a> Writer<'a> {
             };
         };
         self.tally.observations.insert(text.clone(), Expected::UnderWay { before: None, after: None });
-        self.call(client, "create_observation", &json!({ "entity_id": id, "text_content": text }))?;
-        self.tally.observations.insert(text, Expected::Acknowledged(None));
+        let made = self.call(client, "create_observation", &json!({ "entity_id": id, "text_content": text }))?;
+        self.tally.observations.insert(text.clone(), Expected::Acknowledged(None));
+        match self.random.below(6) {
+            0 => self.correct(client, &made["observation_id"], text),
+            1 => self.merge_and_undo(client, &id, step),
+            _ => Ok(()),
+        }
+    }
+
+    /// Another text for an observation: the old one is gone then.
+    fn correct(&mut self, client: &mut Client, observation: &Value, text: String) -> Result<(), Silence> {
+        let corrected = format!("{text} corrected");
+        for either in [text.clone(), corrected.clone()] {
+            self.tally.observations.insert(either, Expected::UnderWay { before: None, after: None });
+        }
+        let arguments = json!({ "observation_id": observation, "text_content": corrected });
+        self.call(client, "update_observation", &arguments)?;
+        self.tally.observations.remove(&text);
+        self.tally.observations.insert(corrected, Expected::Acknowledged(None));
         Ok(())
+    }
+
+    /// Another entity, merged into this client's own and taken out again. Done twice, each of the two is refused.
+    fn merge_and_undo(&mut self, client: &mut Client, into: &Value, step: u64) -> Result<(), Silence> {
+        let text = format!("client {} double {step}", self.number);
+        self.tally.observations.insert(text.clone(), Expected::UnderWay { before: None, after: None });
+        let name = format!("Double {step} of client {}", self.number);
+        let arguments = json!({ "name": name, "entity_type": "Task", "observations": [text.clone()], "force": true });
+        let made = self.call(client, "create_entity", &arguments)?;
+        self.tally.observations.insert(text, Expected::Acknowledged(None));
+        let merge = json!({ "entity_id": made["entity_id"], "into_entity_id": into });
+        let merged = self.call(client, "merge_entities", &merge)?;
+        let undone = self.call(client, "undo_change", &json!({ "change": merged["change"] }))?;
+        match undone["undone_by"].is_i64() {
+            true => Ok(()),
+            false => Err(Silence::Wrong(anyhow::anyhow!("{name} was not taken out again: {undone}"))),
+        }
     }
 
     /// A note of this client's own made, changed or deleted.
