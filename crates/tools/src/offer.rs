@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::registry::{INVALID_PARAMS, Registry, RegistryOptions, Reply, every_tool, unknown_tool};
-use crate::tool::{Access, ToolInfo};
+use crate::tool::{Access, ToolInfo, Toolset};
 
 /// The tools that a client sees and may call.
 #[derive(Debug, Clone)]
@@ -61,7 +61,10 @@ impl Offer {
         let Some(tool) = every_tool().iter().find(|tool| tool.name == name) else {
             return unknown_tool(name, self.tools());
         };
-        let why = if !self.options.toolsets.contains(&tool.toolset) {
+        let why = if self.options.toolsets == [Toolset::Essential] && !self.options.chooses(tool) {
+            "this server runs with the toolset essential only; start it without `--toolsets essential` for all tools"
+                .to_owned()
+        } else if !self.options.chooses(tool) {
             format!("this server runs without the toolset {}", tool.toolset.name())
         } else if !self.options.admit(tool) {
             "this server is read-only".to_owned()
@@ -113,7 +116,6 @@ fn without_tools(text: &str, tools: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::Toolset;
 
     #[test]
     fn descriptions_name_only_offered_tools() {
@@ -127,6 +129,8 @@ mod tests {
             offers.push(offer(&[first], true));
         }
         offers.push(offer(&Toolset::ALL, false).reading());
+        offers.push(offer(&[Toolset::Essential], false));
+        offers.push(offer(&[Toolset::Essential], true));
         // Each tool alone.
         offers.extend(all.iter().map(|name| Offer::among([*name], RegistryOptions::default())));
         for offer in offers {

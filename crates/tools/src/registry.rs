@@ -80,6 +80,25 @@ fn list_tools() -> Vec<ToolInfo> {
     ]
 }
 
+/// The tools of the toolset `essential`: find, read, edit, move, query, recall, remember. At most 14, since models choose badly
+/// among many tools and clients limit their number.
+pub(crate) const ESSENTIAL: [&str; 14] = [
+    "ubp_search",
+    "search_docs",
+    "get_node",
+    "query_nodes",
+    "recent_changes",
+    "create_node",
+    "edit_node",
+    "move_node",
+    "delete_node",
+    "search_entities",
+    "get_entity",
+    "create_entity",
+    "create_observation",
+    "create_relation",
+];
+
 /// The tools of one open vault.
 pub struct Registry {
     pub(crate) knowledge: Arc<Knowledge>,
@@ -105,7 +124,13 @@ impl Default for RegistryOptions {
 
 impl RegistryOptions {
     pub(crate) fn admit(&self, tool: &ToolInfo) -> bool {
-        (!self.read_only || tool.access == Access::Read) && self.toolsets.contains(&tool.toolset)
+        (!self.read_only || tool.access == Access::Read) && self.chooses(tool)
+    }
+
+    /// Whether a chosen toolset has the tool.
+    pub(crate) fn chooses(&self, tool: &ToolInfo) -> bool {
+        let is_essential = || self.toolsets.contains(&Toolset::Essential) && ESSENTIAL.contains(&tool.name);
+        self.toolsets.contains(&tool.toolset) || is_essential()
     }
 }
 
@@ -147,7 +172,9 @@ impl Registry {
     /// The tools of a vault without memory. Tools whose requirement is missing are left out, here and below.
     pub fn new(knowledge: Arc<Knowledge>, mut options: RegistryOptions) -> Self {
         options.toolsets.retain(|toolset| !toolset.is_about_memory());
-        Self::build(knowledge, Err("this vault has no memory".to_owned()), options)
+        let mut registry = Self::build(knowledge, Err("this vault has no memory".to_owned()), options);
+        registry.tools.retain(|tool| !tool.toolset.is_about_memory());
+        registry
     }
 
     /// The tools of a vault whose memory cannot be opened: the memory tools are listed, and each fails with this reason,
@@ -300,6 +327,24 @@ mod tests {
         let options = RegistryOptions { read_only: true, ..RegistryOptions::default() };
         let registry = Registry::new(harness.knowledge.clone(), options);
         assert!(matches!(registry.find("create_node"), Err(Reply::Protocol { code: -32602, .. })));
+    }
+
+    #[test]
+    fn essential_tools_are_few_and_short() {
+        // Until they are there, the list is shorter.
+        let coming = ["edit_node", "move_node", "recent_changes"];
+        let options = RegistryOptions { toolsets: vec![Toolset::Essential], read_only: false };
+        let offer = crate::Offer::among(every_tool().iter().map(|tool| tool.name), options);
+        for name in ESSENTIAL {
+            assert!(offer.tools().any(|tool| tool.name == name) || coming.contains(&name), "there is no tool {name}");
+        }
+        let listed = |tool: &ToolInfo| {
+            let annotations =
+                json!({"readOnlyHint": true, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false});
+            json!({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema, "annotations": annotations})
+        };
+        let bytes: usize = offer.tools().map(|tool| listed(tool).to_string().len() + 1).sum();
+        assert!(offer.tools().count() <= 14 && bytes < 12_000, "{bytes} bytes");
     }
 
     #[test]

@@ -69,11 +69,17 @@ pub enum Toolset {
     Work,
     /// Repairs of memory: merge, correct, undo, redact.
     Upkeep,
+    /// A short list from the others, for clients with little room: see [`crate::registry::ESSENTIAL`]. No tool has it.
+    Essential,
 }
 
 impl Toolset {
     /// Every toolset, in the order in which their tools are listed.
     pub const ALL: [Self; 6] = [Self::Notes, Self::Docs, Self::Pages, Self::Memory, Self::Work, Self::Upkeep];
+
+    /// The same, and the short list: what a user can choose from.
+    pub const CHOICES: [Self; 7] =
+        [Self::Notes, Self::Docs, Self::Pages, Self::Memory, Self::Work, Self::Upkeep, Self::Essential];
 
     /// Whether its tools work on memory, and answer before the vault is indexed.
     pub fn is_about_memory(self) -> bool {
@@ -89,12 +95,13 @@ impl Toolset {
             Self::Memory => "memory",
             Self::Work => "work",
             Self::Upkeep => "upkeep",
+            Self::Essential => "essential",
         }
     }
 
     /// The toolset of this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|toolset| toolset.name() == name)
+        Self::CHOICES.into_iter().find(|toolset| toolset.name() == name)
     }
 }
 

@@ -53,7 +53,7 @@ impl ToolError {
     /// The error in the toolset's format.
     pub fn reply(&self, toolset: Toolset) -> Reply {
         match toolset {
-            Toolset::Notes | Toolset::Work => self.coded(self.notes_code()),
+            Toolset::Notes | Toolset::Work | Toolset::Essential => self.coded(self.notes_code()),
             Toolset::Docs => Reply::Failure(format!("Error: {}", on_one_line(&self.message))),
             Toolset::Pages => {
                 Reply::Protocol { code: self.pages_code(), message: on_one_line(&self.message).into_owned() }

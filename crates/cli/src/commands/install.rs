@@ -6,6 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use quipu_core::ports::{Clock, SystemClock};
+use quipu_tools::Toolset;
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
@@ -26,6 +27,7 @@ use crate::install::{self, CLIENTS, Change, Client, ConfigFile, Home, Launch};
 Examples:
   quipu install claude-code --vault ~/notes       connect Claude Code to ~/notes
   quipu install cursor --dry-run                  show what would change
+  quipu install codex --toolsets all              offer every tool, not only the essential ones
   quipu install vscode --scope project --vault docs   connect everyone who works on this project
   quipu install zed --name work -- --read-only    use another name, with flags for `quipu serve`
   quipu install --remove cursor                   disconnect a client
@@ -59,6 +61,9 @@ pub(crate) struct Install {
     /// List connected clients.
     #[arg(long, conflicts_with_all = ["client", "remove", "dry_run", "force", "scope", "no_test"])]
     list: bool,
+    /// Offer only these toolsets, separated by commas, or all; a new entry offers essential, a short list.
+    #[arg(long, value_delimiter = ',', value_name = "TOOLSETS", value_parser = toolset_parser(), conflicts_with_all = ["list", "remove"])]
+    toolsets: Vec<String>,
     /// Pass these flags to `quipu serve`; without any, an existing entry keeps its flags.
     #[arg(last = true, value_name = "FLAGS", conflicts_with_all = ["list", "remove"])]
     flags: Vec<String>,
@@ -83,6 +88,16 @@ impl std::fmt::Debug for Client {
 fn client_parser() -> impl TypedValueParser<Value = &'static Client> {
     PossibleValuesParser::new(CLIENTS.iter().map(|client| client.name))
         .map(|name| Client::named(&name).expect("clap rejects other values"))
+}
+
+/// The word for all tools, which are offered without a flag.
+const ALL: &str = "all";
+
+/// The flag that chooses toolsets.
+const TOOLSETS: &str = "--toolsets";
+
+fn toolset_parser() -> PossibleValuesParser {
+    PossibleValuesParser::new(Toolset::CHOICES.map(Toolset::name).into_iter().chain([ALL]))
 }
 
 impl Install {
@@ -135,8 +150,14 @@ impl Install {
         super::check_serve_flags(&self.flags)?;
         let Target { client, file, .. } = *target;
         let keeps = self.flags.is_empty() && !self.force;
-        let kept = if keeps { existing_flags(file, &self.name)? } else { Vec::new() };
-        let launch = target.launch(&find_folder(None, shared)?, self.flags.iter().chain(&kept), output)?;
+        let is_new = self.force || existing_server(file, &self.name)?.is_none();
+        let mut kept = if keeps { existing_flags(file, &self.name)? } else { Vec::new() };
+        if !self.toolsets.is_empty() {
+            drop_toolsets(&mut kept);
+        }
+        let chosen = self.chosen_toolsets(is_new);
+        let flags = self.flags.iter().chain(&kept).chain(&chosen);
+        let launch = target.launch(&find_folder(None, shared)?, flags, output)?;
         let change =
             if self.force { file.with_replaced(&self.name, &launch)? } else { file.with(&self.name, &launch)? };
         let is_changed = change.is_some() && !self.dry_run;
@@ -157,6 +178,11 @@ impl Install {
                 (Some(_), false) => format!("{} is connected; {}", client.title, client.afterwards),
                 (None, _) => format!("{} is already connected", client.title),
             }))?;
+            if chosen.iter().any(|word| word == Toolset::Essential.name()) && self.toolsets.is_empty() {
+                let text =
+                    "it offers the essential tools; --toolsets all offers every tool, for clients without a limit";
+                output.line(&Line::new().plain(text.to_owned()))?;
+            }
             self.print_details(target, &kept, backup.as_deref().map(|backup| home.shown(backup)), output)?;
         }
         let is_tested = !self.dry_run && !self.no_test;
@@ -176,6 +202,18 @@ impl Install {
             }
             Some(Ok(_)) | None => Ok(Outcome::Fine),
         }
+    }
+
+    /// The flag for the toolsets that were asked for; a new entry without any offers the essential ones.
+    fn chosen_toolsets(&self, is_new: bool) -> Vec<String> {
+        let is_given = self.flags.iter().any(|flag| flag == TOOLSETS || flag.starts_with("--toolsets="));
+        let names = match &self.toolsets[..] {
+            [] if is_new && !is_given => Toolset::Essential.name().to_owned(),
+            [] => return Vec::new(),
+            names if names.iter().any(|name| name == ALL) => return Vec::new(),
+            names => names.join(","),
+        };
+        vec![TOOLSETS.to_owned(), names]
     }
 
     /// Prints kept flags, the backup and how to share a project's settings.
@@ -321,10 +359,23 @@ fn project_folder(home: &Home) -> Option<PathBuf> {
     (!home.is(folder)).then(|| folder.to_owned())
 }
 
+/// The existing server of that name, if it starts this program.
+fn existing_server(file: &ConfigFile, name: &str) -> Result<Option<Launch>, Failure> {
+    let known = file.servers()?.into_iter().find(|(known, _)| known == name).and_then(|(_, launch)| launch);
+    Ok(known.filter(Launch::is_quipu))
+}
+
+/// Removes the flag that chooses toolsets.
+fn drop_toolsets(flags: &mut Vec<String>) {
+    flags.retain(|flag| !flag.starts_with("--toolsets="));
+    if let Some(place) = flags.iter().position(|flag| flag == TOOLSETS) {
+        flags.drain(place..flags.len().min(place + 2));
+    }
+}
+
 /// The flags of the existing server of that name, which stay unless the user gives others: one may be `--read-only`.
 fn existing_flags(file: &ConfigFile, name: &str) -> Result<Vec<String>, Failure> {
-    let known = file.servers()?.into_iter().find(|(known, _)| known == name).and_then(|(_, launch)| launch);
-    let words = known.filter(Launch::is_quipu).map(|launch| launch.arguments).unwrap_or_default();
+    let words = existing_server(file, name)?.map(|launch| launch.arguments).unwrap_or_default();
     let mut words = words.into_iter().skip_while(|word| word != "serve").skip(1).peekable();
     // Skips the vault, which is replaced.
     words.next_if(|word| !word.starts_with('-'));

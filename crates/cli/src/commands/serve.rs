@@ -43,7 +43,7 @@ pub(crate) struct Serve {
     /// Do not watch files for changes by other programs; notes are still read from disk.
     #[arg(long)]
     no_watch: bool,
-    /// Offer only these toolsets, separated by commas [default: all].
+    /// Offer only these toolsets, separated by commas; essential is a short list of all kinds [default: all].
     #[arg(long, value_delimiter = ',', value_parser = toolset_parser())]
     toolsets: Option<Vec<Toolset>>,
     /// Offer no tool that changes notes or memory; the index is still kept in .quipu/.
@@ -54,7 +54,7 @@ pub(crate) struct Serve {
 }
 
 fn toolset_parser() -> impl TypedValueParser<Value = Toolset> {
-    PossibleValuesParser::new(Toolset::ALL.map(Toolset::name))
+    PossibleValuesParser::new(Toolset::CHOICES.map(Toolset::name))
         .map(|name| Toolset::from_name(&name).expect("clap rejects other values"))
 }
 

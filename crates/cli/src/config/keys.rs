@@ -114,7 +114,7 @@ fn set_exclude(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
 }
 
 fn set_toolsets(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
-    let toolsets: Vec<(&str, Toolset)> = Toolset::ALL.iter().map(|toolset| (toolset.name(), *toolset)).collect();
+    let toolsets: Vec<(&str, Toolset)> = Toolset::CHOICES.iter().map(|toolset| (toolset.name(), *toolset)).collect();
     config.toolsets = Some(chosen(words, "toolset", &toolsets)?);
     Ok(())
 }

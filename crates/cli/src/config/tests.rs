@@ -93,7 +93,7 @@ fn a_mistake_is_named_with_its_place_and_the_nearest_word() {
         ),
         (
             "exclude = []\n\ntoolsets = [\n  \"note\",\n]\n",
-            "unknown toolset `note`\nhint: did you mean `notes`? The toolsets are `notes`, `docs`, `pages`, `memory`, `work`, `upkeep`",
+            "unknown toolset `note`\nhint: did you mean `notes`? The toolsets are `notes`, `docs`, `pages`, `memory`, `work`, `upkeep`, `essential`",
         ),
         (
             "[http]\nport = 1\n",

@@ -84,7 +84,7 @@ fn a_pipe_in_place_of_the_settings_is_not_waited_for() {
     let pipe = desk.home(".cursor/mcp.json");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let ran = desk.run(&["cursor"]).expect(1);
-    assert!(ran.stderr.contains("cannot read ") && ran.stderr.contains("mcp.json: it is not a file"), "{ran}");
+    assert!(ran.stderr.contains("cannot read ") && ran.stderr.contains("mcp.json: not a regular file"), "{ran}");
 }
 
 #[test]
@@ -96,16 +96,22 @@ fn the_words_are_those_of_each_client() {
         desk.run(&[client]).expect(0);
         serde_json::from_str(&desk.read(file)).unwrap()
     };
-    let plain = json!({ "command": program, "args": ["serve", vault] });
+    let essential = ["--toolsets", "essential"];
+    let args = json!(["serve", vault, essential[0], essential[1]]);
+    let plain = json!({ "command": program, "args": args });
     assert_eq!(written("cursor", ".cursor/mcp.json"), json!({ "mcpServers": { "quipu": plain } }));
     assert_eq!(written("zed", ".config/zed/settings.json"), json!({ "context_servers": { "quipu": plain } }));
-    let typed = json!({ "type": "stdio", "command": program, "args": ["serve", vault] });
+    let typed = json!({ "type": "stdio", "command": program, "args": args });
     assert_eq!(written("claude-code", ".claude.json"), json!({ "mcpServers": { "quipu": typed } }));
-    let listed = json!({ "type": "local", "command": [program, "serve", vault], "enabled": true });
+    let listed =
+        json!({ "type": "local", "command": [program, "serve", vault, essential[0], essential[1]], "enabled": true });
     assert_eq!(written("opencode", ".config/opencode/opencode.json"), json!({ "mcp": { "quipu": listed } }));
     desk.run(&["cursor", "--name", "reading", "--", "--read-only"]).expect(0);
     let both: Value = serde_json::from_str(&desk.read(".cursor/mcp.json")).unwrap();
-    assert_eq!(both["mcpServers"]["reading"]["args"], json!(["serve", vault, "--read-only"]));
+    assert_eq!(
+        both["mcpServers"]["reading"]["args"],
+        json!(["serve", vault, "--read-only", essential[0], essential[1]])
+    );
     assert_eq!(both["mcpServers"]["quipu"], plain);
 }
 
@@ -224,7 +230,11 @@ fn a_server_that_is_there_keeps_its_flags_and_what_people_added() {
     desk.run(&["cursor", "--", "--no-watch"]).expect(0);
     assert_eq!(entry(file)["args"], json!(["serve", vault, "--no-watch"]), "others that were asked for");
     desk.run(&["cursor", "--force"]).expect(0);
+    assert_eq!(entry(file)["args"], json!(["serve", vault, "--toolsets", "essential"]), "as a new one");
+    desk.run(&["cursor", "--toolsets", "all"]).expect(0);
     assert_eq!(entry(file), json!({ "command": program, "args": ["serve", vault] }));
+    desk.run(&["cursor"]).expect(0);
+    assert_eq!(entry(file)["args"], json!(["serve", vault]), "it stays as it was chosen");
 
     // As no server starts: neither dropped nor kept without a word.
     let odd = json!({ "command": "quipu", "args": ["serve", "--read-only", "/old"] });
@@ -382,8 +392,11 @@ fn the_server_is_started_and_its_tools_are_counted() {
     let desk = Desk::new();
     let ran = desk.run(&["cursor"]).expect(0);
     assert!(ran.stdout.ends_with(" tools answered\n"), "{ran}");
+    assert!(ran.stdout.contains("it offers the essential tools; --toolsets all offers every tool"), "{ran}");
     let again = desk.run(&["cursor", "--json"]).expect(0).json();
-    assert!(again["changed"] == false && again["tools"].as_u64() > Some(40), "{again}");
+    assert!(again["changed"] == false && (10..=14).contains(&again["tools"].as_u64().unwrap()), "{again}");
+    let all = desk.run(&["cursor", "--json", "--toolsets", "all"]).expect(0).json();
+    assert!(all["changed"] == true && all["tools"].as_u64() > Some(40), "{all}");
     let few = desk.run(&["cursor", "--json", "--", "--toolsets", "docs"]).expect(0).json();
     assert_eq!(few["tools"], 3);
     assert_eq!(desk.run(&["cursor", "--json", "--no-test"]).expect(0).json()["tools"], Value::Null);
@@ -417,7 +430,11 @@ fn a_project_has_settings_of_its_own_that_hold_on_every_machine() {
         assert!(ran.stdout.ends_with(" tools answered\n") && ran.stdout.contains("commit it to share"), "{ran}");
         let settings: Value = serde_json::from_str(&desk.read(file)).unwrap();
         let server = &settings[section]["quipu"];
-        assert_eq!((&server["command"], &server["args"]), (&json!("quipu"), &json!(["serve", vault])), "{settings}");
+        assert_eq!(
+            (&server["command"], &server["args"]),
+            (&json!("quipu"), &json!(["serve", vault, "--toolsets", "essential"])),
+            "{settings}"
+        );
         assert_eq!(desk.home(file).metadata().unwrap().permissions().mode() & 0o777, 0o644);
     }
     assert!(!desk.home(".cursor/mcp.json").exists() && !desk.home(".claude.json").exists());
