@@ -82,16 +82,14 @@ fn list_tools() -> Vec<ToolInfo> {
 
 /// The tools of the toolset `essential`: find, read, edit, move, query, recall, remember. At most 14, since models choose badly
 /// among many tools and clients limit their number.
-pub(crate) const ESSENTIAL: [&str; 14] = [
+pub(crate) const ESSENTIAL: [&str; 12] = [
     "ubp_search",
-    "search_docs",
     "get_node",
     "query_nodes",
     "recent_changes",
     "create_node",
     "edit_node",
     "move_node",
-    "delete_node",
     "search_entities",
     "get_entity",
     "create_entity",
@@ -332,7 +330,7 @@ mod tests {
     #[test]
     fn essential_tools_are_few_and_short() {
         // Until they are there, the list is shorter.
-        let coming = ["edit_node", "move_node", "recent_changes"];
+        let coming = ["move_node", "recent_changes"];
         let options = RegistryOptions { toolsets: vec![Toolset::Essential], read_only: false };
         let offer = crate::Offer::among(every_tool().iter().map(|tool| tool.name), options);
         for name in ESSENTIAL {

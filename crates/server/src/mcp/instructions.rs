@@ -26,6 +26,7 @@ const HINTS: &[(&[&str], &str)] = &[
         "Agents' knowledge is in memory: `search_entities` before you start, `create_entity` and `create_observation` \
          for what should last.",
     ),
+    (&["edit_node"], "To change part of a note, use `edit_node`."),
     (&["update_node"], "Read a note before you change it: a write over an unseen edit is refused."),
 ];
 
