@@ -36,6 +36,21 @@ const page = (await readFile("src/index.html", "utf8"))
 await writeFile(`${out}/index.html`, page);
 await writeFile(`${out}/icon.svg`, await readFile("src/icon.svg"));
 
+// The view inside a chat: one file, since its host loads nothing else.
+const chat = async (source, options) => {
+  const { outputFiles } = await build({ entryPoints: [source], bundle: true, minify: true, write: false, charset: "utf8", legalComments: "none", target: "es2022", ...options });
+  return outputFiles[0].text.trim().replaceAll("</script", "<\\/script");
+};
+const style = await chat("src/chat/view.css", {});
+const script = await chat("src/chat/view.ts", { format: "iife" });
+const view = (await readFile("src/chat/view.html", "utf8")).replace("%STYLE%", () => style).replace("%SCRIPT%", () => script);
+await writeFile(`${out}/chat.html`, view);
+const CHAT_LIMIT = 150_000;
+if (Buffer.byteLength(view) > CHAT_LIMIT) {
+  console.error(`the view inside a chat is over ${CHAT_LIMIT} bytes`);
+  process.exit(1);
+}
+
 // What a first visit loads: the page, the style, and the script with what it imports at once.
 const first = new Set(["index.html", named("src/styles/main.css")]);
 const visit = (path) => {

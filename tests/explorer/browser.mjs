@@ -4,6 +4,7 @@
 // notes that try to run script. Prints the totals alone on the last line.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { chat } from "./chat.mjs";
 import { agent, axeSource, check, connectedAgent, copied, example, finish, launch, open, page, quipu, real, started, stop, until } from "./session.mjs";
 
 const browser = await launch();
@@ -348,6 +349,8 @@ if (real) {
   await context.close();
   await stop(child);
 }
+
+await chat(browser, place);
 
 await browser.close();
 finish();

@@ -69,6 +69,25 @@ export async function connectedAgent(place, name, tool, args) {
   children.delete(child);
 }
 
+/** Sends requests over standard input and gives the answers in their order. */
+export async function talk(place, requests) {
+  const child = spawn(binary, ["serve", place.vault], { env: environment(place), stdio: ["pipe", "pipe", "ignore"] });
+  children.add(child);
+  const send = (message) => child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  let text = "";
+  child.stdout.on("data", (bytes) => (text += bytes));
+  const capabilities = { extensions: { "io.modelcontextprotocol/ui": { mimeTypes: ["text/html;profile=mcp-app"] } } };
+  send({ id: "first", method: "initialize", params: { protocolVersion: "2025-11-25", capabilities, clientInfo: { name: "test-host", version: "1" } } });
+  send({ method: "notifications/initialized" });
+  requests.forEach(([method, params], id) => send({ id, method, params }));
+  const answered = () => text.split("\n").slice(0, -1).map((line) => JSON.parse(line));
+  await until(async () => requests.every((_, id) => answered().some((message) => message.id === id)));
+  child.stdin.end();
+  await new Promise((resolve) => child.once("exit", resolve));
+  children.delete(child);
+  return requests.map((_, id) => answered().find((message) => message.id === id));
+}
+
 /** Starts a command and waits for the first line that matches, on either stream. */
 export function started(place, words, pattern) {
   const child = spawn(binary, words, { env: environment(place), stdio: ["ignore", "pipe", "pipe"] });

@@ -39,6 +39,9 @@ pub(crate) trait Tool: 'static {
     /// Whether a memory tool also shows notes, so that the vault must be indexed first. The tools of other toolsets do.
     const SHOWS_NOTES: bool = false;
 
+    /// Whether hosts with MCP Apps show its answers as a picture or list.
+    const HAS_VIEW: bool = false;
+
     /// The error text for a missing required argument, where the contract fixes one.
     const MISSING_ARGUMENT: Option<&'static str> = None;
 
@@ -133,6 +136,8 @@ pub struct ToolInfo {
     pub idempotent: bool,
     /// Whether its answers show notes. The other tools work on a vault that is not indexed.
     pub shows_notes: bool,
+    /// Whether hosts that can show a view of its answers get one.
+    pub has_view: bool,
     /// JSON Schema of its arguments, and the check of them.
     pub input_schema: Value,
     /// JSON Schema of its answers.
@@ -155,6 +160,7 @@ impl ToolInfo {
             access: T::ACCESS,
             idempotent: T::IDEMPOTENT,
             shows_notes: !toolset.is_about_memory() || T::SHOWS_NOTES,
+            has_view: T::HAS_VIEW,
             input_schema: input_schema::<T::Params>(),
             answers_object: output_schema.get("type").and_then(Value::as_str) == Some("object"),
             output_schema,

@@ -7,6 +7,8 @@ use quipu_tools::{Access, Reply, ToolInfo, ToolResponse};
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
+use super::app_view;
+
 /// Where a client that reads no text finds the warnings.
 const WARNINGS_KEY: &str = "quipu/warnings";
 
@@ -20,6 +22,10 @@ pub(super) fn describe(info: &ToolInfo, modern: bool) -> Tool {
         Some(false),
     );
     let tool = Tool::new(info.name, info.description.clone(), schema(&info.input_schema)).with_annotations(annotations);
+    let tool = match app_view::meta_of(info) {
+        Some(meta) => tool.with_meta(meta),
+        None => tool,
+    };
     if modern || info.answers_object { tool.with_raw_output_schema(schema(&info.output_schema)) } else { tool }
 }
 

@@ -8,6 +8,7 @@
 //! error. Over HTTP the library accepts none.
 
 mod answer;
+mod app_view;
 mod batch;
 mod connection;
 mod http_body;

@@ -7,7 +7,7 @@ use rmcp::model::{
     ResourceContents, ResourceTemplate,
 };
 
-use super::prompts;
+use super::{app_view, prompts};
 use crate::service::VaultService;
 
 /// A small vault fits on one page, and a page of long titles stays small.
@@ -37,6 +37,9 @@ pub(super) fn template() -> ResourceTemplate {
 }
 
 pub(super) fn read(vault: &dyn VaultService, session: &Session, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    if uri == app_view::URI {
+        return Ok(app_view::read());
+    }
     let found = vault.read_resource(session, uri).map_err(|fault| {
         tracing::error!(?fault, uri, "cannot read a resource");
         ErrorData::internal_error(format!("{} cannot be read", echoed(uri)), None)

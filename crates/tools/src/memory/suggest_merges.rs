@@ -52,6 +52,7 @@ impl Tool for SuggestMerges {
     const DESCRIPTION: &'static str =
         "List pairs of entities that may be duplicates, closest first. merge_entities merges a pair.";
     const ACCESS: Access = Access::Read;
+    const HAS_VIEW: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Suggestion>, ToolError> {
         let wanted = params.entity_type.as_deref();

@@ -33,6 +33,7 @@ impl Tool for FindPath {
     const DESCRIPTION: &'static str =
         "Find the shortest path of links from one note to another, in link direction; null if there is none.";
     const ACCESS: Access = Access::Read;
+    const HAS_VIEW: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Option<Output>, ToolError> {
         let snapshot = call.knowledge.snapshot();

@@ -61,6 +61,7 @@ impl Tool for GetNeighbors {
     const DESCRIPTION: &'static str =
         "List the notes that link to a note, then the notes it links to. For the path between two notes use find_path.";
     const ACCESS: Access = Access::Read;
+    const HAS_VIEW: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Neighbor>, ToolError> {
         let snapshot = call.knowledge.snapshot();

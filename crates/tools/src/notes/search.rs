@@ -54,6 +54,7 @@ impl Tool for Search {
     const DESCRIPTION: &'static str = "Find notes about a topic or question by meaning and words. Returns tags, \
         links, properties and an excerpt; for the text of matching sections use ubp_search.";
     const ACCESS: Access = Access::Read;
+    const HAS_VIEW: bool = true;
 
     const NEED: Option<&'static str> = Some(
         "embedding is off (`[embedding] provider = \"none\"` in the settings); to search by words call ubp_search; to search by \

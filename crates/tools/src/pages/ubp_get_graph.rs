@@ -71,6 +71,7 @@ impl Tool for GetGraph {
     const DESCRIPTION: &'static str = "Get pages as nodes and typed links as edges, around a center or for the whole \
         vault. Use it to see what depends on what; for texts use ubp_get_context.";
     const ACCESS: Access = Access::Read;
+    const HAS_VIEW: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let snapshot = call.knowledge.snapshot();

@@ -1,0 +1,68 @@
+// The view inside a chat, shown by the reference host of the official package (`AppBridge`).
+import { createRequire } from "node:module";
+import { check, modules, page, talk, until } from "./session.mjs";
+
+const require = createRequire(`${modules}/`);
+const HOST = `import { AppBridge, PostMessageTransport } from "@modelcontextprotocol/ext-apps/app-bridge"; window.host = { AppBridge, PostMessageTransport };`;
+
+const CALLS = [
+  ["ubp_get_graph", {}, /\d+ nodes, \d+ links/],
+  ["get_neighbors", { id: "station/anemometer.md" }, /station\/anemometer\.md[\s\S]*\d+ links/],
+  ["find_path", { source: "Start Here.md", target: "station/Rain Gauge.md" }, /start here\.md[\s\S]*2 links/],
+  ["search", { query: "thermometer" }, /Calibrating the Thermometer/],
+  ["suggest_merges", { threshold: 0.9 }, /and|look alike/],
+];
+
+export async function chat(browser, place) {
+  const { build } = require("esbuild");
+  const bundled = await build({ stdin: { contents: HOST, resolveDir: modules }, bundle: true, format: "iife", platform: "browser", write: false, logLevel: "silent" });
+  const answers = await talk(place, [
+    ["tools/list", {}],
+    ["resources/read", { uri: "ui://quipu/view.html" }],
+    ...CALLS.map(([name, args]) => ["tools/call", { name, arguments: args }]),
+  ]);
+  const [listed, view, ...results] = answers.map((answer) => answer.result);
+  const [{ text: html, mimeType }] = view.contents;
+  check("the view has the type of MCP Apps and is at most 150 KB", mimeType === "text/html;profile=mcp-app" && html.length <= 150_000, [mimeType, html.length]);
+  for (const [at, [name, args, expected]] of CALLS.entries()) {
+    const tool = listed.tools.find((tool) => tool.name === name);
+    check(`${name} names its view`, tool?._meta?.ui?.resourceUri === "ui://quipu/view.html", tool?._meta);
+    const { context, page: tab, faults } = await page(browser);
+    await tab.goto("about:blank");
+    await tab.addScriptTag({ content: bundled.outputFiles[0].text });
+    await tab.evaluate(
+      async ({ html, tool, args, result }) => {
+        const frame = document.createElement("iframe");
+        frame.setAttribute("sandbox", "allow-scripts");
+        frame.style.cssText = "width:760px;height:500px";
+        window.messages = [];
+        const { AppBridge, PostMessageTransport } = window.host;
+        const bridge = new AppBridge(null, { name: "test-host", version: "1" }, {}, { hostContext: { theme: "dark", toolInfo: { tool } } });
+        bridge.oninitialized = () => {
+          bridge.sendToolInput({ arguments: args });
+          bridge.sendToolResult(result);
+        };
+        bridge.onsizechange = (size) => (window.size = size);
+        bridge.onmessage = async (message) => {
+          window.messages.push(message);
+          return {};
+        };
+        document.body.append(frame);
+        await bridge.connect(new PostMessageTransport(frame.contentWindow, frame.contentWindow));
+        frame.srcdoc = html;
+      },
+      { html, tool, args, result: results[at] },
+    );
+    const shown = () => tab.frames()[1]?.evaluate(() => document.getElementById("view")?.textContent);
+    const text = await until(async () => ((await shown()) ?? "").match(expected) && shown());
+    check(`${name} is shown in the reference host`, text, await shown().catch(String));
+    check(`${name}: the host learns the size`, await until(() => tab.evaluate(() => window.size?.height > 20)));
+    const first = await tab.frames()[1].$("button, .node");
+    if (first) {
+      await first.click();
+      check(`${name}: a click asks the agent`, await until(() => tab.evaluate(() => window.messages.length === 1)));
+    }
+    check(`${name}: no script of a note ran in the view`, !(await tab.frames()[1].evaluate(() => window.pwned)) && !faults.length, faults);
+    await context.close();
+  }
+}
