@@ -41,7 +41,7 @@ cargo xtask share [--kills N] [--seed N] [--release]
                                            kills the owner of a vault under eight clients and checks their writes
 cargo xtask fuzz files|renames [--rounds N] [--seed N]
                                            files: changes files, links and folders under a server and compares its index
-                                           with a fresh one; renames: renames notes and compares the target of every link
+                                           with a fresh one; renames: renames and moves notes and compares the target of every link
 cargo xtask load [--clients N] [--seconds N] [--release]
                                            reads and writes with many HTTP clients at once; fails on a lost write
 cargo xtask latency [--write]              measures a call to the owner, through the socket and over HTTP

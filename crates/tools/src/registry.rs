@@ -72,6 +72,7 @@ fn list_tools() -> Vec<ToolInfo> {
         ToolInfo::of::<memory::bulk_update::BulkUpdate>(Memory),
         ToolInfo::of::<memory::suggest_merges::SuggestMerges>(Memory),
         ToolInfo::of::<work::edit_node::EditNode>(Work),
+        ToolInfo::of::<work::move_node::MoveNode>(Work),
         ToolInfo::of::<work::query_nodes::QueryNodes>(Work),
         ToolInfo::of::<upkeep::merge_entities::MergeEntities>(Upkeep),
         ToolInfo::of::<upkeep::update_observation::UpdateObservation>(Upkeep),

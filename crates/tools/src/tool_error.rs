@@ -102,6 +102,7 @@ impl From<NoteError> for ToolError {
             NoteError::BadTitle { title, reason } => NoteError::BadTitle { title: echoed(&title), reason },
             NoteError::NotFound { id } => NoteError::NotFound { id: NoteId::new(&echoed(id.as_str())) },
             NoteError::Ambiguous { id, matches } => NoteError::Ambiguous { id: echoed(&id), matches },
+            NoteError::BadDestination { to, reason } => NoteError::BadDestination { to: echoed(&to), reason },
             other => other,
         };
         let kind = match error {
@@ -111,6 +112,8 @@ impl From<NoteError> for ToolError {
             | NoteError::BadTitle { .. }
             | NoteError::Ambiguous { .. }
             | NoteError::Edit { .. }
+            | NoteError::BadDestination { .. }
+            | NoteError::TooManyNotes { .. }
             | NoteError::NothingToDo => ToolErrorKind::InvalidArguments,
             NoteError::Exists { .. } => ToolErrorKind::Exists,
             NoteError::NotFound { .. } => ToolErrorKind::NotFound,

@@ -11,8 +11,8 @@ use quipu_core::RequestKey;
 use quipu_core::model::{FileStat, VaultPath, Warning};
 use quipu_core::ports::{FileChange, FileContent, Listing, TrashedFile, VaultError, VaultFiles, WriteError};
 
-use crate::dir::{Dir, Metadata, is_no_folder};
-use crate::folder::{Resolved, join, resolve};
+use crate::dir::{Dir, FileKind, Metadata, if_exists, is_no_folder};
+use crate::folder::{Resolved, join, resolve, split};
 use crate::own_folder::{self, OWN_FOLDER, explain_denied};
 use crate::rules::Rules;
 use crate::{forget, read, recovery, requests, trash, walk, write};
@@ -194,6 +194,18 @@ impl VaultFiles for FolderVault {
         write::apply(self, changes, request, None)
     }
 
+    fn remove_empty_folders(&self, folder: &VaultPath) -> Result<(), VaultError> {
+        let remove = || {
+            let lock = write::lock(self)?;
+            let (parent, name) = split(folder.as_str());
+            match if_exists(lock.root.open_below(parent))? {
+                Some(parent) => remove_if_empty(&parent, name),
+                None => Ok(()),
+            }
+        };
+        remove().map_err(|source| VaultError::Read { path: folder.to_string(), source })
+    }
+
     fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
         let find = || {
             let root = self.open_root()?;
@@ -216,5 +228,20 @@ impl VaultFiles for FolderVault {
 
     fn restore(&self, kept: &TrashedFile) -> Result<FileStat, WriteError> {
         trash::restore(self, kept)
+    }
+}
+
+/// Removes a folder if no file is at or below it. A link to a folder is a file.
+fn remove_if_empty(parent: &Dir, name: &str) -> io::Result<()> {
+    if let Some(folder) = if_exists(parent.open(name))? {
+        for (name, kind) in folder.entries()? {
+            if let (FileKind::Folder, Some(name)) = (kind, name.to_str()) {
+                remove_if_empty(&folder, name)?;
+            }
+        }
+    }
+    match parent.remove_folder(name) {
+        Err(error) if !matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound) => Err(error),
+        _ => Ok(()),
     }
 }

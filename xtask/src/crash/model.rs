@@ -1,10 +1,11 @@
 //! What the vault may look like after a kill: what was acknowledged, and for each file at most one write that was not.
 //!
-//! Two kinds of files: plain notes, whose bytes are known exactly, and one note that is renamed again and again while three
-//! others link to it, which must always point at the name it has.
+//! Three kinds of files: plain notes, whose bytes are known exactly; one note that is renamed again and again while three
+//! others link to it, which must always point at the name it has; and a folder that is moved again and again, whose notes
+//! are all in one place and link to each other and to a note outside.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use anyhow::{Context, bail, ensure};
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 
 const NOTES: usize = 40;
 const LINKING: usize = 3;
+const MOVING: usize = 6;
 
 /// What may be in one file: `None` where there is none.
 type Content = Option<String>;
@@ -24,6 +26,9 @@ pub(super) struct Model {
     /// The number in the renamed note's name, and whether the next one is under way.
     name: u64,
     is_renaming: bool,
+    /// The number in the moved folder's path, and whether the next one is under way.
+    place: u64,
+    is_moving: bool,
 }
 
 /// One write to send.
@@ -38,6 +43,7 @@ pub(super) struct Write {
 pub(super) enum Target {
     Note(String),
     Name,
+    Place,
 }
 
 impl Model {
@@ -48,6 +54,11 @@ impl Model {
         for index in 0..LINKING {
             fs::write(vault.join(format!("named/linking-{index}.md")), linking(0))?;
         }
+        fs::create_dir_all(vault.join(folder(0)))?;
+        for index in 0..MOVING {
+            fs::write(vault.join(moving_path(0, index)), moving(0, index))?;
+        }
+        fs::write(vault.join("moved.md"), pointing(0))?;
         Ok(())
     }
 
@@ -58,6 +69,11 @@ impl Model {
             let (id, title) = (format!("named/name {}.md", self.name), format!("name {}", self.name + 1));
             let arguments = json!({ "id": id, "title": title, "update_links": true });
             return Write { tool: "update_node", arguments, target: Target::Name };
+        }
+        if !self.is_moving && random.below(8) == 0 {
+            self.is_moving = true;
+            let (id, to) = (format!("{}/", folder(self.place)), format!("{}/", folder(self.place + 1)));
+            return Write { tool: "move_node", arguments: json!({ "id": id, "to": to }), target: Target::Place };
         }
         loop {
             let number = random.below(NOTES);
@@ -85,6 +101,10 @@ impl Model {
             Target::Name => {
                 self.is_renaming = false;
                 self.name += 1;
+            }
+            Target::Place => {
+                self.is_moving = false;
+                self.place += 1;
             }
             Target::Note(id) => {
                 let (now, coming) = self.notes.get_mut(id).expect("it was sent");
@@ -121,11 +141,51 @@ impl Model {
             ensure!(text == linking(self.name), "{path} does not point at {renamed}:\n{text}");
             unexplained.retain(|other| other != Path::new(&path));
         }
+        self.settle_place(vault, &mut unexplained)?;
         if !unexplained.is_empty() {
             bail!("left in the vault: {unexplained:?}");
         }
         Ok(())
     }
+}
+
+impl Model {
+    /// The moved folder is in one place, whole, with every link.
+    fn settle_place(&mut self, vault: &Path, unexplained: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+        self.place += u64::from(self.is_moving && !vault.join(moving_path(self.place, 0)).exists());
+        self.is_moving = false;
+        let mut expected: Vec<(String, String)> =
+            (0..MOVING).map(|index| (moving_path(self.place, index), moving(self.place, index))).collect();
+        expected.push(("moved.md".to_owned(), pointing(self.place)));
+        for (path, text) in expected {
+            let found = fs::read_to_string(vault.join(&path)).with_context(|| path.clone())?;
+            ensure!(found == text, "{path} does not fit a folder at {}:\n{found}", folder(self.place));
+            unexplained.retain(|other| other != Path::new(&path));
+        }
+        Ok(())
+    }
+}
+
+/// The path of the moved folder, at changing depths.
+fn folder(place: u64) -> String {
+    format!("{}place {place}", "deep/".repeat((place % 3) as usize))
+}
+
+fn moving_path(place: u64, index: usize) -> String {
+    format!("{}/part-{index}.md", folder(place))
+}
+
+/// A note of the moved folder: links to a neighbour, to the note outside and back to itself.
+fn moving(place: u64, index: usize) -> String {
+    let up = "../".repeat(folder(place).split('/').count());
+    let next = (index + 1) % MOVING;
+    format!("[next](part-{next}.md) [[part-{next}]] [outside]({up}moved.md) [[part-{index}|itself]]\n")
+}
+
+/// The note outside.
+fn pointing(place: u64) -> String {
+    let folder = folder(place);
+    format!("[first]({}/part-0.md) [[part-1]] ![[{folder}/part-2|embedded]]\n", folder.replace(' ', "%20"))
 }
 
 fn linking(name: u64) -> String {

@@ -1,5 +1,5 @@
-//! `cargo xtask fuzz renames`: renames notes of random vaults with `update_links`, and compares what every link of every
-//! note means before and after, the links of the renamed note included.
+//! `cargo xtask fuzz renames`: renames and moves notes and folders of random vaults with `update_links`, and compares what
+//! every link of every note means before and after, the links of the renamed notes included.
 //!
 //! The vaults are small and their names few, so that names meet: files that differ only in case, equal stems in several
 //! folders, titles and aliases that are stems of others. The engine is the real one over a vault in memory.
@@ -11,7 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 use quipu_core::index::Snapshot;
 use quipu_core::model::{Link, LinkSyntax};
-use quipu_core::notes::{NoteError, NoteUpdate};
+use quipu_core::notes::{NoteError, NoteMove, NoteUpdate};
 use quipu_core::parse::TitleRule;
 use quipu_core::{Knowledge, Parts, Session};
 use quipu_testkit::generate::Random;
@@ -24,8 +24,11 @@ pub(crate) const ROUNDS: u64 = 3000;
 /// Vaults in the test command.
 pub(crate) const SHORT: u64 = 250;
 
-/// Renames of each vault, one after the other.
+/// Renames and moves of each vault, one after the other.
 const RENAMES: usize = 6;
+
+/// Where notes and folders are moved.
+const PLACES: [&str; 6] = ["", "a/", "b/", "a/deep/", "c/", "x/y/"];
 
 const FOLDERS: [&str; 6] = ["", "", "a/", "b/", "a/deep/", "B/"];
 const STEMS: [&str; 10] = ["one", "One", "two", "Two", "my note", "my-note", "index", "Index", "v1.2", "caf\u{e9}"];
@@ -40,9 +43,12 @@ pub(crate) fn run(rounds: u64, seed: u64) -> anyhow::Result<()> {
         renamed += done;
         refused += not;
     }
-    ensure!(renamed > refused, "only {renamed} renames were made and {refused} refused: this tested too little");
+    ensure!(
+        renamed > refused,
+        "only {renamed} renames and moves were made and {refused} refused: this tested too little"
+    );
     let seconds = started.elapsed().as_secs_f64();
-    println!("{renamed} renames kept what every link means, {refused} were refused, in {seconds:.1} s");
+    println!("{renamed} renames and moves kept what every link means, {refused} were refused, in {seconds:.1} s");
     Ok(())
 }
 
@@ -60,19 +66,19 @@ fn one_vault(random: &mut Random) -> anyhow::Result<(usize, usize)> {
     for _ in 0..RENAMES {
         let before = meanings(&knowledge.snapshot());
         let texts = texts(&vault);
-        let from = pick(random, &before.keys().collect::<Vec<_>>()).to_string();
-        let title = *pick(random, &STEMS);
-        let update = NoteUpdate { id: &from, title: Some(title), update_links: true, ..NoteUpdate::default() };
-        let step = format!("renaming {from} to {title:?} in {texts:#?}");
-        match knowledge.update_note(&Session::default(), None, &update) {
-            Ok(updated) => {
+        let change = Change::random(random, &before);
+        let step = format!("{change:?} in {texts:#?}");
+        match change.apply(&knowledge) {
+            Ok(moved) => {
                 renamed += 1;
-                let to = updated.note.note().path.to_string();
-                compare(&before, &meanings(&knowledge.snapshot()), &from, &to).context(step.clone())?;
+                compare(&before, &meanings(&knowledge.snapshot()), &moved).context(step.clone())?;
                 let rebuilt = meanings(&open(&vault, &clock)?.snapshot());
                 ensure!(rebuilt == meanings(&knowledge.snapshot()), "an index made anew says otherwise after {step}");
             }
-            Err(NoteError::LinkCaptured { .. } | NoteError::Exists { .. }) => {
+            Err(NoteError::LinkCaptured { .. }) if !matches!(change, Change::Rename { .. }) => {
+                anyhow::bail!("a move was refused for the links of others: {step}");
+            }
+            Err(NoteError::LinkCaptured { .. } | NoteError::Exists { .. } | NoteError::BadDestination { .. }) => {
                 refused += 1;
                 ensure!(self::texts(&vault) == texts, "a refused change has changed files: {step}");
             }
@@ -80,6 +86,60 @@ fn one_vault(random: &mut Random) -> anyhow::Result<(usize, usize)> {
         }
     }
     Ok((renamed, refused))
+}
+
+/// One change of names.
+#[derive(Debug)]
+enum Change {
+    Rename { from: String, title: &'static str },
+    MoveNote { from: String, to: String },
+    MoveFolder { from: String, to: &'static str },
+}
+
+impl Change {
+    fn random(random: &mut Random, notes: &Meanings) -> Self {
+        let from = pick(random, &notes.keys().collect::<Vec<_>>()).to_string();
+        let folder = from.rfind('/').map(|slash| from[..=slash].to_owned());
+        match (random.below(4), folder) {
+            (0, _) => {
+                let title = *pick(random, &STEMS);
+                Self::Rename { from, title }
+            }
+            (1, Some(from)) => {
+                let places: Vec<&'static str> = PLACES.into_iter().filter(|place| !place.is_empty()).collect();
+                let to = *pick(random, &places);
+                Self::MoveFolder { from, to }
+            }
+            (2, _) => Self::MoveNote { from, to: format!("{}{}.md", pick(random, &PLACES), pick(random, &STEMS)) },
+            _ => Self::MoveNote {
+                from,
+                to: Some(*pick(random, &PLACES)).filter(|to| !to.is_empty()).unwrap_or("/").into(),
+            },
+        }
+    }
+
+    /// Carries it out; gives the new path of every note that has another.
+    fn apply(&self, knowledge: &Knowledge) -> Result<BTreeMap<String, String>, NoteError> {
+        let before = knowledge.snapshot();
+        let session = Session::default();
+        match self {
+            Self::Rename { from, title } => {
+                let update = NoteUpdate { id: from, title: Some(title), update_links: true, ..NoteUpdate::default() };
+                let updated = knowledge.update_note(&session, None, &update)?;
+                return Ok(BTreeMap::from([(from.clone(), updated.note.note().path.to_string())]));
+            }
+            Self::MoveNote { from: id, to } => {
+                knowledge.move_notes(&session, None, &NoteMove { id, to, update_links: true })?;
+            }
+            Self::MoveFolder { from: id, to } => {
+                knowledge.move_notes(&session, None, &NoteMove { id, to, update_links: true })?;
+            }
+        }
+        // A moved note keeps its slot.
+        let after = knowledge.snapshot();
+        let path = |snapshot: &Snapshot, key| snapshot.note(key).path.to_string();
+        Ok(before.files().map(|key| (path(&before, key), path(&after, key))).filter(|(from, to)| from != to).collect())
+    }
 }
 
 fn open(vault: &Arc<MemVault>, clock: &Arc<FixedClock>) -> anyhow::Result<Knowledge> {
@@ -109,17 +169,18 @@ fn meanings(snapshot: &Snapshot) -> Meanings {
 }
 
 /// Every link means the note it meant, wherever that is now, and says the same beside its target. A link that meant nothing
-/// may mean the renamed note, and one to a page that two notes were may mean the one that keeps its name.
-fn compare(before: &Meanings, after: &Meanings, from: &str, to: &str) -> anyhow::Result<()> {
-    let now = |path: &str| if path == from { to.to_owned() } else { path.to_owned() };
+/// may mean a renamed note, and one to a page that two notes were may mean the one that keeps its name.
+fn compare(before: &Meanings, after: &Meanings, moved: &BTreeMap<String, String>) -> anyhow::Result<()> {
+    let now = |path: &str| moved.get(path).cloned().unwrap_or_else(|| path.to_owned());
     ensure!(before.len() == after.len(), "there are {} notes and were {}", after.len(), before.len());
-    for (path, links) in before {
-        let path = now(path);
+    for (path_before, links) in before {
+        let path = now(path_before);
         let links_after = after.get(&path).with_context(|| format!("{path} is gone"))?;
         ensure!(links.len() == links_after.len(), "{path} has {} links and had {}", links_after.len(), links.len());
         for ((link, target), (link_after, target_after)) in links.iter().zip(links_after) {
             let is_to_page = link.target.starts_with('/') || link.syntax == LinkSyntax::Shortcode;
-            let is_new = target.is_none() && (is_to_page || target_after.as_deref() == Some(to));
+            let is_moved = |path: &String| moved.values().any(|to| to == path) || moved.contains_key(path_before);
+            let is_new = target.is_none() && (is_to_page || target_after.as_ref().is_some_and(is_moved));
             ensure!(
                 is_new || *target_after == target.as_deref().map(now),
                 "in {path} the link to {:?} meant {target:?}; as {:?} it means {target_after:?}",

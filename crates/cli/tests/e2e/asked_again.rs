@@ -148,6 +148,14 @@ fn a_note_is_renamed_once_with_its_links() {
 }
 
 #[test]
+fn a_note_is_moved_once_with_its_links() {
+    let (mut client, answer) = ask("move_node", json!({ "id": "a.md", "to": "deep/Anchor.md" }));
+    assert_eq!((&answer["id"], &answer["old_id"]), (&json!("deep/anchor.md"), &json!("a.md")));
+    assert_eq!(client.read("linking.md"), "See [[Anchor]].\n");
+    assert_eq!((client.answer("list_nodes", json!({}))["total"].clone(), kept(&client)), (json!(2), 2));
+}
+
+#[test]
 fn a_note_is_deleted_once() {
     let (client, answer) = ask("delete_node", json!({ "id": "a.md" }));
     assert_eq!((&answer["deleted"], kept(&client)), (&json!(true), 1));

@@ -31,13 +31,16 @@ impl Knowledge {
     /// The ties that keep memory's links through a rename. They may be written before it: a tie to a missing note is ignored.
     pub(crate) fn ties_for_rename(&self, preview: &mut RenamePreview<'_>) -> Result<Repointed, MemoryError> {
         let Some(memory) = &self.memory else { return Ok(Repointed::default()) };
-        let (snapshot, old, new) = (preview.snapshot, preview.note().clone(), preview.renamed.clone());
-        let moved = FxHashMap::from_iter([(old.path.clone(), new.path.clone())]);
-        let links = candidates(memory, [&old, &new], moved.keys())?;
+        let (snapshot, renamed) = (preview.snapshot, preview.renamed);
+        let moved: FxHashMap<VaultPath, VaultPath> =
+            renamed.iter().map(|(key, note)| (path_of(snapshot, *key), note.path.clone())).collect();
+        let notes = renamed.iter().flat_map(|(key, note)| [snapshot.note(*key), note]);
+        let links = candidates(memory, notes, moved.keys())?;
         let by_name = preview.resolve_from_root(&links.iter().map(|link| &link.link).collect::<Vec<&Link>>());
-        let path_then = |key: NoteKey| if key == preview.key { new.path.clone() } else { path_of(snapshot, key) };
+        let path_then = |key: NoteKey| preview.note_then(key).path.clone();
         let by_name = by_name.into_iter().map(|(now, then)| (now, then.map(path_then)));
-        let stays = |path: &VaultPath| *path == new.path || snapshot.find_exact(path).is_some();
+        let new_paths: FxHashSet<&VaultPath> = renamed.values().map(|note| &note.path).collect();
+        let stays = |path: &VaultPath| new_paths.contains(path) || snapshot.find_exact(path).is_some();
         Ok(repointed(&links, &Ties::of(memory, &links)?, snapshot, by_name, &moved, stays))
     }
 

@@ -1,19 +1,39 @@
-//! How links would resolve if a note had another name. Asked before a rename; nothing changes.
+//! What links would resolve to if some notes had other names or paths. Asked before a rename or a move; nothing changes.
 
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::resolve::{Resolver, name_hashes};
+use super::resolve::{Resolver, is_relative, name_hashes};
 use super::snapshot::Snapshot;
 use super::writer::Writer;
-use crate::model::{Link, Note, NoteKey};
+use crate::model::{Link, LinkSyntax, Note, NoteKey, VaultPath};
 
-/// A note and its renamed version.
+/// Notes and their renamed versions.
 pub(crate) struct RenamePreview<'a> {
     pub(crate) snapshot: &'a Snapshot,
-    pub(crate) key: NoteKey,
-    pub(crate) renamed: &'a Note,
+    /// The renamed notes as they will be.
+    pub(crate) renamed: &'a BTreeMap<NoteKey, Note>,
     resolver: &'a mut Resolver,
     sources_by_target: &'a FxHashMap<u64, Vec<NoteKey>>,
+}
+
+/// Links of one note: all that its new text has.
+pub(crate) struct SourceLinks<'a> {
+    pub(crate) source: NoteKey,
+    pub(crate) links: Vec<&'a Link>,
+}
+
+/// A link to respell.
+pub(crate) struct LinkToRespell<'a> {
+    pub(crate) link: &'a Link,
+    /// The folder of its note then.
+    pub(crate) folder: &'a str,
+    /// The path of its target then.
+    pub(crate) target: &'a VaultPath,
+    /// Whether it is a path from the folder of its note.
+    pub(crate) is_relative: bool,
 }
 
 /// How to write a link.
@@ -31,46 +51,52 @@ impl Writer {
     pub(crate) fn preview_rename<'a>(
         &'a mut self,
         snapshot: &'a Snapshot,
-        key: NoteKey,
-        renamed: &'a Note,
+        renamed: &'a BTreeMap<NoteKey, Note>,
     ) -> RenamePreview<'a> {
         let (resolver, sources_by_target) = self.link_tables(snapshot);
-        RenamePreview { snapshot, key, renamed, resolver, sources_by_target }
+        RenamePreview { snapshot, renamed, resolver, sources_by_target }
     }
 }
 
 impl RenamePreview<'_> {
-    /// The note as it is.
-    pub(crate) fn note(&self) -> &Note {
-        self.snapshot.note(self.key)
+    /// A note as it will be.
+    pub(crate) fn note_then(&self, key: NoteKey) -> &Note {
+        note_then(self.snapshot, self.renamed, key)
     }
 
-    /// The targets of links of notes, now and after the rename.
-    pub(crate) fn targets(&mut self, links: &[(&Note, &Link)]) -> Vec<(Option<NoteKey>, Option<NoteKey>)> {
-        let all =
-            |resolver: &Resolver| links.iter().map(|(source, link)| resolver.resolve(source, link)).collect::<Vec<_>>();
-        let now = all(self.resolver);
-        now.into_iter().zip(self.as_if_renamed(all)).collect()
-    }
-
-    /// How to write the links of `source` so that each keeps its target after the rename. A broken link may come to resolve to
-    /// the renamed note, as to any new note. `ways` has the ways to write a link to a note, best first.
-    pub(crate) fn respelled<'l>(
-        &mut self,
-        source: &Note,
-        links: impl Iterator<Item = &'l Link> + Clone,
-        ways: impl Fn(&Link, NoteKey) -> Vec<String>,
-    ) -> Vec<Respelled> {
-        let now: Vec<Option<NoteKey>> = links.clone().map(|link| self.resolver.resolve(source, link)).collect();
+    /// How many of these notes have a link to a renamed note that would no longer resolve to it.
+    pub(crate) fn sources_losing_links(&mut self, sources: &[NoteKey]) -> usize {
+        let (snapshot, renamed) = (self.snapshot, self.renamed);
         self.as_if_renamed(|resolver| {
-            let respell = |(link, now): (&Link, Option<NoteKey>)| {
-                let Some(meant) = now.filter(|_| resolver.resolve(source, link) != now) else { return Respelled::Kept };
-                let means_it = |target: &String| {
-                    resolver.resolve(source, &Link { target: target.clone(), ..link.clone() }) == Some(meant)
-                };
-                ways(link, meant).into_iter().find(means_it).map_or(Respelled::Stuck, Respelled::As)
+            let is_lost = |source: &&NoteKey| {
+                let note = snapshot.note(**source);
+                let mut to_renamed = snapshot.links(**source).filter_map(|link| Some((link.link, link.target?)));
+                to_renamed
+                    .any(|(link, target)| renamed.contains_key(&target) && resolver.resolve(note, link) != Some(target))
             };
-            links.zip(now).map(respell).collect()
+            sources.iter().filter(is_lost).count()
+        })
+    }
+
+    /// How to write the links of some notes so that each keeps its target after the rename. A broken link may come to resolve
+    /// to a renamed note, as to any new note. `ways` has the ways to write a link, best first.
+    pub(crate) fn respelled(
+        &mut self,
+        sources: &[SourceLinks<'_>],
+        ways: impl Fn(&LinkToRespell<'_>) -> Vec<String> + Sync,
+    ) -> Vec<Vec<Respelled>> {
+        let (snapshot, renamed) = (self.snapshot, self.renamed);
+        let targets_now = |source: &SourceLinks<'_>| -> Vec<Option<NoteKey>> {
+            let note = snapshot.note(source.source);
+            source.links.iter().map(|link| self.resolver.resolve(note, link)).collect()
+        };
+        let now: Vec<Vec<Option<NoteKey>>> = sources.par_iter().map(targets_now).collect();
+        self.as_if_renamed(|resolver| {
+            let respelled = |(source, now): (&SourceLinks<'_>, &Vec<Option<NoteKey>>)| -> Vec<Respelled> {
+                let respelling = Respelling { snapshot, renamed, resolver, source: source.source };
+                source.links.iter().zip(now).map(|(link, now)| respelling.respell(link, *now, &ways)).collect()
+            };
+            sources.par_iter().zip(&now).map(respelled).collect()
         })
     }
 
@@ -81,28 +107,73 @@ impl RenamePreview<'_> {
         now.into_iter().zip(self.as_if_renamed(all)).collect()
     }
 
-    /// A link in another note to a third one that would resolve to the renamed note, or become ambiguous: its source and its
-    /// target. The renamed note's own links are rewritten with it.
-    pub(crate) fn captured(&mut self) -> Option<(NoteKey, NoteKey)> {
-        let (snapshot, key) = (self.snapshot, self.key);
-        let hashes = name_hashes(self.renamed);
-        let mut sources: Vec<NoteKey> =
-            hashes.iter().filter_map(|hash| self.sources_by_target.get(hash)).flatten().copied().collect();
+    /// The other notes with a link to a third note that would resolve to a renamed note, or become ambiguous: the source and
+    /// the target of its first such link. The renamed notes' own links are rewritten with them.
+    pub(crate) fn captured(&mut self) -> Vec<(NoteKey, NoteKey)> {
+        let (snapshot, renamed) = (self.snapshot, self.renamed);
+        let hashes = renamed.values().flat_map(name_hashes);
+        let sources = hashes.filter_map(|hash| self.sources_by_target.get(&hash)).flatten().copied();
+        let mut sources: Vec<NoteKey> = sources.filter(|source| !renamed.contains_key(source)).collect();
         sources.sort_unstable();
         sources.dedup();
         self.as_if_renamed(|resolver| {
-            sources.into_iter().filter(|source| *source != key).find_map(|source| {
-                let mut links = snapshot.links(source).filter(|link| link.target.is_some_and(|target| target != key));
+            let captured = |source: NoteKey| {
+                let is_third = |target: NoteKey| !renamed.contains_key(&target);
+                let mut links = snapshot.links(source).filter(|link| link.target.is_some_and(is_third));
                 let taken = links.find(|link| resolver.resolve(snapshot.note(source), link.link) != link.target)?;
                 Some((source, taken.target?))
-            })
+            };
+            sources.into_iter().filter_map(captured).collect()
         })
     }
 
     fn as_if_renamed<Answer>(&mut self, ask: impl FnOnce(&Resolver) -> Answer) -> Answer {
-        self.resolver.insert(self.key, self.renamed);
+        for (key, note) in self.renamed {
+            self.resolver.insert(*key, note);
+        }
         let answer = ask(self.resolver);
-        self.resolver.insert(self.key, self.snapshot.note(self.key));
+        for key in self.renamed.keys() {
+            self.resolver.insert(*key, self.snapshot.note(*key));
+        }
         answer
     }
+}
+
+/// The links of one note, among the renamed notes.
+struct Respelling<'a> {
+    snapshot: &'a Snapshot,
+    renamed: &'a BTreeMap<NoteKey, Note>,
+    resolver: &'a Resolver,
+    source: NoteKey,
+}
+
+impl Respelling<'_> {
+    fn respell(
+        &self,
+        link: &Link,
+        now: Option<NoteKey>,
+        ways: impl Fn(&LinkToRespell<'_>) -> Vec<String>,
+    ) -> Respelled {
+        let Some(meant) = now else { return Respelled::Kept };
+        let source = note_then(self.snapshot, self.renamed, self.source);
+        let target = &note_then(self.snapshot, self.renamed, meant).path;
+        let (folder_now, target_now) = (self.snapshot.note(self.source).path.folder(), &self.snapshot.note(meant).path);
+        let is_relative_now = is_relative(folder_now, &link.target, target_now);
+        // Other programs read a Markdown link from the folder of its note only, so it stays such a path.
+        let stays_relative = link.syntax != LinkSyntax::Markdown
+            || !is_relative_now
+            || is_relative(source.path.folder(), &link.target, target);
+        if stays_relative && self.resolver.resolve(source, link) == now {
+            return Respelled::Kept;
+        }
+        let means_it = |target: &String| {
+            self.resolver.resolve(source, &Link { target: target.clone(), ..link.clone() }) == Some(meant)
+        };
+        let respelled = LinkToRespell { link, folder: source.path.folder(), target, is_relative: is_relative_now };
+        ways(&respelled).into_iter().find(means_it).map_or(Respelled::Stuck, Respelled::As)
+    }
+}
+
+fn note_then<'a>(snapshot: &'a Snapshot, renamed: &'a BTreeMap<NoteKey, Note>, key: NoteKey) -> &'a Note {
+    renamed.get(&key).unwrap_or_else(|| snapshot.note(key))
 }

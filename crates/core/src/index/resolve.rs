@@ -289,8 +289,15 @@ fn spells(written: &str, path: &VaultPath) -> bool {
     spelled.all(|part| parts.next() == Some(part))
 }
 
+/// Whether a target is the path of a note from a folder.
+pub(super) fn is_relative(folder: &str, target: &str, path: &VaultPath) -> bool {
+    !target.starts_with('/')
+        && join(&fold(folder), without_extension(&fold(target))).as_deref()
+            == Some(without_extension(&fold(path.as_str())))
+}
+
 /// A relative path from a folder, `.` and `..` walked; `None` when it leaves the vault.
-fn join(folder: &str, relative: &str) -> Option<String> {
+pub(crate) fn join(folder: &str, relative: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in relative.split('/') {
         match part {

@@ -24,7 +24,7 @@ impl Knowledge {
             let (key, content) = self.expect_known(session, id)?.ok_or_else(not_found)?;
             let snapshot = self.snapshot();
             let path = snapshot.note(key).path.clone();
-            let aliases = self.other_paths_to(&snapshot, snapshot.note(key))?;
+            let aliases = self.other_paths_to(&snapshot, &[key])?;
             self.vault.apply_for(&[FileChange::Delete { path: path.clone(), expected: content.hash }], request)?;
             session.forget(&path);
             self.indexer.apply_written(&mut writer, vec![WrittenFile { path, renamed_from: None, content: None }]);

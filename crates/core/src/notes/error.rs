@@ -68,7 +68,7 @@ pub enum NoteError {
     },
     /// Its new name would take links that mean another note.
     #[error(
-        "cannot rename {path} to {to}: {source_path} has a link that means {other} and would then mean this note; choose another title"
+        "cannot rename {path} to {to}: {source_path} has a link that means {other} and would then mean this note; choose another name"
     )]
     LinkCaptured {
         /// The note to be renamed.
@@ -89,6 +89,26 @@ pub enum NoteError {
         count: usize,
         /// How many may.
         limit: usize,
+    },
+    /// A folder with too many notes.
+    #[error(
+        "cannot move {folder}: it has {count} notes, and at most {limit} are moved in one step; move its folders one by one"
+    )]
+    TooManyNotes {
+        /// The folder to be moved.
+        folder: VaultPath,
+        /// How many notes it has.
+        count: usize,
+        /// How many it may have.
+        limit: usize,
+    },
+    /// The place to move to is not valid.
+    #[error("`to` {:?} cannot be used: {reason}", brief(.to))]
+    BadDestination {
+        /// As given.
+        to: String,
+        /// Why not.
+        reason: String,
     },
     /// The index is being brought up to date, and that takes a while.
     #[error("the vault is still being indexed and cannot be written yet; nothing was written. Try again in a moment")]

@@ -4,23 +4,27 @@ mod create;
 mod delete;
 mod edit;
 mod error;
+mod follow_links;
+mod move_notes;
 mod names;
 mod redact;
-mod rename;
+mod relocate;
 mod update;
 
 pub use create::NewNote;
 pub use edit::{Edit, EditProblem, EditedNote, NoteEdits, Position};
 pub use error::NoteError;
+pub use move_notes::{MovedNotes, NoteMove};
 pub use redact::RedactedNote;
 pub use update::{NoteUpdate, UnreadText, UpdatedNote};
 
+use relocate::{Relocated, RewrittenFile};
 use std::sync::MutexGuard;
 use std::time::Duration;
 
 use crate::Knowledge;
-use crate::index::{IndexError, Writer};
-use crate::model::{ContentHash, Note, NoteKey, Tag, VaultPath};
+use crate::index::{IndexError, Snapshot, Writer};
+use crate::model::{ContentHash, Note, NoteId, NoteKey, Tag, VaultPath};
 use crate::ports::{FileContent, TrashReason};
 use crate::session::Session;
 use crate::{ReadNote, RequestKey, parse};
@@ -145,6 +149,13 @@ impl Knowledge {
         }
     }
 
+    /// The same for every file whose links a client's write rewrote.
+    fn show_rewritten(&self, session: &Session, relocated: &Relocated) {
+        for RewrittenFile { real, before, after } in &relocated.rewritten {
+            self.show_own_write(session, real, *before, *after);
+        }
+    }
+
     /// The note as it is after a write, shown to the writer: `whole` if all of its text came from it or was known to it.
     fn written(&self, session: &Session, key: NoteKey, bytes: Vec<u8>, whole: bool) -> ReadNote {
         let snapshot = self.snapshot();
@@ -152,6 +163,14 @@ impl Knowledge {
         session.show(&snapshot.note(key).path, hash, whole);
         ReadNote { text: parse::decode(bytes), hash, snapshot, key, others: Vec::new() }
     }
+}
+
+/// The ids of the notes whose links were rewritten.
+fn updated_ids(snapshot: &Snapshot, relocated: &Relocated) -> Vec<NoteId> {
+    let keys = relocated.updated.iter().filter_map(|path| snapshot.find_exact(path));
+    let mut ids: Vec<NoteId> = keys.map(|key| snapshot.note(key).id.clone()).collect();
+    ids.sort_unstable();
+    ids
 }
 
 /// Tags as they are written into frontmatter: without `#`, none empty.

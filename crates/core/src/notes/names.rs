@@ -26,13 +26,22 @@ impl Knowledge {
     /// Where a new note with an id goes: in the folders that are there, whatever case the id spells them in; new folders as
     /// spelled; the file's name in lower case.
     pub(super) fn place_for(&self, id: &str) -> Result<VaultPath, NoteError> {
+        let place = self.spelled_place(id)?;
+        let lowercased = place.file_name().to_lowercase();
+        let folder = place.folder();
+        let path = if folder.is_empty() { lowercased } else { format!("{folder}/{lowercased}") };
+        VaultPath::parse(&path).map_err(|error| NoteError::bad_path(id, error))
+    }
+
+    /// The same with the last name as spelled.
+    pub(super) fn spelled_place(&self, id: &str) -> Result<VaultPath, NoteError> {
         // People have such files; an agent that asks for one means a home folder or a drive.
         let is_drive = matches!(id.as_bytes(), [letter, b':'] if letter.is_ascii_alphabetic());
         if id.starts_with('~') || is_drive {
             return Err(NoteError::bad_path(id, PathError::Absolute));
         }
         let asked = VaultPath::parse(id).map_err(|error| NoteError::bad_path(id, error))?;
-        let name = asked.file_name().to_lowercase();
+        let name = asked.file_name();
         let (mut place, mut is_there) = (String::new(), true);
         for part in asked.folder().split('/').filter(|part| !part.is_empty()) {
             let spelled = if place.is_empty() { part.to_owned() } else { format!("{place}/{part}") };
@@ -43,13 +52,13 @@ impl Knowledge {
                 None => portable(id, part).map(|()| spelled)?,
             };
         }
-        portable(id, &name)?;
-        let path = if place.is_empty() { name } else { format!("{place}/{name}") };
+        portable(id, name)?;
+        let path = if place.is_empty() { name.to_owned() } else { format!("{place}/{name}") };
         VaultPath::parse(&path).map_err(|error| NoteError::bad_path(id, error))
     }
 
     /// The folder, or whatever else is at a path in any case; the one spelled just so where there are several.
-    fn folder_at(&self, id: &str, spelled: &str) -> Result<Option<VaultPath>, NoteError> {
+    pub(super) fn folder_at(&self, id: &str, spelled: &str) -> Result<Option<VaultPath>, NoteError> {
         let path = VaultPath::parse(spelled).map_err(|error| NoteError::bad_path(id, error))?;
         let mut found = self.vault.find_any_case(&path).map_err(IndexError::from)?;
         match found.first() {

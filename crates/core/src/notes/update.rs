@@ -1,8 +1,8 @@
 //! New text, tags or title for a note. What was not asked to change keeps every byte.
 
 use super::names::unportable;
-use super::rename::Rename;
-use super::{NoteError, Writing, clean_tags};
+use super::relocate::{LinkPolicy, RelocatedFile, Relocation};
+use super::{NoteError, Writing, clean_tags, updated_ids};
 use crate::index::{IndexError, WrittenFile};
 use crate::model::{ContentHash, Note, NoteId, NoteKey, VaultPath};
 use crate::parse::FrontmatterEdit;
@@ -33,6 +33,8 @@ pub struct UpdatedNote {
     pub unread: Option<UnreadText>,
     /// Symbolic links to the file that a rename left without a target.
     pub dangling: Vec<VaultPath>,
+    /// The notes whose links a rename rewrote, the renamed one included; `None` if it was not renamed.
+    pub updated_links: Option<Vec<NoteId>>,
 }
 
 /// Text that was replaced unread.
@@ -61,7 +63,7 @@ impl Knowledge {
         };
         let done = |path: &VaultPath| {
             let note = self.done_before(session, path)?;
-            Ok(UpdatedNote { note, unread: None, dangling: Vec::new() })
+            Ok(UpdatedNote { note, unread: None, dangling: Vec::new(), updated_links: None })
         };
         self.once(request, write, done)
     }
@@ -108,7 +110,8 @@ impl Knowledge {
             let stat = stats.first().copied().flatten().expect("a replaced file has a stat");
             self.indexer.apply_written(&mut writer, vec![WrittenFile::new(note.path.clone(), bytes.clone(), stat)]);
             self.show_own_write(session, &real, current.hash, ContentHash::of(&bytes));
-            return Ok(UpdatedNote { note: self.written(session, key, bytes, whole), unread, dangling: Vec::new() });
+            let note = self.written(session, key, bytes, whole);
+            return Ok(UpdatedNote { note, unread, dangling: Vec::new(), updated_links: None });
         };
         let to = renamed_path(&note.path, title)?;
         // Before anything is said of links: a name that is taken stays taken, whatever becomes of them.
@@ -119,19 +122,20 @@ impl Knowledge {
         {
             return Err(NoteError::Exists { existing: snapshot.note(*other).path.clone() });
         }
-        let rename =
-            Rename { snapshot: &snapshot, key, to, expected: current.hash, bytes, update_links: update.update_links };
-        let renamed = self.rename(&mut writer, request, rename).map_err(|error| match error {
+        let files = vec![RelocatedFile { key, to, expected: current.hash, bytes }];
+        let links = if update.update_links { LinkPolicy::RewriteIncoming } else { LinkPolicy::KeepIds };
+        let relocation = Relocation { snapshot: &snapshot, files, links };
+        let mut renamed = self.relocate(&mut writer, request, relocation).map_err(|error| match error {
             // The place that was refused is the one the title names.
             NoteError::BadId { reason, .. } => NoteError::BadTitle { title: title.to_owned(), reason },
             error => error,
         })?;
-        for (real, before, after) in &renamed.rewritten {
-            self.show_own_write(session, real, *before, *after);
-        }
+        self.show_rewritten(session, &renamed);
         session.forget(&note.path);
-        let (note, dangling) = (self.written(session, key, renamed.bytes, whole), renamed.dangling);
-        Ok(UpdatedNote { note, unread, dangling })
+        let bytes = renamed.bytes.pop().expect("one note was renamed");
+        let note = self.written(session, key, bytes, whole);
+        let updated_links = Some(updated_ids(&note.snapshot, &renamed));
+        Ok(UpdatedNote { note, unread, dangling: renamed.dangling, updated_links })
     }
 }
 

@@ -40,11 +40,7 @@ pub(super) struct Destination {
 /// `None` unless it is the path of a Markdown file, or starts with `/` and may be a page of a site generated from the
 /// notes, such as `/docs/setup/`.
 pub(super) fn read(url: &str) -> Option<Destination> {
-    let path = &url[..path_length(url)];
-    if path.starts_with("//") || has_scheme(path) {
-        return None;
-    }
-    let path = decode(path).replace('\\', "/");
+    let path = local_path(url)?;
     let is_markdown = |(_, extension): (&str, &str)| {
         extension.eq_ignore_ascii_case("md") || extension.eq_ignore_ascii_case("markdown")
     };
@@ -52,8 +48,25 @@ pub(super) fn read(url: &str) -> Option<Destination> {
     if is_page && (!path.starts_with('/') || path.trim_matches('/').is_empty() || has_attachment_extension(&path)) {
         return None;
     }
-    let fragment = url.split_once('#').map(|(_, fragment)| decode(fragment)).filter(|fragment| !fragment.is_empty());
-    Some(Destination { path, fragment, is_page })
+    Some(Destination { path, fragment: fragment(url), is_page })
+}
+
+/// Reads a destination with a relative path to a file that is not a note.
+pub(super) fn read_other_file(url: &str) -> Option<Destination> {
+    let path = local_path(url)?;
+    let is_other = !path.is_empty() && !path.starts_with('/') && read(url).is_none();
+    is_other.then(|| Destination { path, fragment: fragment(url), is_page: false })
+}
+
+/// The path of a destination, decoded, unless it names another host or a scheme.
+fn local_path(url: &str) -> Option<String> {
+    let path = &url[..path_length(url)];
+    let is_elsewhere = path.starts_with("//") || has_scheme(path);
+    (!is_elsewhere).then(|| decode(path).replace('\\', "/"))
+}
+
+fn fragment(url: &str) -> Option<String> {
+    url.split_once('#').map(|(_, fragment)| decode(fragment)).filter(|fragment| !fragment.is_empty())
 }
 
 /// The range of a destination's path in the source, and the syntax for a new one.

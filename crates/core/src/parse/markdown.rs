@@ -55,18 +55,35 @@ pub(super) struct Heading {
     pub(super) hidden: bool,
 }
 
+/// Which links are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Links to notes.
+    Notes,
+    /// Markdown links and images with a relative path to another file.
+    OtherFiles,
+}
+
 /// Reads a body.
 pub(super) fn read(body: &str) -> Markdown {
     let shortcodes = shortcode::find(body);
     if shortcodes.is_empty() {
-        return Pass::new(body).read();
+        return Pass::new(body, Wanted::Notes).read();
     }
     let without = shortcode::without(body, &shortcodes);
-    Pass { shortcodes, ..Pass::new(&without) }.read()
+    Pass { shortcodes, ..Pass::new(&without, Wanted::Notes) }.read()
+}
+
+/// The relative links of a body to files that are not notes.
+pub(super) fn other_file_sites(body: &str) -> Vec<LinkSite> {
+    let shortcodes = shortcode::find(body);
+    let without = shortcode::without(body, &shortcodes);
+    Pass::new(&without, Wanted::OtherFiles).read().sites
 }
 
 struct Pass<'b> {
     body: &'b str,
+    wanted: Wanted,
     depth: usize,
     in_code: bool,
     /// Whether the body is the text of an HTML block; HTML in it is not parsed again.
@@ -88,9 +105,10 @@ struct Pass<'b> {
 }
 
 impl<'b> Pass<'b> {
-    fn new(body: &'b str) -> Self {
+    fn new(body: &'b str, wanted: Wanted) -> Self {
         Self {
             body,
+            wanted,
             depth: 0,
             in_code: false,
             is_within_html: false,
@@ -204,7 +222,7 @@ impl<'b> Pass<'b> {
                 if let Some(around) = self.links.last_mut() {
                     around.content_end = around.content_end.max(range.end);
                 }
-                self.add_links(link.close(self.body, range));
+                self.add_links(link.close(self.body, range, self.wanted));
             }
             _ => {}
         }
@@ -217,7 +235,7 @@ impl<'b> Pass<'b> {
         }
         let Some(text) = html::running_text(self.body, lines) else { return };
         let start = lines.first().map_or(0, |line| line.start);
-        let within = Pass { is_within_html: true, ..Pass::new(&text) }.read();
+        let within = Pass { is_within_html: true, ..Pass::new(&text, self.wanted) }.read();
         for site in within.sites {
             let mut site = site.shifted(start);
             if text[site.target_range.start - start..site.target_range.end - start]

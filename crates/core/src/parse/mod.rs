@@ -36,7 +36,7 @@ pub use link_site::LinkSite;
 pub use new_note::new_note_text;
 pub use outline::{OutlineHeading, TaskItem, inline_tags, line_of, outline, tasks};
 pub use read_note::{decode, read_note};
-pub(crate) use rewrite::rewrite_all_targets;
+pub(crate) use rewrite::rewrite_sites;
 pub use rewrite::{RefusedTarget, Rewritten, rewrite_targets};
 pub use splice::{FrontmatterEdit, SpliceError, splice_frontmatter};
 pub use title::{TitleRule, TitleSource};
@@ -149,4 +149,10 @@ pub fn link_sites(text: &str) -> Vec<LinkSite> {
     let body = markdown::read(&text[body_start..]);
     let body_sites = body.sites.into_iter().map(|site| site.shifted(body_start));
     front.sites.into_iter().chain(body_sites).take(MAX_LINKS).collect()
+}
+
+/// The Markdown links and images of a text with a relative path to a file that is not a note.
+pub(crate) fn other_file_sites(text: &str) -> Vec<LinkSite> {
+    let (_, body_start) = frontmatter::read(text);
+    markdown::other_file_sites(&text[body_start..]).into_iter().map(|site| site.shifted(body_start)).collect()
 }

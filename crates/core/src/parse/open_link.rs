@@ -5,6 +5,7 @@ use std::ops::Range;
 use pulldown_cmark::{CowStr, LinkType as MarkdownLink};
 
 use super::link_site::{LinkSite, TargetForm};
+use super::markdown::Wanted;
 use super::{destination, wikilink};
 use crate::model::{Link, LinkSyntax, LinkType};
 
@@ -21,9 +22,12 @@ pub(super) struct OpenLink<'b> {
 }
 
 impl OpenLink<'_> {
-    /// The link, if its target is a note.
-    pub(super) fn close(self, body: &str, range: Range<usize>) -> Option<LinkSite> {
+    /// The link, if its target is wanted.
+    pub(super) fn close(self, body: &str, range: Range<usize>, wanted: Wanted) -> Option<LinkSite> {
         if matches!(self.kind, MarkdownLink::WikiLink { .. }) {
+            if wanted == Wanted::OtherFiles {
+                return None;
+            }
             let syntax = if self.is_image { LinkSyntax::Embed } else { LinkSyntax::Wiki };
             let opening = 2 + usize::from(self.is_image);
             let inner = body.get(range.start + opening..range.end.checked_sub(2)?)?;
@@ -32,7 +36,10 @@ impl OpenLink<'_> {
             let target_range = start + wiki.target_range.start..start + wiki.target_range.end;
             return Some(LinkSite { link: wiki.link, range, target_range, form: TargetForm::Wiki });
         }
-        let found = destination::read(&self.url).filter(|found| !(self.is_image && found.is_page))?;
+        let found = match wanted {
+            Wanted::Notes => destination::read(&self.url).filter(|found| !(self.is_image && found.is_page))?,
+            Wanted::OtherFiles => destination::read_other_file(&self.url)?,
+        };
         // White space, `]` and `(` separate the visible content from the destination.
         let (from, opener) = match &self.definition {
             Some(definition) => (definition.start + label_length(&body[definition.clone()]), "]:"),

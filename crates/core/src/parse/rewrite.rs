@@ -32,16 +32,18 @@ pub struct RefusedTarget {
 ///
 /// Fragments, labels and all other bytes stay. Links with a common definition share its target: the first answer counts.
 pub fn rewrite_targets(text: &str, new_target: impl FnMut(&LinkSite) -> Option<String>) -> Rewritten {
-    rewrite_all_targets(text, |sites| sites.iter().map(new_target).collect())
+    let sites = link_sites(text);
+    let targets = sites.iter().map(new_target).collect();
+    rewrite_sites(text, &sites, targets, link_sites)
 }
 
-/// Like [`rewrite_targets`], for all links at once.
-pub(crate) fn rewrite_all_targets(
+/// Changes the targets of these sites, which `find` returns for the text.
+pub(crate) fn rewrite_sites(
     text: &str,
-    new_targets: impl FnOnce(&[LinkSite]) -> Vec<Option<String>>,
+    sites: &[LinkSite],
+    targets: Vec<Option<String>>,
+    find: fn(&str) -> Vec<LinkSite>,
 ) -> Rewritten {
-    let sites = link_sites(text);
-    let targets = new_targets(&sites);
     let mut edits: Vec<Edit> = Vec::new();
     let mut edit_at: FxHashMap<usize, usize> = FxHashMap::default();
     let mut refused = Vec::new();
@@ -60,11 +62,14 @@ pub(crate) fn rewrite_all_targets(
         }
     }
     let mut accepted = Vec::new();
-    accept(text, &sites, &mut accepted, edits, &mut refused);
+    accept((text, sites, find), &mut accepted, edits, &mut refused);
     refused.sort_by_key(|(index, _)| *index);
     let refused = refused.into_iter().map(|(index, target)| RefusedTarget { link: sites[index].link.clone(), target });
     Rewritten { text: apply(text, &accepted), refused: refused.collect() }
 }
+
+/// A text, its links, and how they are found.
+type Source<'a> = (&'a str, &'a [LinkSite], fn(&str) -> Vec<LinkSite>);
 
 #[derive(Clone)]
 struct Edit {
@@ -96,19 +101,13 @@ fn replacement(site: &LinkSite, target: &str) -> Option<(Range<usize>, String)> 
 }
 
 /// Accepts the candidates that read back, by bisection.
-fn accept(
-    text: &str,
-    sites: &[LinkSite],
-    accepted: &mut Vec<Edit>,
-    candidates: Vec<Edit>,
-    refused: &mut Vec<(usize, String)>,
-) {
+fn accept(source: Source<'_>, accepted: &mut Vec<Edit>, candidates: Vec<Edit>, refused: &mut Vec<(usize, String)>) {
     if candidates.is_empty() {
         return;
     }
     let before = accepted.len();
     accepted.extend(candidates.iter().cloned());
-    if reads_back(text, sites, accepted) {
+    if reads_back(source, accepted) {
         return;
     }
     accepted.truncate(before);
@@ -118,19 +117,19 @@ fn accept(
     }
     let mut first = candidates;
     let second = first.split_off(first.len() / 2);
-    accept(text, sites, accepted, first, refused);
-    accept(text, sites, accepted, second, refused);
+    accept(source, accepted, first, refused);
+    accept(source, accepted, second, refused);
 }
 
 /// Whether the edited text has the same links except for the new targets.
-fn reads_back(text: &str, sites: &[LinkSite], edits: &[Edit]) -> bool {
+fn reads_back((text, sites, find): Source<'_>, edits: &[Edit]) -> bool {
     let mut expected: Vec<Link> = sites.iter().map(|site| site.link.clone()).collect();
     for edit in edits {
         for index in &edit.sites {
             expected[*index].target.clone_from(&edit.target);
         }
     }
-    let found = link_sites(&apply(text, edits));
+    let found = find(&apply(text, edits));
     // Labels are not compared: the visible text may follow the target.
     let same = |found: &LinkSite, expected: &Link| {
         found.link.target == expected.target

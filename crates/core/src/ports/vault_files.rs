@@ -45,6 +45,12 @@ pub trait VaultFiles: Send + Sync {
         request: Option<RequestKey>,
     ) -> Result<Vec<Option<FileStat>>, WriteError>;
 
+    /// Removes the empty folders at and below a path, for example after all notes of a folder were moved. Folders with any
+    /// file stay.
+    fn remove_empty_folders(&self, _folder: &VaultPath) -> Result<(), VaultError> {
+        Ok(())
+    }
+
     /// The path of a request's first change, if the request was applied and is still recorded. For a deleted file it is
     /// the old path.
     fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError>;

@@ -3,12 +3,13 @@
 use quipu_core::notes::{NoteError, NoteUpdate, UnreadText};
 use quipu_core::quoted;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::node::Node;
 use crate::missing::near_hint;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
+use crate::work::move_node::listed_ids;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -27,18 +28,27 @@ pub(crate) struct Params {
     update_links: bool,
 }
 
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    #[serde(flatten)]
+    node: Node,
+    /// After a rename: notes whose links were rewritten.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated_links: Option<Vec<String>>,
+}
+
 pub(crate) struct UpdateNode;
 
 impl Tool for UpdateNode {
     type Params = Params;
-    type Output = Node;
+    type Output = Output;
 
     const NAME: &'static str = "update_node";
     const DESCRIPTION: &'static str = "Change a note's title, text or tags (at least one) and return it. Fails if \
         the note changed since you read it; the replaced version can be restored.";
     const ACCESS: Access = Access::Destroy;
 
-    fn call(call: &Call<'_>, params: Params) -> Result<Node, ToolError> {
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let update = NoteUpdate {
             id: &params.id,
             title: params.title.as_deref(),
@@ -67,7 +77,8 @@ impl Tool for UpdateNode {
                 "{link}: this symbolic link led to the renamed file and now leads nowhere; point it to {renamed} or remove it"
             ));
         }
-        Ok(Node::single(call, &updated.note))
+        let updated_links = updated.updated_links.map(|ids| listed_ids(call, &ids).0);
+        Ok(Output { node: Node::single(call, &updated.note), updated_links })
     }
 }
 
@@ -195,6 +206,7 @@ Nothing to do with it.
         let arguments = json!({"id": "notes/old name.md", "title": "New Name", "update_links": true});
         let answer = harness.call("update_node", arguments);
         assert_eq!(answer["id"], "notes/new name.md", "{answer}");
+        assert_eq!(answer["updated_links"], json!(["index.md", "notes/near.md", "notes/new name.md"]));
         let index = "\
 Plain [[New Name]], labelled [[New Name|the plan]], part [[New Name#Part|here]], block [[notes/New Name#^b1]].
 Embedded ![[New Name]], in a path [[notes/New Name]], with an ending [[New Name.md]].

@@ -3,6 +3,7 @@
 mod bytes;
 mod editing;
 mod elsewhere;
+mod moving;
 mod names;
 mod rename;
 mod restore;

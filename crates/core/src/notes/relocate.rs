@@ -1,0 +1,304 @@
+//! Notes under new names or paths: their files moved, and every link that would lose its target rewritten in the same step.
+//!
+//! A title is a name that links may use, so even one that leaves the file where it is can break them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::NoteError;
+use super::follow_links::{SourceText, follow_links, follow_other_files};
+use crate::index::{IndexError, RenamePreview, Snapshot, Writer, WrittenFile};
+use crate::model::{ContentHash, Note, NoteKey, VaultPath};
+use crate::ports::FileChange;
+use crate::{Knowledge, RequestKey};
+
+/// Each is a file to be written and synced while every other writer waits.
+const MAX_REWRITTEN: usize = 2000;
+
+/// Notes and where they go.
+pub(super) struct Relocation<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) files: Vec<RelocatedFile>,
+    pub(super) links: LinkPolicy,
+}
+
+/// One note and where it goes.
+pub(super) struct RelocatedFile {
+    pub(super) key: NoteKey,
+    /// Possibly where it is.
+    pub(super) to: VaultPath,
+    /// The version on disk now.
+    pub(super) expected: ContentHash,
+    /// The version it becomes, its own links not yet rewritten.
+    pub(super) bytes: Vec<u8>,
+}
+
+/// What may happen to the links of other notes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LinkPolicy {
+    /// None is changed: notes that others link to keep their ids.
+    KeepIds,
+    /// None is changed, and none may lose its target.
+    KeepTargets,
+    /// Links to the notes are rewritten. A link to another note must not come to mean one of them.
+    RewriteIncoming,
+    /// Every link that would lose its target is rewritten.
+    RewriteAll,
+}
+
+impl LinkPolicy {
+    fn rewrites(self) -> bool {
+        matches!(self, Self::RewriteIncoming | Self::RewriteAll)
+    }
+}
+
+/// The notes after they were relocated.
+pub(super) struct Relocated {
+    /// The bytes of each relocated note, in the order given.
+    pub(super) bytes: Vec<Vec<u8>>,
+    /// Other files whose links were rewritten.
+    pub(super) rewritten: Vec<RewrittenFile>,
+    /// The notes whose links were rewritten, relocated ones included, by their path now.
+    pub(super) updated: BTreeSet<VaultPath>,
+    /// Symbolic links that led to a note and lead nowhere now. They are the user's files and stay as they are.
+    pub(super) dangling: Vec<VaultPath>,
+}
+
+/// A file whose links were rewritten.
+pub(super) struct RewrittenFile {
+    /// Its real path.
+    pub(super) real: VaultPath,
+    pub(super) before: ContentHash,
+    pub(super) after: ContentHash,
+}
+
+/// Another file with links to rewrite.
+struct LinkingFile {
+    path: VaultPath,
+    real: VaultPath,
+    /// Further paths that lead to it through links in the file system.
+    others: Vec<VaultPath>,
+    hash: ContentHash,
+}
+
+impl Knowledge {
+    /// Moves the files and rewrites the links, all or nothing.
+    pub(super) fn relocate(
+        &self,
+        writer: &mut Writer,
+        request: Option<RequestKey>,
+        relocation: Relocation<'_>,
+    ) -> Result<Relocated, NoteError> {
+        let Relocation { snapshot, files, links } = relocation;
+        let renamed: BTreeMap<NoteKey, Note> =
+            files.par_iter().map(|file| (file.key, self.indexer.preview(&file.to, &file.bytes))).collect();
+        let mut preview = writer.preview_rename(snapshot, &renamed);
+        let sources = sources_to_rewrite(&mut preview, links)?;
+        let moved = files.iter().filter(|file| snapshot.note(file.key).path != file.to).map(|file| file.key);
+        let aliases = self.other_paths_to(snapshot, &moved.collect::<Vec<_>>())?;
+        let linking = self.linking_files(snapshot, &files, &sources)?;
+        let mut texts: Vec<SourceText> = Vec::with_capacity(files.len() + linking.len());
+        texts.extend(files.iter().map(|file| SourceText { source: file.key, bytes: file.bytes.clone() }));
+        let linking = self.read_linking(snapshot, linking, &mut texts)?;
+
+        let mut texts = follow_links(&mut preview, texts)?;
+        self.follow_files(&preview, &files, &mut texts)?;
+        let mut relocated =
+            Relocated { bytes: Vec::new(), rewritten: Vec::new(), updated: BTreeSet::new(), dangling: Vec::new() };
+        let mut changes = Vec::with_capacity(texts.len());
+        let linking_texts = texts.split_off(files.len());
+        for (file, bytes) in files.into_iter().zip(texts) {
+            if bytes != file.bytes {
+                relocated.updated.insert(file.to.clone());
+            }
+            let (from, to, expected) = (&snapshot.note(file.key).path, file.to, file.expected);
+            relocated.bytes.push(bytes.clone());
+            changes.push(match *from == to {
+                true => FileChange::Replace { path: to, expected, bytes },
+                false => FileChange::Move { from: from.clone(), to, expected, bytes },
+            });
+        }
+        let mut other_paths: Vec<(usize, VaultPath)> = Vec::new();
+        for (file, bytes) in linking.into_iter().zip(linking_texts) {
+            let after = ContentHash::of(&bytes);
+            if after != file.hash {
+                relocated.updated.extend(file.others.iter().cloned().chain([file.path.clone()]));
+                relocated.rewritten.push(RewrittenFile { real: file.real, before: file.hash, after });
+                other_paths.extend(file.others.into_iter().map(|other| (changes.len(), other)));
+                changes.push(FileChange::Replace { path: file.path, expected: file.hash, bytes });
+            }
+        }
+
+        let ties = self.ties_for_rename(&mut preview).inspect_err(|error| self.warn_lost(&error.to_string()));
+        let ties = ties.unwrap_or_default();
+        // Before the files: whatever happens in between, no link of memory is lost.
+        self.repoint_links(&ties);
+        let stats = match self.vault.apply_for(&changes, request) {
+            Ok(stats) => stats,
+            Err(error) => {
+                self.repoint_links(&ties.reversed());
+                return Err(error.into());
+            }
+        };
+        let other_paths = other_paths.into_iter().filter_map(|(index, path)| match &changes[index] {
+            FileChange::Replace { bytes, .. } => Some(WrittenFile::new(path, bytes.clone(), stats[index]?)),
+            _ => None,
+        });
+        let other_paths: Vec<WrittenFile> = other_paths.collect();
+        let written = changes.into_iter().zip(stats).filter_map(|(change, stat)| match change {
+            FileChange::Move { from, to, bytes, .. } => {
+                Some(WrittenFile { renamed_from: Some(from), ..WrittenFile::new(to, bytes, stat?) })
+            }
+            FileChange::Replace { path, bytes, .. } => Some(WrittenFile::new(path, bytes, stat?)),
+            FileChange::Create { .. } | FileChange::Delete { .. } => None,
+        });
+        self.indexer.apply_written(writer, written.chain(other_paths).collect());
+        relocated.dangling = self.left_dangling(aliases);
+        Ok(relocated)
+    }
+
+    /// Rewrites the relative links of moved notes to other files, which stay where they are.
+    fn follow_files(
+        &self,
+        preview: &RenamePreview<'_>,
+        files: &[RelocatedFile],
+        texts: &mut [Vec<u8>],
+    ) -> Result<(), NoteError> {
+        let mut known: FxHashMap<VaultPath, bool> = FxHashMap::default();
+        for (file, text) in files.iter().zip(texts) {
+            let (from, to) = (preview.snapshot.note(file.key).path.folder(), file.to.folder());
+            if from == to {
+                continue;
+            }
+            let mut failed = None;
+            let mut is_file = |path: VaultPath| {
+                *known.entry(path.clone()).or_insert_with(|| match self.vault.find_any_case(&path) {
+                    Ok(found) => !found.is_empty(),
+                    Err(error) => {
+                        failed = Some(error);
+                        false
+                    }
+                })
+            };
+            follow_other_files(text, (from, to), &mut is_file);
+            if let Some(error) = failed {
+                return Err(IndexError::from(error).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Which of the paths that led to a file still exist without it: a path through a linked folder went with the file, a link
+    /// to the file itself leads nowhere now.
+    pub(super) fn left_dangling(&self, mut aliases: Vec<VaultPath>) -> Vec<VaultPath> {
+        aliases.retain(|path| self.vault.find_any_case(path).is_ok_and(|found| found.contains(path)));
+        aliases
+    }
+
+    /// The other paths by which the vault has the files of these notes, through links in the file system.
+    pub(super) fn other_paths_to(&self, snapshot: &Snapshot, notes: &[NoteKey]) -> Result<Vec<VaultPath>, NoteError> {
+        let own: FxHashSet<NoteKey> = notes.iter().copied().collect();
+        // Only a note with the same bytes can be the same file.
+        let hashes: FxHashSet<ContentHash> = notes.iter().map(|key| snapshot.note(*key).hash).collect();
+        let alike = |key: &NoteKey| !own.contains(key) && hashes.contains(&snapshot.note(*key).hash);
+        let others: Vec<NoteKey> = snapshot.files().filter(alike).collect();
+        if others.is_empty() {
+            return Ok(Vec::new());
+        }
+        let real_path = |key: NoteKey| self.vault.real_path(&snapshot.note(key).path).map_err(IndexError::from);
+        let real: FxHashSet<VaultPath> = notes.iter().map(|key| real_path(*key)).collect::<Result<_, _>>()?;
+        let mut paths = Vec::new();
+        for other in others {
+            if real.contains(&real_path(other)?) {
+                paths.push(snapshot.note(other).path.clone());
+            }
+        }
+        paths.sort();
+        Ok(paths)
+    }
+
+    /// The files of some notes but for the relocated ones, each once: the path to write it by, and the other paths that lead to
+    /// it through links in the file system.
+    fn linking_files(
+        &self,
+        snapshot: &Snapshot,
+        relocated: &[RelocatedFile],
+        sources: &[NoteKey],
+    ) -> Result<Vec<LinkingFile>, NoteError> {
+        let real_path = |key: NoteKey| self.vault.real_path(&snapshot.note(key).path).map_err(IndexError::from);
+        let own: FxHashSet<VaultPath> = match sources {
+            [] => FxHashSet::default(),
+            _ => relocated.iter().map(|file| real_path(file.key)).collect::<Result<_, _>>()?,
+        };
+        let mut files: BTreeMap<VaultPath, Vec<VaultPath>> = BTreeMap::new();
+        for source in sources {
+            let real = real_path(*source)?;
+            if !own.contains(&real) {
+                files.entry(real).or_default().push(snapshot.note(*source).path.clone());
+            }
+        }
+        let linking = |(real, mut paths): (VaultPath, Vec<VaultPath>)| {
+            paths.sort_by_key(|path| (*path != real, path.clone()));
+            let path = paths.remove(0);
+            let key = snapshot.find_exact(&path).expect("it is one of the sources");
+            LinkingFile { hash: snapshot.note(key).hash, path, real, others: paths }
+        };
+        Ok(files.into_iter().map(linking).collect())
+    }
+
+    /// Adds the texts of linking files; without those that another program has just deleted.
+    fn read_linking(
+        &self,
+        snapshot: &Snapshot,
+        linking: Vec<LinkingFile>,
+        texts: &mut Vec<SourceText>,
+    ) -> Result<Vec<LinkingFile>, NoteError> {
+        let mut found = Vec::with_capacity(linking.len());
+        for file in linking {
+            let Some(content) = self.vault.read(&file.path).map_err(IndexError::from)? else { continue };
+            if content.hash != file.hash {
+                return Err(NoteError::ChangedElsewhere { path: file.path });
+            }
+            let source = snapshot.find_exact(&file.path).expect("it is one of the sources");
+            texts.push(SourceText { source, bytes: content.bytes });
+            found.push(file);
+        }
+        Ok(found)
+    }
+}
+
+/// The notes whose links are rewritten with those of the relocated notes, by id. Refuses what the policy does not allow.
+fn sources_to_rewrite(preview: &mut RenamePreview<'_>, links: LinkPolicy) -> Result<Vec<NoteKey>, NoteError> {
+    let (snapshot, renamed) = (preview.snapshot, preview.renamed);
+    let Some((first, first_renamed)) = renamed.first_key_value() else { return Ok(Vec::new()) };
+    let path_of = |key: NoteKey| snapshot.note(key).path.clone();
+    let path = path_of(*first);
+    let incoming = renamed.keys().flat_map(|key| snapshot.graph().incoming(*key)).copied();
+    let mut sources: FxHashSet<NoteKey> = incoming.filter(|source| !renamed.contains_key(source)).collect();
+    if !links.rewrites() {
+        let keeps_ids = renamed.iter().all(|(key, note)| note.path.note_id() == path_of(*key).note_id());
+        let count = match links {
+            LinkPolicy::KeepIds if !keeps_ids => sources.len(),
+            _ => preview.sources_losing_links(&sources.iter().copied().collect::<Vec<_>>()),
+        };
+        if count > 0 {
+            return Err(NoteError::LinkIntegrity { path, count });
+        }
+        sources.clear();
+    }
+    let captured = preview.captured();
+    if let Some((source, other)) = captured.first().filter(|_| links != LinkPolicy::RewriteAll) {
+        let (source_path, other) = (path_of(*source), path_of(*other));
+        return Err(NoteError::LinkCaptured { path, to: first_renamed.path.clone(), source_path, other });
+    }
+    sources.extend(captured.into_iter().map(|(source, _)| source));
+    let (count, limit) = (sources.len(), MAX_REWRITTEN);
+    if count > limit {
+        return Err(NoteError::TooManyLinks { path, count, limit });
+    }
+    let mut sources: Vec<NoteKey> = sources.into_iter().collect();
+    sources.sort_by_key(|source| &snapshot.note(*source).id);
+    Ok(sources)
+}
