@@ -47,7 +47,9 @@ fn main() {
         ["speed", sizes @ ..] => sizes.iter().for_each(|size| speed(size.parse().unwrap())),
         ["vectors", sizes @ ..] => sizes.iter().for_each(|size| vectors(size.parse().unwrap())),
         _ => {
-            println!("measure_memory duplicates DATA | merges DATA | recall DATA | speed ENTITIES… | vectors ENTITIES…")
+            println!(
+                "measure_memory duplicates DATA | merges DATA | recall DATA | speed ENTITIES… | vectors ENTITIES…"
+            );
         }
     }
 }

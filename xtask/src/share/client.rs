@@ -119,21 +119,21 @@ impl<'a> Writer<'a> {
         let made = self.call(client, "create_observation", &json!({ "entity_id": id, "text_content": text }))?;
         self.tally.observations.insert(text.clone(), Expected::Acknowledged(None));
         match self.random.below(6) {
-            0 => self.correct(client, &made["observation_id"], text),
+            0 => self.correct(client, &made["observation_id"], &text),
             1 => self.merge_and_undo(client, &id, step),
             _ => Ok(()),
         }
     }
 
     /// Another text for an observation: the old one is gone then.
-    fn correct(&mut self, client: &mut Client, observation: &Value, text: String) -> Result<(), Silence> {
+    fn correct(&mut self, client: &mut Client, observation: &Value, text: &str) -> Result<(), Silence> {
         let corrected = format!("{text} corrected");
-        for either in [text.clone(), corrected.clone()] {
+        for either in [text.to_owned(), corrected.clone()] {
             self.tally.observations.insert(either, Expected::UnderWay { before: None, after: None });
         }
         let arguments = json!({ "observation_id": observation, "text_content": corrected });
         self.call(client, "update_observation", &arguments)?;
-        self.tally.observations.remove(&text);
+        self.tally.observations.remove(text);
         self.tally.observations.insert(corrected, Expected::Acknowledged(None));
         Ok(())
     }

@@ -23,7 +23,8 @@ pub(super) fn read() -> ReadResourceResult {
 }
 
 fn meta(value: Value) -> MetaObject {
-    MetaObject(value.as_object().cloned().unwrap_or_default())
+    let Value::Object(object) = value else { unreachable!("both callers build an object") };
+    MetaObject(object)
 }
 
 #[cfg(test)]
