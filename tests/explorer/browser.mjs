@@ -278,6 +278,17 @@ const isInFeed = () =>
 check("the call of an agent of another process is in the feed", await until(isInFeed));
 check("the graph has the new note", await until(async () => (await api("/api/graph")).notes.id.includes("live.md")));
 
+/* Merge, and undo it */
+const twins = ["Barometer of the station", "Barometer of the stations"].map((name) => agent(place, "create_entity", { name, entity_type: "Device", force: true }).entity_id);
+await tab.evaluate(() => (location.hash = "#/memory/duplicates"));
+await tab.click('.pair-head:has-text("Barometer of the stations")');
+await tab.click('.compared button:has-text("Keep this one") >> nth=0');
+await tab.waitForSelector('.compared .notice:has-text("Merged")');
+const known = async () => (await api("/api/call/list_entities", { per_page: 100 })).answer.entities.filter((one) => twins.includes(one.entity_id)).length;
+check("a merge leaves one of the two", await until(async () => (await known()) === 1));
+await tab.click('.compared .notice button:has-text("Undo")');
+check("undo brings the other back", await until(async () => (await known()) === 2));
+
 /* Edit with the guard */
 await tab.evaluate(() => (location.hash = "#/note/live.md"));
 await tab.waitForSelector(".prose");

@@ -1,11 +1,11 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-K2L4M4MJ.js",
+        path: "/assets/app-FFGGI5O4.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"63a675741af66186\"",
-        bytes: include_bytes!("assets/app-K2L4M4MJ.js"),
-        gzip: include_bytes!("gzip/assets/app-K2L4M4MJ.js.gz"),
+        etag: "\"7e27f9a06204229e\"",
+        bytes: include_bytes!("assets/app-FFGGI5O4.js"),
+        gzip: include_bytes!("gzip/assets/app-FFGGI5O4.js.gz"),
     },
     Asset {
         path: "/assets/chunk-H4KWU4O3.js",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"7f121831ea19d6df\"",
+        etag: "\"0747535c60de692e\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

@@ -224,7 +224,12 @@ function Star({ entity }: { entity: Entity }) {
 function Duplicates() {
   const version = memoryVersion.value;
   const { data, error, retry } = useLoad((stop) => call<Merge[]>("suggest_merges", { limit: 50, threshold: 0.3 }, stop), [version]);
+  // A pair that was merged stays in sight: its undo is there.
+  const [merged, setMerged] = useState<Merge[]>([]);
   if (error && !data) return <Failed what="Duplicates cannot be looked for" error={error} retry={retry} />;
+  const keyOf = (pair: Merge) => `${pair.entity_a.entity_id}-${pair.entity_b.entity_id}`;
+  const kept = new Set(merged.map(keyOf));
+  const pairs = [...merged, ...(data ?? []).filter((pair) => !kept.has(keyOf(pair)))];
   return (
     <div class="view memory reading">
       <p class="crumbs">
@@ -234,12 +239,12 @@ function Duplicates() {
       <p class="muted">Pairs of entities whose names and types are close. Look at both before you join them.</p>
       {!data ? (
         <Skeleton kind="cards" rows={4} />
-      ) : !data.length ? (
+      ) : !pairs.length ? (
         <Empty icon="check" title="No two entities look alike" />
       ) : (
         <ul class="pairs">
-          {data.map((pair) => (
-            <Pair key={`${pair.entity_a.entity_id}-${pair.entity_b.entity_id}`} pair={pair} />
+          {pairs.map((pair) => (
+            <Pair key={keyOf(pair)} pair={pair} keep={() => setMerged((before) => (kept.has(keyOf(pair)) ? before : [pair, ...before]))} />
           ))}
         </ul>
       )}
@@ -247,7 +252,7 @@ function Duplicates() {
   );
 }
 
-function Pair({ pair }: { pair: Merge }) {
+function Pair({ pair, keep }: { pair: Merge; keep: () => void }) {
   const [open, setOpen] = useState(false);
   return (
     <li class="pair">
@@ -259,18 +264,18 @@ function Pair({ pair }: { pair: Merge }) {
           {pair.recommendation === "high_confidence_merge" ? "Likely the same" : "Review"}
         </span>
       </button>
-      {open && <Compared pair={pair} />}
+      {open && <Compared pair={pair} keep={keep} />}
     </li>
   );
 }
 
 interface MergeResult {
   entity_id: number;
-  moved: { observations: number; relations: number; aliases: number | string[] };
-  change?: number;
+  moved: { observations: number; relations: number; aliases: number };
+  change: number | null;
 }
 
-function Compared({ pair }: { pair: Merge }) {
+function Compared({ pair, keep }: { pair: Merge; keep: () => void }) {
   const [merged, setMerged] = useState<MergeResult | null>(null);
   const [failed, setFailed] = useState<Error | null>(null);
   const { data } = useLoad(
@@ -282,6 +287,7 @@ function Compared({ pair }: { pair: Merge }) {
   const [a, b] = data as [Entity, Entity];
   const run = (work: Promise<unknown>) => work.then(() => setFailed(null), setFailed);
   const merge = async (from: Entity, into: Entity) => {
+    keep();
     setMerged(await call<MergeResult>("merge_entities", { entity_id: from.entity_id, into_entity_id: into.entity_id }));
   };
   return (
@@ -314,8 +320,8 @@ function Compared({ pair }: { pair: Merge }) {
       {failed && <p class="notice stale">{failed.message}</p>}
       {merged && (
         <p class="notice fresh">
-          Merged.{" "}
-          {merged.change !== undefined && has("undo_change") && (
+          Merged: {plural(merged.moved.observations, "observation")} and {plural(merged.moved.relations, "relation")} moved.{" "}
+          {merged.change !== null && has("undo_change") && (
             <button class="text-button" onClick={() => run(call("undo_change", { change: merged.change }).then(() => setMerged(null)))}>
               Undo
             </button>
