@@ -17,6 +17,7 @@ pub mod notes;
 pub mod query;
 pub mod search;
 pub mod staleness;
+pub mod suggest;
 
 mod diff;
 mod dot_products;

@@ -16,6 +16,7 @@ mod install;
 mod merge;
 mod open;
 mod picture;
+mod query;
 mod restore;
 mod search;
 mod serve;
@@ -126,6 +127,7 @@ enum IndexCommand {
     Index(index::Index),
     Status(status::Status),
     Search(search::Search),
+    Query(query::Query),
     Call(call::Call),
     Stale(stale::Stale),
     Restore(restore::Restore),
@@ -139,6 +141,7 @@ impl IndexCommand {
             Self::Index(command) => command.run(shared, None, output),
             Self::Status(command) => command.run(shared, output),
             Self::Search(command) => command.run(shared, output),
+            Self::Query(command) => command.run(shared, output),
             Self::Call(command) => command.run(shared, output),
             Self::Stale(command) => command.run(shared, output),
             Self::Restore(command) => command.run(shared, output),
@@ -161,7 +164,7 @@ impl IndexCommand {
                 Ok(None)
             }
             Self::Picture(command) => command.resolve_output().map(|()| None),
-            Self::Search(_) | Self::Restore(_) => Ok(None),
+            Self::Search(_) | Self::Query(_) | Self::Restore(_) => Ok(None),
         }
     }
 
@@ -173,6 +176,7 @@ impl IndexCommand {
             Self::Index(_)
             | Self::Status(_)
             | Self::Search(_)
+            | Self::Query(_)
             | Self::Call(_)
             | Self::Stale(_)
             | Self::Doctor(_)
@@ -185,6 +189,7 @@ impl IndexCommand {
             Self::Index(_) => "index",
             Self::Status(_) => "status",
             Self::Search(_) => "search",
+            Self::Query(_) => "query",
             Self::Call(_) => "call",
             Self::Stale(_) => "stale",
             Self::Restore(_) => "restore",

@@ -2,7 +2,7 @@
 
 use crate::sandbox::{Sandbox, check};
 
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 23] = [
     "serve",
     "open",
     "watch",
@@ -10,6 +10,7 @@ const COMMANDS: [&str; 22] = [
     "index",
     "status",
     "search",
+    "query",
     "call",
     "stale",
     "restore",

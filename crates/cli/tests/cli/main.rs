@@ -18,6 +18,7 @@ mod index;
 mod install;
 mod memory;
 mod printing;
+mod query;
 mod readme;
 mod restore;
 mod search;

@@ -212,7 +212,7 @@ impl Knowledge {
         Some(format!("the order of results may still change: {full} of {passages} passages have full vectors so far"))
     }
 
-    fn unrelated(&self) -> f32 {
+    pub(crate) fn unrelated(&self) -> f32 {
         self.meaning.as_ref().map_or(0.0, |meaning| meaning.embedder.unrelated())
     }
 

@@ -28,7 +28,7 @@ const READ_AGAIN: Duration = Duration::from_secs(30);
 
 /// The parts of search by meaning. A vault without them searches by words alone.
 pub struct Meaning {
-    pub(super) embedder: Arc<dyn Embedder>,
+    pub(crate) embedder: Arc<dyn Embedder>,
     pub(super) vectors: Arc<dyn VectorStore>,
     is_alone: bool,
     skipped: Mutex<Skipped>,

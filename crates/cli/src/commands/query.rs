@@ -1,0 +1,227 @@
+//! `quipu query`: notes by their metadata, as the tool `query_nodes` finds them.
+
+use clap::Args;
+use quipu_core::Session;
+use quipu_core::query::{Field, Operator};
+use quipu_tools::{Registry, Reply, Toolset};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::open_vault::VaultLocation;
+use super::output::{Line, Output};
+use super::{Failure, Outcome, Shared};
+use crate::compose::OpenMode;
+
+/// Find notes by properties, tags, dates, links and tasks.
+///
+/// Without a condition, lists all notes. Several conditions must all hold; with --any, one of them.
+#[derive(Debug, Args, Serialize, Deserialize)]
+#[command(after_help = "\
+Examples:
+  quipu query 'status = draft' --sort -modified            drafts, last changed first
+  quipu query 'tags ~ work' 'modified within 7d'           tagged work or work/…, changed this week
+  quipu query 'links_in = 0' 'links_out = 0'               orphans
+  quipu query 'broken_links > 0' --fields broken_links     notes with broken links
+  quipu query 'due < 2026-12-01' 'tasks_open > 0'          by a date in the frontmatter
+  quipu query 'links_to = station/power.md'                notes that link to a note
+  quipu query --group-by tags                              all tags with counts
+
+Fields:
+  id title folder aliases tags created modified chars doc_type properties
+  links_out links_in broken_links links_to linked_from tasks_open tasks_done
+  any other name is a property of the frontmatter; property.NAME where a property has one of these names
+
+Operators:
+  = != < <= > >=      dates and numbers compare as such, text without regard to case, a list by any item
+  ~                   contains; for tags also nested tags
+  ^=                  starts with
+  in a,b              one of several values
+  within 7d           in the last 30m, 24h, 7d, 2w or 1y; +7d for the next days
+  exists, missing     has a value or none
+
+JSON is the answer of the tool query_nodes: {total, nodes[{id, title, …}]} or {total, groups[{value, count}]}.
+The exit code is 1 when nothing is found.")]
+pub(crate) struct Query {
+    /// Conditions, each in quotes: FIELD OPERATOR VALUE.
+    #[arg(value_name = "CONDITION")]
+    conditions: Vec<String>,
+    /// Require one of the conditions instead of all.
+    #[arg(long)]
+    any: bool,
+    /// Sort by these fields, separated by commas; - before a field reverses it.
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',', allow_hyphen_values = true)]
+    sort: Vec<String>,
+    /// Show these fields, separated by commas.
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    fields: Vec<String>,
+    /// Count notes by the values of this field.
+    #[arg(long, value_name = "FIELD", conflicts_with_all = ["sort", "fields"])]
+    group_by: Option<String>,
+    /// Show at most this many results.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
+    /// Skip this many results.
+    #[arg(long, default_value_t = 0)]
+    offset: usize,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Query {
+    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let arguments = self.arguments()?;
+        let ready = VaultLocation::find(None, shared)?.open_indexed(OpenMode::Existing, output)?;
+        let registry = ready.open.registry(Some(&[Toolset::Work]));
+        let answer = ask(&registry, arguments, output)?;
+        let found = answer.get("nodes").or_else(|| answer.get("groups")).and_then(Value::as_array);
+        let is_empty = found.is_none_or(Vec::is_empty);
+        if self.json {
+            output.json(&answer)?;
+        } else {
+            found.into_iter().flatten().try_for_each(|item| output.line(&line(item)))?;
+        }
+        if ready.notes() == 0 {
+            output.aside(&ready.without_notes());
+        } else if is_empty && !self.json {
+            output.aside(&Line::new().plain("nothing found"));
+        }
+        Ok(if is_empty { Outcome::Negative } else { Outcome::Fine })
+    }
+
+    fn arguments(&self) -> Result<Value, Failure> {
+        let conditions = self.conditions.iter().map(|text| condition(text)).collect::<Result<Vec<_>, _>>()?;
+        let sort = |name: &String| match name.strip_prefix('-') {
+            Some(name) => json!({ "field": field(name), "order": "desc" }),
+            None => json!({ "field": field(name) }),
+        };
+        let mut arguments = json!({
+            "sort": self.sort.iter().map(sort).collect::<Vec<_>>(),
+            "fields": self.fields.iter().map(|name| field(name)).collect::<Vec<_>>(),
+            "limit": self.limit,
+            "offset": self.offset,
+        });
+        arguments[if self.any { "any" } else { "where" }] = conditions.into();
+        if let Some(name) = &self.group_by {
+            arguments["group_by"] = field(name).into();
+        }
+        Ok(arguments)
+    }
+}
+
+fn ask(registry: &Registry, arguments: Value, output: &Output) -> Result<Value, Failure> {
+    let tool = registry.find("query_nodes").map_err(|_| Failure::failed("the tool query_nodes is not available"))?;
+    let response = registry.call(tool, arguments, &Session::named(super::CLIENT), None);
+    for warning in &response.warnings {
+        output.warning(warning, None);
+    }
+    match response.reply {
+        Reply::Answer(answer) => Ok(answer),
+        Reply::Failure(text) => {
+            let error: Option<Value> = serde_json::from_str(&text).ok();
+            let message = error.as_ref().and_then(|error| error.pointer("/error/message")).and_then(Value::as_str);
+            Err(Failure::usage(format!("cannot query: {}", message.unwrap_or(&text)))
+                .hint("`quipu query --help` lists fields and operators"))
+        }
+        Reply::Protocol { message, .. } => Err(Failure::failed(message)),
+    }
+}
+
+/// The field of a name as typed: a name that is no field is a property.
+fn field(name: &str) -> String {
+    let name = name.trim();
+    if Field::parse(name).is_some() { name.to_owned() } else { format!("property.{name}") }
+}
+
+/// A condition such as `status = draft`, `modified within 7d` or `due exists`.
+fn condition(text: &str) -> Result<Value, Failure> {
+    const SYMBOLS: [(&str, &str); 8] = [
+        ("!=", "ne"),
+        ("<=", "le"),
+        (">=", "ge"),
+        ("^=", "starts_with"),
+        ("=", "eq"),
+        ("<", "lt"),
+        (">", "gt"),
+        ("~", "contains"),
+    ];
+    let unclear = || {
+        Failure::usage(format!("cannot read the condition `{text}`: it must be FIELD OPERATOR VALUE"))
+            .hint("for instance: quipu query 'status = draft' 'modified within 7d'")
+    };
+    let (name, rest) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
+    let (word, value) = rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
+    if let Some(operator) = Operator::ALL.into_iter().find(|operator| operator.name() == word) {
+        return Ok(with_value(name, operator.name(), value.trim()));
+    }
+    let place = |(symbol, operator): (&'static str, &'static str)| Some((text.find(symbol)?, symbol, operator));
+    // The first in the text; of two at one place the longer, which comes first in the list.
+    let (at, symbol, operator) =
+        SYMBOLS.into_iter().filter_map(place).min_by_key(|(at, ..)| *at).ok_or_else(unclear)?;
+    let (name, value) = (text[..at].trim(), text[at + symbol.len()..].trim());
+    if name.is_empty() || value.is_empty() {
+        return Err(unclear());
+    }
+    Ok(with_value(name, operator, value))
+}
+
+fn with_value(name: &str, operator: &str, value: &str) -> Value {
+    let mut condition = json!({ "field": field(name), "op": operator });
+    if operator == "in" {
+        condition["value"] = value.split(',').map(str::trim).collect();
+    } else if !value.is_empty() {
+        condition["value"] = value.into();
+    }
+    condition
+}
+
+/// A note with its fields, or a group with its count.
+fn line(item: &Value) -> Line {
+    let empty = Map::new();
+    let item = item.as_object().unwrap_or(&empty);
+    if let (Some(count), Some(value)) = (item.get("count"), item.get("value")) {
+        let value = if value.is_null() { "(none)".to_owned() } else { plain(value) };
+        return Line::new().dim(format!("{count:>6}  ")).plain(value);
+    }
+    let shown = |name: &str| item.get(name).map(plain).unwrap_or_default();
+    let mut line = Line::new().bold(shown("title")).dim(format!("  {}", shown("id")));
+    for (name, value) in item.iter().filter(|(name, _)| !["id", "title"].contains(&name.as_str())) {
+        line = line.plain(format!("  {}: {}", name.trim_start_matches("property."), plain(value)));
+    }
+    line
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "–".to_owned(),
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_are_read_as_people_write_them() {
+        for (text, field, op, value) in [
+            ("status = draft", "property.status", "eq", json!("draft")),
+            ("status=draft", "property.status", "eq", json!("draft")),
+            ("title != A = B", "title", "ne", json!("A = B")),
+            ("chars>=10", "chars", "ge", json!("10")),
+            ("id ^= projects/", "id", "starts_with", json!("projects/")),
+            ("tags ~ work", "tags", "contains", json!("work")),
+            ("modified within 7d", "modified", "within", json!("7d")),
+            ("status in draft, done", "property.status", "in", json!(["draft", "done"])),
+            ("property.title eq X", "property.title", "eq", json!("X")),
+        ] {
+            assert_eq!(condition(text).ok(), Some(json!({ "field": field, "op": op, "value": value })), "{text}");
+        }
+        assert_eq!(condition("due exists").ok(), Some(json!({ "field": "property.due", "op": "exists" })));
+        for text in ["", "status", "status draft", "= draft", "status ="] {
+            assert!(condition(text).is_err(), "{text}");
+        }
+    }
+}

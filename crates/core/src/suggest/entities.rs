@@ -1,0 +1,342 @@
+//! The entities that a text names: notes it links to, names that memory knows, and names found by their spelling.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::Knowledge;
+use crate::index::Snapshot;
+use crate::memory::{EntityId, Memory, MemoryError, limits, name_key};
+use crate::model::{LinkType, NoteKey};
+use crate::parse::text_start;
+use crate::ports::RelationFilter;
+
+/// Bytes of a text that are read.
+const MAX_BYTES: usize = 100 << 10;
+
+/// Words of a name that memory knows.
+const MAX_NAME_WORDS: usize = 5;
+
+/// Mentions kept for each entity.
+const MAX_MENTIONS: usize = 5;
+
+/// Characters of the line of a mention.
+const MAX_LINE: usize = 160;
+
+/// Confidence by where a name was found.
+const KNOWN: f32 = 0.95;
+const OWN_TITLE: f32 = 0.9;
+const LINKED: f32 = 0.8;
+const HANDLE: f32 = 0.7;
+const CAMEL_CASE: f32 = 0.5;
+const CAPITALS: f32 = 0.4;
+
+/// What a text names.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct EntitySuggestions {
+    /// Surest first.
+    pub entities: Vec<SuggestedEntity>,
+    /// Among these entities, by name.
+    pub relations: Vec<SuggestedRelation>,
+}
+
+/// A named thing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SuggestedEntity {
+    /// As memory has it, else as written.
+    pub name: String,
+    /// A canonical type of memory where the text tells one.
+    pub entity_type: String,
+    /// From 0 to 1.
+    pub confidence: f32,
+    /// The first places.
+    pub mentions: Vec<Mention>,
+    /// The entity of memory with this name or alias.
+    pub existing: Option<EntityId>,
+}
+
+/// A place in the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mention {
+    /// Counted from 1, frontmatter included.
+    pub line: usize,
+    /// The line.
+    pub text: String,
+}
+
+/// How two entities are related.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SuggestedRelation {
+    /// Name of the source.
+    pub from: String,
+    /// Name of the target.
+    pub to: String,
+    /// `references` for a plain link.
+    pub relation_type: String,
+    /// Whether memory has it.
+    pub is_known: bool,
+}
+
+/// Collects entities by the key of their name.
+#[derive(Default)]
+struct Found {
+    entities: Vec<SuggestedEntity>,
+    by_key: FxHashMap<String, usize>,
+    /// Names that turned out to be another entity's alias.
+    aliases: FxHashMap<usize, usize>,
+}
+
+impl Found {
+    /// Adds a name, or a mention of one that is there. The surer of two finds decides the type.
+    fn add(&mut self, name: &str, entity_type: &str, confidence: f32, mention: Option<Mention>) -> usize {
+        let key = name_key(name);
+        let at = *self.by_key.entry(key).or_insert_with(|| {
+            self.entities.push(SuggestedEntity {
+                name: name.to_owned(),
+                entity_type: entity_type.to_owned(),
+                confidence,
+                mentions: Vec::new(),
+                existing: None,
+            });
+            self.entities.len() - 1
+        });
+        let entity = &mut self.entities[at];
+        if confidence > entity.confidence {
+            (entity.confidence, entity.entity_type) = (confidence, entity_type.to_owned());
+        }
+        let is_new = |mention: &Mention| entity.mentions.iter().all(|known| known.line != mention.line);
+        if entity.mentions.len() < MAX_MENTIONS && mention.as_ref().is_some_and(is_new) {
+            entity.mentions.extend(mention);
+        }
+        at
+    }
+
+    /// The surest entities, ties in the order of the text.
+    fn best(&self, limit: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.entities.len()).filter(|at| !self.aliases.contains_key(at)).collect();
+        let confidence = |at: usize| self.entities[at].confidence;
+        order.sort_by(|a, b| confidence(*b).total_cmp(&confidence(*a)).then(a.cmp(b)));
+        order.truncate(limit);
+        order
+    }
+}
+
+impl Knowledge {
+    /// The entities of a note, or of a text that is not one. `text` is the whole file.
+    pub fn extract_entities(
+        &self,
+        note: Option<(&Snapshot, NoteKey)>,
+        text: &str,
+        limit: usize,
+    ) -> Result<EntitySuggestions, MemoryError> {
+        let text = &text[..text.floor_char_boundary(MAX_BYTES)];
+        let body = if note.is_some() { text_start(text.as_bytes()) } else { 0 };
+        let mut found = Found::default();
+        let mut links: Vec<(usize, usize, LinkType)> = Vec::new();
+        if let Some((snapshot, key)) = note {
+            links = linked(snapshot, key, text, &mut found);
+        }
+        for (number, line) in text.lines().enumerate() {
+            let is_body = line.as_ptr() as usize >= text[body..].as_ptr() as usize;
+            if is_body {
+                spelled_names(line, number + 1, &mut found);
+            }
+        }
+        if let Some(memory) = &self.memory {
+            known_names(memory, text, &mut found)?;
+        }
+        let kept = found.best(limit);
+        let entity = |at: usize| found.aliases.get(&at).copied().unwrap_or(at);
+        let mut relations: Vec<SuggestedRelation> = links
+            .iter()
+            .map(|(from, to, link_type)| (entity(*from), entity(*to), link_type))
+            .filter(|(from, to, _)| from != to && kept.contains(from) && kept.contains(to))
+            .map(|(from, to, link_type)| SuggestedRelation {
+                from: found.entities[from].name.clone(),
+                to: found.entities[to].name.clone(),
+                relation_type: link_type.name().to_owned(),
+                is_known: false,
+            })
+            .collect();
+        let entities: Vec<SuggestedEntity> = kept.iter().map(|at| found.entities[*at].clone()).collect();
+        if let Some(memory) = &self.memory {
+            mark_known(memory, &entities, &mut relations)?;
+        }
+        Ok(EntitySuggestions { entities, relations })
+    }
+}
+
+/// The note itself and the notes it links to, with the links between them.
+fn linked(snapshot: &Snapshot, key: NoteKey, text: &str, found: &mut Found) -> Vec<(usize, usize, LinkType)> {
+    let note = snapshot.note(key);
+    let Some(title) = usable(&note.title) else { return Vec::new() };
+    let type_of = |note: &crate::model::Note| {
+        let written = note.text_property("entity_type").or_else(|| note.text_property("type"));
+        written.filter(|written| written.chars().count() <= limits::TYPE).unwrap_or_else(|| "Documentation".to_owned())
+    };
+    let own = found.add(title, &type_of(note), OWN_TITLE, None);
+    let mut links = Vec::new();
+    for (target, link_type) in snapshot.typed_links(key) {
+        let target = snapshot.note(target);
+        let Some(title) = usable(&target.title) else { continue };
+        let names = [target.path.stem(), title];
+        let line = text.lines().enumerate().find(|(_, line)| names.iter().any(|name| contains_folded(line, name)));
+        let mention = line.map(|(number, line)| mention(number + 1, line));
+        let other = found.add(title, &type_of(target), LINKED, mention);
+        if other != own && !links.contains(&(own, other, link_type)) {
+            links.push((own, other, link_type));
+        }
+    }
+    links
+}
+
+/// A title that memory can take as a name.
+fn usable(title: &str) -> Option<&str> {
+    let title = title.trim();
+    (!title.is_empty() && title.chars().count() <= limits::NAME).then_some(title)
+}
+
+fn contains_folded(line: &str, name: &str) -> bool {
+    crate::model::fold(line).contains(&crate::model::fold(name))
+}
+
+fn mention(line: usize, text: &str) -> Mention {
+    let text = text.trim();
+    let end = text.char_indices().nth(MAX_LINE).map_or(text.len(), |(at, _)| at);
+    Mention { line, text: text[..end].to_owned() }
+}
+
+/// Names by their spelling: `@handle`, `CamelCase`, and `Several Capitalised Words` inside a sentence.
+fn spelled_names(line: &str, number: usize, found: &mut Found) {
+    let mut capitals: Vec<&str> = Vec::new();
+    // Whether the next word starts a sentence, where a capital says nothing.
+    let mut starts = true;
+    let flush = |capitals: &mut Vec<&str>, found: &mut Found| {
+        if capitals.len() > 1 {
+            let name = capitals.join(" ");
+            found.add(&name, kind_of(&name), CAPITALS, Some(mention(number, line)));
+        }
+        capitals.clear();
+    };
+    for token in line.split_whitespace() {
+        let word = token.trim_matches(|c: char| !c.is_alphanumeric() && c != '@');
+        let is_handle = word.len() > 2
+            && word.starts_with('@')
+            && word[1..].chars().all(|c| c.is_alphanumeric() || "-_".contains(c));
+        if is_handle {
+            found.add(&word[1..], "User", HANDLE, Some(mention(number, line)));
+        } else if is_camel_case(word) {
+            found.add(word, "Component", CAMEL_CASE, Some(mention(number, line)));
+        }
+        let is_name = is_capitalised(word) && !word.is_empty();
+        if is_name && !starts {
+            capitals.push(word);
+        } else {
+            flush(&mut capitals, found);
+        }
+        let ends_name = token.ends_with([',', ';', ':', ')', '.', '!', '?']);
+        if ends_name {
+            flush(&mut capitals, found);
+        }
+        starts = token.ends_with(['.', '!', '?', ':', '|']) || word.is_empty();
+    }
+    flush(&mut capitals, found);
+}
+
+/// The type that the last word of a name tells; most names of several words are of people.
+fn kind_of(name: &str) -> &'static str {
+    const KINDS: [(&str, &str); 12] = [
+        ("api", "APIEndpoint"),
+        ("framework", "Framework"),
+        ("library", "Framework"),
+        ("project", "Project"),
+        ("service", "Service"),
+        ("server", "Service"),
+        ("team", "Organization"),
+        ("inc", "Organization"),
+        ("gmbh", "Organization"),
+        ("university", "Organization"),
+        ("institute", "Organization"),
+        ("foundation", "Organization"),
+    ];
+    let last = name.rsplit(' ').next().unwrap_or_default().to_lowercase();
+    KINDS.iter().find(|(word, _)| *word == last).map_or("User", |(_, kind)| kind)
+}
+
+fn is_capitalised(word: &str) -> bool {
+    let mut letters = word.chars();
+    letters.next().is_some_and(char::is_uppercase)
+        && letters.all(|c| c.is_lowercase() || "-'’".contains(c))
+        && word.chars().count() > 1
+}
+
+fn is_camel_case(word: &str) -> bool {
+    let is_plain = word.chars().all(char::is_alphanumeric) && word.chars().count() > 3;
+    let humps = word.chars().zip(word.chars().skip(1)).filter(|(a, b)| a.is_lowercase() && b.is_uppercase()).count();
+    is_plain && humps > 0 && word.starts_with(char::is_uppercase)
+}
+
+/// Names and aliases of memory's entities that occur in the text.
+fn known_names(memory: &Memory, text: &str, found: &mut Found) -> Result<(), MemoryError> {
+    let mut places: FxHashMap<String, Vec<Mention>> = FxHashMap::default();
+    for (number, line) in text.lines().enumerate() {
+        let words: Vec<(usize, &str)> = words_of(line);
+        for (from, (start, _)) in words.iter().enumerate() {
+            for (end, last) in &words[from..words.len().min(from + MAX_NAME_WORDS)] {
+                let key = name_key(&line[*start..end + last.len()]);
+                let mentions = places.entry(key).or_default();
+                if mentions.len() < MAX_MENTIONS && mentions.last().is_none_or(|known| known.line != number + 1) {
+                    mentions.push(mention(number + 1, line));
+                }
+            }
+        }
+    }
+    // Also the names that were found otherwise, such as a title that is not in the text.
+    let found_keys: FxHashSet<String> = found.by_key.keys().cloned().collect();
+    let mut keys: Vec<String> = places.keys().cloned().chain(found_keys).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let called = memory.store().entities_called(&keys)?;
+    for (key, ids) in keys.iter().zip(called) {
+        let Some(id) = ids.first() else { continue };
+        let Some(entity) = memory.store().entities(&[*id])?.into_iter().flatten().next() else { continue };
+        let at = found.add(&entity.name, &entity.entity_type, KNOWN, None);
+        // A name may have been found by an alias.
+        let by_alias = found.by_key.get(key).copied().filter(|other| *other != at);
+        let mut mentions =
+            by_alias.map(|other| std::mem::take(&mut found.entities[other].mentions)).unwrap_or_default();
+        if let Some(other) = by_alias {
+            found.aliases.insert(other, at);
+        }
+        mentions.extend(places.remove(key).unwrap_or_default());
+        let known = &mut found.entities[at];
+        known.existing = Some(entity.id);
+        known.name.clone_from(&entity.name);
+        known.mentions.append(&mut mentions);
+        known.mentions.sort_by_key(|mention| mention.line);
+        known.mentions.dedup();
+        known.mentions.truncate(MAX_MENTIONS);
+    }
+    Ok(())
+}
+
+/// The words of a line between spaces and punctuation, with their places.
+fn words_of(line: &str) -> Vec<(usize, &str)> {
+    let is_part = |c: char| c.is_alphanumeric() || "-_.'’+#".contains(c);
+    let words = line.split(|c: char| !is_part(c)).map(|word| word.trim_matches(['.', '\'', '’', '-']));
+    words.filter(|word| !word.is_empty()).map(|word| (word.as_ptr() as usize - line.as_ptr() as usize, word)).collect()
+}
+
+/// Finds out which relations memory has.
+fn mark_known(
+    memory: &Memory,
+    entities: &[SuggestedEntity],
+    relations: &mut [SuggestedRelation],
+) -> Result<(), MemoryError> {
+    let id_of = |name: &str| entities.iter().find(|entity| entity.name == name).and_then(|entity| entity.existing);
+    for relation in relations {
+        let (Some(from), Some(to)) = (id_of(&relation.from), id_of(&relation.to)) else { continue };
+        let filter = RelationFilter { from: Some(from), to: Some(to), ..RelationFilter::default() };
+        let known = memory.find_relations(&filter, 0, 100)?;
+        relation.is_known = known.iter().any(|known| known.relation_type == relation.relation_type);
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! An extractive summary: the sentences nearest to the whole text that say different things, in their own order.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::sentences::{plain_text, sentences};
+use crate::Knowledge;
+use crate::search::words::{folded, words};
+
+/// Sentences that are compared. Those of long texts are taken from all over.
+const MAX_SENTENCES: usize = 200;
+
+/// How much nearness to a sentence that was chosen already counts against one.
+const DIVERSITY: f32 = 0.7;
+
+/// What the first sentence gains over the last: people begin with what a text is about.
+const LEAD: f32 = 0.3;
+
+/// A summary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Sentences of the note. Empty where it has none.
+    pub text: String,
+    /// Whether sentences were compared by meaning, and not by words alone.
+    pub by_meaning: bool,
+}
+
+impl Knowledge {
+    /// Summarizes a text in at most `max_chars` characters.
+    pub fn summarize(&self, body: &str, max_chars: usize) -> Summary {
+        let plain = plain_text(body);
+        let mut all = sentences(&plain);
+        if all.len() > MAX_SENTENCES {
+            let step = all.len() as f32 / MAX_SENTENCES as f32;
+            all = (0..MAX_SENTENCES).map(|number| all[(number as f32 * step) as usize]).collect();
+        }
+        let mut seen = FxHashSet::default();
+        all.retain(|sentence| seen.insert(*sentence));
+        let by_meaning = self.sentence_vectors(&all);
+        let is_by_meaning = by_meaning.is_some();
+        let vectors = by_meaning.unwrap_or_else(|| word_vectors(&all));
+        Summary { text: chosen(&all, &vectors, max_chars), by_meaning: is_by_meaning }
+    }
+
+    /// Coarse vectors, which cost microseconds. A model without them would take seconds for a long note.
+    fn sentence_vectors(&self, sentences: &[&str]) -> Option<Vec<Vec<f32>>> {
+        let mut encoder = self.meaning.as_ref()?.embedder.coarse_encoder()?;
+        Some(sentences.iter().map(|sentence| encoder.encode(sentence)).collect())
+    }
+}
+
+/// Vectors of words, weighted by how rare each word is among the sentences.
+fn word_vectors(sentences: &[&str]) -> Vec<Vec<f32>> {
+    let mut numbers: FxHashMap<String, usize> = FxHashMap::default();
+    let mut counts: Vec<f32> = Vec::new();
+    let of_sentence: Vec<Vec<usize>> = sentences
+        .iter()
+        .map(|sentence| {
+            let mut own: Vec<usize> = Vec::new();
+            for word in words(sentence) {
+                let next = numbers.len();
+                let number = *numbers.entry(folded(word.text)).or_insert(next);
+                if !own.contains(&number) {
+                    own.push(number);
+                }
+            }
+            counts.resize(numbers.len(), 0.0);
+            own.iter().for_each(|number| counts[*number] += 1.0);
+            own
+        })
+        .collect();
+    let total = sentences.len() as f32;
+    let vector = |own: &Vec<usize>| {
+        let mut vector = vec![0.0; counts.len()];
+        for number in own {
+            vector[*number] = (1.0 + total / counts[*number]).ln();
+        }
+        normalized(vector)
+    };
+    of_sentence.iter().map(vector).collect()
+}
+
+fn normalized(mut vector: Vec<f32>) -> Vec<f32> {
+    let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+    if length > 0.0 {
+        vector.iter_mut().for_each(|x| *x /= length);
+    }
+    vector
+}
+
+/// The best sentences by maximal marginal relevance, in order.
+fn chosen(sentences: &[&str], vectors: &[Vec<f32>], max_chars: usize) -> String {
+    let Some(first) = vectors.first() else { return String::new() };
+    let mut whole = vec![0.0; first.len()];
+    for vector in vectors {
+        whole.iter_mut().zip(vector).for_each(|(sum, x)| *sum += x);
+    }
+    let whole = normalized(whole);
+    let cosine = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+    let last = sentences.len().max(2) as f32 - 1.0;
+    let relevance = |number: usize| cosine(&vectors[number], &whole) + LEAD * (1.0 - number as f32 / last);
+    let length = |number: usize| sentences[number].chars().count();
+    let mut left: Vec<(usize, f32, f32)> =
+        (0..sentences.len()).map(|number| (number, relevance(number), 0.0)).collect();
+    let (mut taken, mut room) = (Vec::new(), max_chars);
+    loop {
+        // One character for the space between two sentences.
+        left.retain(|(number, ..)| length(*number) + usize::from(!taken.is_empty()) <= room);
+        let worth = |candidate: &&(usize, f32, f32)| candidate.1 - DIVERSITY * candidate.2;
+        let Some(&(best, ..)) = left.iter().max_by(|a, b| worth(a).total_cmp(&worth(b)).then(b.0.cmp(&a.0))) else {
+            break;
+        };
+        room -= length(best) + usize::from(!taken.is_empty());
+        taken.push(best);
+        left.retain(|(number, ..)| *number != best);
+        for (number, _, nearest) in &mut left {
+            *nearest = nearest.max(cosine(&vectors[*number], &vectors[best]));
+        }
+    }
+    taken.sort_unstable();
+    let text: Vec<&str> = taken.into_iter().map(|number| sentences[number]).collect();
+    text.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_and_different_sentences_are_chosen_in_order() {
+        let all = [
+            "Rain gauges measure rain with a tipping bucket.",
+            "Rain gauges measure rain with tipping buckets.",
+            "The anemometer measures wind and freezes in winter.",
+            "Lunch was good on the third of May.",
+        ];
+        let text = chosen(&all, &word_vectors(&all), 100);
+        assert_eq!(
+            text,
+            "Rain gauges measure rain with a tipping bucket. The anemometer measures wind and freezes in winter."
+        );
+        assert_eq!(chosen(&all, &word_vectors(&all), 36), all[3], "only what fits");
+        assert_eq!(chosen(&[], &[], 100), "");
+    }
+}
