@@ -17,6 +17,7 @@ mod work;
 
 mod answer_size;
 mod arguments;
+mod embeds;
 mod entities;
 mod missing;
 mod nearest;

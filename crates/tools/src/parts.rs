@@ -1,11 +1,37 @@
-//! Reads a note's text in parts, so that a client can read a text of any length before it rewrites it.
+//! Reads a note's text in parts: an outline, one section, a range of characters. So a client can read a text of any length
+//! before it rewrites it, or only what it needs.
 
-use quipu_core::ReadNote;
+use std::ops::Range;
+
+use quipu_core::notes::find_section;
+use quipu_core::parse::{OutlineHeading, outline};
+use quipu_core::{ReadNote, quoted};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::answer_size::{LIST_ROOM, fitting};
+use crate::embeds::with_embeds;
 use crate::tool::Call;
+use crate::tool_error::ToolError;
 use crate::truncate::{ONE_NOTE, beginning, kept, truncate};
+
+/// The arguments for a part, shared by the tools that read one note.
+#[derive(Default, Deserialize, JsonSchema)]
+pub(crate) struct PartParams {
+    /// Add the headings; without the text unless a part of it is requested too.
+    #[serde(default)]
+    outline: bool,
+    /// Only this section: a heading or a path "A > B".
+    section: Option<String>,
+    /// Continue at this character: truncated.next_offset.
+    offset: Option<usize>,
+    /// Maximum characters of text.
+    #[schemars(range(min = 1, max = 50_000))]
+    max_chars: Option<usize>,
+    /// Show embedded notes (![[x]]) in place.
+    #[serde(default)]
+    resolve_embeds: bool,
+}
 
 /// The part of the text that an answer contains.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -16,21 +42,104 @@ pub(crate) struct Truncated {
     total_chars: usize,
 }
 
-/// The requested part of a note's text, recorded as shown to the client, and its position unless it is the whole text.
-/// Without offset and length it is the beginning, with a suffix where it is cut.
-pub(crate) fn part(
-    call: &Call<'_>,
-    read: &ReadNote,
-    offset: Option<usize>,
-    max_chars: Option<usize>,
-) -> (String, Option<Truncated>) {
-    let body = read.body();
-    let total = body.chars().count();
+/// One heading of an outline.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Heading {
+    heading: String,
+    level: u8,
+    /// Line of the file.
+    line: usize,
+    /// Characters of its section, subsections included.
+    chars: usize,
+}
+
+/// The requested part of a note.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// `None` where only the outline was requested.
+    pub(crate) content: Option<String>,
+    pub(crate) truncated: Option<Truncated>,
+    pub(crate) outline: Option<Vec<Heading>>,
+}
+
+impl PartParams {
+    /// Whether the whole text is requested.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.outline && !self.is_text_in_part()
+    }
+
+    fn is_text_in_part(&self) -> bool {
+        self.section.is_some() || self.offset.is_some() || self.max_chars.is_some()
+    }
+
+    /// The whole text where no part is requested, else the part.
+    pub(crate) fn read_whole_or_part(&self, call: &Call<'_>, read: &ReadNote) -> Result<Part, ToolError> {
+        if !self.is_whole() {
+            return self.read(call, read);
+        }
+        let content = if self.resolve_embeds {
+            with_embeds(call, read, read.body())
+        } else {
+            call.knowledge.show_whole(call.session, read);
+            read.body().to_owned()
+        };
+        Ok(Part { content: Some(content), truncated: None, outline: None })
+    }
+
+    /// The requested part; without section, offset and length the beginning of the text.
+    pub(crate) fn read(&self, call: &Call<'_>, read: &ReadNote) -> Result<Part, ToolError> {
+        let section = self.section.as_deref().map(|name| find_section(&read.text, name));
+        let section = section.transpose().map_err(|problem| {
+            ToolError::invalid(format!("cannot read a section of {}: {problem}", quoted(read.note().path.as_str())))
+        })?;
+        let body_start = read.text.len() - read.body().len();
+        let range = section.map_or(body_start..read.text.len(), |section| section.range);
+        let outline = self.outline.then(|| headings(call, read, &range));
+        if self.outline && !self.is_text_in_part() {
+            return Ok(Part { content: None, truncated: None, outline });
+        }
+        let (content, truncated) = part(call, read, &range, self);
+        let content = if self.resolve_embeds { with_embeds(call, read, &content) } else { content };
+        Ok(Part { content: Some(content), truncated, outline })
+    }
+}
+
+/// The headings within a range of the text. A warning says when there are more.
+fn headings(call: &Call<'_>, read: &ReadNote, range: &Range<usize>) -> Vec<Heading> {
+    let found = outline(&read.text).into_iter().filter(|heading| range.contains(&heading.range.start));
+    let heading = |found: OutlineHeading| Heading {
+        chars: read.text[found.range].chars().count(),
+        heading: found.text,
+        level: found.level,
+        line: found.line,
+    };
+    let mut headings: Vec<Heading> = found.map(heading).collect();
+    let total = headings.len();
+    headings.truncate(fitting(&headings, LIST_ROOM));
+    if headings.len() < total {
+        let path = quoted(read.note().path.as_str());
+        call.warn(format!(
+            "{path}: {} of its {total} headings are listed; give `section` for those below one",
+            headings.len()
+        ));
+    }
+    headings
+}
+
+/// The requested characters of a range of the text, recorded as shown to the client, and their position unless they are the
+/// whole text. Without offset and length it is the beginning, with a suffix where it is cut.
+fn part(call: &Call<'_>, read: &ReadNote, range: &Range<usize>, params: &PartParams) -> (String, Option<Truncated>) {
+    let text = &read.text[range.clone()];
+    let body_start = read.text.len() - read.body().len();
+    // A section may start in the blank lines that do not count as text.
+    let before = read.text.get(body_start..range.start).unwrap_or_default().chars().count();
+    let total = text.chars().count();
+    let (offset, max_chars) = (params.offset, params.max_chars);
     let start = offset.unwrap_or_default().min(total);
     if let Some(offset) = offset.filter(|offset| *offset > total) {
         call.warn(format!("`offset` {offset} is past the end: the text has {total} characters"));
     }
-    let from = body.char_indices().nth(start).map_or("", |(at, _)| &body[at..]);
+    let from = text.char_indices().nth(start).map_or("", |(at, _)| &text[at..]);
     let (content, shown) = if offset.is_none() && max_chars.is_none() {
         (truncate(from, ONE_NOTE), kept(from, ONE_NOTE))
     } else {
@@ -41,7 +150,10 @@ pub(crate) fn part(
         (part.to_owned(), part)
     };
     let end = start + shown.chars().count();
-    call.knowledge.show_part(call.session, read, start..end);
+    // A text with other notes in it must not be written back as this note's text.
+    if !params.resolve_embeds {
+        call.knowledge.show_part(call.session, read, before + start..before + end);
+    }
     let is_all = start == 0 && end == total;
     let next_offset = (end < total).then_some(end);
     (content, (!is_all).then_some(Truncated { offset: start, next_offset, total_chars: total }))

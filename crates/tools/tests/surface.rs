@@ -37,7 +37,7 @@ fn the_list_without_output_schemas_is_short() {
     };
     let sizes: Vec<(usize, &str)> = every_tool().iter().map(|tool| (listed(tool), tool.name)).collect();
     let total: usize = sizes.iter().map(|(size, _)| size).sum();
-    assert!(total <= 600 * sizes.len(), "{total} bytes: {sizes:?}");
+    assert!(total <= 640 * sizes.len(), "{total} bytes: {sizes:?}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod relocate;
 mod update;
 
 pub use create::NewNote;
+pub use edit::find::heading as find_section;
 pub use edit::{Edit, EditProblem, EditedNote, NoteEdits, Position};
 pub use error::NoteError;
 pub use move_notes::{MovedNotes, NoteMove};

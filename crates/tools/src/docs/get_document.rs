@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::document::DocumentMetadata;
 use crate::missing::near_hint;
-use crate::parts::{Truncated, part};
+use crate::parts::{Heading, Part, PartParams, Truncated};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::{ToolError, ToolErrorKind};
 use crate::truncate::echoed;
@@ -16,11 +16,8 @@ const PATH_REQUIRED: &str = "Document path is required";
 pub(crate) struct Params {
     /// Path from the vault root: "guides/setup.md".
     path: String,
-    /// Continue at this character: truncated.next_offset.
-    offset: Option<usize>,
-    /// Maximum characters of text.
-    #[schemars(range(min = 1, max = 50_000))]
-    max_chars: Option<usize>,
+    #[serde(flatten)]
+    part: PartParams,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -33,6 +30,8 @@ pub(crate) struct Output {
     /// Present when content is a part of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<Truncated>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outline: Option<Vec<Heading>>,
     metadata: DocumentMetadata,
     /// Bytes of the file.
     size: u64,
@@ -46,7 +45,7 @@ impl Tool for GetDocument {
 
     const NAME: &'static str = "get_document";
     const DESCRIPTION: &'static str =
-        "Read the whole text of one document by path, without its links; offset and max_chars read a part.";
+        "Read the whole text of one document by path, or a part of it, without its links.";
     const ACCESS: Access = Access::Read;
     const MISSING_ARGUMENT: Option<&'static str> = Some(PATH_REQUIRED);
 
@@ -60,18 +59,14 @@ impl Tool for GetDocument {
             let message = format!("Document not found: {}{near}", echoed(&params.path));
             return Err(ToolError::new(ToolErrorKind::NotFound, message));
         };
-        let (content, truncated) = if params.offset.is_some() || params.max_chars.is_some() {
-            part(call, &read, params.offset, params.max_chars)
-        } else {
-            call.knowledge.show_whole(call.session, &read);
-            (read.body().to_owned(), None)
-        };
+        let Part { content, truncated, outline } = params.part.read_whole_or_part(call, &read)?;
         let note = read.note();
         Ok(Output {
             path: note.path.to_string(),
             version: read.hash.to_string(),
-            content,
+            content: content.unwrap_or_default(),
             truncated,
+            outline,
             metadata: DocumentMetadata::of(note),
             size: note.stat.size,
         })

@@ -38,7 +38,7 @@ impl Tool for CreateNode {
         let Params { id, content, title, tags } = &params;
         let new = NewNote { id, content, title: title.as_deref(), tags };
         let read = call.knowledge.create_note(call.session, call.request, &new)?;
-        Ok(Node::single(call, &read))
+        Node::single(call, &read)
     }
 }
 

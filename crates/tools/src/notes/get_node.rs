@@ -7,9 +7,10 @@ use super::node::Node;
 use crate::answer_size::{LIST_ROOM, json_chars};
 use crate::entities::{EntityName, MAX_ENTITIES, linking_entities};
 use crate::missing::missing_node;
+use crate::parts::{Heading, PartParams};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
-use crate::truncate::{NEIGHBOUR, ONE_NOTE};
+use crate::truncate::NEIGHBOUR;
 
 /// Neighbours listed in each direction; the counts cover all.
 const MAX_NEIGHBORS: usize = 20;
@@ -25,17 +26,16 @@ pub(crate) struct Params {
     /// Add memory entities that link to it.
     #[serde(default)]
     include_entities: bool,
-    /// Continue at this character: truncated.next_offset.
-    offset: Option<usize>,
-    /// Maximum characters of text.
-    #[schemars(range(min = 1, max = 50_000), extend("default" = ONE_NOTE))]
-    max_chars: Option<usize>,
+    #[serde(flatten)]
+    part: PartParams,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
     #[serde(flatten)]
     node: Node,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outline: Option<Vec<Heading>>,
     #[serde(flatten)]
     context: Option<Context>,
     /// Only on request; at most 20.
@@ -61,8 +61,8 @@ impl Tool for GetNode {
     type Output = Option<Output>;
 
     const NAME: &'static str = "get_node";
-    const DESCRIPTION: &'static str = "Read one note by id: text (first 10,000 characters; continue with offset), \
-        tags, links, properties; null if there is none. For a name use resolve_nodes first.";
+    const DESCRIPTION: &'static str = "Read one note by id: text (first 10,000 characters; continue with offset, or \
+        read one section), tags, links, properties; null if there is none. For a name use resolve_nodes first.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Option<Output>, ToolError> {
@@ -70,7 +70,7 @@ impl Tool for GetNode {
             call.warn(missing_node(&call.knowledge.snapshot(), &params.id));
             return Ok(None);
         };
-        let node = Node::in_part(call, &read, params.offset, params.max_chars);
+        let (node, outline) = Node::in_part(call, &read, &params.part)?;
         let context = (params.depth == 1).then(|| {
             let snapshot = &read.snapshot;
             let (incoming, outgoing) = (snapshot.graph().incoming(read.key), snapshot.graph().out(read.key));
@@ -89,7 +89,7 @@ impl Tool for GetNode {
         });
         let around = || linking_entities(call, &read.snapshot, read.key, MAX_ENTITIES);
         let entities = params.include_entities.then(around).transpose()?;
-        Ok(Some(Output { node, context, entities }))
+        Ok(Some(Output { node, outline, context, entities }))
     }
 }
 
@@ -267,6 +267,61 @@ All around [[GraphCore]].
             assert_eq!(answer["content"], expected, "{tool}");
             assert_eq!(answer["truncated"]["next_offset"], 9_988, "{tool}");
         }
+    }
+
+    #[test]
+    fn an_outline_and_a_section_are_read_by_heading() {
+        let long = "word ".repeat(4_000);
+        let text = format!("---\nx: 1\n---\n\nIntro.\n\n## A\n{long}\n### B\nunder a\n## C\n### B\nunder c\n");
+        let harness = Harness::new(&format!("//- long.md\n{text}"));
+        let outline = json!([
+            {"heading": "A", "level": 2, "line": 7, "chars": 20_020},
+            {"heading": "B", "level": 3, "line": 9, "chars": 14},
+            {"heading": "C", "level": 2, "line": 11, "chars": 19},
+            {"heading": "B", "level": 3, "line": 12, "chars": 14},
+        ]);
+        for (tool, name) in [("get_node", "id"), ("get_document", "path"), ("ubp_get_page", "filepath")] {
+            let read = |arguments: serde_json::Value| {
+                let mut all = json!({name: "long.md"});
+                all.as_object_mut().unwrap().extend(arguments.as_object().unwrap().clone());
+                harness.call(tool, all)
+            };
+            let answer = read(json!({"outline": true}));
+            assert_eq!(answer["outline"], outline, "{tool}");
+            assert_eq!(answer["content"].as_str().unwrap_or_default(), "", "{tool}");
+            assert_eq!(read(json!({"section": "C > B"}))["content"], "### B\nunder c\n", "{tool}");
+            let cut = read(json!({"section": "a", "offset": 5, "max_chars": 9}));
+            assert_eq!(cut["content"], "word word", "{tool}");
+            assert_eq!(cut["truncated"], json!({"offset": 5, "next_offset": 14, "total_chars": 20_020}), "{tool}");
+            let failed = read(json!({"section": "B"})).to_string();
+            assert!(failed.contains("2 headings are") && failed.contains("line 12"), "{tool}: {failed}");
+        }
+    }
+
+    #[test]
+    fn all_sections_read_one_by_one_permit_an_update() {
+        let harness = Harness::new("//- a.md\n# A\none\n# B\ntwo\n");
+        let read = |section: &str| harness.call("get_node", json!({"id": "a.md", "section": section}));
+        read("B");
+        let update = json!({"id": "a.md", "content": "new"});
+        assert_eq!(harness.fails("update_node", update.clone()).0, "PROVIDER_ERROR");
+        read("A");
+        assert_eq!(harness.call("update_node", update)["content"], "new");
+    }
+
+    #[test]
+    fn embedded_notes_are_shown_in_place() {
+        let vault = "//- a.md\nsee ![[b]] and ![[c#Part]] and ![[gone]] ![[pic.png]]\n//- b.md\n---\nx: 1\n---\nB, ![[a]] ![[c#No]]\n\
+            //- c.md\n# Part\ninside\n# Other\noutside\n";
+        let harness = Harness::new(vault);
+        let resolved = "see B, ![[a]] ![[c#No]] and # Part\ninside and ![[gone]] ![[pic.png]]\n";
+        for (tool, name) in [("get_node", "id"), ("get_document", "path"), ("ubp_get_page", "filepath")] {
+            let answer = harness.call(tool, json!({name: "a.md", "resolve_embeds": true}));
+            assert_eq!(answer["content"], resolved, "{tool}");
+        }
+        // What was shown is not the text of the note.
+        let (code, _) = harness.fails("update_node", json!({"id": "a.md", "content": resolved}));
+        assert_eq!(code, "PROVIDER_ERROR");
     }
 
     #[test]

@@ -10,8 +10,9 @@ use serde::Serialize;
 use serde_json::{Map, Number};
 
 use crate::answer_size::{LIST_ROOM, json_chars};
-use crate::parts::{Truncated, part};
+use crate::parts::{Heading, PartParams, Truncated};
 use crate::tool::Call;
+use crate::tool_error::ToolError;
 use crate::truncate::truncate;
 
 /// Links listed for one note read by id.
@@ -55,15 +56,19 @@ struct LinkInfo {
 
 impl Node {
     /// One note read by id.
-    pub(super) fn single(call: &Call<'_>, read: &ReadNote) -> Self {
-        Self::in_part(call, read, None, None)
+    pub(super) fn single(call: &Call<'_>, read: &ReadNote) -> Result<Self, ToolError> {
+        Ok(Self::in_part(call, read, &PartParams::default())?.0)
     }
 
-    /// The same with the requested part of its text.
-    pub(super) fn in_part(call: &Call<'_>, read: &ReadNote, offset: Option<usize>, max_chars: Option<usize>) -> Self {
-        let (content, truncated) = part(call, read, offset, max_chars);
-        let mut node = Self::new(&read.snapshot, read.key, Some(content));
-        node.truncated = truncated;
+    /// The same with the requested part of its text, and its outline on request.
+    pub(super) fn in_part(
+        call: &Call<'_>,
+        read: &ReadNote,
+        params: &PartParams,
+    ) -> Result<(Self, Option<Vec<Heading>>), ToolError> {
+        let part = params.read(call, read)?;
+        let mut node = Self::new(&read.snapshot, read.key, part.content);
+        node.truncated = part.truncated;
         node.version = Some(read.hash.to_string());
         node.limit_links(MAX_LINKS);
         let id = quoted(&node.id);
@@ -73,7 +78,7 @@ impl Node {
         if node.limit_properties(MAX_PROPERTIES) {
             call.warn(format!("{id}: not all of its properties are shown; together they are too long"));
         }
-        node
+        Ok((node, part.outline))
     }
 
     /// Notes of a list, with the beginning of their text when a length is given.

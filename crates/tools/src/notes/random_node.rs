@@ -37,7 +37,7 @@ impl Tool for RandomNode {
         let Some(key) = pick(&keys) else { return Ok(None) };
         // `None` only if the file was deleted a moment ago.
         let read = call.knowledge.read(call.session, snapshot.note(*key).path.as_str())?;
-        Ok(read.map(|read| Node::single(call, &read)))
+        read.map(|read| Node::single(call, &read)).transpose()
     }
 }
 

@@ -78,7 +78,7 @@ impl Tool for UpdateNode {
             ));
         }
         let updated_links = updated.updated_links.map(|ids| listed_ids(call, &ids).0);
-        Ok(Output { node: Node::single(call, &updated.note), updated_links })
+        Ok(Output { node: Node::single(call, &updated.note)?, updated_links })
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::page::{LinkedPage, PageSection, doc_id, freshness, linked, read_page, sections};
 use crate::answer_size::{LIST_ROOM, fitting, json_chars};
-use crate::parts::{Truncated, part};
+use crate::parts::{Heading, Part, PartParams, Truncated};
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
@@ -24,11 +24,8 @@ pub(crate) struct Params {
     /// Path from the vault root: "designs/search.md".
     #[schemars(length(min = 1))]
     filepath: String,
-    /// Read only a part, from this character: truncated.next_offset.
-    offset: Option<usize>,
-    /// Read only a part: maximum characters.
-    #[schemars(range(min = 1, max = 50_000))]
-    max_chars: Option<usize>,
+    #[serde(flatten)]
+    part: PartParams,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -44,6 +41,8 @@ pub(crate) struct Output {
     /// Present when content is a part of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<Truncated>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outline: Option<Vec<Heading>>,
     /// The whole text, split at headings of level 2 and 3; empty when reading in parts.
     sections: Vec<PageSection>,
     outlinks: Vec<LinkedPage>,
@@ -74,7 +73,8 @@ impl Tool for GetPage {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let read = read_page(call, &params.filepath)?;
-        let (content, truncated, sections) = text(call, &read, &params);
+        let (Part { content, truncated, outline }, sections) = text(call, &read, &params.part)?;
+        let content = content.unwrap_or_default();
         let (snapshot, key, note) = (&read.snapshot, read.key, read.note());
         let freshness = freshness(call, snapshot, &[key]).swap_remove(0);
         let path = quoted(note.path.as_str());
@@ -90,7 +90,9 @@ impl Tool for GetPage {
             let unknown = quoted(unknown);
             call.warn(format!("{path}: cannot tell whether its source {unknown} has changed"));
         }
-        let room = LIST_ROOM.saturating_sub(json_chars(&content) + json_chars(&sections) + json_chars(&stale_refs));
+        // Who asks for a part wants little.
+        let room = if params.part.is_whole() { LIST_ROOM } else { 0 };
+        let room = room.saturating_sub(json_chars(&content) + json_chars(&sections) + json_chars(&stale_refs));
         let (outlinks, outlinks_total) = some_of(linked(snapshot, &snapshot.typed_links(key)), room / 2);
         let room = room.saturating_sub(json_chars(&outlinks));
         let (backlinks, backlinks_total) = some_of(linked(snapshot, &snapshot.typed_backlinks(key)), room);
@@ -107,6 +109,7 @@ impl Tool for GetPage {
             version: read.hash.to_string(),
             content,
             truncated,
+            outline,
             sections,
             outlinks,
             outlinks_total,
@@ -120,15 +123,14 @@ impl Tool for GetPage {
 }
 
 /// The text as requested. A long one is returned once, in sections.
-fn text(call: &Call<'_>, read: &ReadNote, params: &Params) -> (String, Option<Truncated>, Vec<PageSection>) {
-    if params.offset.is_some() || params.max_chars.is_some() {
-        let (content, truncated) = part(call, read, params.offset, params.max_chars);
-        return (content, truncated, Vec::new());
+fn text(call: &Call<'_>, read: &ReadNote, params: &PartParams) -> Result<(Part, Vec<PageSection>), ToolError> {
+    if !params.is_whole() {
+        return Ok((params.read(call, read)?, Vec::new()));
     }
-    call.knowledge.show_whole(call.session, read);
     let is_long = read.body().char_indices().nth(MAX_GIVEN_TWICE).is_some();
-    let (content, truncated) = if is_long { part(call, read, None, None) } else { (read.body().to_owned(), None) };
-    (content, truncated, sections(read))
+    let whole = params.read_whole_or_part(call, read)?;
+    let part = if is_long { params.read(call, read)? } else { whole };
+    Ok((part, sections(read)))
 }
 
 /// The links that fit, at least a few, and the number of all if some are left out.

@@ -25,7 +25,7 @@ impl std::fmt::Display for EditProblem {
 }
 
 /// The heading with this text, or with this path of headings: `A > B`.
-pub(crate) fn heading(text: &str, wanted: &str) -> Result<OutlineHeading, EditProblem> {
+pub fn heading(text: &str, wanted: &str) -> Result<OutlineHeading, EditProblem> {
     let headings = parse::outline(text);
     let paths = paths(&headings);
     let parts: Vec<Wanted> = wanted.split(" > ").map(Wanted::new).collect();
