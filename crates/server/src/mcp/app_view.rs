@@ -13,16 +13,16 @@ const PAGE: &str = include_str!("../../../../web/dist/chat.html");
 
 /// What a tool with a view says of it in the list of tools.
 pub(super) fn meta_of(tool: &ToolInfo) -> Option<MetaObject> {
-    tool.has_view.then(|| meta(&json!({ "ui": { "resourceUri": URI } })))
+    tool.has_view.then(|| meta(json!({ "ui": { "resourceUri": URI } })))
 }
 
 /// The page. It declares no origin to connect to, so hosts let it load nothing.
 pub(super) fn read() -> ReadResourceResult {
     let page = ResourceContents::text(PAGE, URI).with_mime_type(MIME_TYPE);
-    ReadResourceResult::new(vec![page.with_meta(meta(&json!({ "ui": { "prefersBorder": true } })))])
+    ReadResourceResult::new(vec![page.with_meta(meta(json!({ "ui": { "prefersBorder": true } })))])
 }
 
-fn meta(value: &Value) -> MetaObject {
+fn meta(value: Value) -> MetaObject {
     let Value::Object(object) = value else { unreachable!("both callers build an object") };
     MetaObject(object)
 }
