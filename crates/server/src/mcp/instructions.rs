@@ -27,6 +27,7 @@ const HINTS: &[(&[&str], &str)] = &[
          for what should last.",
     ),
     (&["edit_node"], "To change part of a note, use `edit_node`."),
+    (&["move_node"], "To rename or move one, use `move_node`."),
     (&["update_node"], "Read a note before you change it: a write over an unseen edit is refused."),
 ];
 
