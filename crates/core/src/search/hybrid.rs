@@ -33,7 +33,7 @@ const NEARER_BY: f32 = 0.08;
 
 /// The least cosine of the best section where no section has any of the words, so that nothing else supports the match. The
 /// builtin model puts nonsense (`zzqqxx flurbl`, `zzzzq`) as near as 0.63 to a section, and unrelated texts at 0.5. Coarse
-/// vectors support nothing alone: they put nonsense at 0.78.
+/// vectors support nothing alone: they put nonsense above this limit, too.
 const ALONE_NEARER_BY: f32 = 0.16;
 
 /// The weight of links to the best hits: enough to break ties, too little to lift unrelated notes.
