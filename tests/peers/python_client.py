@@ -75,7 +75,7 @@ CALLS = [
     ("clear_context", {}, lambda a: a["status"] == "context_cleared"),
     ("suggest_merges", {}, lambda a: a == []),
     ("update_observation", {"observation_id": 2, "text_content": "Of pine."}, lambda a: a["observation_content"] == "Of pine."),
-    ("undo_change", {"change": 3}, lambda a: a["change"] == 3),
+    ("undo_change", {"change": 6}, lambda a: a["change"] == 6),
     ("merge_entities", {"entity_id": 1, "into_entity_id": 2, "dry_run": True}, lambda a: a["change"] is None),
     ("delete_relation", {"relation_id": 2}, lambda a: a["message"]),
     ("delete_observation", {"observation_id": 2}, lambda a: a["message"]),
