@@ -266,3 +266,7 @@ impl Edit {
 #[cfg(test)]
 #[path = "apply_test.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "model_test.rs"]
+mod model_test;

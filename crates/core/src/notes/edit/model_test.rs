@@ -1,0 +1,166 @@
+//! Random edits of the notes of real vaults against models in plain text: what an edit does not name keeps every byte, and
+//! every heading elsewhere stays a heading.
+
+#![expect(clippy::disallowed_methods, reason = "the notes of real vaults are read here")]
+
+use std::path::{Path, PathBuf};
+
+use quipu_testkit::generate::Random;
+use quipu_testkit::real_data;
+
+use super::*;
+
+/// Notes of each vault that are edited, and edits of each note.
+const NOTES: usize = 150;
+const EDITS: usize = 6;
+
+#[test]
+fn edits_of_real_notes_match_plain_text_models() {
+    let Some(data) = real_data() else { return };
+    let mut random = Random(15);
+    let mut edited = 0;
+    for vault in std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap().path()) {
+        let mut notes = Vec::new();
+        collect(&vault, &mut notes);
+        notes.sort();
+        for _ in 0..NOTES.min(notes.len()) {
+            let path = &notes[random.below(notes.len())];
+            let mut bytes = std::fs::read(path).unwrap();
+            for _ in 0..EDITS {
+                bytes = check_one(&bytes, &mut random, path);
+                edited += 1;
+            }
+        }
+    }
+    assert!(edited > 5_000, "only {edited} edits");
+}
+
+fn collect(folder: &Path, notes: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            collect(&path, notes);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            notes.push(path);
+        }
+    }
+}
+
+fn check_one(bytes: &[u8], random: &mut Random, path: &Path) -> Vec<u8> {
+    let text = same_length_text(bytes).into_owned();
+    let headings = parse::outline(&text);
+    let one = |random: &mut Random| (!headings.is_empty()).then(|| headings[random.below(headings.len())].clone());
+    let new = format!("A new line {}.\nAnd another.", random.below(1000));
+    let apply = |edit: Edit| match apply_edits(bytes, &[edit]) {
+        Ok(applied) => Some(applied.bytes),
+        Err((_, Refused::Place(_) | Refused::Frontmatter(_))) => None,
+    };
+    match (random.below(8), one(random)) {
+        (0, _) => {
+            let after = apply(Edit::Append { text: new.clone() }).expect("append always fits");
+            inserted(bytes, &after, bytes.len(), &new, path);
+            after
+        }
+        (1, _) => {
+            let after = apply(Edit::Prepend { text: new.clone() }).expect("prepend always fits");
+            inserted(bytes, &after, parse::text_start(bytes), &new, path);
+            after
+        }
+        (2 | 3, Some(heading)) => {
+            let position = [Position::Before, Position::Start, Position::End, Position::After][random.below(4)];
+            let edit = Edit::Insert { heading: heading.text.clone(), position, text: new.clone() };
+            let Some(after) = apply(edit) else { return bytes.to_vec() };
+            let range = heading.range.start..heading.range.end.max(heading.text_start);
+            let at = common_prefix(bytes, &after).min(range.end);
+            assert!(at + 1 >= range.start, "{}: {position:?} of {:?}", path.display(), heading.text);
+            inserted_somewhere(bytes, &after, &new, path);
+            assert_eq!(texts(&after), texts(bytes), "{}: {position:?} of {:?}", path.display(), heading.text);
+            after
+        }
+        (4, Some(heading)) => {
+            let Some(after) = apply(Edit::DeleteSection { heading: heading.text.clone() }) else {
+                return bytes.to_vec();
+            };
+            let without = [&bytes[..heading.range.start], &bytes[heading.range.end..]].concat();
+            assert!(after == without || lines(&after) == lines(&without), "{}", path.display());
+            after
+        }
+        (5, Some(heading)) => {
+            let edit = Edit::ReplaceSection { heading: heading.text.clone(), text: new.clone() };
+            let Some(after) = apply(edit) else { return bytes.to_vec() };
+            assert!(after.starts_with(&bytes[..heading.text_start]), "{}", path.display());
+            assert!(after.ends_with(&bytes[heading.range.end..]), "{}", path.display());
+            let middle = &after[heading.text_start..after.len() - (bytes.len() - heading.range.end)];
+            assert_eq!(lines(middle), lines(new.as_bytes()), "{}", path.display());
+            after
+        }
+        (6, _) => {
+            let tasks = parse::tasks(&text);
+            if tasks.is_empty() {
+                return bytes.to_vec();
+            }
+            let task = &tasks[random.below(tasks.len())];
+            let edit = Edit::SetTask { text: task.text.clone(), done: !task.done };
+            let Some(after) = apply(edit) else { return bytes.to_vec() };
+            let differ = bytes.iter().zip(&after).filter(|(a, b)| a != b).count();
+            assert_eq!((differ, after.len()), (1, bytes.len()), "{}", path.display());
+            after
+        }
+        _ => {
+            let body = parse::text_start(bytes);
+            let Some(after) = apply(Edit::SetProperty { key: "status".into(), value: crate::model::Value::Int(7) })
+            else {
+                return bytes.to_vec();
+            };
+            assert!(after.ends_with(&bytes[body..]), "{}", path.display());
+            let words: Vec<&str> = text[body..].split_whitespace().collect();
+            if words.is_empty() {
+                return after;
+            }
+            let word = words[random.below(words.len())];
+            let count = text[body..].matches(word).count();
+            let Some(replaced) = apply(Edit::Replace { old: word.to_owned(), new: "ω".into(), count }) else {
+                assert!(text.contains('\u{1a}'), "{}: {word:?} occurs {count} times", path.display());
+                return after;
+            };
+            let model = [&bytes[..body], text[body..].replace(word, "ω").as_bytes()].concat();
+            assert!(replaced == model || text.contains('\u{1a}'), "{}: {word:?}", path.display());
+            replaced
+        }
+    }
+}
+
+/// The text was inserted at a position, with line breaks around it at most.
+fn inserted(before: &[u8], after: &[u8], at: usize, new: &str, path: &Path) {
+    assert!(after.starts_with(&before[..at]) && after.ends_with(&before[at..]), "{}", path.display());
+    assert_eq!(lines(&after[at..after.len() - (before.len() - at)]), lines(new.as_bytes()), "{}", path.display());
+}
+
+/// The same at any position.
+fn inserted_somewhere(before: &[u8], after: &[u8], new: &str, path: &Path) {
+    let added = after.len() - before.len();
+    let prefix = common_prefix(before, after);
+    let is_insertion = (0..=prefix)
+        .rev()
+        .take(added + 4)
+        .any(|at| after.ends_with(&before[at..]) && lines(&after[at..at + added]) == lines(new.as_bytes()));
+    assert!(
+        is_insertion,
+        "{}: {:?}",
+        path.display(),
+        String::from_utf8_lossy(&after[prefix..(prefix + added).min(after.len())])
+    );
+}
+
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+fn texts(bytes: &[u8]) -> Vec<(u8, String)> {
+    parse::outline(&same_length_text(bytes)).into_iter().map(|heading| (heading.level, heading.text)).collect()
+}
+
+/// The lines that are not blank.
+fn lines(bytes: &[u8]) -> Vec<String> {
+    String::from_utf8_lossy(bytes).lines().map(str::to_owned).filter(|line| !line.trim().is_empty()).collect()
+}
