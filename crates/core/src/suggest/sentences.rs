@@ -24,10 +24,8 @@ pub fn plain_text(body: &str) -> String {
             Event::End(TagEnd::CodeBlock | TagEnd::Heading(_) | TagEnd::Table | TagEnd::Image | TagEnd::HtmlBlock) => {
                 skipped = skipped.saturating_sub(1);
             }
-            Event::Start(Tag::Item) | Event::End(TagEnd::Paragraph | TagEnd::Item) => {
-                if !plain.ends_with('\n') {
-                    plain.push('\n');
-                }
+            Event::Start(Tag::Item) | Event::End(TagEnd::Paragraph | TagEnd::Item) if !plain.ends_with('\n') => {
+                plain.push('\n');
             }
             Event::Text(text) | Event::Code(text) if skipped == 0 => plain.push_str(&text),
             Event::SoftBreak | Event::HardBreak if skipped == 0 => plain.push(' '),
