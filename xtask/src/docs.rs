@@ -3,6 +3,9 @@
 use crate::shell::{self, cargo};
 
 pub(crate) fn run() -> anyhow::Result<()> {
-    let mut test = cargo(&["test", "--quiet", "--package", "quipu-tools", "--test", "reference"]);
-    shell::run(test.env("QUIPU_WRITE_DOCS", "1"))
+    for (package, test, name) in [("quipu-tools", "reference", "the_page_of_tools"), ("quipu", "e2e", "agent_tasks")] {
+        let mut test = cargo(&["test", "--quiet", "--package", package, "--test", test, name]);
+        shell::run(test.env("QUIPU_WRITE_DOCS", "1"))?;
+    }
+    Ok(())
 }

@@ -7,6 +7,7 @@ mod client;
 #[path = "../../../embed/tests/providers/server.rs"]
 mod embedding_server;
 
+mod agent_tasks;
 mod answers;
 mod asked_again;
 mod attacks;
