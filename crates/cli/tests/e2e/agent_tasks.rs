@@ -93,7 +93,7 @@ fn rewrite(meter: &mut Meter, change: impl Fn(&str) -> String) -> String {
     meter.client.read("note.md")
 }
 
-fn edit(meter: &mut Meter, edit: Value) -> String {
+fn edit(meter: &mut Meter, edit: &Value) -> String {
     meter.call("edit_node", json!({ "id": "note.md", "edits": [edit] }));
     meter.client.read("note.md")
 }
@@ -103,7 +103,7 @@ fn fix_line_whole(meter: &mut Meter) -> String {
 }
 
 fn fix_line(meter: &mut Meter) -> String {
-    edit(meter, json!({ "op": "replace", "old": "on Monday", "new": "on Tuesday" }))
+    edit(meter, &json!({ "op": "replace", "old": "on Monday", "new": "on Tuesday" }))
 }
 
 fn append_whole(meter: &mut Meter) -> String {
@@ -111,7 +111,7 @@ fn append_whole(meter: &mut Meter) -> String {
 }
 
 fn append(meter: &mut Meter) -> String {
-    edit(meter, json!({ "op": "append", "text": "- 15:30 call with Ada" }))
+    edit(meter, &json!({ "op": "append", "text": "- 15:30 call with Ada" }))
 }
 
 fn tick_whole(meter: &mut Meter) -> String {
@@ -119,7 +119,7 @@ fn tick_whole(meter: &mut Meter) -> String {
 }
 
 fn tick(meter: &mut Meter) -> String {
-    edit(meter, json!({ "op": "set_task", "text": "call Ada", "done": true }))
+    edit(meter, &json!({ "op": "set_task", "text": "call Ada", "done": true }))
 }
 
 fn section_whole(meter: &mut Meter) -> String {
