@@ -83,11 +83,12 @@ impl Engine {
         let background = background.transpose().context("while starting the background")?;
         let tasks = BackgroundTasks { _background: background, _maintaining: maintaining };
         let trail = Arc::<Trail>::default();
-        let (changes, knowledge) = (trail.clone(), open.knowledge().clone());
+        // The listener is kept by the vault itself: a strong reference would keep it open for ever.
+        let (changes, knowledge) = (trail.clone(), Arc::downgrade(open.knowledge()));
         let engine = Self { open, registry, trail, maintainer, tasks: Mutex::new(Some(tasks)) };
         engine.on_change(Box::new(move |change| {
             // Notes found by the first pass did not change.
-            if knowledge.wait_ready(Duration::ZERO) {
+            if knowledge.upgrade().is_some_and(|knowledge| knowledge.wait_ready(Duration::ZERO)) {
                 changes.changed(change.notes.iter().flatten(), SystemClock.now_ns());
             }
         }));

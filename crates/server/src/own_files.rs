@@ -124,7 +124,7 @@ mod tests {
         std::fs::create_dir(at("folder")).unwrap();
         for name in ["pipe", "socket", "device", "folder"] {
             let error = text(&at(name)).unwrap_err();
-            assert!(error.to_string().starts_with("it is not a file"), "{name}: {error}");
+            assert!(error.to_string().starts_with("not a regular file"), "{name}: {error}");
         }
         assert_eq!(text(&at("nothing")).unwrap(), None);
         std::fs::write(at("file"), "x").unwrap();

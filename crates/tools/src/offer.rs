@@ -136,7 +136,9 @@ mod tests {
         for offer in offers {
             let offered: Vec<&str> = offer.tools().map(|tool| tool.name).collect();
             for tool in offer.tools() {
-                let shown = format!("{} {} {}", tool.description, tool.input_schema, tool.output_schema);
+                let mut shown = tool.description.to_string();
+                add_descriptions(&tool.input_schema, &mut shown);
+                add_descriptions(&tool.output_schema, &mut shown);
                 let words = shown.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
                 for word in words.filter(|word| word.contains('_') && all.contains(word)) {
                     assert!(offered.contains(&word), "{} names {word}, among {offered:?}", tool.name);
@@ -148,6 +150,18 @@ mod tests {
         let whole = Offer::among(all.iter().copied(), RegistryOptions::default());
         for (tool, original) in whole.tools().zip(every_tool().iter()) {
             assert_eq!(tool.description, original.description, "nothing is dropped where all tools are offered");
+        }
+    }
+
+    /// Names of properties may equal those of tools.
+    fn add_descriptions(schema: &Value, text: &mut String) {
+        match schema {
+            Value::Object(object) => object.iter().for_each(|(key, value)| match value {
+                Value::String(description) if key == "description" => *text += &format!(" {description}"),
+                value => add_descriptions(value, text),
+            }),
+            Value::Array(items) => items.iter().for_each(|item| add_descriptions(item, text)),
+            _ => {}
         }
     }
 

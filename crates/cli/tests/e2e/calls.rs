@@ -37,8 +37,8 @@ fn every_tool_says_what_it_takes_and_what_it_may_do() {
 fn the_list_of_tools_is_short() {
     let mut client = Client::connect(VAULT, LEGACY);
     let result = client.request("tools/list", json!({}))["result"].clone();
-    let (bytes, count) = (result.to_string().len(), result["tools"].as_array().unwrap().len());
-    assert!(bytes <= 1_050 * count, "{bytes} bytes for {count} tools");
+    let bytes = result.to_string().len();
+    assert!(bytes < 60_000, "{bytes} bytes");
 }
 
 #[test]

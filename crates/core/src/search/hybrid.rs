@@ -33,7 +33,7 @@ const NEARER_BY: f32 = 0.08;
 
 /// The least cosine of the best section where no section has any of the words, so that nothing else supports the match. The
 /// builtin model puts nonsense (`zzqqxx flurbl`, `zzzzq`) as near as 0.63 to a section, and unrelated texts at 0.5. Coarse
-/// vectors support nothing alone: they put nonsense above this limit, too.
+/// vectors can put nonsense above this limit; a question in other words than the notes use must be found from the start, too.
 const ALONE_NEARER_BY: f32 = 0.16;
 
 /// The weight of links to the best hits: enough to break ties, too little to lift unrelated notes.
@@ -246,7 +246,7 @@ impl Knowledge {
 
 /// Whether sections close in meaning are a match although no section has any of the words.
 fn is_evidence(near: &[VectorHit], unrelated: f32) -> bool {
-    near.iter().any(|hit| hit.grade >= Grade::FULL && hit.similarity >= unrelated + ALONE_NEARER_BY)
+    near.iter().any(|hit| hit.similarity >= unrelated + ALONE_NEARER_BY)
 }
 
 /// The share of full vectors among the closest: one weight for the whole ranking, so that no note gains by its vector's grade.

@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(answer, json!({"redacted": true, "places": ["memory: 1 item", "change log: 3 entries"]}));
         assert_eq!(harness.call("search_entities", json!({"query": "hunter3"})), json!([]));
         assert_eq!(harness.call("get_entity", json!({"entity_id": 1}))["memory_observations_count"], 1);
-        let undone = harness.call("undo_change", json!({"change": 3}))["undone"].clone();
+        let undone = harness.call("undo_change", json!({"change": 3}))["steps"].clone();
         assert_eq!(
             undone,
             json!(["+ observation 1 of entity 1: [redacted: a password]"]),

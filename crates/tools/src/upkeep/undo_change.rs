@@ -21,8 +21,9 @@ pub(crate) struct Params {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
     change: i64,
+    undone: bool,
     /// What the undo did.
-    undone: Vec<String>,
+    steps: Vec<String>,
     /// The undo's own number: undo it to redo the change.
     undone_by: i64,
 }
@@ -43,8 +44,8 @@ impl Tool for UndoChange {
         let undo = call.memory()?.undo_change(ChangeNumber(params.change), &author)?;
         let more = undo.steps.len().saturating_sub(MAX_LISTED);
         let listed = undo.steps.iter().take(MAX_LISTED).map(change_line);
-        let undone = listed.chain((more > 0).then(|| format!("… and {more} more"))).collect();
-        Ok(Output { change: params.change, undone, undone_by: undo.number.0 })
+        let steps = listed.chain((more > 0).then(|| format!("… and {more} more"))).collect();
+        Ok(Output { change: params.change, undone: true, steps, undone_by: undo.number.0 })
     }
 }
 
@@ -63,7 +64,10 @@ mod tests {
         let text =
             || harness.call("get_entity", json!({"entity_id": 1}))["observations"][0]["observation_content"].clone();
         let undone = harness.call("undo_change", json!({"change": 2}));
-        assert_eq!(undone, json!({"change": 2, "undone": ["~ observation 1 of entity 1: sails"], "undone_by": 3}));
+        assert_eq!(
+            undone,
+            json!({"change": 2, "undone": true, "steps": ["~ observation 1 of entity 1: sails"], "undone_by": 3})
+        );
         assert_eq!(text(), "sails");
         let twice = harness.fails("undo_change", json!({"change": 2}));
         assert_eq!(twice.0, "InvalidArguments");
@@ -81,7 +85,7 @@ mod tests {
         let harness = Harness::new("");
         let observations: Vec<String> = (0..40).map(|number| format!("fact {number}")).collect();
         harness.call("create_entity", json!({"name": "Ada", "entity_type": "Author", "observations": observations}));
-        let undone = harness.call("undo_change", json!({"change": 1}))["undone"].clone();
+        let undone = harness.call("undo_change", json!({"change": 1}))["steps"].clone();
         assert_eq!((undone.as_array().map(Vec::len), &undone[20]), (Some(21), &json!("… and 21 more")));
     }
 }
