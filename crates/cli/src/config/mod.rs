@@ -30,7 +30,7 @@ pub(crate) const FILE: &str = ".quipu/config.toml";
 const OTHER_VARIABLES: [&str; 3] = ["QUIPU_VAULT", "QUIPU_LOG", "QUIPU_EMBEDDING_KEY"];
 
 /// Variables of Quipu's development, which may be set when a test starts the program.
-const OF_DEVELOPMENT: [&str; 2] = ["QUIPU_DATA", "QUIPU_WRITE_DOCS"];
+const OF_DEVELOPMENT: [&str; 3] = ["QUIPU_DATA", "QUIPU_POSTGRES", "QUIPU_WRITE_DOCS"];
 
 /// The prefix of other variables of tests.
 const OF_TESTS: &str = "QUIPU_TEST_";
