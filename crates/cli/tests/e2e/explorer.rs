@@ -1,5 +1,9 @@
 //! The routes of the explorer, spoken to as a page does. How the page itself behaves is tested in a browser, in `tests/explorer`.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::client::vault;
@@ -75,4 +79,18 @@ fn the_stream_tells_of_calls_and_changes_as_they_happen() {
     let kinds: Vec<&Value> = seen.iter().map(|trace| &trace["kind"]).collect();
     assert_eq!(kinds, ["call", "memory"], "a token for reading does not see what others read: {seen:?}");
     assert_eq!(seen[1]["text"], "+ Ada (User)");
+}
+
+/// The exchange of the secret needs no token: a client that never ends its body must not keep the connection.
+#[test]
+fn a_body_that_does_not_end_is_answered_and_its_connection_closed() {
+    let server = Server::start(VAULT);
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let host = server.address;
+    let head = format!("POST /api/session HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n");
+    write!(stream, "{head}Content-Length: 900\r\n\r\n{{").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("the connection is closed behind the answer");
+    assert!(answer.contains("too slow"), "{answer}");
 }

@@ -15,7 +15,7 @@ mod status;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -41,6 +41,9 @@ const MAX_SESSIONS: usize = 64;
 
 /// The longest body of a request for a session.
 const MAX_SECRET_BYTES: usize = 1024;
+
+/// How long that request may take. It needs no token, so a slow client must not keep its connection.
+const SECRET_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the routes share.
 pub(crate) struct Explorer {
@@ -108,8 +111,10 @@ struct Secret {
 
 /// Exchanges the secret of `quipu open`, once.
 async fn open_session(State(explorer): State<Arc<Explorer>>, body: Body) -> Result<Response, Refusal> {
-    let body = Limited::new(body, MAX_SECRET_BYTES).collect().await;
-    let body = body.map_err(|_| Refusal::wrong("the request body is incomplete or too long".to_owned()))?;
+    let body = tokio::time::timeout(SECRET_TIMEOUT, Limited::new(body, MAX_SECRET_BYTES).collect()).await;
+    let Ok(Ok(body)) = body else {
+        return Err(Refusal::wrong("the request body is incomplete, too slow or too long".to_owned()));
+    };
     let Ok(Secret { secret }) = serde_json::from_slice(&body.to_bytes()) else {
         return Err(Refusal::wrong("send {\"secret\": \"…\"}".to_owned()));
     };

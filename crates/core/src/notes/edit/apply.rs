@@ -33,6 +33,9 @@ impl From<EditProblem> for Refused {
     }
 }
 
+/// The longest note that a replacement may make: below what a vault reads.
+const MAX_RESULT_BYTES: usize = 16 << 20;
+
 /// Applies edits in order, each to the result of the one before. On an error, its number from 1 comes with it.
 pub(crate) fn apply_edits(bytes: &[u8], edits: &[Edit]) -> Result<Applied, (usize, Refused)> {
     let mut applied = Applied { bytes: bytes.to_vec(), warnings: Vec::new() };
@@ -145,7 +148,15 @@ fn replace(bytes: &[u8], old: &str, new: &str, count: usize) -> Result<Vec<u8>, 
         return Err(find::wrong_count(bytes, start, old, &found, count).into());
     }
     let new = with_newlines(new, newline);
-    let mut result = Vec::with_capacity(bytes.len() + count * new.len());
+    // Other edits add no more than the request has; this one multiplies it.
+    let length = bytes.len().saturating_add(count.saturating_mul(new.len()));
+    if length > MAX_RESULT_BYTES {
+        let limit = MAX_RESULT_BYTES;
+        return Err(
+            EditProblem(format!("the note would have up to {length} bytes, more than the limit of {limit}")).into()
+        );
+    }
+    let mut result = Vec::with_capacity(length);
     let mut passed = 0;
     for range in found {
         result.extend_from_slice(&bytes[passed..range.start]);

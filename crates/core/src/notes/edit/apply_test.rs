@@ -98,3 +98,11 @@ fn a_text_is_replaced_wherever_it_occurs() {
     let edits = [Edit::Replace { old: "one".into(), new: "two".into(), count: 1 }, insert(Position::End, "new")];
     assert_eq!(apply_edits(invalid, &edits).unwrap().bytes, b"caf\xE9 two\n# A\n\xFF\nnew\n");
 }
+
+#[test]
+fn a_replacement_that_multiplies_a_note_is_refused() {
+    let grow = |count: usize| Edit::Replace { old: "a".into(), new: "a".repeat(1_000), count };
+    let refused = apply_edits("a".repeat(10).as_bytes(), &[grow(10), grow(10_000), grow(10_000_000)]);
+    let Err((3, Refused::Place(problem))) = refused else { panic!("not refused, or not at the third edit") };
+    assert_eq!(problem.to_string(), "the note would have up to 10010000000 bytes, more than the limit of 16777216");
+}
