@@ -113,6 +113,9 @@ struct GroupOutput {
 
 pub(crate) struct QueryNodes;
 
+/// Unknown notes that are named in warnings.
+const MAX_UNKNOWN: usize = 5;
+
 /// Characters of one value in an answer.
 const MAX_VALUE: usize = 1_000;
 
@@ -261,10 +264,17 @@ fn property_names(snapshot: &Snapshot) -> impl Iterator<Item = String> {
 
 /// A property or a note that does not exist finds nothing, and is probably mistyped.
 fn warn_of_unknown_names(call: &Call<'_>, snapshot: &Snapshot, query: &Query) {
-    for condition in query.all.iter().chain(&query.any) {
-        for name in condition.notes().iter().filter(|name| snapshot.called(name).is_empty()) {
-            call.warn(missing_node(snapshot, &echoed(name)));
-        }
+    let conditions = || query.all.iter().chain(&query.any);
+    let named = conditions().flat_map(|condition| condition.notes().iter());
+    // Each costs a search for near names, and room in the answer.
+    let unknown: Vec<_> = named.filter(|name| snapshot.called(name).is_empty()).collect();
+    for name in unknown.iter().take(MAX_UNKNOWN) {
+        call.warn(missing_node(snapshot, &echoed(name)));
+    }
+    if let Some(more) = unknown.len().checked_sub(MAX_UNKNOWN).filter(|more| *more > 0) {
+        call.warn(format!("{more} more names in the conditions are no notes"));
+    }
+    for condition in conditions() {
         let Field::Property(name) = condition.field() else { continue };
         let names: Vec<String> = property_names(snapshot).collect();
         if !names.iter().any(|known| Field::parse(&format!("property.{known}")).as_ref() == Some(condition.field())) {
@@ -591,5 +601,14 @@ created: 2020-05-06
         harness.vault.put("lonely.md", "---\nstatus: draft\n---\n");
         harness.knowledge.apply(&quipu_core::index::FileBatch::AllRehashed, &|_| {}).unwrap();
         assert_eq!(all()[0], 2);
+    }
+
+    #[test]
+    fn many_unknown_notes_are_counted() {
+        let harness = Harness::new("//- a.md\n");
+        let names: Vec<String> = (0..500).map(|number| format!("nowhere {number}")).collect();
+        let where_ = json!([{"field": "links_to", "op": "in", "value": names}]);
+        let warnings = harness.called("query_nodes", json!({ "where": where_ })).warnings;
+        assert_eq!((warnings.len(), warnings[5].as_str()), (6, "495 more names in the conditions are no notes"));
     }
 }
